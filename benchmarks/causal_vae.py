@@ -33,7 +33,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from espalier.core.evaluation.membership.features import SUMMARIES
 from numpy.typing import NDArray
 
 from benchmarks.common import one_hot
@@ -41,6 +40,7 @@ from benchmarks.decoder import Arrows, Codes, released
 from benchmarks.decoder_tables import ADULT, arrows, noisy_or
 from espalier.core.evaluation.downstream import CLASSIFIERS, Downstream, Tables, downstream
 from espalier.core.evaluation.membership.attack import Attack, AttackResult, ceiling, run
+from espalier.core.evaluation.membership.attack_features import SUMMARIES
 from espalier.core.evaluation.membership.game import Game, choose_targets, publish, shadow_releases
 from espalier.core.models.decoder import Decoder, draw, parents_of, probabilities
 from espalier.core.models.decoder_training import Training, distributions, rake, train

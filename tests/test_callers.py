@@ -159,8 +159,8 @@ CALLERS: dict[str, Reasons] = {
     "residual_sums": {TABLES: ("core/tables/",), RECIPE: ("core/privacy/gradient.py",)},
     "batches": {
         TABLES: ("core/tables/",),
-        RECIPE: ("core/privacy/clipped.py", "core/privacy/moments.py", "core/privacy/questions/recipes.py"),
-        DIAGNOSTICS: ("core/evaluation/questions.py",),
+        RECIPE: ("core/privacy/clipped.py", "core/privacy/moments.py", "core/privacy/question_recipes/recipes.py"),
+        DIAGNOSTICS: ("core/evaluation/question_errors.py",),
         "synthetic rows": ("core/release/output.py",),
         "a list of its own": ("core/methods/workload.py",),
     },

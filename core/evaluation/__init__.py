@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from espalier.core.evaluation.questions import QuestionErrors, asked_of
 
 from espalier.core.display import card
 from espalier.core.errors import TableError
@@ -21,6 +20,7 @@ from espalier.core.evaluation.classifier import SEED
 from espalier.core.evaluation.fairness import Fairness, Group, fairness_of
 from espalier.core.evaluation.fidelity import ColumnFidelity, Fidelity, PairFidelity, fidelity_of
 from espalier.core.evaluation.numeric_fidelity import numbers_of, why_no_numbers
+from espalier.core.evaluation.question_errors import QuestionErrors, asked_of
 from espalier.core.evaluation.utility import FIGURES as UTILITY_FIGURES
 from espalier.core.evaluation.utility import ITSELF, Utility, predict, target_of, utility_of
 from espalier.core.models.base import Model

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import streamlit as st
-from espalier.core.report.questions import agreement_said
 
 from espalier.core.models.base import Model
 from espalier.core.release.question_facts import agreement
+from espalier.core.report.question_section import agreement_said
 from espalier.pages.common import charts
 from espalier.pages.common.text import plain
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
-from espalier.core.report.questions import agreement_said, asked_words
 
 from espalier.core.project.question_list import in_words
+from espalier.core.report.question_section import agreement_said, asked_words
 from espalier.pages.common import charts
 from espalier.pages.common.text import plain
 

@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 import pytest
-from espalier.core.evaluation.membership.features import correlation, densities, histogram, naive
 from scipy.stats import norm
 
 from espalier.core.errors import Cancelled
 from espalier.core.evaluation.membership.attack import BLIND, AttackResult, ResampledInterval, _auc, ceiling, run
+from espalier.core.evaluation.membership.attack_features import correlation, densities, histogram, naive
 from espalier.core.evaluation.membership.game import Game, choose_targets, folds_by_model, publish, shadow_releases
 from espalier.core.privacy.unit import Unit
 
