@@ -85,8 +85,8 @@ def show(evaluation: PrivateEvaluation, stem: str) -> None:
         if any(f.name == "accuracy" for f in there):
             guess = evaluation.accuracy_baseline
             st.markdown(
-                f"For comparison, always guessing the commonest value gives an accuracy of about **{guess:.3f}**, by the "
-                "same noisy counts."
+                f"For comparison, always guessing the commonest value gives an accuracy of about **{guess:.3f}**, by "
+                "the same noisy counts."
                 if guess is not None
                 else "These counts do not show the accuracy of always guessing the commonest value. Its share in the "
                 "synthetic table is close to it."

@@ -662,7 +662,7 @@ def test_an_identifier_is_left_out_and_can_be_the_person_column(app: AppTest) ->
     review(app)
     assert state(app).project.schema.unconfirmed == ("patient_nbr",), "what is left out was read off the rows as well"
     go(app, "release")
-    assert "nobody has confirmed: `patient_nbr`" in sentences(app)
+    assert "unconfirmed guesses: `patient_nbr`" in sentences(app)
     assert not any(s.label.startswith("Paid from") for s in app.selectbox)
     press(go(app, "data"), "Leave it out")
     assert state(app).project.schema.unconfirmed == ()
