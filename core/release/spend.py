@@ -36,6 +36,7 @@ from espalier.core.project.plan import IN_MEMORY, MAX_ROWS, Plan
 from espalier.core.release.artefact import Release
 from espalier.core.release.files import with_identifiers
 from espalier.core.release.output import on_disk
+from espalier.core.statement.keys import Signer
 from espalier.core.tables.consistency import settle
 from espalier.core.tables.frames import opened
 from espalier.core.tables.relation import Relation
@@ -47,7 +48,13 @@ if TYPE_CHECKING:
     from espalier.core.ledger.account import Account, Reservation
 
 
-def release(project: Project, data: Any, report: Report = silent, ledger: Account | None = None) -> Release:
+def release(
+    project: Project,
+    data: Any,
+    report: Report = silent,
+    ledger: Account | None = None,
+    signer: Signer | None = None,
+) -> Release:
     """Spend the plan's budget on a private table and return what may leave the building.
 
     ``data`` is a :class:`~espalier.core.tables.table.Table`, or a data frame (pandas, or whatever speaks Arrow), which
@@ -63,6 +70,8 @@ def release(project: Project, data: Any, report: Report = silent, ledger: Accoun
     draws are reserved there before the first draw; a plan without a δ takes the ledger's. A finished release counts
     what it spent. One that ends otherwise is returned if nothing had been drawn, and counts in full if something had,
     or if the machine went down.
+
+    ``signer`` is the key that signs the release's statement (`espalier.core.statement.keys`).
 
     >>> import espalier as es, pandas as pd
     >>> frame = pd.DataFrame({"smoker": ["yes", "no"] * 500, "sick": ["yes", "no", "no", "no"] * 250})
@@ -86,7 +95,7 @@ def release(project: Project, data: Any, report: Report = silent, ledger: Accoun
         k = project.plan.rows_per_person
         table = held.enter_context(opened(data, project.schema, project.plan.person, k, scan))
         relation = data.origin if isinstance(data, Relation) else None
-        return _release(project, table, rest, ledger, held, relation)
+        return _release(project, table, rest, ledger, held, relation, signer)
 
 
 def _release(
@@ -96,6 +105,7 @@ def _release(
     ledger: Account | None,
     files: ExitStack,
     relation: str | None = None,
+    signer: Signer | None = None,
 ) -> Release:
     """:func:`release` of an open table; what is made of it on the way is closed with ``files``.
 
@@ -125,7 +135,7 @@ def _release(
     reservation = ledger.reserve(planned, shown.budget, table.digest, shown.delta, relation) if ledger else None
     try:
         report(0.0, "Measuring")  # the last moment to cancel for nothing
-        made = _Run(planned, project, rows, total, shown, reservation, relation).release(report)
+        made = _Run(planned, project, rows, total, shown, reservation, relation, signer).release(report)
         kept = made.files if reservation else {}
     except BaseException as error:
         if reservation is None:
@@ -194,7 +204,8 @@ def _unit(plan: Plan) -> Unit:
 @dataclass(frozen=True)
 class _Run:
     """One release under way: the ``planned`` project with the ledger's δ, the one that was ``given``, the private rows
-    and their number if it is public, the preview, the ledger's reservation, and the kind of the relation read."""
+    and their number if it is public, the preview, the ledger's reservation, the kind of the relation read, and the key
+    that signs."""
 
     planned: Project
     given: Project
@@ -203,6 +214,7 @@ class _Run:
     preview: Preview
     reservation: Reservation | None
     relation: str | None
+    signer: Signer | None
 
     def release(self, report: Report) -> Release:
         """Measure, fit, sample and judge."""
@@ -245,6 +257,8 @@ class _Run:
             apart=told_apart(wanted, project.schema),
             reservation=self.reservation,
             relation=self.relation,
+            counted=carried.curator.rows,
+            signer=self.signer,
         )
         if plan.copies:
             start = time.perf_counter()

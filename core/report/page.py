@@ -27,8 +27,8 @@ from espalier.core.report.questions import question_section
 from espalier.core.report.style import STYLE
 
 
-def render(facts: Mapping[str, Any]) -> str:
-    """The report's HTML from the facts of ``release.json``. Every name is escaped."""
+def render(facts: Mapping[str, Any], label: str = "") -> str:
+    """The report's HTML from the facts of ``release.json`` and the privacy ``label``. Every name is escaped."""
     project, spent = facts["project"], facts["spent"]
     name = escape(project["name"])
     pools: dict[str, float] = {}
@@ -41,6 +41,7 @@ def render(facts: Mapping[str, Any]) -> str:
         front.pictures(facts),
         effect_section(facts),
         front.privacy(facts),
+        label,
         front.advice(facts),
         front.people(facts),
         front.spent(pools),
