@@ -116,7 +116,7 @@ def check_budget(folder: Folder) -> None:
     slips = math.fsum(d["delta"] for d in own)
     promise, spent = made["guarantee"], made["spent"]
     left = promise["delta"] - slips
-    if not 0 < left or promise["delta"] > (1 / rows if replace and rows else LARGEST_DELTA) * (1 + CLOSE):
+    if not left > 0 or promise["delta"] > (1 / rows if replace and rows else LARGEST_DELTA) * (1 + CLOSE):
         wrong.append(f"δ = {promise['delta']:g} is too large for this unit, or less than its draws take")
     else:
         least = epsilon_of(float(total), left)

@@ -34,7 +34,7 @@ def read_rows(folder: Folder, data: bytes) -> tuple[Codes, int]:
     wanted = [c["name"] for c in schema if c["kind"] != "identifier" or c.get("invented")]
     if names != wanted or any(len(row) != len(names) for row in rows):
         raise ValueError("the table has other columns than the schema, or a line with other cells")
-    cells = dict(zip(names, zip(*rows, strict=True), strict=True)) if rows else {n: () for n in names}
+    cells = dict(zip(names, zip(*rows, strict=True), strict=True)) if rows else dict.fromkeys(names, ())
     out = {c["name"]: _codes(c, cells[c["name"]]) for c in schema if c["kind"] != "identifier"}
     return out, len(rows)
 

@@ -112,8 +112,8 @@ def spdx(statement: Statement) -> dict[str, Any]:
     space = f"https://spdx.org/spdxdocs/{uuid.uuid5(uuid.NAMESPACE_URL, root)}"
     creation = "_:creation"
 
-    def element(kind: str, name: str, **more: Any) -> dict[str, Any]:
-        return {"type": kind, "spdxId": f"{space}#{name}", "creationInfo": creation, **more}
+    def element(kind: str, mark: str, **more: Any) -> dict[str, Any]:
+        return {"type": kind, "spdxId": f"{space}#{mark}", "creationInfo": creation, **more}
 
     files = [
         element(

@@ -55,7 +55,7 @@ def fingerprint(public: bytes) -> str:
 def new_key(path: Path, passphrase: str) -> Signer:
     """Make a key: the encrypted private key in ``path``, the public key in ``path`` with ``.pub`` added.
 
-    Raises :class:`ProjectError` for a short passphrase, for a file that exists, and in a folder of a project or release.
+    Raises :class:`ProjectError` for a short passphrase, an existing file, and a folder of a project or release.
     """
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

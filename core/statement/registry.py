@@ -67,8 +67,8 @@ def entry(claims: Mapping[str, Any]) -> dict[str, Any]:
                 + f" {claims['accounting']['conversion']}",
             },
             "implementation": {
-                "preprocessing_and_hyperparameter_tuning": "The schema is declared, confirmed as public, or bought from "
-                "the budget. Options are chosen before anything is read.",
+                "preprocessing_and_hyperparameter_tuning": "The schema is declared, confirmed as public, or bought "
+                "from the budget. Options are chosen before anything is read.",
                 "mechanisms": "Discrete Gaussian noise and the exponential mechanism of OpenDP, on whole numbers, from "
                 f"the operating system's generator. Recipes: {', '.join(kinds)}. {SOURCE}",
                 "justification": "Each sensitivity is proved next to its code, enumerated over small neighbouring "

@@ -15,8 +15,8 @@ ADJACENT = {
 }
 CONVERSION = {
     "currency": "zero-concentrated differential privacy (zCDP; Bun and Steinke 2016), in ρ",
-    "conversion": "ε is the least of αρ + ln((α − 1)/α) − (ln δ + ln α)/(α − 1) over α > 1 (Canonne, Kamath and Steinke "
-    "2020), at δ less the δ₀ of all draws; rounded up.",
+    "conversion": "ε is the least of αρ + ln((α − 1)/α) − (ln δ + ln α)/(α − 1) over α > 1 (Canonne, Kamath and "
+    "Steinke 2020), at δ less the δ₀ of all draws; rounded up.",
 }
 SEQUENTIAL = (
     "Sequential and adaptive: each draw may depend on the answers to earlier ones, and ρ adds up (Whitehouse, Ramdas, "

@@ -10,8 +10,8 @@ from espalier.core.models.graphical.size import Size, check_size, predict_size
 __all__ = [
     "MAX_CELLS",
     "SMOOTHING",
-    "FitSummary",
     "FirstFit",
+    "FitSummary",
     "GraphicalModel",
     "Size",
     "Zeros",
