@@ -5,165 +5,142 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import chi2, norm
+from scipy.stats import chi2
 
-from .folder import Folder, arrays
+from .folder import Array, Clique, Folder
 
 ALARM = 1e-6
-"""The false-alarm rate of the whole check."""
 LEAST_DOF = 7
-SMALLEST = 0.6
-"""With a smaller σ, discrete noise is not nearly normal, and its counts are not tested."""
-Array = np.ndarray[Any, np.dtype[np.float64]]
-Clique = tuple[str, ...]
+SMALLEST, CLOSE = 0.6, 1e-9
 
 
 @dataclass
 class Counts:
-    """Noisy counts of one clique; ``even`` says that each cell has noise of the same σ."""
+    """Noisy counts of one clique; ``even``: each cell has noise of the same σ."""
 
     clique: Clique
     values: Array
     sigma: float
     even: bool = True
 
+    def variance(self, subset: Clique) -> float:
+        """The noise variance of each cell of a component."""
+        gone = [s for n, s in zip(self.clique, self.values.shape, strict=True) if n not in subset]
+        return self.sigma**2 * math.prod(gone)
 
-@dataclass
+
 class Answers:
-    """The content of ``answers.npz``: counts, the public number of rows, groups of categories, impossible cells."""
+    """``answers.npz``: counts, the public number of rows, groups of categories, impossible cells."""
 
-    counts: list[Counts]
-    rows: int | None
-    merged: dict[str, Any]
-    impossible: dict[Clique, Any]
-    asked: bool
-    sizes: dict[str, int] = field(default_factory=dict)
-
-
-def read_answers(folder: Folder) -> Answers:
-    """``answers.npz``, with shapes that fit the schema."""
-    head, found = arrays(folder.read("answers.npz"), "answers.npz")
-    merged = {name: found[f"merged_{i}"] for i, name in enumerate(head["merged"])}
-    masks = {tuple(c): found[f"impossible_{i}"].astype(bool) for i, c in enumerate(head["impossible"])}
-    sizes = {n: int(merged[n].max()) + 1 if n in merged else s for n, s in folder.sizes.items()}
-    counts = []
-    for key, of in (("measurements", "counts"), ("asked", "asked")):
-        for i, m in enumerate(head.get(key, [])):
-            values = found[f"{of}_{i}"]
-            if values.shape != tuple(sizes[n] for n in m["columns"]) or len(set(m["columns"])) < len(m["columns"]):
-                raise ValueError(f"the counts of {m['columns']} do not fit the schema")
-            counts.append(Counts(tuple(m["columns"]), values.astype(np.float64), float(m["sigma"])))
-    return Answers(counts, head["rows"], merged, masks, bool(head.get("histograms") or "direct" in head), sizes)
+    def __init__(self, folder: Folder) -> None:
+        head, found = folder.arrays("answers.npz")
+        self.rows: int | None = head["rows"]
+        self.merged: dict[str, Array] = {n: found[f"merged_{i}"] for i, n in enumerate(head["merged"])}
+        self.impossible = {tuple(c): found[f"impossible_{i}"] > 0 for i, c in enumerate(head["impossible"])}
+        self.sizes = {n: int(self.merged[n].max()) + 1 if n in self.merged else s for n, s in folder.sizes.items()}
+        self.alone = not (head.get("asked") or head.get("histograms") or "direct" in head)
+        listed = [
+            (m, found[f"{of}_{i}"])
+            for key, of in (("measurements", "counts"), ("asked", "asked"))
+            for i, m in enumerate(head.get(key, []))
+        ]
+        self.counts = [Counts(tuple(m["columns"]), v.astype(float), float(m["sigma"])) for m, v in listed]
+        for c in self.counts:
+            if c.values.shape != tuple(self.sizes[n] for n in c.clique) or len(set(c.clique)) < len(c.clique):
+                raise ValueError(f"the counts of {' × '.join(c.clique)} do not fit the schema")
 
 
 def components(table: Array, clique: Clique) -> dict[Clique, Array]:
-    """The analysis of variance of a table: one part for each subset of its columns, each as a sum over the others.
+    """The analysis of variance: a part for each subset of the columns, as a sum over the others.
 
-    The parts of equal noise in each cell are independent; that of a subset ``a`` has variance σ² · cells(clique∖a)
-    and Π(size − 1) degrees of freedom.
+    With equal noise in each cell the parts are independent; each has Π(size − 1) degrees of freedom.
     """
     parts: dict[Clique, Array] = {(): table}
     for name in clique:
         split: dict[Clique, Array] = {}
         for held, part in parts.items():
-            at = len(held)  # the columns before it that this part holds
-            whole = part.sum(axis=at, keepdims=True)
-            split[held] = whole.squeeze(at)
-            split[(*held, name)] = part - whole / part.shape[at]
+            whole = part.sum(axis=len(held), keepdims=True)
+            split[held] = whole.squeeze(len(held))
+            split[(*held, name)] = part - whole / part.shape[len(held)]
         parts = split
     return parts
 
 
-def variance(counts: Counts, subset: Clique) -> float:
-    """The noise variance of a component, in cells² of its subset."""
-    gone = math.prod(s for n, s in zip(counts.clique, counts.values.shape, strict=True) if n not in subset)
-    return counts.sigma**2 * gone
-
-
 def check_noise(folder: Folder) -> Answers | None:
     """The counts, after their test; None where the method keeps none."""
-    if not folder.has("answers.npz"):
-        folder.add(3, None, "not testable: this method keeps no counts (checks 1, 2, 6 and 7 apply)")
+    if "answers.npz" not in folder.names:
+        folder.note(3, "not testable: this method keeps no counts (checks 1, 2, 5, 6 and 7 apply)")
         return None
-    answers = read_answers(folder)
+    answers = Answers(folder)
     wrong = _draws(folder, answers)
-    if odd := [c for c in answers.counts if not np.array_equal(c.values, np.rint(c.values))]:
-        wrong.append(f"the counts of {' × '.join(odd[0].clique)} are not whole numbers")
-    stated = (folder.statement or {}).get("unit", {"rows": answers.rows})["rows"]
-    if answers.rows != stated:
-        wrong.append(f"answers.npz holds {answers.rows} rows, the statement {stated}")
-    said, loud = _test(answers)
-    wrong += loud
-    folder.add(3, False if wrong else None if "not testable" in said else True, "; ".join([*wrong[:5], said]))
+    wrong += [
+        f"{' × '.join(c.clique)}: no whole numbers" for c in answers.counts if np.any(c.values != np.rint(c.values))
+    ]
+    if folder.statement and answers.rows != folder.statement["unit"]["rows"]:
+        wrong.append(f"answers.npz holds {answers.rows} rows, the statement {folder.statement['unit']['rows']}")
+    loud, degrees, said = _tested(answers)
+    if wrong or loud or degrees >= LEAST_DOF:
+        folder.say(3, wrong + loud, said)
+    else:
+        folder.note(3, f"not testable: {degrees} degrees of freedom in overlaps, and {LEAST_DOF} are needed")
     return answers
 
 
 def _draws(folder: Folder, answers: Answers) -> list[str]:
-    """Every count is one of the draws, at its σ. A one-way count that was folded into groups has the groups' mean σ."""
-    if folder.statement is None:
-        bought = Counter((tuple(m["columns"]), float(m["sigma"])) for m in folder.facts["measurements"])
-    else:
-        own = [d for d in folder.statement["draws"] if d["part"] == "own" and d["kind"] == "count"]
-        bought = Counter((tuple(d["columns"]), float(d["scale"])) for d in own)
+    """Counts that are none of the draws; one-way counts folded into groups have the root mean square σ of these."""
+    listed = [(d["columns"], d["sigma"]) for d in folder.facts["measurements"]]
+    own = [
+        (d["columns"], d["scale"])
+        for d in folder.statement.get("draws", [])
+        if (d["part"], d["kind"]) == ("own", "count")
+    ]
+    bought = Counter((tuple(q), float(s)) for q, s in (own if folder.statement else listed))
     for c in answers.counts:
-        if not bought[c.clique, c.sigma] and len(c.clique) == 1 and c.clique[0] in answers.merged:
-            share = len(answers.merged[c.clique[0]]) / c.values.size
-            folded = [
-                s for q, s in bought if q == c.clique and math.isclose(s * math.sqrt(share), c.sigma, rel_tol=1e-9)
-            ]
-            if folded:
-                bought[c.clique, folded[0]] -= 1
-                c.even = False
-                continue
-        if bought[c.clique, c.sigma] < 1:
+        sigma = c.sigma
+        if not bought[c.clique, sigma] and len(c.clique) == 1 and c.clique[0] in answers.merged:
+            folded = sigma / math.sqrt(len(answers.merged[c.clique[0]]) / c.values.size)
+            sigma = next((s for q, s in bought if q == c.clique and math.isclose(s, folded, rel_tol=CLOSE)), sigma)
+            c.even = sigma == c.sigma
+        if not bought[c.clique, sigma]:
             return [f"the counts of {' × '.join(c.clique)} with σ = {c.sigma:.6g} are none of the draws"]
-        bought[c.clique, c.sigma] -= 1
+        bought[c.clique, sigma] -= 1
     return []
 
 
-def _test(answers: Answers) -> tuple[str, list[str]]:
-    """Compare each component with the mean of all counts that hold it, by χ², all together and one clique at a time."""
+def _tested(answers: Answers) -> tuple[list[str], int, str]:
+    """χ² of each component against the mean of all counts that hold it, all together and one clique at a time."""
     usable = [c for c in answers.counts if c.sigma >= SMALLEST]
-    cliques = [set(c.clique) for c in usable]
-    held: dict[Clique, list[tuple[int, Array, float]]] = defaultdict(list)
+    parts: dict[Clique, list[tuple[int, Array, float]]] = defaultdict(list)
     for i, c in enumerate(usable):
-        shared = {tuple(n for n in c.clique if n in other) for j, other in enumerate(cliques) if j != i}
-        parts = components(c.values, c.clique)
-        for subset in {s for whole in shared for r in range(len(whole) + 1) for s in itertools.combinations(whole, r)}:
+        shared = {tuple(n for n in c.clique if n in other.clique) for other in usable if other is not c}
+        own = components(c.values, c.clique)
+        for subset in {s for q in shared | {()} for r in range(len(q) + 1) for s in itertools.combinations(q, r)}:
             if c.even or not subset:
-                held[subset].append((i, parts[subset], variance(c, subset)))
-    square, dof = np.zeros(len(usable)), np.zeros(len(usable))
-    whole, degrees = 0.0, 0
-    for subset, parts in held.items():
-        free = math.prod(answers.sizes[n] - 1 for n in subset)
-        precision = sum(1 / v for _, _, v in parts)
+                parts[subset].append((i, own[subset], c.variance(subset)))
+    square, dof, whole, degrees = np.zeros(len(usable)), np.zeros(len(usable)), 0.0, 0
+    for subset, held in parts.items():
         known = answers.rows is not None and not subset
-        if len(parts) < 2 and not known:
-            continue
-        mean = np.float64(answers.rows) if known else sum(p / v for _, p, v in parts) / precision
-        degrees += free * (len(parts) - (not known))
-        for i, part, v in parts:
-            off = float(np.sum((part - mean) ** 2))
-            whole += off / v
-            square[i] += off / (v if known else v - 1 / precision)
-            dof[i] += free
-    if degrees < LEAST_DOF:
-        return f"noise not testable: {degrees} degrees of freedom in overlaps, {LEAST_DOF} are needed", []
-    tests = [("all counts together", whole, degrees)]
-    tests += [(" × ".join(c.clique), s, d) for c, s, d in zip(usable, square, dof, strict=True) if d >= LEAST_DOF]
-    loud, level = [], ALARM / (2 * len(tests))
+        free, precision = math.prod(answers.sizes[n] - 1 for n in subset), sum(1 / v for _, _, v in held)
+        if known or len(held) > 1:
+            mean = np.float64(answers.rows) if known else sum(p / v for _, p, v in held) / precision
+            degrees += free * (len(held) - (not known))
+            for i, part, v in held:
+                off = float(np.sum((part - mean) ** 2))
+                whole += off / v
+                square[i] += off / (v if known else v - 1 / precision)
+                dof[i] += free
+    tests: list[tuple[str, float, float]] = [("all counts together", whole, degrees)]
+    tests += [(" × ".join(c.clique), s, d) for c, s, d in zip(usable, square, dof, strict=True)]
+    tests, wrong = [t for t in tests if t[2] >= LEAST_DOF], list[str]()
     for name, s, d in tests:
         low, high = chi2.cdf(s, d), chi2.sf(s, d)
-        if min(low, high) < level:
+        if min(low, high) < ALARM / (2 * len(tests)):
             side = "less" if low < high else "more"
-            loud.append(f"{name}: the counts differ by {side} than their noise (√(χ²/df) = {math.sqrt(s / d):.3g})")
-    cells = sum(c.values.size for c in usable)
+            wrong.append(f"{name} differ by {side} than their noise (√(χ²/df) = {math.sqrt(s / d):.3g})")
     for c in usable:
-        deepest = float(c.values.min()) / c.sigma * (1 if c.even else math.sqrt(c.values.size / 2) ** -1)
-        if norm.cdf(deepest) * cells < ALARM / 10:
-            loud.append(f"{' × '.join(c.clique)}: a count is {-deepest:.1f} σ below zero")
-    return f"noise: {degrees} degrees of freedom, √(χ²/df) = {math.sqrt(whole / degrees):.3f}", loud
+        if c.even and c.values.min() < -8 * c.sigma:
+            wrong.append(f"{' × '.join(c.clique)}: a count is more than 8 σ below zero")
+    return wrong, degrees, f"{degrees} degrees of freedom, √(χ²/df) = {math.sqrt(whole / max(degrees, 1)):.3f}"

@@ -1,4 +1,4 @@
-"""Checks 6 and 7: report, label, registry entry and Croissant card repeat the statement; the ledger holds the release."""
+"""Checks 6 and 7: the texts repeat the statement, and the ledger holds the release once."""
 
 from __future__ import annotations
 
@@ -6,181 +6,157 @@ import hashlib
 import html
 import json
 import math
+import re
 from fractions import Fraction
 from typing import Any
 
 from .budget import epsilon_of
-from .folder import SIGNATURE, STATEMENT, Folder, parsed
+from .folder import PARQUET, SIGNATURE, STATEMENT, Folder, parsed
 
-
-def shown(x: float, figures: int = 4) -> str:
-    """A figure as the report shows it: so many figures, rounded up."""
-    from decimal import ROUND_CEILING, Decimal
-
-    if x <= 0:
-        return "0"
-    exact = Decimal(repr(float(x)))
-    return f"{float(exact.quantize(Decimal(1).scaleb(exact.adjusted() - figures + 1), ROUND_CEILING)):.{figures}g}"
+NUMBER = re.compile(r"([εδρ]) = ([0-9]+(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?)")
 
 
 def check_texts(folder: Folder) -> None:
-    """The numbers of the claims stand in every text for people, and in every file for catalogues."""
-    made, facts = folder.statement, folder.facts
-    wrong = list[str]()
-    asked, spent = facts["asked"], facts["spent"]
-    numbers = [f"ε = {shown(asked['epsilon'])}", f"δ = {shown(asked['delta'])}", f"ρ = {shown(spent['rho'])}"]
-    rows, name = f"{facts['rows']:,}", html.escape(facts["project"]["name"])
-    for file in ("report.html", "label.html"):
-        if not folder.has(file):
-            continue
-        text = folder.read(file).decode()
-        wrong += [f"{file} does not say {what}" for what in (*numbers, rows, name) if what not in text]
-        if made is not None:
-            wrong += _sentences(file, text, made)
-    if made is not None:
-        odds = math.exp(-asked["epsilon"])
-        right = min(1.0, (1 + asked["delta"] * odds) / (1 + odds))
-        if not math.isclose(made["guarantee"]["guess_right"], right, rel_tol=1e-9):
+    """Report, label, registry entry and Croissant card say what the statement says, and no other ε, δ or ρ."""
+    made, facts, wrong = folder.statement, folder.facts, list[str]()
+    names = [n for n in ("report.html", "label.html", "registry.yaml", "croissant.json") if n in folder.names]
+    known = [x for key in ("asked", "spent") for k, x in facts[key].items() if k in ("epsilon", "delta", "rho")]
+    known += [x for part in (facts.get("ledger") or {}).values() if isinstance(part, dict) for x in part.values()]
+    known += [d["delta"] for d in made.get("draws", [])] + [m["rho"] for m in [facts.get("looking")] if m]
+    known = [float(x) for x in known if type(x) in (int, float)]
+    for name in names:
+        text = _text(folder.read(name), name)
+        said = [
+            f"{c} = {x}"
+            for c, x in NUMBER.findall(text)
+            if not any(math.isclose(float(x), y, rel_tol=1e-3) for y in known)
+        ]
+        needed = [facts["project"]["name"], *([f"{facts['rows']:,}"] if name != "croissant.json" else [])]
+        needed += _needed(made, name) if made else []
+        wrong += [f"{name} says {s}" for s in said] + [
+            f"{name} does not say “{s[:60]}”" for s in needed if s not in text
+        ]
+        for c, key in zip("εδ", ("epsilon", "delta"), strict=True):
+            if not any(
+                a == c and math.isclose(float(x), facts["asked"][key], rel_tol=1e-3) for a, x in NUMBER.findall(text)
+            ):
+                wrong.append(f"{name} does not say {c}")
+    if made:
+        e, d = facts["asked"]["epsilon"], facts["asked"]["delta"]
+        if not math.isclose(
+            made["guarantee"]["guess_right"], min(1.0, (1 + d * math.exp(-e)) / (1 + math.exp(-e))), rel_tol=1e-9
+        ):
             wrong.append("the chance to guess right does not follow from (ε, δ)")
-        wrong += _registry(folder, made) + _croissant(folder, made)
-    folder.add(6, not wrong, "; ".join(wrong[:5]) or "report, label, registry entry and Croissant card say the same")
+        entry, card = folder.json("registry.yaml")["deployment"], folder.json("croissant.json")
+        wanted = {"epsilon": e, "delta": d, "rho": facts["spent"]["rho"]}
+        schema = [c["name"] for c in facts["project"]["schema"] if c["kind"] != "identifier" or c.get("invented")]
+        pairs = [
+            (entry["privacy_loss"]["privacy_parameters"], wanted, "registry.yaml: privacy parameters"),
+            (entry["basic"]["publication_date"], made["release"]["date"], "registry.yaml: date"),
+            (entry["privacy_loss"]["privacy_unit"], made["unit"]["sentence"], "registry.yaml: unit"),
+            (
+                entry["privacy_loss"]["privacy_parameters_details"],
+                made["guarantee"]["sentence"],
+                "registry.yaml: guarantee",
+            ),
+            (
+                card["distribution"][0]["sha256"],
+                hashlib.sha256(folder.read("synthetic.csv")).hexdigest(),
+                "croissant.json: digest",
+            ),
+            ([f["name"] for f in card["recordSet"][0]["field"]], schema, "croissant.json: columns"),
+        ]
+        wrong += [f"{what} is another" for a, b, what in pairs if a != b]
+    folder.say(6, wrong, f"{', '.join(names)} say the same")
 
 
-def _sentences(file: str, text: str, made: dict[str, Any]) -> list[str]:
-    """What the label must repeat word for word; the report holds the same label."""
-    said = [made["unit"]["sentence"], made["unit"]["stated"], *made["not_protected"], *made["assumed"]]
-    if made["signer"]:
-        said.append(made["signer"]["fingerprint"])
-    label = text[text.find('<section class="label">') :]
-    return [f"{file} does not say “{s[:60]}…”" for s in said if html.escape(s) not in label][:2]
+def _needed(made: dict[str, Any], name: str) -> list[str]:
+    """The sentences of the statement that a text repeats word for word."""
+    unit, out = made["unit"], [made["unit"]["sentence"], *made["not_protected"], *made["assumed"]]
+    if name.endswith(".html"):
+        return [
+            *out,
+            unit["stated"],
+            *([made["signer"]["fingerprint"]] if made["signer"] else ["was not signed when it was made"]),
+        ]
+    return [*out, unit["adjacent"], made["guarantee"]["sentence"]]
 
 
-def _registry(folder: Folder, made: dict[str, Any]) -> list[str]:
-    entry = parsed(folder.read("registry.yaml"), "registry.yaml")["deployment"]
-    said, loss = entry["privacy_loss"]["privacy_parameters"], entry["privacy_loss"]
-    wanted = {**{k: made["guarantee"][k] for k in ("epsilon", "delta")}, "rho": made["spent"]["rho"]}
-    pairs = [
-        (said, wanted, "privacy parameters"),
-        (loss["privacy_unit"], made["unit"]["sentence"], "privacy unit"),
-        (loss["privacy_unit_details"], f"{made['unit']['adjacent']} {made['unit']['stated']}", "adjacent tables"),
-        (loss["privacy_parameters_details"], made["guarantee"]["sentence"], "guarantee"),
-        (entry["dp_variant"]["unprotected_quantities"], " ".join(made["not_protected"]), "unprotected quantities"),
-        (entry["deployment_model"]["actors"], " ".join(made["assumed"]), "assumptions"),
-        (entry["basic"]["publication_date"], made["release"]["date"], "date"),
-        (entry["basic"]["name"], made["release"]["name"], "name"),
-        (f"{made['release']['rows']:,} synthetic rows" in entry["basic"]["description"], True, "rows"),
-    ]
-    return [f"registry.yaml says another {what}" for a, b, what in pairs if a != b]
-
-
-def _croissant(folder: Folder, made: dict[str, Any]) -> list[str]:
-    card, facts = parsed(folder.read("croissant.json"), "croissant.json"), folder.facts
-    out = []
-    if card["distribution"][0]["sha256"] != hashlib.sha256(folder.read("synthetic.csv")).hexdigest():
-        out.append("croissant.json has another digest of the table")
-    if [f["name"] for f in card["recordSet"][0]["field"]] != [
-        c["name"] for c in facts["project"]["schema"] if c["kind"] != "identifier" or c.get("invented")
-    ]:
-        out.append("croissant.json lists other columns")
-    asked, spent = facts["asked"], facts["spent"]
-    promise = f"ε = {asked['epsilon']:g}, δ = {asked['delta']:g}, {spent['neighbors']}, at most {spent['rows_per_person']} rows"
-    if promise not in card["description"]:
-        out.append("croissant.json promises something else")
-    said = card.get("rai:personalSensitiveInformation", [])
-    wanted = [
-        made["guarantee"]["sentence"],
-        f"{made['unit']['sentence']} {made['unit']['adjacent']}",
-        *made["not_protected"],
-    ]
-    if said != wanted or card.get("rai:dataLimitations") != made["assumed"]:
-        out.append("croissant.json says something else about the people")
-    return out
+def _text(data: bytes, name: str) -> str:
+    """The words of a file: HTML without its tags, or all texts of a JSON file."""
+    if name.endswith(".html"):
+        return html.unescape(re.sub(r"<[^>]*>", "", data.decode()))
+    out, queue = list[str](), [parsed(data, name)]
+    for value in queue:  # grows
+        queue += list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
+        out += [value] if isinstance(value, str) else []
+    return "\n".join(out)
 
 
 def check_ledger(folder: Folder, export: bytes | None) -> None:
     """The exported ledger: its chain holds, the release is in it once, and its population stays within its total."""
     said = folder.facts.get("ledger")
-    if folder.statement is not None and folder.statement.get("ledger") != said:
-        folder.add(7, False, "statement and release.json name different ledger entries")
     if export is None:
-        text = "not recorded in a ledger" if said is None else "recorded in a ledger; give its export to check"
-        folder.add(7, None, text)
+        folder.note(
+            7, "not recorded in a ledger" if said is None else "recorded in a ledger; give its export to check it"
+        )
         return
-    made, wrong = parsed(export, "the export"), list[str]()
-    events = made["events"]
-    previous = "0" * 64
+    events, previous = parsed(export, "the export")["events"], "0" * 64
     for i, event in enumerate(events, 1):
-        fields = {k: v for k, v in event.items() if k != "hash"}
-        found = hashlib.sha256(json.dumps(fields, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
-        if event["seq"] != i or event["previous"] != previous or event["hash"] != found:
-            wrong.append(f"the chain breaks at event {i}")
-            break
-        previous = found
-    if said is None:
-        folder.add(7, False, "; ".join([*wrong, "the release names no entry of a ledger"]))
-        return
-    folder.add(
-        7, not (wrong := wrong + _entry(folder, said, events)), "; ".join(wrong[:5]) or f"entry {said['entry']} holds"
-    )
+        body = json.dumps({k: v for k, v in event.items() if k != "hash"}, sort_keys=True, separators=(",", ":"))
+        if (event["seq"], event["previous"], event["hash"]) != (i, previous, hashlib.sha256(body.encode()).hexdigest()):
+            folder.say(7, [f"the chain breaks at event {i}"], "")
+            return
+        previous = event["hash"]
+    wrong = _entry(folder, said, events) if said else ["the release names no entry of a ledger"]
+    folder.say(7, wrong, f"the ledger holds this release once, and its total is kept (last hash {previous})")
 
 
 def _entry(folder: Folder, said: dict[str, Any], events: list[dict[str, Any]]) -> list[str]:
-    """What is wrong with the entry of this release and with its population."""
-    mine = [e for e in events if e["entry"] == said["entry"]]
-    reserved, ended = ([e for e in mine if e["kind"] in kinds] for kinds in (("reserve",), ("spend", "return")))
+    """What is wrong with the entry of this release, and with its population."""
+    mine, asked, spent = (
+        [e for e in events if e["entry"] == said["entry"]],
+        folder.facts["asked"],
+        folder.facts["spent"],
+    )
+    kinds = [e["kind"] for e in mine if e["kind"] in ("reserve", "spend", "return")]
     opened = [e for e in events if e["kind"] == "open" and e["population"] == said["population"]]
-    if len(reserved) != 1 or len(ended) != 1 or ended[0]["kind"] != "spend" or len(opened) != 1:
-        return [f"the ledger holds {len(reserved)} reservations and {len(ended)} ends of entry {said['entry']}"]
-    start, end, total, spent = reserved[0], ended[0], opened[0], folder.facts["spent"]
-    out = []
-    digests = [e["released"] for e in events if e["kind"] == "spend"]
-    found = _digest(folder)
-    if end["released"] != found or digests.count(found) != 1:
-        out.append("the ledger's digest is not that of these files, or it is there twice")
-    pairs = [
+    if kinds != ["reserve", "spend"] or len(opened) != 1:
+        return [f"the ledger holds {' and '.join(kinds) or 'nothing'} of entry {said['entry']}"]
+    start, end, total = mine[0], mine[-1], opened[0]
+    digest, before, counted = _digest(folder), Fraction(0), Fraction(0)
+    reserved = {e["entry"]: Fraction(e["rho"]) for e in events if e["kind"] == "reserve"}
+    wrong = []
+    for e in [
+        e for e in events if e["population"] == said["population"] and e["kind"] in ("reserve", "spend", "return")
+    ]:
+        before = counted if e is start else before
+        counted += Fraction(e["rho"]) - (0 if e["kind"] == "reserve" else reserved[e["entry"]])
+        wrong += [f"the total is exceeded at event {e['seq']}"] if counted > Fraction(total["rho"]) else []
+    if not before <= Fraction(said["before"]["rho"]) <= before * (1 + Fraction(1, 10**12)):
+        wrong.append("what was spent before does not add up")
+    if (
+        epsilon_of(said["before"]["rho"], total["delta"]) * (1 - 1e-9) > said["before"]["epsilon"]
+        or end["rho"] > start["rho"]
+    ):
+        wrong.append("more was spent than is said")
+    pairs: list[tuple[Any, Any, str]] = [
+        ([e["kind"] for e in events if e["released"] == digest], ["spend"], "files"),
         (start["hash"], said["chain"], "chain"),
-        (start["table_name"], said["table"], "table"),
-        (start["population"], said["population"], "population"),
         (end["rho"], spent["rho"], "ρ"),
-        (start["neighbors"], spent["neighbors"], "unit"),
-        (start["rows_per_person"], spent["rows_per_person"], "rows per person"),
-        (total["neighbors"], spent["neighbors"], "unit of the population"),
-        (total["rows_per_person"], spent["rows_per_person"], "rows per person of the population"),
-        (start["delta"], folder.facts["asked"]["delta"], "δ"),
-        (start["rho_before"], said["before"]["rho"], "ρ before"),
-        (
-            (total["epsilon"], total["delta"], total["rho"]),
-            tuple(said["total"][k] for k in ("epsilon", "delta", "rho")),
-            "total",
-        ),
+        (start["delta"], asked["delta"], "δ"),
         (json.loads(start["plan"])["plan"].get("person"), spent.get("person"), "person column"),
+        *((e["table_name"], said["table"], "table") for e in mine),
+        *((e["population"], said["population"], "population") for e in mine),
+        *((e[k], spent[k], "unit") for e in (start, total) for k in ("neighbors", "rows_per_person")),
+        *((total[k], said["total"][k], "total") for k in ("epsilon", "delta", "rho")),
+        (start["rho_before"], said["before"]["rho"], "ρ before"),
     ]
-    out += [f"ledger and release name another {what}" for a, b, what in pairs if a != b]
-    counted, before = Fraction(0), None
-    for event in events:
-        if event["population"] != said["population"]:
-            continue
-        if event["kind"] == "reserve":
-            before = counted if event is start else before
-            counted += Fraction(event["rho"])
-        elif event["kind"] in ("spend", "return"):
-            own = next(e for e in events if e["kind"] == "reserve" and e["entry"] == event["entry"])
-            counted += Fraction(event["rho"]) - Fraction(own["rho"])
-        if counted > Fraction(total["rho"]):
-            return [*out, f"the total of {said['population']} is exceeded at event {event['seq']}"]
-    if before is None or not before <= Fraction(start["rho_before"]) <= before * (1 + Fraction(1, 10**12)):
-        out.append("what was spent before does not add up")
-    least = epsilon_of(said["before"]["rho"], total["delta"])
-    if not least * (1 - 1e-9) <= said["before"]["epsilon"]:
-        out.append("ε before does not follow from ρ before")
-    if end["rho"] > start["rho"]:
-        out.append("more was spent than reserved")
-    return out
+    return wrong + [f"ledger and release name other {what}" for a, b, what in pairs if a != b]
 
 
 def _digest(folder: Folder) -> str:
     """The ledger's hash of a release: that of what ``sha256sum`` prints for its files, sorted by name."""
-    names = sorted(p.relative_to(folder.path).as_posix() for p in folder.path.rglob("*") if p.is_file())
-    further = (STATEMENT, SIGNATURE, "synthetic.parquet", "synthetic-whole.csv")
-    lines = [f"{hashlib.sha256(folder.read(n)).hexdigest()}  {n}\n" for n in names if n not in further]
+    names = sorted(folder.names - {STATEMENT, SIGNATURE, PARQUET, "synthetic-whole.csv"})
+    lines = [f"{hashlib.sha256(folder.read(n)).hexdigest()}  {n}\n" for n in names]
     return hashlib.sha256("".join(lines).encode()).hexdigest()
