@@ -45,7 +45,7 @@ from espalier.core.statement.keys import Signer
 from espalier.core.tables.table import Table
 from espalier.verifier.check import verify
 
-METHODS = ("mst", "prism", "privbayes")
+METHODS = ("privci", "prism", "privbayes")
 ROWS = 3000
 Files = dict[str, bytes]
 
@@ -108,9 +108,8 @@ class Case:
         return table(self.seed)
 
     def project(self, **changes: Any) -> Project:
-        """The project: the target is ``c``, and the roles name an outcome that mst keeps from a protected column."""
-        fair = {"fair": True} if self.method == "mst" else {}
-        plan = Plan(self.method, 1.0, 1e-6, target="c", **{**fair, **changes})
+        """The project: the target is ``c``, and the roles name an outcome that privci keeps from a protected column."""
+        plan = Plan(self.method, **{"epsilon": 1.0, "delta": 1e-6, "target": "c", **changes})
         roles = Roles(outcome=("c",), protected=("g",), admissible=("b", "d"))
         return Project("clinic", self.rows.schema, plan, roles=roles, one_row_per_person=True)
 
@@ -992,7 +991,7 @@ def settings() -> Iterator[Setting]:
     yield Setting({"method": "mst", "compress": True, "epsilon": 0.2})
     yield Setting({"method": "mst", "compress": True, "epsilon": 0.5, "neighbors": "add-remove"})
     yield Setting({"method": "mst", "width": 2})
-    yield Setting({"method": "mst", "fair": True, "explain": 0.1})
+    yield Setting({"method": "privci", "fair": True, "explain": 0.1})
     yield Setting({"method": "privci", "fair": True})
     yield Setting({"method": "prism", "regime": "graphical"}, {"dag": ARROWS})
     yield Setting({"method": "privbayes"}, {"dag": ARROWS})
