@@ -436,7 +436,7 @@ def noise_left_out_of_the_one_way_counts(case: Case) -> Files | None:
     return case.counted(lambda m: case.exact(m.clique) if len(m.clique) == 1 else m.values).files
 
 
-@kind("noise", detectable=False, why="one clique's own directions have no overlap; its margins are seven or fewer")
+@kind("noise", detectable=False, why="its margins are compared with counts that are noisier than they are")
 def noise_left_out_of_one_pair(case: Case) -> Files:
     pair = max((m for m in case.fitted.measurements), key=lambda m: len(m.clique))
     return case.counted(lambda m: case.exact(m.clique) if m.clique == pair.clique else m.values).files
@@ -578,7 +578,7 @@ def a_separation_that_is_not_kept(case: Case) -> Files:
     linked = facts["edges"][0]
     facts["separations"] = [
         *facts["separations"],
-        {"left": [linked[0]], "right": [linked[1]], "given": [], "holds": True, "how": "exact"},
+        {"left": [linked[0]], "right": [linked[1]], "given": [], "holds": True, "how": "exact", "why": "stated"},
     ]
     made.__dict__["_facts"] = facts
     return made.files

@@ -135,6 +135,10 @@ def _tested(answers: Answers) -> tuple[list[str], int, str]:
                 dof[i] += free
     tests: list[tuple[str, float, float]] = [(ALL, whole, degrees)]
     tests += [(" × ".join(c.clique), s, d) for c, s, d in zip(usable, square, dof, strict=True)]
+    if answers.rows is not None:
+        for size in {len(c.clique) for c in usable}:
+            sums = [(c.values.sum() - answers.rows) ** 2 / c.variance(()) for c in usable if len(c.clique) == size]
+            tests.append((f"the totals of counts of {size} columns", sum(sums), len(sums)))
     tests, wrong = [t for t in tests if t[2] >= LEAST_DOF], list[str]()
     for name, s, d in tests:
         low, high = chi2.cdf(s, d), chi2.sf(s, d)
