@@ -35,9 +35,11 @@ from espalier.core.methods.marginals import Marginals
 from espalier.core.models.graphical import GraphicalModel
 from espalier.core.privacy.curator import Spending
 from espalier.core.privacy.draws import Draw, Measurement
+from espalier.core.project.constraint_kinds import Impossible
+from espalier.core.project.constraints import Constraints
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
-from espalier.core.project.question_types import Question
+from espalier.core.project.question_list import QuestionList
 from espalier.core.project.schema import Column, Schema
 from espalier.core.release import Release, release
 from espalier.core.statement import claims as statement
@@ -72,7 +74,19 @@ def table(seed: int, rows: int = ROWS) -> Table:
         Column("h", "ordinal", ("first", "second", "third")),
     )
     codes = dict(zip("abcdefgh", (a, b, c, d, e, f, g, h), strict=True))
-    return Table(Schema(columns), {n: v.astype(np.uint8) for n, v in codes.items()}, rows)
+    numbers = {"d": d.astype(float)}
+    return Table(Schema(columns), {n: v.astype(np.uint8) for n, v in codes.items()}, rows, values=numbers)
+
+
+def frame(rows: Table) -> Any:
+    """The table as a data frame, with a column that names a person for every two rows."""
+    import pandas as pd
+
+    rng = np.random.default_rng(0)
+    cells = {c.name: c.decode(rows.codes[c.name], rng) for c in rows.schema.columns}
+    return pd.DataFrame(
+        {**cells, "d": rows.values["d"].astype(int), "person": [f"P{i // 2}" for i in range(rows.rows)]}
+    )
 
 
 def signer() -> Signer:
@@ -963,7 +977,19 @@ class Setting:
 
 
 ARROWS = Dag((("a", "b"), ("b", "c"), ("c", "d"), ("d", "e"), ("g", "h"), ("e", "h"), ("a", "f")))
-ASKED = (Question("both", ({"a": (0,), "c": (1,)},)), Question("either", ({"b": (1,)}, {"g": (0,)})))
+ASKED = QuestionList(
+    ({"name": "both", "where": {"a": ["x"], "c": ["yes"]}}, {"name": "one", "where": {"b": ["q"]}}),
+    ({"name": "n", "of": {"a": ["x"], "c": ["yes"]}},),
+)
+TO_BUY = Schema(
+    (
+        *(c for c in table(0, 10).schema.columns if c.name not in "dgh"),
+        Column.to_buy("d", "numeric", bins=4, integer=True),
+        Column.to_buy("g", "categorical", 6),
+        Column.to_buy("h", "categorical", 4),
+    )
+)
+RULED_OUT = Constraints((Impossible({"a": ("z",), "b": ("p",)}, "confirmed"),))
 
 
 def settings() -> Iterator[Setting]:
@@ -998,6 +1024,21 @@ def settings() -> Iterator[Setting]:
     yield Setting({"method": "decoder"}, {"dag": ARROWS})
     yield Setting({"method": "decoder", "rows_drawn": "independent", "neighbors": "add-remove"}, {"dag": ARROWS})
     yield Setting({"method": "copula"})
+    yield Setting({"method": "copula", "neighbors": "add-remove"})
+    asked: tuple[Mapping[str, Any], ...] = (
+        {"method": "mst", "question_share": 0.3},
+        {"method": "prism", "question_share": 0.3, "neighbors": "add-remove"},
+        {"method": "fpt-lp"},
+        {"method": "fpt-mw"},
+    )
+    for plan in asked:
+        yield Setting(plan, {"question_list": ASKED})
+    for method in ("mst", "privbayes", "independent"):
+        yield Setting({"method": method}, {"constraints": RULED_OUT})
+        yield Setting({"method": method, "person": "person", "rows_per_person": 2, "neighbors": "add-remove"})
+        yield Setting({"method": method, "person": "person", "rows_per_person": 1, "rows": 900})
+        yield Setting({"method": method, "schema_share": 0.1}, {"schema": TO_BUY})
+        yield Setting({"method": method, "schema_share": 0.1, "neighbors": "add-remove"}, {"schema": TO_BUY})
     yield Setting({"method": "mst", "test_drawing": 0.1}, {"dag": ARROWS})
 
 
@@ -1009,10 +1050,12 @@ def alarms(times: int) -> bool:
             rows = table(1000 * number + again, setting.rows)
             plan = Plan(**{"epsilon": 1.0, "delta": 1e-6, "target": "c", **_split(setting.plan)})
             roles = Roles(outcome=("c",), protected=("g",), admissible=("b", "d"))
-            one_row = "unasked" if plan.rows_per_person > 1 else True
-            project = Project("honest", rows.schema, plan, roles=roles, one_row_per_person=one_row, **setting.project)
+            one_row = "unasked" if plan.rows_per_person > 1 or plan.person else True
+            given = {"schema": rows.schema, "roles": roles, "one_row_per_person": one_row, **setting.project}
+            project = Project("honest", plan=plan, **given)
+            data = frame(rows) if plan.person or plan.schema_share else rows
             try:
-                files = release(project, rows, signer=key).files
+                files = release(project, data, signer=key).files
             except Exception as error:  # a setting that this version refuses is shown, not counted
                 print(f"refused: {dict(setting.plan)}: {error}")
                 break
