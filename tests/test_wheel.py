@@ -125,7 +125,7 @@ def test_what_an_extra_brings_is_named_where_it_is_missing(bare, tmp_path, extra
 def port(full: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     """The installed app, started by its own command in an empty folder."""
     port, folder = free_port(), tmp_path_factory.mktemp("elsewhere")
-    [page] = full.parent.parent.glob("lib/*/site-packages/espalier/pages/glossary.py")
+    [page] = full.parent.parent.glob("lib/*/site-packages/espalier/pages/10_glossary.py")
     with page.open("a") as file:  # an error, to see that no detail of it is shown
         file.write("\nimport streamlit\nif 'broken' in streamlit.query_params: raise ValueError('a private value')\n")
     command = [str(full.with_name("espalier")), "app", "--no-browser", f"--port={port}"]

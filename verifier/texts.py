@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from .budget import epsilon_of
-from .folder import PARQUET, SIGNATURE, STATEMENT, Folder, parsed
+from .folder import Folder, parsed
 
 NUMBER = re.compile(r"([εδρ]) = ([0-9]+(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?)")
 
@@ -157,6 +157,7 @@ def _entry(folder: Folder, said: dict[str, Any], events: list[dict[str, Any]]) -
 
 def _digest(folder: Folder) -> str:
     """The ledger's hash of a release: that of what ``sha256sum`` prints for its files, sorted by name."""
-    names = sorted(folder.names - {STATEMENT, SIGNATURE, PARQUET, "synthetic-whole.csv"})
+    further = re.compile(r"statement\.(json|sig)|dictionary\..*|synthetic-whole\.csv|synthetic\.(?!csv$).*")
+    names = sorted(n for n in folder.names if not further.fullmatch(n))
     lines = [f"{hashlib.sha256(folder.read(n)).hexdigest()}  {n}\n" for n in names]
     return hashlib.sha256("".join(lines).encode()).hexdigest()

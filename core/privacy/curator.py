@@ -24,7 +24,7 @@ from espalier.core.graph.separations import Clique
 from espalier.core.privacy.accounting import Budget, round_up, total_up
 from espalier.core.privacy.contribution import known_rows
 from espalier.core.privacy.draws import Draw, Measurement, Merged, ScoreMeasurement, SumMeasurement, fold
-from espalier.core.privacy.questions.recipes import QuestionSums, WorstQuestion, answers
+from espalier.core.privacy.question_recipes.recipes import QuestionSums, WorstQuestion, answers
 from espalier.core.privacy.scores import ConditionalScore, EdgeScore, FeatureScore, Score, vector_sensitivity
 from espalier.core.privacy.sums import PROVED, SumRecipe
 from espalier.core.privacy.unit import Unit
@@ -99,12 +99,14 @@ class Curator(ABC):
         rows: int | None,
         max_cells: int,
         impossible: Impossible | None = None,
+        *,
+        held_out: bool = False,
     ) -> None:
         """A curator of columns of ``sizes``, which may spend ``budget.rho``."""
         self.sizes: Mapping[str, int] = dict(sizes)
         self.unit, self.budget, self.rows = unit, budget, rows
         self.spending = Spending(budget.rho)
-        self.held_out = False
+        self.held_out = held_out
         self.scored: list[ScoreMeasurement] = []
         self.impossible: Impossible = impossible or {}
         self.whole: Mapping[str, int] = dict(sizes)
@@ -323,9 +325,12 @@ class PrivateCurator(Curator):
         max_cells: int,
         spending: Spending | None = None,
         impossible: Impossible | None = None,
+        *,
+        held_out: bool = False,
     ) -> None:
         """``max_cells`` is the largest marginal it will count; ``spending`` is where it books, if not in its own."""
-        super().__init__(source.schema.sizes, unit, budget, known_rows(source, unit), max_cells, impossible)
+        rows = known_rows(source, unit)
+        super().__init__(source.schema.sizes, unit, budget, rows, max_cells, impossible, held_out=held_out)
         if spending is not None:
             if spending.limit > budget.rho:
                 raise ValueError("what is booked elsewhere is held to the budget all the same")

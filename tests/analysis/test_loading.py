@@ -21,8 +21,8 @@ from espalier.core.errors import EspalierError, ProjectError
 from espalier.core.ledger import archive
 from espalier.core.ledger.archive import unpacked, zipped
 from espalier.core.release.spend import release
-from espalier.pages.parts.analyse import opening
-from espalier.pages.parts.session.session import Session
+from espalier.pages.analyse import open_release
+from espalier.pages.session.session import Session
 from tests.methods.test_contract import CASES, project, table
 
 METHODS = ("prism", "mst with questions, merged", "privbayes", "independent", "fpt-lp")
@@ -191,10 +191,10 @@ def entrances(files, place: Path, monkeypatch):
     """Every way in, as (name, what it is called with); each ends in a result or a typed error."""
     put(files, place)
     session = Session()
-    monkeypatch.setattr("espalier.pages.parts.doors.need_steward", lambda: None)
+    monkeypatch.setattr("espalier.pages.common.sign_in.need_steward", lambda: None)
 
     def page(take):
-        opening.take(session, take)
+        open_release.take(session, take)
         if trouble := session.trouble.pop("analyse", None):
             raise ProjectError(trouble)
 
@@ -205,7 +205,7 @@ def entrances(files, place: Path, monkeypatch):
     yield "load_release", lambda: load_release(place)
     yield "copies", whole
     yield "Study.of_folder", lambda: Study.of_folder(place)
-    yield "page, folder", lambda: page(lambda: opening.of_folder(str(place)))
+    yield "page, folder", lambda: page(lambda: open_release.of_folder(str(place)))
     yield "page, zip", lambda: page(lambda: unpacked(zipped(files)))
 
 
