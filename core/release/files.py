@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import os
 import shutil
 import tempfile
@@ -43,9 +44,15 @@ def copy_files(
 
 
 def save_files(
-    files: Mapping[str, bytes], folder: str | Path, more: Mapping[str, Callable[[Path], None]] | None = None
+    files: Mapping[str, bytes],
+    folder: str | Path,
+    more: Mapping[str, Callable[[Path], None]] | None = None,
+    sealed: Callable[[Mapping[str, Mapping[str, Any]]], Mapping[str, bytes]] | None = None,
 ) -> None:
-    """Write a release's files into a new or empty folder, all of them or none. ``more`` maps names to writers."""
+    """Write a release's files into a new or empty folder, all of them or none.
+
+    ``more`` maps names to writers. ``sealed`` returns the files that are written after these, given their digests.
+    """
     folder = Path(folder)
     check_folder(folder)
     try:
@@ -58,11 +65,20 @@ def save_files(
                 (part / name).write_bytes(data)
             for name, write in (more or {}).items():
                 write(part / name)
+            if more and sealed is not None:
+                for name, data in sealed({name: _digest(part / name) for name in more}).items():
+                    (part / name).write_bytes(data)
             if folder.exists():
                 folder.rmdir()
             shutil.move(part, folder)
     except OSError as error:
         raise ProjectError(f"cannot write to {folder}: {error.strerror or error}", path=str(folder)) from None
+
+
+def _digest(path: Path) -> dict[str, Any]:
+    """The size and the SHA-256 of a file of any size."""
+    with path.open("rb") as file:
+        return {"bytes": path.stat().st_size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
 
 
 def check_folder(folder: Path) -> None:
