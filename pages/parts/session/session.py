@@ -281,6 +281,8 @@ class Session:
             self.past, self.future = [], []  # they speak of other columns
         edges = tuple(dict.fromkeys((*project.dag.edges, *self.parked[0].edges)))
         hidden = tuple(dict.fromkeys((*project.dag.hidden, *self.parked[0].hidden)))
+        together = tuple(dict.fromkeys((*project.dag.interactions, *self.parked[0].interactions)))
+        groups = {group: tuple(n for n in names if n in inside) for group, names in project.dag.groups.items()}
         roles = {role: (*cols, *getattr(self.parked[1], role)) for role, cols in project.roles.items()}
         further = (*project.separations, *self.drafts.separations)
         whole = [s for s in further if known((*s.left, *s.right, *s.given))]
@@ -291,7 +293,11 @@ class Session:
         if target is not None and target not in inside:
             self.drafts.target = target
         self.parked = (
-            Dag(tuple(e for e in edges if not known(e)), hidden=tuple(pair for pair in hidden if not known(pair))),
+            Dag(
+                tuple(e for e in edges if not known(e)),
+                hidden=tuple(pair for pair in hidden if not known(pair)),
+                interactions=tuple(found for found in together if not known((*found[0], found[1]))),
+            ),
             Roles(**{r: tuple(c for c in cols if c not in inside) for r, cols in roles.items()}),
         )
         self.project = replace(
@@ -301,6 +307,8 @@ class Session:
                 project.dag,
                 edges=tuple(e for e in edges if known(e)),
                 hidden=tuple(pair for pair in hidden if known(pair)),
+                interactions=tuple(found for found in together if known((*found[0], found[1]))),
+                groups={group: names for group, names in groups.items() if names},
             ),
             roles=Roles(**{r: tuple(c for c in cols if c in inside) for r, cols in roles.items()}),
             separations=tuple(whole),
