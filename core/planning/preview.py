@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,7 +26,9 @@ from espalier.core.planning.error_bounds import Counted, ErrorBounds, error_boun
 from espalier.core.planning.expected_answers import Expected
 from espalier.core.planning.expected_answers import expected as expected_answers
 from espalier.core.planning.hierarchies import Foreseen, foreseen
+from espalier.core.planning.noise import noise_of
 from espalier.core.planning.procedure import carry_out
+from espalier.core.planning.verdict import Assumed, Purpose, Verdict, verdict_of
 from espalier.core.privacy.accounting import Budget, epsilon_of, guess_right, round_up, total_up
 from espalier.core.privacy.bought_schema import Part, budget_of
 from espalier.core.privacy.contribution import held_rows, public_rows
@@ -94,6 +96,8 @@ class Preview:
     """What of the drawing would be tested, on made-up counts."""
     apart: tuple[Foreseen, ...] = ()
     """What will be told apart of columns with a hierarchy."""
+    verdict: Verdict | None = None
+    """What noise hides; None where the number of rows is neither known nor declared, and where nothing is counted."""
 
     @property
     def pools(self) -> dict[str, float]:
@@ -145,11 +149,15 @@ class Preview:
             **({"test_drawing": [predicted(test) for test in self.tests]} if self.project.plan.test_drawing else {}),
             "forest": self.forest,
             "warnings": self.warnings,
+            "verdict": self.verdict.to_json() if self.verdict else None,
         }
 
 
-def preview(project: Project, rows: int | None = None) -> Preview:
+def preview(project: Project, rows: int | None = None, assumed: Mapping[str, float] | None = None) -> Preview:
     """The preview of a project; ``rows`` is n where it is known and public.
+
+    ``assumed`` are assumptions of the verdict that differ from the usual ones
+    (:class:`~espalier.core.planning.verdict.Assumed`).
 
     Raises :class:`EspalierError` for a conflict, a missing δ, or a plan too large for ``plan.max_cells``; where that
     is for its questions, it names methods beside which they fit.
@@ -162,7 +170,7 @@ def preview(project: Project, rows: int | None = None) -> Preview:
     ['counts of smoker', 'counts of sick', 'counts of smoker × sick']
     """
     try:
-        return _preview(project, rows)
+        return _preview(project, rows, assumed)
     except SizeError as error:
         able = ", ".join(itertools.islice(_fitting(project, rows), NAMED)) if "questions" in error.data else ""
         if not able:
@@ -199,7 +207,7 @@ class _NoRows:
         return Rehearsal(project.schema.sizes, unit, budget, self.rows, impossible)
 
 
-def _preview(project: Project, rows: int | None) -> Preview:
+def _preview(project: Project, rows: int | None, assumed: Mapping[str, float] | None = None) -> Preview:
     project.need_unit()
     plan, method, sizes = project.plan, method_of(project.plan), project.schema.sizes
     frame = frame_of(project)
@@ -241,12 +249,33 @@ def _preview(project: Project, rows: int | None) -> Preview:
         delta=total_up((of_schema.delta, curator.spending.delta)),
         tests=carried.tests,
         apart=foreseen(project.schema, of_schema.draws, rows),
+        verdict=_verdict(project, budget, draws, rows or plan.rows, bool(fitted.features), assumed or {}),
     )
     if not plan.private_evaluation:
         return shown
     bought, expected = rehearse(project, replace(budget, rho=spent), held or None)
     delta = total_up((shown.delta, *(draw.delta for draw in bought)))
     return replace(shown, private_evaluation=tuple(lines_of(bought, held or None)), expected=expected, delta=delta)
+
+
+def _verdict(
+    project: Project,
+    budget: Budget,
+    draws: Sequence[Draw],
+    rows: int | None,
+    features: bool,
+    assumed: Mapping[str, float],
+) -> Verdict | None:
+    """The verdict on the plan for ``rows`` rows, which are public or declared."""
+    plan, method = project.plan, method_of(project.plan)
+    if rows is None or method.capabilities.questions == "alone":
+        return None
+    counted = [d for d in draws if d.pool != POOL]
+    noise = noise_of(counted, project.schema.sizes, rows, plan.target if method.capabilities.links else None, features)
+    if noise is None:
+        return None
+    purpose: Purpose = "outcome" if method.capabilities.targets or method.fenced(plan) else "pairs"
+    return verdict_of(noise, purpose, budget.epsilon, budget.delta, Assumed(rows, **assumed))
 
 
 def error_bounds_of(draws: Sequence[Draw], rows: float, plan: Plan) -> ErrorBounds:

@@ -42,6 +42,7 @@ from espalier.core.tables.table import Table
 
 if TYPE_CHECKING:
     from espalier.core.ledger.account import Reservation
+    from espalier.core.planning.verdict import Verdict
 
 PROMISES = (
     "The figures are for this release alone. Another release from the same people adds to them: ρ adds up.",
@@ -103,6 +104,8 @@ class Release:
     apart: tuple[ToldApart, ...] = ()
     relation: str | None = None
     """What the catalogue says the relation is that was read (`espalier.core.tables.catalogue`); None for files."""
+    verdict: Verdict | None = None
+    """The plan's verdict before anything was spent; None where no number of rows was public or declared."""
     date: str = field(default_factory=lambda: datetime.now(UTC).date().isoformat())
 
     @property
@@ -170,6 +173,7 @@ class Release:
             **self._schema_bought(),
             "measurements": [_measurement(d) for d in s.draws if d.kind not in ("choice", "schema")],
             "bounds": error_bounds_of(s.draws, self.model.total, plan).to_json(),
+            **({} if self.verdict is None else {"verdict": self.verdict.to_json()}),
             **self.fitted.facts(self.project),
             **question_facts(self.fitted, self.model, self.codes, self.shown),
             "choices": [_choice(d) for d in s.draws if d.kind == "choice"],

@@ -245,6 +245,7 @@ class _Run:
             apart=told_apart(wanted, project.schema),
             reservation=self.reservation,
             relation=self.relation,
+            verdict=preview.verdict,
         )
         if plan.copies:
             start = time.perf_counter()

@@ -35,7 +35,7 @@ def headline(facts: Mapping[str, Any]) -> str:
 
 def verdict(facts: Mapping[str, Any]) -> str:
     """What can be said of the table's worth from what was paid for, and what cannot."""
-    said = [_worth(facts), *_links(facts), _noise(facts)]
+    said = [_worth(facts), _planned(facts), *_links(facts), _noise(facts)]
     return "".join(f"<li>{text}</li>" for text in said if text).join(("<h2>What it shows</h2><ul>", "</ul>"))
 
 
@@ -60,6 +60,12 @@ def _worth(facts: Mapping[str, Any]) -> str:
     if better:
         return f"{text}; {beside}."
     return f"{text}; {beside}, so <strong>it is not shown to predict better than that</strong>."
+
+
+def _planned(facts: Mapping[str, Any]) -> str:
+    """Return what was expected of the plan before anything was spent; older releases do not state it."""
+    found = facts.get("verdict")
+    return f"Expected before anything was spent: {escape(found['headline'])}" if found else ""
 
 
 def _links(facts: Mapping[str, Any]) -> list[str]:

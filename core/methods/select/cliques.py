@@ -24,8 +24,11 @@ def further_cliques(
     separations: Sequence[Separation],
     width: int,
     max_cells: int = MAX_CELLS,
+    largest: int | None = None,
 ) -> list[Clique]:
     """Cliques of two to ``width`` + 1 columns that may join the measured ``cliques``, in schema order of columns.
+
+    ``largest`` is the number of columns that an offered clique may have, if that is less than ``width`` + 1.
 
     The graph of ``cliques`` must be chordal (a forest is) and stays so, which is what *decomposable* means: a pair
     (a, b) may be linked if what both are linked to, S, keeps them apart, and then S ∪ {a, b} is a clique of the graph
@@ -40,7 +43,8 @@ def further_cliques(
     values = [sizes[name] for name in names]
     near = _neighbours(names, cliques)
     parts: dict[int, list[int]] = {}
-    held = [(math.prod(values[v] for v in q), q) for q in _inside(near, width + 1)]
+    most = min(width + 1, largest or width + 1)
+    held = [(math.prod(values[v] for v in q), q) for q in _inside(near, most)]
     new: dict[tuple[int, ...], int] = {}
     for a, b in _allowed(tuple(sizes), names, near, separations):
         shared = near[a] & near[b]
@@ -52,7 +56,7 @@ def further_cliques(
             continue
         others = list(_members(shared))
         if math.prod(values[v] for v in others) * values[a] * values[b] <= max_cells:
-            for k in range(len(others) + 1):
+            for k in range(min(len(others), most - 2) + 1):
                 for some in itertools.combinations(others, k):
                     q = tuple(sorted((a, b, *some)))
                     new[q] = math.prod(values[v] for v in q)

@@ -56,7 +56,7 @@ def choose_pairs(
     sizes = {name: size for name, size in choices.curator.sizes.items() if name in paired}
     chosen: list[Clique] = []
     for paid in range(most):
-        offered = further_cliques(sizes, [*tree, *chosen], (), reach.width, reach.max_cells)
+        offered = further_cliques(sizes, [*tree, *chosen], (), reach.width, reach.max_cells, max(2, reach.together))
         pairs = [q for q in offered if q in allowed and q not in held]
         new = {pair for pair, fine in zip(pairs, growth.may_link(pairs).tolist(), strict=True) if fine}
         taken, linked = {*tree, *chosen}, held | new
