@@ -78,7 +78,11 @@ def merge(mine: Dag, theirs: Dag, settled: Mapping[Difference, Side]) -> Dag:
         annotations=annotations,
         interactions=(
             *mine.interactions,
-            *((causes, effect) for causes, effect in theirs.interactions if (frozenset(causes), effect) not in together),
+            *(
+                (causes, effect)
+                for causes, effect in theirs.interactions
+                if (frozenset(causes), effect) not in together
+            ),
         ),
         groups={**groups, **mine.groups},
     )

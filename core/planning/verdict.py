@@ -321,7 +321,7 @@ def _steps(
         if i == noise.target:
             continue
         size = int(noise.sizes[i])
-        changed = [(None, _without(noise, i))]
+        changed: list[tuple[int | None, Noise]] = [(None, _without(noise, i))]
         if size >= 6:
             fewer = max(3, size // 3)
             changed.append((fewer, _coarser(noise, i, fewer)))

@@ -117,6 +117,10 @@ def pictures(facts: Mapping[str, Any]) -> str:
     if drawn:
         shared = ", ".join(f"{escape(a)} ↔ {escape(b)}" for a, b in project["dag"].get("hidden", [])[:12])
         also = f" Pairs that share an unmeasured cause: {shared}." if shared else ""
+        alone = [escape(n) for n in names if not any(n in e for e in arrows)]
+        if alone:
+            more = f" and {len(alone) - 12} more" if len(alone) > 12 else ""
+            also += f" Without arrows: {', '.join(alone[:12])}{more}."
         parts.append(
             f"<figure>{drawn}<figcaption>What the expert drew: an arrow is a direct cause.{also}</figcaption></figure>"
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -62,6 +62,35 @@ def further_cliques(
                     new[q] = math.prod(values[v] for v in q)
     order = [*sorted((-cells, q) for q, cells in new.items()), *sorted((-cells, q) for cells, q in held)]
     return [tuple(names[v] for v in q) for _, q in order]
+
+
+def first_new_pair(
+    sizes: Mapping[str, int],
+    cliques: Sequence[Clique],
+    pairs: Sequence[Clique],
+    width: int,
+    max_cells: int,
+    may_link: Callable[[Clique], bool],
+) -> Clique | None:
+    """Return the first of ``pairs``, sorted as `further_cliques` sorts them, that it would offer as a new link.
+
+    For rehearsals of wide tables: it stops at the first one.
+    """
+    names = [name for name in sizes if sizes[name] > 1]
+    place = {name: i for i, name in enumerate(names)}
+    near = _neighbours(names, cliques)
+    parts: dict[int, list[int]] = {}
+    for pair in pairs:
+        a, b = place[pair[0]], place[pair[1]]
+        shared = near[a] & near[b]
+        if near[a] >> b & 1 or shared.bit_count() >= width:
+            continue
+        if shared not in parts:
+            parts[shared] = _parts(near, shared)
+        cells = sizes[pair[0]] * sizes[pair[1]] * math.prod(sizes[names[v]] for v in _members(shared))
+        if parts[shared][a] != parts[shared][b] and cells <= max_cells and may_link(pair):
+            return pair
+    return None
 
 
 def rounds(columns: int, width: int, most: int = MOST_ROUNDS) -> int:
