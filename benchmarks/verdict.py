@@ -27,6 +27,8 @@ from benchmarks.tables import BINARY, CHOSEN, Case, by_codes, drawn, judge, netw
 from benchmarks.tables import REPORTED as CASES
 from espalier.core.graph.dag import Dag
 from espalier.core.graph.roles import Roles
+from espalier.core.planning.preview import preview
+from espalier.core.planning.verdict import Purpose
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.release.spend import release
@@ -169,6 +171,72 @@ def measure(cases: tuple[Case, ...], ways: tuple[Way, ...], seeds: int, cache_fi
                 cache_file.write_text(json.dumps(known))
 
 
+@dataclass(frozen=True)
+class Rated:
+    """One plan: what the verdict says, and whether it holds."""
+
+    tuned: bool
+    purpose: Purpose
+    headline: bool
+    rating: str
+    holds: bool
+
+
+def rated(cases: tuple[Case, ...], ways: tuple[Way, ...], cache_file: Path) -> Iterator[Rated]:
+    """The verdict on every plan that was measured; a loss is the mean over the seeds."""
+    known: dict[str, Any] = json.loads(cache_file.read_text())
+
+    def mean(case: Case, way: Way, epsilon: float, figure: str) -> float:
+        begin = f"{case.name}|{way.name}|{epsilon:g}|"
+        return float(np.mean([found[figure] for key, found in known.items() if key.startswith(begin)]))
+
+    for case in cases:
+        rows = _parts(case, 0)[0].rows
+        for way in ways:
+            plans = [x for x in projects(case, way, 0) if f"{case.name}|{way.name}|{x[0]:g}|0" in known]
+            for epsilon, project in plans[1:]:
+                found = preview(project, rows).verdict
+                if found is None:
+                    continue
+                loss = mean(case, way, FREE, "auc") - mean(case, way, epsilon, "auc")
+                moved = mean(case, way, epsilon, "two_way_tv") - mean(case, way, FREE, "two_way_tv")
+                held: dict[Purpose, bool] = {"outcome": loss <= 0.03, "pairs": moved <= 0.05}
+                for purpose, holds in held.items():
+                    if purpose in way.rated and (purpose == "pairs" or found.now.outcome):
+                        shown = purpose == found.purpose
+                        yield Rated(case in TUNED, purpose, shown, found.now.rating(purpose), holds)
+
+
+def show(found: list[Rated]) -> None:
+    """Print the three marks, for plans rated by their purpose, and for the two ratings of every plan."""
+    print("| tables | rating | plans | rated works | of these hold | of those that hold rated works | noise | hold |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    kinds: dict[str, Callable[[Rated], bool]] = {
+        "by purpose": lambda r: r.headline,
+        "by purpose: outcome": lambda r: r.headline and r.purpose == "outcome",
+        "by purpose: pairs": lambda r: r.headline and r.purpose == "pairs",
+        "any method: outcome": lambda r: r.purpose == "outcome",
+        "any method: pairs": lambda r: r.purpose == "pairs",
+    }
+    for tuned in (True, False):
+        for kind, fits in kinds.items():
+            some = [r for r in found if r.tuned == tuned and fits(r)]
+            works, hold, noise = (
+                [r for r in some if r.rating == "works"],
+                [r for r in some if r.holds],
+                [r for r in some if r.rating == "noise"],
+            )
+            print(
+                f"| {'chosen on' if tuned else 'reported'} | {kind} | {len(some)} | {len(works)} | "
+                f"{_share(works, lambda r: r.holds)} | {_share(hold, lambda r: r.rating == 'works')} | {len(noise)} | "
+                f"{_share(noise, lambda r: r.holds)} |"
+            )
+
+
+def _share(some: list[Rated], of: Callable[[Rated], bool]) -> str:
+    return f"{100 * sum(map(of, some)) / len(some):.1f} %" if some else "–"
+
+
 def _only(table: Table, kept: tuple[str, ...]) -> Table:
     return by_codes({n: table.codes[n] for n in kept}, {n: table.schema.sizes[n] for n in kept})
 
@@ -178,12 +246,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cache", type=Path, default=Path(tempfile.gettempdir()) / "espalier-verdict.json")
     parser.add_argument("--methods", nargs="*", help="parts of the names of methods")
-    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--until", type=float, default=2_000.0, help="seconds after which nothing more is measured")
     parser.add_argument("--measure-only", action="store_true")
     opt = parser.parse_args()
     ways = tuple(w for w in WAYS if not opt.methods or any(part in w.name for part in opt.methods))
     measure((*TUNED, *REPORTED), ways, opt.seeds, opt.cache, opt.until)
+    if not opt.measure_only:
+        show(list(rated((*TUNED, *REPORTED), ways, opt.cache)))
 
 
 if __name__ == "__main__":

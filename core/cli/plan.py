@@ -142,7 +142,7 @@ def run(opt: argparse.Namespace) -> None:
             print(f"{'':>23}  … {len(shown.asked) - MOST_SHOWN:,} more, all in --json")
     print(
         f"model: at most {shown.size.cells:,} cells, {shown.size.bytes / 2**20:.1f} MiB, about "
-        f"{shown.size.seconds:.1f} s to fit"
+        f"{max(shown.size.seconds, 0.1):.1f} s in all"
     )
     for test in shown.tests:
         print(f"test of the drawing: {predicted(test)}")

@@ -168,7 +168,7 @@ class Dag:
 
     @property
     def drawn_interactions(self) -> tuple[Interaction, ...]:
-        """The interactions of which every cause has an arrow to the effect."""
+        """The interactions whose causes all have an arrow to the effect."""
         drawn = set(self.edges)
         return tuple((causes, effect) for causes, effect in self.interactions if {(c, effect) for c in causes} <= drawn)
 

@@ -121,7 +121,7 @@ def _layers(boxes: Sequence[str], edges: Sequence[tuple[str, str]], outcome: set
         elif n in outcome and not effects[n]:
             depth[n] = last
     if any(depth[n] == last and n not in outcome for n in boxes) and any(n in outcome for n in boxes):
-        for n in boxes:  # the outcome stands alone on the right
+        for n in boxes:  # the outcome has the last layer to itself
             if n in outcome and not effects[n]:
                 depth[n] = last + 1
     most = max(FEWEST, ceil(sqrt(2 * len(boxes))))

@@ -125,7 +125,7 @@ def noise_of(
             with_target[free] = min(1.0, len(open_target) / max(1, len(free)))
     if open_pairs:
         free_pairs = (pair == 0) & ~np.eye(many, dtype=bool)
-        if features and at is not None:  # what is counted with the target is decided apart
+        if features and at is not None:  # pairs with the target are chosen separately
             free_pairs[at] = free_pairs[:, at] = False
         pair[free_pairs] = float(np.mean(list(open_pairs.values())))
         chosen |= free_pairs

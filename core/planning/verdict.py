@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from espalier.core.evaluation.verdict import CLOSE, FAR, GOOD_TV, POOR_TV
+from espalier.core.evaluation.verdict import CHANCE, CLOSE, GOOD_TV, POOR_TV
 from espalier.core.planning.noise import FloatArray, Noise
 from espalier.core.privacy.accounting import epsilon_of, rho_of
 
@@ -23,12 +23,12 @@ Rating = Literal["works", "weak", "noise"]
 Purpose = Literal["outcome", "pairs"]
 
 COLUMNS, PAIRS = 0.70, 0.13
-"""Mean total variation of pairs that noise adds to a release: so much of the mean error of single columns, and of the
-mean error of the pairs' counts. Fitted to the tables of ``TUNED`` in benchmarks/verdict.py."""
+"""Weights in the mean total variation of pairs that noise adds to a release: of the mean error of single columns, and of
+the mean error of the counts of pairs. Fitted to the tables of ``TUNED`` in benchmarks/verdict.py."""
 
-ODDS, CROWD = 0.05, 100.0
+ODDS, CROWD = 0.15, 300.0
 """Weights of the two sources of noise in a score that predicts the outcome: the log odds of the counts with the target,
-and the squared mean error of single columns, which stands for everything on the way to the target."""
+and the squared mean error of single columns, a measure of the noise in all other links."""
 
 SURE = 1.5
 """Factor between the expected loss and the one that is stated as "up to"."""
@@ -45,7 +45,7 @@ SHOWN, WORTH = 3, 0.8
 
 @dataclass(frozen=True)
 class Assumed:
-    """What a verdict assumes and nobody measured.
+    """The assumptions of a verdict; none of them is measured.
 
     ``rows`` is n, public or declared. ``auc`` is the AUC that the method would reach without noise, and ``rarer`` the
     share of rows with the target's rarer value.
@@ -68,18 +68,15 @@ class Expectation:
 
     ``loss`` is the loss of AUC that is not exceeded in most releases, None if nothing is predicted. ``tv`` is the share
     of rows that noise moves in a typical pair of columns. Associations below Cramér's V = ``drowned`` drown in a
-    typical pair.
+    typical pair. ``outcome`` is the rating for predicting the target, "noise" if the assumed AUC falls below
+    `CHANCE`.
     """
 
     epsilon: float
     loss: float | None
     tv: float
     drowned: float
-
-    @property
-    def outcome(self) -> Rating | None:
-        """The rating for predicting the target."""
-        return None if self.loss is None else _rating(self.loss, CLOSE, FAR)
+    outcome: Rating | None
 
     @property
     def pairs(self) -> Rating:
@@ -92,7 +89,7 @@ class Expectation:
 
     def to_json(self) -> dict[str, Any]:
         """As plans and releases carry it."""
-        return {**vars(self), "outcome": self.outcome, "pairs": self.pairs}
+        return {**vars(self), "pairs": self.pairs}
 
 
 @dataclass(frozen=True)
@@ -251,7 +248,11 @@ def _expect(noise: Noise, epsilon: float, assumed: Assumed) -> Expectation:
     i, j = np.triu_indices(len(noise.names), 1)
     seen = noise.visible[i, j]
     drowned = float(np.median(seen)) if len(seen) else 0.0
-    return Expectation(epsilon, _loss(noise, assumed), _tv(noise), drowned)
+    loss = _loss(noise, assumed)
+    outcome: Rating | None = None
+    if loss is not None:
+        outcome = "works" if loss <= CLOSE else "noise" if assumed.auc - loss < CHANCE else "weak"
+    return Expectation(epsilon, loss, _tv(noise), drowned, outcome)
 
 
 def _tv(noise: Noise) -> float:
@@ -276,7 +277,8 @@ def _loss(noise: Noise, assumed: Assumed) -> float | None:
     crowd = float(noise.column_errors.mean())
     v = ODDS * float(noise.with_target[inside] @ odds) + CROWD * crowd**2
     d = math.sqrt(2) * _quantile(assumed.auc)
-    return SURE * (_normal(d / math.sqrt(2)) - _normal(d * d / math.sqrt(2 * (d * d + v))))
+    expected = _normal(d / math.sqrt(2)) - _normal(d * d / math.sqrt(2 * (d * d + v)))
+    return min(SURE * expected, assumed.auc - 0.5)
 
 
 def _smallest(noise: Noise, purpose: Purpose, rho: float, delta: float, assumed: Assumed) -> float | None:
