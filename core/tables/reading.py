@@ -121,7 +121,7 @@ def _form(cell: Any) -> object:
     """The type of a cell. Two cells of one form that are equal have one text.
 
     A whole float below 2⁵³ has the form of a whole number. A decimal's places, and a moment's distance from UTC, are
-    part of its form: 7.5 and 7.50 are equal and have two texts.
+    part of its form: 7.5 and 7.50 are equal and have two texts. pandas writes a duration in another way than Python.
     """
     if isinstance(cell, float) and cell.is_integer() and abs(cell) < 2**53:
         return int
@@ -129,7 +129,9 @@ def _form(cell: Any) -> object:
         return cell.as_tuple().exponent, Decimal
     if isinstance(cell, dt.datetime | dt.time):
         return cell.utcoffset(), isinstance(cell, dt.datetime)
-    return next(kind for kind in (bool, int, float, dt.date, dt.timedelta, object) if isinstance(cell, kind))
+    if isinstance(cell, dt.timedelta):
+        return type(cell)
+    return next(kind for kind in (bool, int, float, dt.date, object) if isinstance(cell, kind))
 
 
 def spells_another_type(text: str) -> bool:
@@ -404,25 +406,34 @@ def _from_arrow(table: Any, shown: str) -> TextTable:
             chunks = pa.chunked_array([pa.array([x and str(x) for x in chunks.to_pylist()], pa.string())])
         if pa.types.is_dictionary(chunks.type):
             _check_places(chunks, name, shown)
-            chunks = chunks.unify_dictionaries()
-        array = chunks.combine_chunks().dictionary_encode()
-        if isinstance(array, pa.ChunkedArray):
-            array = array.combine_chunks()
-        try:
-            values = [_text(value) for value in array.dictionary.to_pylist()]
-        except (pa.ArrowException, ValueError, OverflowError):  # a year beyond 9999, damaged text
-            rows = np.flatnonzero(_codes(array.indices, -1) == _unreadable(array.dictionary))
-            row = int(rows[0]) + 1 if len(rows) else 0  # 0: a value of its dictionary that no row has
-            raise TableError(
-                f"{shown}{f', data row {row:,}' if row else ''}: column {name!r} holds a value that cannot be written "
-                "as text; correct it",
-                column=name,
-                row=row,
-            ) from None
-        codes = _codes(array.indices, len(values))
-        values.append(MISSING)
-        columns[name] = _distinct(values, codes)
+            parts = chunks.chunks  # Arrow's own union of their dictionaries fails for most types
+        else:
+            array = chunks.combine_chunks().dictionary_encode()
+            parts = [array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array]
+        values, codes, row = list[str](), list[NDArray[np.int64]](), 0
+        for part in parts:
+            texts = [*_written(part, name, shown, row), MISSING]
+            codes.append(_codes(part.indices, len(texts) - 1) + len(values))
+            values, row = values + texts, row + len(part)
+        columns[name] = _distinct(values, np.concatenate([np.empty(0, np.int64), *codes]))
     return TextTable(columns, table.num_rows, shown)
+
+
+def _written(array: Any, name: str, shown: str, before: int) -> list[str]:
+    """The texts of a dictionary array's distinct values; ``before`` is the number of rows that precede it."""
+    import pyarrow as pa
+
+    try:
+        return [_text(value) for value in array.dictionary.to_pylist()]
+    except (pa.ArrowException, ValueError, OverflowError):  # a year beyond 9999, damaged text
+        rows = np.flatnonzero(_codes(array.indices, -1) == _unreadable(array.dictionary))
+        row = before + int(rows[0]) + 1 if len(rows) else 0  # 0: a value of its dictionary that no row has
+        raise TableError(
+            f"{shown}{f', data row {row:,}' if row else ''}: column {name!r} holds a value that cannot be written "
+            "as text; correct it",
+            column=name,
+            row=row,
+        ) from None
 
 
 def _check_places(chunks: Any, name: str, shown: str) -> None:
@@ -589,8 +600,8 @@ def _text(value: Any) -> str:
         if math.isnan(value):
             return MISSING
         return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
-    if isinstance(value, Decimal) and value.is_nan():
-        return MISSING
+    if isinstance(value, Decimal):
+        return MISSING if value.is_nan() else str(value.copy_abs() if value.is_zero() else value)
     if isinstance(value, dt.datetime):
         return value.date().isoformat() if value.time() == dt.time() and value.tzinfo is None else value.isoformat()
     if isinstance(value, dt.date | dt.time):

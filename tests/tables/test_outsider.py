@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import enum
 import io
 import os
 import re
@@ -85,6 +86,12 @@ def test_a_part_that_is_no_file_is_refused(tmp_path, make):
         streamed(tmp_path)
 
 
+class Colour(str, enum.Enum):
+    """A text that is written in another way than the equal plain text."""
+
+    RED = "red"
+
+
 EQUAL = [
     [10**17, 1e17],
     [2**53, float(2**53)],
@@ -92,6 +99,9 @@ EQUAL = [
     [Decimal("7.5"), Decimal("7.50")],
     [Decimal("1E+3"), Decimal("1000")],
     [np.datetime64("2024-01-01", "ns"), pd.Timestamp("2024-01-01")],
+    [np.timedelta64(1, "ns"), np.timedelta64(1000, "ps")],
+    [pd.Timedelta(days=1), dt.timedelta(days=1)],
+    [Colour.RED, "red"],
     [dt.datetime(2024, 1, 1, tzinfo=dt.UTC), dt.datetime(2024, 1, 1, 1, tzinfo=dt.timezone(dt.timedelta(hours=1)))],
 ]
 """Equal cells that have two texts."""
@@ -100,7 +110,7 @@ EQUAL = [
 @pytest.mark.parametrize("cells", [*EQUAL, [CALLED, str(CALLED)]], ids=str)
 def test_one_person_never_becomes_two_in_a_frame(cells):
     frame = pd.DataFrame({"a": ["x"] * len(cells), "person": pd.Series(cells, dtype=object)})
-    with pytest.raises(TableError, match="mixes types"):
+    with pytest.raises(TableError, match="mixes types|give one plain value per cell"):
         as_table(frame, SCHEMA, "person")
 
 
@@ -113,6 +123,63 @@ def test_persons_of_one_form_stay_allowed(cells):
 def test_a_decimal_that_is_no_number_is_nobody():
     frame = pd.DataFrame({"a": ["x", "x"], "person": [Decimal("NaN"), Decimal("1")]})
     with pytest.raises(TableError, match="is empty, first in data row 1"):
+        as_table(frame, SCHEMA, "person")
+
+
+def test_both_zeros_of_decimals_are_one_person():
+    frame = pd.DataFrame({"a": ["x", "x"], "person": [Decimal("-0"), Decimal("0")]})
+    assert as_table(frame, SCHEMA, "person").person.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("odd", [0.5, None], ids=str)
+@pytest.mark.parametrize("several", [False, True])
+def test_one_cell_of_an_index_never_changes_another(odd, several):
+    """pandas' reset_index made floats of all whole numbers of an index, because of one odd cell."""
+    large = 2**53 + 1
+    index = pd.Index([large, odd], dtype=object, name="a")
+    frame = pd.DataFrame({"b": ["x", "y"]}, index=pd.MultiIndex.from_arrays([index]) if several else index)
+    read = text_of(frame).columns["a"]
+    assert read.values[read.codes[0]] == str(large)
+
+
+def test_a_missing_cell_of_a_whole_number_level():
+    index = pd.MultiIndex(levels=[[2**53 + 1, 7]], codes=[[0, -1]], names=["a"])
+    assert text_of(pd.DataFrame({"b": ["x", "y"]}, index=index)).columns["a"].values == (str(2**53 + 1), "")
+
+
+DICTIONARIES = [
+    pa.array(["x", None]),
+    pa.array([True, None]),
+    pa.array([Decimal("1.5"), None], pa.decimal32(5, 2)),
+    pa.array([np.float16(1.5), None], pa.float16()),
+    pa.array([UUID(int=7).bytes, None], pa.uuid()),
+    pa.nulls(2),
+    pa.DictionaryArray.from_arrays([0, None], pa.array(["x"])),
+]
+
+
+@pytest.mark.parametrize("values", DICTIONARIES, ids=lambda values: str(values.type))
+def test_a_second_part_of_a_column_changes_no_cell(values):
+    """Arrow failed to join the parts' dictionaries. For narrow floats it took their bits for whole numbers."""
+    part = pa.DictionaryArray.from_arrays([0, 1], values)
+    alone, twice = (text_of(pa.table({"a": pa.chunked_array([part] * n)})).columns["a"] for n in (1, 2))
+    assert alone.values == twice.values
+    assert twice.codes.tolist() == [*alone.codes.tolist()] * 2
+
+
+def test_a_frame_that_fails_quotes_no_cell():
+    """DuckDB's error, which quotes a cell, went through."""
+    import duckdb
+
+    with pytest.raises(TableError, match="cannot be read as a table") as refused:
+        text_of(duckdb.sql("SELECT CAST(x AS INT) AS a FROM (VALUES ('1'), ('secret')) AS t(x)"))
+    assert "secret" not in str(refused.value)
+
+
+def test_half_a_surrogate_pair_is_refused():
+    """It ended in a traceback that quotes the cell, once rows were cut."""
+    frame = pd.DataFrame({"a": ["x"] * 2, "person": pd.Series(["\ud800"] * 2, dtype=object)})
+    with pytest.raises(TableError, match="'person' holds text that is not valid Unicode"):
         as_table(frame, SCHEMA, "person")
 
 
