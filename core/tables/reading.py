@@ -54,6 +54,8 @@ from espalier.core.tables.csv_lines import DELIMITERS, check_lines, header_names
 
 MAX_BYTES = 1 << 30
 MAX_CELLS = 200_000_000
+MAX_COLUMNS = 1 << 14
+"""Columns of a table at most, which is also Excel's limit."""
 BOMB_BYTES, BOMB_RATIO = 50_000_000, 150
 """What unpacks to more than so many bytes, and to more than so many times its size, was made to do harm: tables that
 people keep shrink to a fifth or a fiftieth."""
@@ -225,6 +227,11 @@ def _check_unpacked(size: int, packed: int, shown: str) -> None:
     """Refuse a file that unpacks to too much, before it does."""
     if size > MAX_BYTES:
         raise TableError(f"{shown} unpacks to more than 1 GiB; Espalier reads smaller tables only")
+    check_ratio(size, packed, shown)
+
+
+def check_ratio(size: int, packed: int, shown: str) -> None:
+    """Refuse a file that unpacks to far more than its size."""
     if size > BOMB_BYTES and size > BOMB_RATIO * packed:
         raise TableError(
             f"{shown} unpacks to more than {BOMB_RATIO} times its size, as no table that people keep does; "
@@ -304,7 +311,9 @@ def read_released(source: Path | bytes, names: Sequence[str]) -> TextTable:
 
 
 def check_names(names: Sequence[str], shown: str) -> None:
-    """Raise :class:`TableError` for a name that two columns have."""
+    """Raise :class:`TableError` for a name that two columns have, and for too many columns."""
+    if len(names) > MAX_COLUMNS:
+        raise TableError(f"{shown} has {len(names):,} columns; Espalier reads at most {MAX_COLUMNS:,}")
     seen: set[str] = set()
     for name in names:
         if name in seen:

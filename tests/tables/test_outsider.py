@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import enum
+import gzip
 import io
 import os
 import re
@@ -21,6 +22,7 @@ from pyarrow import parquet
 
 from espalier.core.errors import TableError
 from espalier.core.project.schema import Column, Schema
+from espalier.core.tables import csv_batches
 from espalier.core.tables.frames import as_table, located, read_data, text_of
 from espalier.core.tables.reading import read_table
 
@@ -86,7 +88,7 @@ def test_a_part_that_is_no_file_is_refused(tmp_path, make):
         streamed(tmp_path)
 
 
-class Colour(str, enum.Enum):
+class Colour(str, enum.Enum):  # noqa: UP042 (its text is Colour.RED)
     """A text that is written in another way than the equal plain text."""
 
     RED = "red"
@@ -181,6 +183,39 @@ def test_half_a_surrogate_pair_is_refused():
     frame = pd.DataFrame({"a": ["x"] * 2, "person": pd.Series(["\ud800"] * 2, dtype=object)})
     with pytest.raises(TableError, match="'person' holds text that is not valid Unicode"):
         as_table(frame, SCHEMA, "person")
+
+
+def test_damaged_gzip_is_refused_where_it_is_read_in_place(tmp_path):
+    packed = gzip.compress(b"a\n" + np.random.default_rng(0).bytes(9000).hex().encode() + b"\nx\n")
+    damaged = bytearray(packed)
+    damaged[3000] ^= 255
+    for data in (packed[:2], packed[:-9], packed[:-8] + bytes(8), packed + b"more", bytes(damaged)):
+        (tmp_path / "t.csv").write_bytes(data)
+        with pytest.raises(TableError, match="is a damaged gzip file"):
+            streamed(tmp_path / "t.csv")
+
+
+def test_a_packed_line_without_end_is_refused(tmp_path):
+    """400 kB took 400 MB of memory; the limit on unpacked bytes was missing where a file is read in place."""
+    with gzip.open(tmp_path / "t.csv", "wb", 1) as file:
+        file.write(b"a\nx\n" + bytes(60_000_000).replace(b"\0", b"x"))
+    with pytest.raises(TableError, match="more than 150 times its size"):
+        streamed(tmp_path / "t.csv")
+
+
+def test_a_line_without_end_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(csv_batches, "BLOCK", 100)
+    monkeypatch.setattr(csv_batches, "LINE", 1000)
+    (tmp_path / "t.csv").write_bytes(b"a\nx\n" + b"x" * 5000)
+    with pytest.raises(TableError, match="has a line of more than"):
+        streamed(tmp_path / "t.csv")
+
+
+def test_too_many_columns_are_refused_at_once():
+    """A hundred thousand took half a minute."""
+    names = ",".join(f"c{i}" for i in range(20_000))
+    with pytest.raises(TableError, match="has 20,000 columns"):
+        read_table(f"{names}\n{names}\n".encode(), "t.csv")
 
 
 @pytest.fixture
