@@ -61,12 +61,14 @@ BOMB_BYTES, BOMB_RATIO = 50_000_000, 150
 people keep shrink to a fifth or a fiftieth."""
 
 
-EXCEL_CELLS, EXCEL_RATIO = 25_000_000, 100
-"""Cells of a sheet at most, and times its size that a workbook may unpack to. An ordinary sheet of 10⁶ rows has 10 to
+EXCEL_CELLS, EXCEL_BYTES, EXCEL_RATIO = 25_000_000, 5_000_000, 100
+"""Cells of a sheet at most. A workbook that unpacks to more bytes, and to more times its size, is refused. An ordinary sheet of 10⁶ rows has 10 to
 20 million cells and unpacks to 10 to 25 times its size."""
 EXCEL_TEXTS, EXCEL_TEXT = 1 << 28, 1 << 20
 """Bytes of the texts that the cells of a workbook share at most, and of one text: Excel's own limit is 32,767
 characters."""
+EXCEL_PARTS = 10_000
+"""Parts of a workbook's zip archive at most: its directory is held in memory."""
 EXCEL_ROWS = 1 << 20
 """Rows of a sheet at most, which is Excel's own limit: openpyxl makes each row that a row's number passes over."""
 _CELL = re.compile(rb"<(?:[\w.-]+:)?c[\s/>]")
@@ -500,10 +502,14 @@ def _excel(data: bytes, shown: str) -> TextTable:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # openpyxl warns about styles and validations it leaves out
+            if data.count(b"PK\x01\x02") > EXCEL_PARTS:
+                raise TableError(f"{shown} has more than {EXCEL_PARTS:,} parts; save it anew, or give CSV")
             with zipfile.ZipFile(io.BytesIO(data)) as parts:
                 _check_workbook(parts, len(data), shown)
             book = load_workbook(io.BytesIO(data), read_only=True)
             sheet = book.worksheets[0]
+            if sheet.sheet_state != "visible":
+                raise TableError(f"the first sheet of {shown} is hidden; show it or delete it, so that it is clear")
             with book._archive.open(sheet._worksheet_path) as rows_of:
                 _check_ascending(rows_of, shown)
             sheet.reset_dimensions()  # what the file says of its size is not believed
@@ -552,7 +558,7 @@ def _check_workbook(parts: zipfile.ZipFile, packed: int, shown: str) -> None:
     """Refuse a workbook that unpacks to too much, by the sizes in its directory, beyond which no part is read."""
     size = sum(part.file_size for part in parts.infolist())
     _check_unpacked(size, packed, shown)
-    if size > BOMB_BYTES and size > EXCEL_RATIO * packed:
+    if size > EXCEL_BYTES and size > EXCEL_RATIO * packed:
         raise TableError(f"{shown} unpacks to more than {EXCEL_RATIO} times its size; save it anew, or give CSV")
     for part in parts.infolist():
         if part.filename.startswith("xl/worksheets/"):

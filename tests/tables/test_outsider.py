@@ -218,6 +218,38 @@ def test_too_many_columns_are_refused_at_once():
         read_table(f"{names}\n{names}\n".encode(), "t.csv")
 
 
+def test_a_hidden_first_sheet_is_refused():
+    """Its rows were released, and not those that Excel shows."""
+    import openpyxl
+
+    book = openpyxl.Workbook()
+    for cells in (["a"], ["x"]):
+        book.active.append(cells)
+        book.create_sheet() if cells == ["a"] else book.worksheets[1].append(cells)
+    book.active.sheet_state = "hidden"
+    book.active = 1
+    book.save(out := io.BytesIO())
+    with pytest.raises(TableError, match="the first sheet of t.xlsx is hidden"):
+        read_table(out.getvalue(), "t.xlsx")
+
+
+def test_a_workbook_of_very_many_parts_is_refused_at_once():
+    """The directory of an archive of 200 MB took more than 3 GB."""
+    with zipfile.ZipFile(out := io.BytesIO(), "w") as parts:
+        for i in range(10_001):
+            parts.writestr(f"{i}", b"")
+    with pytest.raises(TableError, match="more than 10,000 parts"):
+        read_table(out.getvalue(), "t.xlsx")
+
+
+def test_a_small_workbook_of_very_many_texts_is_refused_at_once():
+    """A workbook of 12 kB took ten seconds, and one of 120 kB took minutes."""
+    with zipfile.ZipFile(out := io.BytesIO(), "w", zipfile.ZIP_DEFLATED) as parts:
+        parts.writestr("xl/sharedStrings.xml", b"<sst>" + b"<si/>" * 1_100_000 + b"</sst>")
+    with pytest.raises(TableError, match="more than 100 times its size"):
+        read_table(out.getvalue(), "t.xlsx")
+
+
 @pytest.fixture
 def shared(tmp_path):
     """A DuckDB file that this process has open already, with a view of a file outside it."""
