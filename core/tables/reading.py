@@ -62,8 +62,8 @@ people keep shrink to a fifth or a fiftieth."""
 
 
 EXCEL_CELLS, EXCEL_BYTES, EXCEL_RATIO = 25_000_000, 5_000_000, 100
-"""Cells of a sheet at most. A workbook that unpacks to more bytes, and to more times its size, is refused. An ordinary sheet of 10⁶ rows has 10 to
-20 million cells and unpacks to 10 to 25 times its size."""
+"""Cells of a sheet at most. A workbook is refused if it unpacks to more bytes, and to more times its size. An ordinary
+sheet of 10⁶ rows has 10 to 20 million cells and unpacks to 10 to 25 times its size."""
 EXCEL_TEXTS, EXCEL_TEXT = 1 << 28, 1 << 20
 """Bytes of the texts that the cells of a workbook share at most, and of one text: Excel's own limit is 32,767
 characters."""

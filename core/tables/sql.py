@@ -53,6 +53,8 @@ _NUMBER = "^[ \t\n\r\f\v]*[+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+)?[
 def open_url(url: str, name: str) -> tuple[Any, Any, str | None]:
     """(an engine of `ENGINES`, the relation, the query for it as `ROWS` with texts compared byte by byte)."""
     backend = _spark(url) if url.startswith("pyspark://") else ibis.connect(url)
+    if backend.name == "postgres":  # else a backslash in a category could end its literal
+        backend.con.execute("SET standard_conforming_strings = on")
     return _binary(backend, _named(backend, name))
 
 
@@ -293,7 +295,9 @@ def _column(table: Any, name: str) -> Any:
 def _person(value: Any) -> Any:
     """Whose a row is, as text: only of types whose text is the same wherever it is written."""
     kind = value.type()
-    if kind.is_string() or kind.is_integer() or kind.is_uuid() or (kind.is_decimal() and kind.scale == 0):
+    if kind.is_decimal() and kind.scale == 0:
+        return value.cast("string").nullif("NaN")  # which PostgreSQL's decimals may be
+    if kind.is_string() or kind.is_integer() or kind.is_uuid():
         return value.cast("string")
     raise TableError(
         f"the person column {value.get_name()!r} holds {kind} values; give whose a row is as text or a whole number",
@@ -333,7 +337,8 @@ def _exact(number: float) -> Any:
 
 
 def _read_number(text: Any, dialect: str) -> Any:
-    """A text that is written like a number, as the nearest float. PostgreSQL refuses numbers beyond its floats."""
+    """A decimal, or a text that is written like a number, as the nearest float. PostgreSQL refuses numbers beyond its
+    floats."""
     if dialect != "postgres":
         return text.try_cast("float64")
     number = text.cast("decimal")
@@ -356,6 +361,8 @@ def _bins(value: Any, column: Column, unknown: Any, dialect: str) -> Any:
     elif kind.is_floating():
         number = value.cast("float64")
         odd = number.isinf()
+    elif kind.is_decimal() and kind.scale is None and dialect == "postgres":
+        odd, number = value.cast("string").isin(["Infinity", "-Infinity"]), _read_number(value, dialect)
     elif kind.is_integer() or kind.is_decimal():
         odd, number = None, value.cast("float64")
     else:

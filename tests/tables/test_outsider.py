@@ -375,3 +375,52 @@ def test_a_frame_that_contradicts_itself(place):
 def test_an_index_named_like_a_column():
     with pytest.raises(TableError, match="names column 'a' twice"):
         text_of(pd.DataFrame({"a": ["x"]}, index=pd.Index(["y"], name="a")))
+
+
+@pytest.fixture
+def in_postgres(postgres):
+    """Make a table of these columns and rows; return its name."""
+    import psycopg
+
+    with psycopg.connect(postgres, autocommit=True) as con:
+
+        def make(columns, *rows):
+            con.execute("DROP TABLE IF EXISTS outsider")
+            con.execute(f"CREATE TABLE outsider ({columns})")
+            for row in rows:
+                con.execute(f"INSERT INTO outsider VALUES ({','.join(['%s'] * len(row))})", row)
+            return "outsider"
+
+        yield make
+        con.execute("DROP TABLE IF EXISTS outsider")
+
+
+def counts(url, name, column, person=None):
+    relation = located(url, name)
+    try:
+        return relation.snapshot(Schema((column,)), person, 1).count((column.name,)).tolist()
+    finally:
+        relation.close()
+
+
+def test_a_decimal_that_is_no_number_is_nobody_in_postgres(postgres, in_postgres):
+    """All such rows were one person named NaN."""
+    name = in_postgres("a text, person numeric(20,0)", ("x", "NaN"), ("x", "NaN"), ("x", 1))
+    with pytest.raises(TableError, match="'person' is empty in some row"):
+        counts(postgres, name, SCHEMA["a"], "person")
+
+
+def test_far_and_infinite_decimals_are_read_alike_in_postgres(postgres, in_postgres):
+    """An infinity was counted in the outermost bin, and 1e400 ended the release."""
+    cells = ["Infinity", "-Infinity", "NaN", "1e400", "-1e400", "1e-400", "15"]
+    name = in_postgres("a numeric", *[(cell,) for cell in cells])
+    column = Column("a", "numeric", edges=(0.0, 10.0, 20.0), missing=True, unknown="missing")
+    frame = pd.DataFrame({"a": pd.Series([Decimal(cell) for cell in cells], dtype=object)})
+    assert counts(postgres, name, column) == as_table(frame, Schema((column,))).count(("a",)).tolist() == [2, 2, 3]
+
+
+def test_a_category_never_ends_its_literal_in_postgres(postgres, in_postgres):
+    """A server may take a backslash in a literal as an escape: a category of a project file became SQL."""
+    name = in_postgres("a text", ("a\\b",), ("\\'",))
+    column = Column("a", "categorical", categories=("a\\b", "\\'"))
+    assert counts(f"{postgres}&options=-cstandard_conforming_strings%3Doff", name, column) == [1, 1]
