@@ -41,10 +41,14 @@ WHOLE = ("mysql", "singlestoredb", "sqlite")
 """Engines whose rows Ibis reads through pandas, all at once."""
 FIRST = {
     "mssql": ("SET TRANSACTION ISOLATION LEVEL SERIALIZABLE",),
-    "mysql": ("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ", "SET SESSION time_zone = '+00:00'"),
+    "mysql": (
+        "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+        "SET SESSION time_zone = '+00:00'",
+        "SET SESSION sql_select_limit = 18446744073709551615",
+    ),
 }
 """What is said first, so that a single statement sees one state of the rows, and a moment is told in one zone, whatever
-the server's default is."""
+the server's default is. A server's limit on rows would leave the others out."""
 _ISO_DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _DATE = f"^[ \t\n\r\f\v]*{_ISO_DAY}([T ][0-9]{{2}}:[0-9]{{2}}[^ \t\n\r\f\v]*)?[ \t\n\r\f\v]*$"
 _NUMBER = "^[ \t\n\r\f\v]*[+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+)?[ \t\n\r\f\v]*$"
@@ -71,6 +75,8 @@ def open_stream(url: str, name: str, shown: str) -> Stream:
     scheme = url.partition("://")[0]
     if scheme not in (known := sorted(entry.name for entry in entry_points(group="ibis.backends"))):
         raise TableError(f"{scheme} is no engine that is known here: {', '.join(known)}, or a file")
+    if scheme in ("duckdb", "sqlite"):
+        _check_url(url, scheme)
     with warnings.catch_warnings(action="ignore"):  # a MySQL server may know its zones by number only, see `FIRST`
         backend = _sqlite(url) if scheme == "sqlite" else ibis.connect(url, **_options(scheme))
     if scheme == "duckdb":
@@ -80,6 +86,8 @@ def open_stream(url: str, name: str, shown: str) -> Stream:
     table = _as_declared(backend, _named(backend, name)) if scheme == "sqlite" else _named(backend, name)
     if scheme == "duckdb" and table.op().namespace.catalog not in (None, backend.current_catalog):
         raise TableError(f"{shown} is in another database that this process attached; name that file in the URL")
+    if scheme == "duckdb":
+        table = _without_huge(backend, table)
     kinds = {column: _stored(kind, scheme) for column, kind in table.schema().items()}
     return Stream(backend, table, kinds, shown)
 
@@ -99,6 +107,22 @@ def answers(backend: Any, query: Any, rows: int) -> Iterator[Any]:
 def _named(backend: Any, name: str) -> Any:
     catalog, _, own = name.rpartition(".")
     return backend.table(own, database=tuple(catalog.split(".")) if catalog else None)
+
+
+def _check_url(url: str, scheme: str) -> None:
+    """Refuse a URL that names another file than it seems to: an engine ignores what follows the path's end."""
+    if "#" in url or "%00" in url or any(letter < " " for letter in url) or ("?" in url and scheme == "sqlite"):
+        raise TableError(
+            f"the {scheme} URL holds '#', '?', options or a control character, so that it may name another file; "
+            "write # as %23 and ? as %3F in a SQLite URL, or rename the file"
+        )
+
+
+def _without_huge(backend: Any, table: Any) -> Any:
+    """``table`` with DuckDB's unsigned numbers of 128 bits as text: Arrow takes the upper half for negative ones."""
+    kinds = backend.con.sql(str(backend.compile(table))).types
+    huge = [name for name, kind in zip(table.columns, kinds, strict=True) if str(kind) == "UHUGEINT"]
+    return table.mutate(**{name: table[name].cast("string") for name in huge}) if huge else table
 
 
 def _sqlite(url: str) -> Any:

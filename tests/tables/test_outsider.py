@@ -377,6 +377,35 @@ def test_an_index_named_like_a_column():
         text_of(pd.DataFrame({"a": ["x"]}, index=pd.Index(["y"], name="a")))
 
 
+def test_the_largest_unsigned_number_is_not_negative(tmp_path):
+    """Arrow took DuckDB's largest number for −1."""
+    import duckdb
+
+    with duckdb.connect(str(tmp_path / "t.duckdb")) as con:
+        con.execute("CREATE TABLE t (a UHUGEINT, person UHUGEINT)")
+        con.executemany("INSERT INTO t VALUES (?, ?)", [(2**128 - 1, 2**128 - 1), (1, 1)])
+    relation = located(f"duckdb://{tmp_path}/t.duckdb", "t")
+    assert relation.sample().columns["person"].values == (str(2**128 - 1), "1")
+    assert relation.snapshot(NUMBERS, "person", 1).count(("a",)).tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("scheme", ["sqlite", "duckdb"])
+@pytest.mark.parametrize("name", ["t.db#2", "t.db%00", "t.db\n", "t.db?mode=ro"])
+def test_a_url_of_a_file_names_no_other_file(tmp_path, scheme, name):
+    """All of these read t.db, and an option was ignored."""
+    import sqlite3
+
+    import duckdb
+
+    for con in (sqlite3.connect(tmp_path / "sqlite.db"), duckdb.connect(str(tmp_path / "duckdb.db"))):
+        con.execute("CREATE TABLE t AS SELECT 'x' AS a")
+        con.commit()
+        con.close()
+    (tmp_path / f"{scheme}.db").rename(tmp_path / "t.db")
+    with pytest.raises(TableError, match="may name another file|cannot open"):
+        located(f"{scheme}://{tmp_path}/{name}", "t")
+
+
 @pytest.fixture
 def in_postgres(postgres):
     """Make a table of these columns and rows; return its name."""
