@@ -79,9 +79,8 @@ def test_postgres(postgres):
             con.execute("ALTER TABLE whole ATTACH PARTITION parts DEFAULT")
             assert kinds(postgres, "whole") == ["external"]  # a part of a part
         finally:
-            con.execute(
-                "DROP SCHEMA s CASCADE; DROP TABLE t, parts, ruled CASCADE; DROP TABLE IF EXISTS whole; DROP EXTENSION file_fdw CASCADE"
-            )
+            con.execute("DROP TABLE IF EXISTS whole CASCADE; DROP SCHEMA s CASCADE")
+            con.execute("DROP TABLE IF EXISTS t, parts, ruled CASCADE; DROP EXTENSION file_fdw CASCADE")
             con.execute("DROP OWNED BY reader; DROP ROLE reader")
 
 

@@ -80,6 +80,23 @@ def test_a_link_to_a_folder_is_refused(tmp_path):
         streamed(tmp_path / "table")
 
 
+def test_a_part_with_another_ending_is_refused(tmp_path):
+    """Its rows were left out."""
+    stored(tmp_path / "a.parquet", ["x"])
+    stored(tmp_path / "_metadata", ["y"])
+    assert streamed(tmp_path) == [0]
+    stored(tmp_path / "b.parq", ["y"])
+    with pytest.raises(TableError, match=r"holds b\.parq, a Parquet file whose name does not end"):
+        streamed(tmp_path)
+
+
+def test_two_damaged_folder_names_are_not_one_cell(tmp_path):
+    for name in ("k=%FF", "k=%FE"):
+        stored(tmp_path / name / "a.parquet", ["x"])
+    with pytest.raises(TableError, match="the name of its folder is not UTF-8"):
+        streamed(tmp_path)
+
+
 @pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("nowhere")], ids=["pipe", "broken link"])
 def test_a_part_that_is_no_file_is_refused(tmp_path, make):
     stored(tmp_path / "a.parquet", ["x"])
