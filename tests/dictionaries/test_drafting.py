@@ -144,7 +144,7 @@ def test_one_row_changes_no_declared_column(seed):
         assert name in {*one.schema.unconfirmed, *two.schema.unconfirmed}
 
 
-def test_the_code_list_of_a_real_table(tmp_path):
+def test_the_code_list_of_a_real_table():
     from tests.dictionaries.test_public_dictionaries import place
 
     dictionary = read_dictionary(place("diabetes_ids_mapping.csv"))

@@ -40,7 +40,13 @@ def test_a_ddi_codebook_declares_kinds_labels_units_and_missing_codes():
     assert (found["sex"].kind, found["sex"].categories, found["sex"].missing) == ("categorical", ("1", "2"), ("-9",))
     assert found["sex"].labels == (("1", "Male"), ("2", "Female"), ("-9", "Refused"))
     age = found["age"]
-    assert (age.kind, age.range, age.integer, age.unit, age.missing) == ("numeric", ("0", "110"), True, "years", ("999",))
+    assert (age.kind, age.range, age.integer, age.unit, age.missing) == (
+        "numeric",
+        ("0", "110"),
+        True,
+        "years",
+        ("999",),
+    )
     assert (found["grade"].kind, found["grade"].categories) == ("ordinal", ("A", "C"))
     assert found["seen"].kind == "date"
 
