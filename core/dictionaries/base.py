@@ -15,7 +15,7 @@ DeclaredKind = Literal["categorical", "ordinal", "numeric", "date", "identifier"
 """What a dictionary says about a column. "text" is free text; "open" says nothing."""
 
 MOST_COLUMNS, MOST_TEXT = 20_000, 10_000
-"""Columns of a dictionary, and characters of one of its texts, at most."""
+"""Largest numbers of columns, and of characters of one text."""
 _SPACE = re.compile(r"\s+")
 
 

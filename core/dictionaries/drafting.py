@@ -1,4 +1,4 @@
-"""A schema from a dictionary: what it declares is public, what it leaves open is guessed and marked as a guess.
+"""A schema from a dictionary: declared columns are public, and the others are guessed and marked as guesses.
 
 A declared column depends on the dictionary and on the person's choices alone. So two tables that differ in one row give
 the same declared columns, or ask for a choice.
@@ -70,7 +70,7 @@ def draft_schema(
 ) -> Draft:
     """Return a schema for the columns of ``text``. A later dictionary adds to an earlier one.
 
-    Columns that no dictionary names are guessed. ``choices`` say what to do about cells that are not declared.
+    Columns that no dictionary names are guessed. ``choices`` decide about cells that are not declared.
     """
     named, chosen = [n for n in text.columns if n], choices or {}
     declared = merged(dictionaries)
