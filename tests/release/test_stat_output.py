@@ -11,9 +11,10 @@ import pytest
 import espalier as es
 from espalier.core.cli.main import main
 from espalier.core.dictionaries.reading import read_dictionary
+from espalier.core.dictionaries.writing import dictionary_json
 from espalier.core.errors import ProjectError
 from espalier.core.project.schema import Column, Schema
-from espalier.core.release.stat_output import STAT_FORMATS, losses, stat_names, write_stat
+from espalier.core.release.stat_output import STAT_FORMATS, check_stat, losses, stat_names, write_stat
 from espalier.core.report.front import _named, _with_label
 from espalier.core.tables.reading import read_table
 
@@ -87,7 +88,34 @@ def test_names_are_allowed_distinct_and_within_their_limit():
 def test_a_text_that_the_format_cannot_hold_is_refused_before_anything_is_spent():
     long = Schema((Column("x", "categorical", ("a", "b" * 300)),))
     with pytest.raises(ProjectError, match="texts of at most 200 bytes"):
-        losses(long, "xpt")
+        check_stat(long, "xpt")
+    check_stat(long, "dta")
+
+
+def test_a_long_text_that_was_bought_is_cut_and_listed(tmp_path):
+    """After the budget is spent nothing may fail."""
+    bought = Schema((Column("x", "categorical", ("a", "b" * 300)),))
+    assert losses(bought, "xpt") == ["x: texts are cut to 200 bytes."]
+    write_stat(bought, {"x": ["a", "b" * 300]}, tmp_path / "t.xpt", "xpt")
+    assert cells(read_table(tmp_path / "t.xpt"), "x") == ["a", "b" * 200]
+
+
+def test_user_missing_codes_survive_the_round_trip_where_the_format_has_them(tmp_path):
+    column = Column(
+        "income",
+        "numeric",
+        edges=(0, 50, 100),
+        missing=True,
+        missing_marks=("-9", "-8"),
+        value_labels=(("-9", "refused"), ("-8", "not asked")),
+    )
+    schema = Schema((column,))
+    write_stat(schema, {"income": ["3", ""]}, tmp_path / "t.sav", "sav")
+    [found] = read_dictionary(tmp_path / "t.sav").columns
+    assert set(found.missing) == {"-9", "-8"}
+    assert dict(found.labels) == {"-9": "refused", "-8": "not asked"}
+    assert "not all codes of missing values" in losses(schema, "dta")[0]
+    assert json.loads(dictionary_json(schema))["columns"][0]["missing_codes"][0] == {"code": "-9", "label": "refused"}
 
 
 def test_a_release_writes_the_file_and_its_dictionary(tmp_path, monkeypatch, capsys):
