@@ -17,8 +17,8 @@ from espalier.pages.release import bundle, not_private, payment, signoff, spendi
 from espalier.pages.session.session import Session, here
 
 sign_in.enter("steward")
-opened = here().project
-promised = opened is None or not is_blurring(opened.plan)
+opened = here()
+promised = not opened.has_project or not is_blurring(opened.project.plan)
 state = shell.start(
     "Release",
     f"Make the synthetic table: this spends privacy {term('budget')}. The files that come of it are safe to "

@@ -1,12 +1,10 @@
-"""The figures that may be asked of a release: what each rests on, and its estimate in one table of rows.
+"""Figures that a release can estimate: the counts that each depends on, and its estimate in one table of rows.
 
-Each figure is a small recipe with ``columns``, ``parts`` (the numbers that it consists of, each with what it
-:class:`Needs`) and ``estimate`` (those numbers and their variances within one table). Ratios are estimated as
-logarithms.
+Each figure is a small recipe. ``columns`` are the columns it reads. ``parts`` are its numbers, each with the counts
+that it :class:`Needs`. ``estimate`` returns these numbers and their variances within one table. Ratios are logarithms.
 
-A figure is about the rows where all its columns are observed, as R's ``lm`` and ``glm`` have it: ``missing`` names the
-columns whose missing cells are left out, each with the code of such a cell. A figure that asks about missing cells
-themselves does not name their column there.
+A figure is about rows where all its columns are observed, like R's ``lm`` and ``glm``. ``missing`` maps each column
+whose missing cells are left out to the code of such a cell. A figure about missing cells omits their column from it.
 """
 
 from __future__ import annotations
@@ -24,12 +22,12 @@ from espalier.core.analysis.tally import Tally
 
 FloatArray = NDArray[np.float64]
 HALF = 0.5
-"""Added to each cell of an odds ratio (Haldane 1956; Anscombe 1956), so that an empty one does not make it infinite."""
+"""Added to each cell of an odds ratio, so that an empty cell leaves it finite (Haldane 1956; Anscombe 1956)."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """One number of a figure: its ``name``, whether it is a logarithm (``ratio``), and what it rests on."""
+    """One number of a figure: its ``name``, the counts it ``needs``, and whether it is the logarithm of a ``ratio``."""
 
     name: str
     needs: Needs
@@ -37,24 +35,24 @@ class Part:
 
 
 class Figure(Protocol):
-    """What can be asked."""
+    """A figure that a release can estimate."""
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that the estimate reads."""
+        """Columns that the estimate reads."""
         ...
 
     def parts(self) -> tuple[Part, ...]:
-        """Its numbers, in the order of the estimates."""
+        """Return the numbers of the figure, in the order of the estimates."""
         ...
 
     @property
     def missing(self) -> Mapping[str, int]:
-        """The columns whose missing cells are left out, and the code of such a cell."""
+        """Columns whose missing cells are left out, with the code of such a cell."""
         ...
 
     def estimate(self, tally: Tally) -> tuple[FloatArray, FloatArray]:
-        """The numbers and their variances, were the rows a simple random sample. NaN where they cannot be told."""
+        """Return the numbers and their variances for a simple random sample; NaN if they cannot be estimated."""
         ...
 
 
@@ -76,16 +74,16 @@ class Proportion:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The event's column, and that of the condition."""
+        """Columns of the event and of the condition."""
         return (self.event.column, *([self.among.column] if self.among else []))
 
     def parts(self) -> tuple[Part, ...]:
-        """One number."""
+        """Return the single number of the figure."""
         cell = _cell(self.event, *([self.among] if self.among else []))
         return (Part("proportion", Needs(self.columns, (cell,), rests=(cell,), missing=self.missing)),)
 
     def estimate(self, tally: Tally) -> tuple[FloatArray, FloatArray]:
-        """p and p (1 − p) / n."""
+        """Return p and p (1 − p) / n."""
         p, n = _share(tally.observed(self.missing), self.event, self.among)
         return np.array([p]), np.array([p * (1 - p) / n if n else math.nan])
 
@@ -101,16 +99,16 @@ class Difference:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The event's column and that of the groups."""
+        """Columns of the event and of the groups."""
         return (self.event.column, self.one.column)
 
     def parts(self) -> tuple[Part, ...]:
-        """One number."""
+        """Return the single number of the figure."""
         cells = _cell(self.event, self.one), _cell(self.event, self.other)
         return (Part("difference", Needs(self.columns, cells, rests=cells, missing=self.missing)),)
 
     def estimate(self, tally: Tally) -> tuple[FloatArray, FloatArray]:
-        """The difference of two independent shares."""
+        """Return the difference of two independent shares."""
         tally = tally.observed(self.missing)
         (p, n), (q, m) = _share(tally, self.event, self.one), _share(tally, self.event, self.other)
         variance = p * (1 - p) / n + q * (1 - q) / m if n and m else math.nan
@@ -129,16 +127,16 @@ class OddsRatio:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The two columns."""
+        """Columns of the event and of the groups."""
         return (self.event.column, self.one.column)
 
     def parts(self) -> tuple[Part, ...]:
-        """One number, as a logarithm."""
+        """Return one number, a logarithm."""
         cells = tuple(_cell(e, g) for e in (self.event, self.instead) for g in (self.one, self.other))
         return (Part("odds ratio", Needs(self.columns, cells, missing=self.missing), ratio=True),)
 
     def estimate(self, tally: Tally) -> tuple[FloatArray, FloatArray]:
-        """The logarithm, with half a row added to each cell, and Woolf's variance."""
+        """Return the logarithm, with half a row added to each cell, and Woolf's variance."""
         events, groups = (self.event, self.instead), (self.one, self.other)
         tally = tally.observed(self.missing)
         cells = np.array([_rows(tally, e, g) for e in events for g in groups]) + HALF
@@ -148,7 +146,7 @@ class OddsRatio:
 
 @dataclass(frozen=True)
 class Mean:
-    """The mean of a column's ``scores`` (a number per category: the middles of bins), or that in the rows ``among``."""
+    """Mean of a column's ``scores`` in the rows ``among``; a score is a number per category, such as a bin midpoint."""
 
     column: str
     scores: tuple[float, ...]
@@ -157,24 +155,24 @@ class Mean:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The column, and that of the condition."""
+        """The column and the column of the condition."""
         return (self.column, *([self.among.column] if self.among else []))
 
     def parts(self) -> tuple[Part, ...]:
-        """One number."""
+        """Return the single number of the figure."""
         group = (_cell(self.among),) if self.among else ()
         rests = observed_cells(self.column, group or ((),), self.missing)
         return (Part("mean", Needs(self.columns, group, rests=rests, missing=self.missing)),)
 
     def estimate(self, tally: Tally) -> tuple[FloatArray, FloatArray]:
-        """The mean and s² / n."""
+        """Return the mean and s² / n."""
         mean, variance = _mean(tally.observed(self.missing), self.column, self.scores, self.among)
         return np.array([mean]), np.array([variance])
 
 
 @dataclass(frozen=True)
 class MeanDifference:
-    """The mean of a column's ``scores`` in group ``one`` less that in group ``other``."""
+    """Mean of a column's ``scores`` in group ``one`` minus the mean in group ``other``."""
 
     column: str
     scores: tuple[float, ...]
@@ -184,11 +182,11 @@ class MeanDifference:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The column and that of the groups."""
+        """The column and the column of the groups."""
         return (self.column, self.one.column)
 
     def parts(self) -> tuple[Part, ...]:
-        """One number."""
+        """Return the single number of the figure."""
         groups = (_cell(self.one), _cell(self.other))
         needs = Needs(
             self.columns, groups, rests=observed_cells(self.column, groups, self.missing), missing=self.missing
@@ -196,7 +194,7 @@ class MeanDifference:
         return (Part("difference of means", needs),)
 
     def estimate(self, tally: Tally) -> tuple[FloatArray, FloatArray]:
-        """The difference of two independent means."""
+        """Return the difference of two independent means."""
         tally = tally.observed(self.missing)
         (m, v), (n, w) = (_mean(tally, self.column, self.scores, group) for group in (self.one, self.other))
         return np.array([m - n]), np.array([v + w])
@@ -204,12 +202,12 @@ class MeanDifference:
 
 @dataclass(frozen=True)
 class Regression:
-    """A regression of ``outcome`` on ``predictors``: main effects.
+    """Regression of ``outcome`` on ``predictors`` with main effects.
 
-    ``event`` is the category whose log odds are modelled; None for a linear regression of the outcome's scores.
-    ``sizes`` are the numbers of categories. A column in ``scores`` enters as one number per row (the middle of its bin,
-    say); any other as an effect for each category against its reference, the first one unless ``reference`` names
-    another code. ``labels`` are what the categories are called.
+    ``event`` is the category whose log odds are modelled; `None` for a linear regression of the outcome's scores. A
+    column in ``scores`` enters as one number per row, such as its bin midpoint. Any other column enters as one effect
+    per category against its reference: the code in ``reference``, or the first category. ``sizes`` are numbers of
+    categories, ``labels`` their names.
     """
 
     outcome: str
@@ -240,7 +238,7 @@ class Regression:
         return [code for code in range(self.sizes[name]) if code != self.missing.get(name)]
 
     def parts(self) -> tuple[Part, ...]:
-        """A coefficient per category that is not the reference, or one for a scored column; without the intercept."""
+        """Return one number per coefficient, without the intercept: one per scored column and per other category."""
         out = []
         for name in self.predictors:
             if name in self.scores:
@@ -264,7 +262,7 @@ class Regression:
         return tuple(out)
 
     def _needs(self, name: str, codes: Iterable[int]) -> Needs:
-        """What a coefficient compares: each group; of an event the part that has it, and the rest."""
+        """Return the counts that a coefficient needs: its groups or, for an event, the rows of each group with it."""
         groups: tuple[Cell, ...] = tuple(((name, code),) for code in codes)
         if self.event is None:
             rests = observed_cells(self.outcome, groups, self.missing)
@@ -273,7 +271,7 @@ class Regression:
         return Needs(self.columns, events, self.outcome, rests=events, missing=self.missing)
 
     def design(self, tally: Tally) -> FloatArray:
-        """A row per pattern: 1, then what the coefficients of `parts` multiply."""
+        """Return the design matrix: a row per pattern, a column of ones, then one column per number of `parts`."""
         blocks = [np.ones((len(tally.weights), 1))]
         for name in self.predictors:
             codes = tally.of(name)
@@ -284,7 +282,7 @@ class Regression:
         return np.hstack(blocks)
 
     def estimate(self, tally: Tally) -> tuple[FloatArray, FloatArray]:
-        """Maximum likelihood; NaN where a category does not occur or separates the outcome."""
+        """Return maximum likelihood estimates; NaN for a category that does not occur or that separates the outcome."""
         tally = tally.observed(self.missing)
         x, w = self.design(tally), tally.weights
         if self.event is not None:
@@ -295,13 +293,13 @@ class Regression:
 
 
 LARGEST = 15.0
-"""A logistic coefficient that runs beyond this has no finite estimate: some category decides the outcome."""
+"""A logistic coefficient beyond this has no finite estimate, because some category determines the outcome."""
 
 
 def logistic(x: FloatArray, y: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Coefficients of a logistic regression by Newton's method, and their covariance (inverse information).
+    """Return the coefficients of a logistic regression by Newton's method, and their covariance (inverse information).
 
-    Columns of ``x`` that never vary in weight, and coefficients without a finite estimate, come out NaN.
+    Columns of ``x`` without weight and coefficients without a finite estimate are NaN.
     """
     used = np.flatnonzero((np.abs(x) * weights[:, None]).sum(axis=0) > 0)
     if not len(used):
@@ -321,7 +319,7 @@ def logistic(x: FloatArray, y: FloatArray, weights: FloatArray) -> tuple[FloatAr
 
 
 def linear(x: FloatArray, y: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Coefficients of weighted least squares and their covariance; NaN for columns that do not occur."""
+    """Return the coefficients of weighted least squares and their covariance; NaN for columns that do not occur."""
     used = np.flatnonzero((np.abs(x) * weights[:, None]).sum(axis=0) > 0)
     design = x[:, used]
     gram = np.asarray(np.linalg.pinv((design * weights[:, None]).T @ design), dtype=np.float64)
@@ -340,7 +338,7 @@ def _spread(beta: FloatArray, cov: FloatArray, used: NDArray[np.intp], size: int
 
 
 def compared(name: str, code: int, reference: int, labels: Mapping[str, Sequence[str]]) -> str:
-    """What a coefficient compares, in words where the categories have labels."""
+    """Return the name of a comparison between two categories, with labels if there are any."""
     if name not in labels:
         return f"{name}={code}"
     return f"{name}: {labels[name][code]} against {labels[name][reference]}"
@@ -351,12 +349,12 @@ def _cell(*levels: Level) -> Cell:
 
 
 def observed_cells(column: str, groups: Iterable[Cell], missing: Mapping[str, int]) -> tuple[Cell, ...]:
-    """Cells whose remainders are the rows of each group where ``column`` is observed; none where it always is."""
+    """Return cells whose remainders are the observed rows of each group; none for a column that is never missing."""
     return tuple(((column, missing[column]), *group) for group in groups) if column in missing else ()
 
 
 def _mean(tally: Tally, column: str, scores: Sequence[float], among: Level | None) -> tuple[float, float]:
-    """The mean of the scores in a group, and its variance."""
+    """Return the mean of the scores in a group, and its variance."""
     weights = tally.weights if among is None else tally.weights * (tally.of(among.column) == among.code)
     n = float(weights.sum())
     if n <= 0:
@@ -374,6 +372,6 @@ def _rows(tally: Tally, *levels: Level) -> float:
 
 
 def _share(tally: Tally, event: Level, among: Level | None) -> tuple[float, float]:
-    """P(event | among) and the rows it is of."""
+    """Return P(event | among) and the number of rows ``among``."""
     n = tally.total if among is None else _rows(tally, among)
     return (_rows(tally, event, *([among] if among else [])) / n if n else math.nan), n

@@ -1,7 +1,7 @@
-"""Which share of a column is missing, by group, from noisy counts; and whether the shares differ.
+"""Missing shares of a column by group, from noisy counts, and a test of whether they differ.
 
-A figure leaves out the rows where one of its columns is missing. It speaks for all rows only if missing cells do not
-depend on what is compared, so the shares that are missing are compared too.
+A figure leaves out rows with a missing cell in its columns. It describes all rows only if missing cells do not depend
+on the compared groups, so the missing shares are compared too.
 """
 
 from __future__ import annotations
@@ -20,12 +20,15 @@ from espalier.core.privacy.draws import Measurement, Merged
 
 FloatArray = NDArray[np.float64]
 LEVEL = 0.05
-"""Of all tests of one figure together."""
+"""Level of all tests of one figure together."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """The share of ``column`` that is missing, code ``missing``: by the ``groups`` of column ``by``, or of all rows."""
+    """A question for the missing share of ``column``, by the ``groups`` of column ``by`` or of all rows.
+
+    ``missing`` is the code of a missing cell.
+    """
 
     column: str
     missing: int
@@ -35,7 +38,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Share:
-    """The share that is missing in one group (``code``; None: all rows); ``error`` is its standard error, which holds
+    """Missing share in the group ``code``, or in all rows if it is `None`. ``error`` is its standard error, including
     noise and sampling."""
 
     code: int | None
@@ -45,10 +48,10 @@ class Share:
 
 @dataclass(frozen=True)
 class MissingShares:
-    """Shares of ``column`` that are missing by group of ``by``, and ``p`` of the test that they are equal.
+    """Missing shares of ``column`` by group of ``by``, and ``p`` of the test that they are equal.
 
-    ``level`` is that of this test: `LEVEL` divided by the number of tests of the figure (Bonferroni). ``reason`` says
-    why there are no shares by group, where there are none.
+    ``level`` is the level of this test: `LEVEL` divided by the number of tests of the figure (Bonferroni). ``reason``
+    states why there are no shares by group; empty if there are.
     """
 
     column: str
@@ -60,12 +63,12 @@ class MissingShares:
 
     @property
     def differ(self) -> bool:
-        """Do the shares differ by more than noise and sampling explain?"""
+        """Whether the shares differ by more than noise and sampling explain."""
         return self.p is not None and self.p <= self.level
 
 
 def questions(figure: Figure, sizes: Mapping[str, int]) -> Iterator[Question]:
-    """What to ask for a figure: the outcome by each column that explains it, and each of these by the outcome."""
+    """Yield the questions for a figure: the outcome by each explaining column, and each of these by the outcome."""
 
     def values(name: str) -> tuple[int, ...]:
         return tuple(code for code in range(sizes[name]) if code != figure.missing.get(name))
@@ -94,7 +97,7 @@ def questions(figure: Figure, sizes: Mapping[str, int]) -> Iterator[Question]:
 def missing_shares(
     asked: Iterable[Question], measurements: Sequence[Measurement], merged: Merged, rows_per_person: int = 1
 ) -> tuple[MissingShares, ...]:
-    """The answers from released counts, whatever the model makes of them."""
+    """Return the missing shares from the released counts, without the model."""
     found = [_answered(question, measurements, merged, rows_per_person) for question in asked]
     tests = sum(one.p is not None for one in found)
     return tuple(
@@ -105,7 +108,7 @@ def missing_shares(
 def _answered(asked: Question, measurements: Sequence[Measurement], merged: Merged, k: int) -> MissingShares:
     column, by = asked.column, asked.by
     if _shared(asked.missing, merged.get(column)):
-        why = f"missing cells of {column} were counted in a group with rare values, so their share is not known"
+        why = f"missing cells of {column} were counted in a group with rare values, so their share is unknown"
         return MissingShares(column, None, (), reason=why)
     found = None if by is None else summed(measurements, (column, by))
     if by is None or found is None:
@@ -145,12 +148,12 @@ def _share(missing: float, rows: float, noise: tuple[float, float], k: int) -> t
 
 
 def _variance(share: float, rows: float, noise: tuple[float, float], k: int) -> float:
-    """Delta method for x / (x + o): sampling (k times as large with k rows a person), and noise of x and of o."""
+    """Return the variance of x / (x + o) by the delta method: k times sampling, plus the noise of x and o."""
     return k * share * (1 - share) / rows + ((1 - share) ** 2 * noise[0] + share**2 * noise[1]) / rows**2
 
 
 def _p(missing: FloatArray, rows: FloatArray, noise: tuple[float, float], k: int) -> float:
-    """Of the χ² test that all groups have one share: Σ (s − s̄)² / v with v at the pooled share, K − 1 degrees."""
+    """Return p of the χ² test of equal shares: Σ (s − s̄)² / v, with v at the pooled share and K − 1 degrees."""
     from scipy.stats import chi2
 
     shares = missing / rows
@@ -161,9 +164,9 @@ def _p(missing: FloatArray, rows: FloatArray, noise: tuple[float, float], k: int
 
 
 def summed(measurements: Sequence[Measurement], columns: tuple[str, ...]) -> tuple[FloatArray, float] | None:
-    """Noisy counts over ``columns`` and their σ, from all cliques that hold them weighted by precision; None if none.
+    """Return noisy counts over ``columns`` and their σ; `None` if no clique contains them.
 
-    Summing out the other columns of a clique adds up as many cells' noise.
+    Cliques are weighted by precision. Summing out the other columns of a clique adds the noise of the summed cells.
     """
     total, precision = None, 0.0
     for m in measurements:

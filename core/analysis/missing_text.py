@@ -1,4 +1,4 @@
-"""What a figure's sentences say of missing cells: its rows, the shares that are missing, and where these differ."""
+"""Sentences on missing cells: the rows a figure is about, the missing shares, and warnings where these differ."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from espalier.core.project.schema import Schema
 
 
 def of_rows(observed: Sequence[str]) -> str:
-    """Which rows a figure is about, to be put behind it; empty where no column can be missing."""
+    """Return a suffix that names the rows of a figure; empty if no column can be missing."""
     if not observed:
         return ""
     return f", of the rows where {listed(observed)} {_are(observed)} observed"
 
 
 def missing_sentences(schema: Schema, answers: Sequence[Answer]) -> tuple[list[str], list[str]]:
-    """What is missing, and warnings where that differs between groups; each sentence once for all numbers."""
+    """Return sentences on missing shares, and warnings where these differ between groups; each sentence once."""
     every = list(dict.fromkeys(found for answer in answers for found in answer.missing))
     by_group = [said for found in every if (said := _by_group(schema, found))]
     return [*_left_out(answers), *by_group], [warning(found) for found in every if found.differ]
 
 
 def _left_out(answers: Sequence[Answer]) -> list[str]:
-    """Which rows the numbers are about, and the share of the others."""
+    """Return sentences on the rows of each kind of number and the share left out."""
     kinds = {(a.observed, a.left_out): a.name.partition(" ")[0] for a in answers if a.observed}
     return [
         f"{f'{kind.capitalize()} figures' if len(kinds) > 1 else 'The figures'} are about the rows where "
@@ -55,12 +55,12 @@ def _group(schema: Schema, found: MissingShares, share: Share) -> str:
 
 
 def warning(found: MissingShares) -> str:
-    """That shares differ, with the test that found it."""
+    """Return the warning that missing shares differ, with the result of the test."""
     assert found.p is not None
     return (
-        f"The share of {found.column} that is missing differs by {found.by}, by more than noise and sampling explain "
+        f"The missing share of {found.column} differs by {found.by}, by more than noise and sampling explain "
         f"(χ² test of equal shares on the released counts: p {_p(found.p)}, level {found.level:.2g}). Rows with "
-        f"{found.column} missing may differ from the others, and this figure says nothing about them."
+        f"{found.column} missing may differ from the others, and this figure does not describe them."
     )
 
 
@@ -69,17 +69,17 @@ def _p(p: float) -> str:
 
 
 def percent(share: float) -> str:
-    """About how many per cent."""
+    """Format a share as a rounded percentage."""
     return f"about {100 * share:.0f} %" if share >= 0.01 or share <= 0 else "less than 1 %"
 
 
 def listed(parts: Sequence[str]) -> str:
-    """Words with commas, and "and" before the last."""
+    """Join words with commas, and with "and" before the last."""
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
 
 def missing_json(schema: Schema, found: MissingShares) -> dict[str, Any]:
-    """Shares that are missing, with their test, as plain values."""
+    """Return missing shares and their test as plain values."""
     shares = [
         {
             "group": None if share.code is None or found.by is None else schema[found.by].labels[share.code],

@@ -1,4 +1,4 @@
-"""Copies of a release whose model was fitted to questions and counts over rows beside marginals."""
+"""Copies of a release whose model was fitted to marginals, questions and counts together."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from espalier.core.tables.table import Table
 
 
 def fitted_as_copy(asked: Asked) -> VisibleModel:
-    """The fit, smoothed as copies are."""
+    """Return the model fitted with the smoothing of copies."""
     return asked.fitted(smoothing=SMOOTHING)
 
 
 def asked_copies(
     asked: Asked, centre: VisibleModel, schema: Schema, recipe: Recipe, rng: np.random.Generator
 ) -> Iterator[tuple[VisibleModel, Rows]]:
-    """`espalier.core.analysis.copies.copies`, with noise and sampling for every answer and histogram too."""
+    """Yield copies as `espalier.core.analysis.copies.copies` does, with new answers and histograms in each."""
     for _ in range(recipe.copies):
         made = fitted_as_copy(_perturbed(asked, centre, schema, recipe, rng))
         yield made, made.sample(recipe.rows, rng, even=recipe.evenly)
 
 
 def _perturbed(asked: Asked, centre: VisibleModel, schema: Schema, recipe: Recipe, rng: np.random.Generator) -> Asked:
-    """All that was measured, each number with the sampling of the same n rows and its own noise."""
+    """Return all measurements perturbed: by the sampling of one set of n rows, and by independent noise."""
     n = max(round(centre.total), 1)
     drawn = centre.sample(n, rng)
     told, direct = asked.answers, asked.answers.direct
@@ -46,7 +46,7 @@ def _perturbed(asked: Asked, centre: VisibleModel, schema: Schema, recipe: Recip
         sampled = answers(Table(schema, drawn, n), told.questions, told.counts, asked.base.sizes) - expected
         noise = rng.normal(0.0, direct.sigma, len(expected))
         direct = replace(direct, values=direct.values + math.sqrt(recipe.rows_per_person) * sampled + noise)
-    whole = replace(recipe, merged={})  # what is counted for questions and counts is over categories as they are
+    whole = replace(recipe, merged={})  # questions and counts are measured over unmerged categories
     counted = replace(
         told,
         direct=direct,

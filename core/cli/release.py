@@ -77,7 +77,7 @@ def run(opt: argparse.Namespace) -> None:
 
 
 def _not_private(project: Project, opt: argparse.Namespace) -> None:
-    """Rows of a method that is not private. Choosing it in the plan is the consent; no ledger can stand for it."""
+    """Rows of a method that is not private. Choosing it in the plan is the consent; no ledger records it."""
     from espalier.core.blurring.notice import NOT_PRIVATE
     from espalier.core.release.blurred import blurred, shown
     from espalier.core.release.files import check_folder

@@ -67,7 +67,7 @@ class CostOfFence:
 
 
 def without_fence(project: Project) -> Project | None:
-    """The same plan without the fence, or the method's counterpart that has none. None where there is no fence."""
+    """Return the same plan without the fence, or the method's counterpart without one; `None` if there is no fence."""
     method = method_of(project.plan)
     return project.with_plan(**method.without_fence) if method.fenced(project.plan) else None
 

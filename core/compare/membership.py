@@ -1,7 +1,7 @@
-"""The membership game played on a plan: releases of small tables, attacked. Confidential, and never in a report.
+"""The membership game on a plan: attacks on releases of small tables. Confidential, and never in a report.
 
-Every shadow release is a real one, of part of a pool taken from the open table. None of them is handed over, and no
-ledger counts them, so the answer is for the curator's eyes only.
+Every shadow release is a real release of part of a pool from the open table. None of them leaves the machine and no
+ledger records them, so the result is for the curator alone.
 """
 
 from __future__ import annotations

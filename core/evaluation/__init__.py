@@ -161,7 +161,7 @@ def evaluate(
 
 
 def _of_counts(project: Project, real: Source, synthetic: Table, report: Report) -> Evaluation:
-    """Evaluate from counts and sums alone: for a database, whose rows stay there."""
+    """Evaluate from counts and sums alone, for a database that keeps its rows."""
     why = "it needs rows, and those of a database stay there"
     unknown = dict.fromkeys(UTILITY_FIGURES, why)
     used, *further = (

@@ -1,4 +1,4 @@
-"""A figure, or the reason why it cannot be had."""
+"""Results that are either a figure or the reason why there is none."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Figure = float | str
 
 
 def split(figures: Mapping[str, Figure]) -> dict[str, Any]:
-    """Keyword arguments for a result: each number (None where there is none), and ``reasons`` by name."""
+    """Return keyword arguments for a result: each number or `None`, and ``reasons`` by name."""
     values: dict[str, Any] = {k: None if isinstance(v, str) else v for k, v in figures.items()}
     return {**values, "reasons": {k: v for k, v in figures.items() if isinstance(v, str)}}
 

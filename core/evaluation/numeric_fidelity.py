@@ -1,6 +1,6 @@
 """Numbers compared as numbers: quantiles, Wasserstein distance and correlation; a regression trained on synthetic rows.
 
-Worked out on the real table, hence for the curator's eyes.
+The figures depend on the real table, so they are for the curator alone.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def _judged(truth: NDArray[np.float64], told: NDArray[np.float64]) -> Prediction
 
 
 def forest(seed: int) -> Any:
-    """The regression that every method is judged by."""
+    """Return the regression that evaluates every method."""
     from sklearn.ensemble import RandomForestRegressor
 
     return RandomForestRegressor(100, min_samples_leaf=5, random_state=seed)

@@ -1,6 +1,6 @@
-"""Comparison of the answers to the project's questions, real and synthetic. A count is compared as if it were a column.
+"""Errors of the synthetic answers to the project's questions and counts. A count is compared like a column.
 
-Reads every real row: never private.
+The comparison reads every real row, so it is never private.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from espalier.core.tables.table import Table
 
 @dataclass(frozen=True)
 class Answered:
-    """Number of rows that meet a question: in the real table, and in the synthetic one scaled to as many rows."""
+    """Number of rows that meet a question: in the real table, and in the synthetic one scaled to the same size."""
 
     name: str
     real: float
@@ -47,7 +47,7 @@ class QuestionErrors:
 
     @property
     def worst(self) -> Answered | None:
-        """The question on which the two tables differ most."""
+        """Question with the largest difference between the two tables; `None` without questions."""
         return max(self.questions, key=lambda q: abs(q.real - q.synthetic), default=None)
 
     def to_json(self) -> Mapping[str, Any]:

@@ -69,7 +69,7 @@ class Chosen(Answers):
     measured: dict[int, tuple[float, float]] = field(default_factory=dict)
 
     def told(self, j: int) -> tuple[float, float] | None:
-        """The noisy answer to question ``j``, and σ; None where it was never chosen."""
+        """Return the noisy answer to question ``j`` and its σ; `None` if the question was never chosen."""
         return self.measured.get(j)
 
 

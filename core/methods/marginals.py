@@ -79,7 +79,7 @@ class Marginals:
         return check_size(self.sizes, (*self.cliques, *self.impossible, *further), max_cells=max_cells)
 
     def model(self, report: Report = silent) -> GraphicalModel:
-        """The model whose marginals fit the counts best (`espalier.core.models.graphical.estimation.estimate`)."""
+        """Return the model whose marginals fit the counts best, by `espalier.core.models.graphical.estimation`."""
         total = None if self.rows is None else float(self.rows)
         smoothing = smoothing_for(self.measurements, total)
         zeros = [Zeros(q, mask) for q, mask in self.impossible.items()]

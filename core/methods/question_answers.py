@@ -1,7 +1,7 @@
 """Questions and counts measured in addition to any method that ends with marginals, and the model fitted to both.
 
-The method needs no change: it divides a smaller budget, and its measurements are fitted together with the
-answers. Questions are measured first, so that a plan and a release divide the budget alike.
+The method itself does not change. It divides a smaller budget, and its measurements are fitted together with the
+answers. Questions are measured first, so that a plan and a release divide the budget in the same way.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ from espalier.core.project.file import Project
 from espalier.core.project.question_types import Count, Question
 
 CERTIFIED = 500
-"""Up to so many noisy numbers a release works out how closely any table could agree with them."""
+"""Up to this number of noisy answers, a release computes the best possible agreement of any table with them."""
 
 COLUMNS = 1_500
-"""Rows drawn from the fit as the first columns of that linear program."""
+"""Rows drawn from the fit as the initial columns of the linear program for that agreement."""
 
 
 @dataclass(frozen=True)
 class Answers:
-    """A project's questions, and the noisy answers, in rows.
+    """Questions and counts of a project with their noisy answers, in rows.
 
-    ``direct`` are the answers to all questions, None where ``marginals`` of their columns were counted instead (or
-    nothing is asked); ``histograms`` one for each count, or none where a method asks of counts by questions alone.
+    ``direct`` are the answers to all questions; `None` if ``marginals`` of their columns were counted instead, or if
+    there are no questions. ``histograms`` has one per count; it is empty if a method answers counts by questions.
     """
 
     questions: tuple[Question, ...]
@@ -68,8 +68,10 @@ class Answers:
         return (len(self.questions) if self.direct else 0) + sum(m.values.size for m in self.histograms)
 
     def told(self, j: int) -> tuple[float, float] | None:
-        """The noisy answer to question ``j``, and σ; from the smallest marginal that holds its columns where that was
-        counted. None where it was never asked."""
+        """Return the noisy answer to question ``j`` and its σ; `None` if the question was not measured.
+
+        Without direct answers it comes from the smallest counted marginal that contains the question's columns.
+        """
         if self.direct is not None:
             return float(self.direct.values[j]), self.direct.sigma
         question = self.questions[j]
@@ -82,11 +84,11 @@ class Answers:
 
 
 def ask(curator: Curator, project: Project, budget: Budget, *, direct: bool = False) -> Answers:
-    """Measure the project's questions and counts for ``budget``, each number with one σ.
+    """Measure the project's questions and counts with ``budget``.
 
-    Questions are asked directly, or through marginals of their columns, whichever promises the smaller largest error
-    by public figures; with ``direct`` they are asked directly. Raises :class:`SizeError` for questions that are too
-    wide together, before anything is drawn.
+    Questions are asked directly or through marginals of their columns, whichever has the smaller expected worst error
+    by public figures. ``direct`` forces direct questions. Raises :class:`SizeError` for questions that are too wide
+    together, before anything is drawn.
     """
     questions, counts = project.question_list.resolve(project.schema)
     split = BudgetSplit.of(project.plan, budget, curator.whole)
@@ -118,7 +120,7 @@ def ask(curator: Curator, project: Project, budget: Budget, *, direct: bool = Fa
 
 
 def fit_beside(method: Fit, curator: Curator, plan: Project, frame: Frame, report: Report = silent) -> Asked:
-    """``method`` with what the questions' share leaves of the budget, and the questions with theirs."""
+    """Run ``method`` with its part of the budget and the questions with theirs; return the combined fit."""
     share, whole = plan.plan.question_share, curator.budget
     answers = ask(curator, plan, whole.part(share))
     with curator.within(whole.part(1 - share)):
@@ -130,10 +132,10 @@ def fit_beside(method: Fit, curator: Curator, plan: Project, frame: Frame, repor
 
 @dataclass(frozen=True)
 class Asked:
-    """Marginals of a method, and answers to questions and counts; all of it is fitted together.
+    """Marginals of a method with answers to questions and counts, all fitted together.
 
-    ``scopes`` are the columns that each question or count joins. ``projected``: the smallest L∞ correction of the
-    answers is reported too, whatever their number (`espalier.core.models.question_fit.projection`).
+    ``scopes`` are the columns that each question or count joins. ``projected`` also reports the smallest L∞ correction
+    of the answers, for any number of them (`espalier.core.models.question_fit.projection`).
     """
 
     base: Marginals
@@ -143,12 +145,12 @@ class Asked:
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
-        """The sets of columns that were counted together, each once."""
+        """Sets of columns that were counted together, each once."""
         return tuple(dict.fromkeys([*self.base.cliques, *(m.clique for m in self.answers.marginals)]))
 
     @property
     def features(self) -> tuple[str, ...]:
-        """The columns that were measured with a target."""
+        """Columns that were measured with a target."""
         return self.base.features
 
     @property
@@ -181,19 +183,19 @@ class Asked:
 
     @property
     def _jointly(self) -> bool:
-        """Is there something to fit that no marginal of single categories says?"""
+        """Whether anything was measured besides marginals."""
         return self.answers.direct is not None or bool(self.base.merged)
 
     def total(self) -> float:
-        """The number of rows: public, or by the noisy counts."""
+        """Number of rows: public, or estimated from the noisy counts."""
         rows = self.base.rows
         return float(rows) if rows is not None else estimate_total([*self.measurements, *self.answers.histograms])
 
     def fitted(self, report: Report = silent, smoothing: float | None = None) -> VisibleModel:
-        """The model of largest entropy that fits marginals, counts and answers best, each with its own noise.
+        """Return the maximum-entropy model of marginals, counts and answers, each weighted by its noise.
 
-        Without directly asked questions `espalier.core.models.graphical.estimate` fits the counts' hidden columns as
-        they are. ``smoothing`` None takes that of a release (`smoothing_for`).
+        Without direct questions, `espalier.core.models.graphical.estimate` fits the hidden columns of the counts.
+        ``smoothing`` defaults to that of a release (`smoothing_for`).
         """
         lowered, direct, total = self.lowered, self.answers.direct, self.total()
         marginals = [*self.measurements, *self.answers.histograms]
@@ -229,10 +231,10 @@ class Asked:
         return replace(made, links=self.edges)
 
     def model(self, report: Report = silent) -> VisibleModel:
-        """The fit, and how closely any table could agree with the answers."""
+        """Return the fitted model with the certificate of the best possible agreement."""
         lowered, direct = self.lowered, self.answers.direct
         made = self.fitted(part(report, 0, 0.9))
-        report(0.9, "Asking how closely any table could agree with the answers")
+        report(0.9, "Computing the best possible agreement with the answers")
         if self.projected or 0 < self.answers.numbers <= CERTIFIED:
             best = self.closest(made)
             made = replace(made, certificate=best.certificate)
@@ -242,9 +244,9 @@ class Asked:
         return made
 
     def closest(self, made: VisibleModel) -> Projection:
-        """The table that deviates least from the noisy answers in the worst of them, in units of each one's σ.
+        """Return the table with the smallest worst deviation from the noisy answers, each in units of its σ.
 
-        Its rows start from rows of the fit; one-way counts are among the answers where ``projected``.
+        Its rows start from rows of the fit. With ``projected``, the answers include one-way counts.
         """
         lowered, direct, total = self.lowered, self.answers.direct, self.total()
         ones = [m for m in self.base.measurements if self.projected and not self.base.merged]

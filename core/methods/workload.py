@@ -437,7 +437,7 @@ WORKLOAD = Method(
         purposes={
             "general": Purpose("It brings all pairs of columns as close to the real table as the budget allows."),
             "questions": Purpose(
-                "It answers your questions beside the pairs of columns. List them on this page and give them a share."
+                "It also answers your questions. List them on this page and give them a share of the budget."
             ),
         },
         pools={

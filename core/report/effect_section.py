@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from espalier.core.analysis import asking
+from espalier.core.analysis import answer_text
 from espalier.core.report.html import table
 
 
 def effect_section(facts: Mapping[str, Any]) -> str:
-    """Treatment, outcome, what is adjusted for and why, the figures, and what no table can settle."""
+    """Return the treatment, outcome, adjustment set, figures and caveats; empty if the plan has no effect."""
     section = facts.get("effect")
     if section is None:
         return ""
@@ -19,40 +19,39 @@ def effect_section(facts: Mapping[str, Any]) -> str:
     adjust = ", ".join(f"<strong>{escape(name)}</strong>" for name in section["adjust"])
     what = f"the mean of {y}" if event is None else f"the risk that {y} is {event}"
     chosen = (
-        "the plan says so, and the drawing allows it"
+        "the plan's choice, which the drawing allows"
         if section["by"] == "plan"
         else f"the cheapest of {section['valid_sets']} sets that the drawing allows"
         if section["valid_sets"] > 1
         else "the only smallest set that the drawing allows"
     )
     adjusted = (
-        f"Adjusted ones say what the difference would be if both groups were alike in {adjust}: {chosen}."
+        f"Adjusted figures estimate the difference between groups that are alike in {adjust}: {chosen}."
         if adjust
-        else f"Nothing is adjusted for: {chosen}."
+        else f"There is no adjustment: {chosen}."
     )
     lines = "".join(f"<li>{escape(way)}</li>" for way in section["ways"])
     return (
         f"<h2>The effect of {t} on {y}</h2>"
-        f"<p>Compared is {what}. Crude figures compare the groups as they are. {adjusted}</p>"
+        f"<p>The figures compare {what}. Crude figures compare the groups as they are. {adjusted}</p>"
         + _figures(section["numbers"], "risk" if event is not None else "mean")
         + _missing(section)
         + f"<p>{escape(section['why'])}</p>"
         + (f"<p>Paths between {t} and {y} in the drawing:</p><ul>{lines}</ul>" if lines else "")
-        + f'<p class="soft">From {section["copies"]} copies of this release, made of its noisy counts: nothing here '
-        "was read off the real table without being paid for. Intervals hold the noise and that the rows are a "
-        "sample.</p>"
+        + f'<p class="soft">From {section["copies"]} copies of this release, made from its noisy counts. These figures '
+        "cost no further budget. Intervals cover noise and sampling.</p>"
     )
 
 
 def _missing(section: Mapping[str, Any]) -> str:
-    """Which rows the figures are about; absent from releases that older versions made."""
+    """Return sentences on missing cells; empty for releases of older versions."""
     said = "".join(f"<li>{escape(line)}</li>" for line in section.get("missing", ()))
     warned = "".join(f"<p><strong>Warning.</strong> {escape(line)}</p>" for line in section.get("warnings", ()))
     return (f"<ul>{said}</ul>" if said else "") + warned
 
 
 def _figures(numbers: Sequence[Mapping[str, Any]], of: str) -> str:
-    """A row for each treatment level that is compared, a column for each figure."""
+    """Return a table with a row per compared treatment level and a column per figure."""
     rows: dict[str, dict[str, Mapping[str, Any]]] = {}
     for number in numbers:
         what, _, compared = number["name"].partition(", ")
@@ -70,9 +69,9 @@ def _figures(numbers: Sequence[Mapping[str, Any]], of: str) -> str:
 
 def _cell(number: Mapping[str, Any]) -> str:
     if number["value"] is None:
-        return "cannot be told"
-    value = asking.shown(number["value"])
+        return "cannot be estimated"
+    value = answer_text.shown(number["value"])
     if number["low"] is None:
         return f"{value}<br>no interval"
     given = "" if number["promised"] else ", given the model"
-    return f"{value}<br>({asking.shown(number['low'])} to {asking.shown(number['high'])}{given})"
+    return f"{value}<br>({answer_text.shown(number['low'])} to {answer_text.shown(number['high'])}{given})"

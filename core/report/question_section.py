@@ -11,7 +11,7 @@ from espalier.core.report.html import table
 
 
 def question_section(facts: Mapping[str, Any]) -> str:
-    """What was asked, the noisy answers, and how the synthetic rows answer; empty where nothing was asked."""
+    """Return questions, noisy answers and the answers of the synthetic rows; empty without questions."""
     if not facts.get("questions") and not facts.get("counts"):
         return ""
     words = asked_words(facts["project"])
@@ -28,7 +28,7 @@ def _questions(questions: Sequence[Mapping[str, Any]], words: Mapping[str, Mappi
     projected = any("projected" in q for q in questions)
     rows = []
     for q in questions:
-        answer = "not asked" if q["answer"] is None else f"{q['answer']:,.0f} ± {q['sigma']:,.1f}"
+        answer = "not measured" if q["answer"] is None else f"{q['answer']:,.0f} ± {q['sigma']:,.1f}"
         said = f": {escape(in_words(words[q['name']]))}" if q["name"] in words else ""
         within = "" if q["low"] is None else f"{q['low']:,.0f} to {q['high']:,.0f}"
         rows.append(
@@ -37,12 +37,12 @@ def _questions(questions: Sequence[Mapping[str, Any]], words: Mapping[str, Mappi
             + (f'<td class="n">{q["projected"]:,.0f}</td>' if projected else "")
             + f'<td class="n">{q["rows"]:,.0f}</td></tr>'
         )
-    heads = ["question", "noisy answer ± σ#", "the true answer lies within#", "fitted#"]
+    heads = ["question", "noisy answer ± σ#", "interval of the true answer#", "fitted#"]
     heads += ["L∞ projection, for comparison#"] if projected else []
     return table(
-        "How many rows meet each question. The noisy answers are safe to share; the intervals hold together in 95 of "
-        "100 releases. The fitted answer is the model's, the last column counts the synthetic rows, scaled to the "
-        "real table's number",
+        "Number of rows that meet each question. The noisy answers are safe to share. The intervals hold together in "
+        "95 of 100 releases. The fitted answer is that of the model. The last column counts the synthetic rows, scaled "
+        "to the size of the real table",
         [*heads, "synthetic rows#"],
         rows,
     )
@@ -68,27 +68,27 @@ def _agreement(best: Mapping[str, Any] | None) -> str:
     if best is None:
         return ""
     return (
-        f"<p>No table agrees better with these noisy answers than to within {best['bound']:.3g} standard deviations "
-        f"of their noise in the worst of them; one that comes within {best['alpha']:.3g} was found. The weights that "
-        "prove it are in <code>release.json</code> (<code>agreement</code>): they concern the noise alone.</p>"
+        f"<p>Every table differs from some noisy answer by at least {best['bound']:.3g} standard deviations of its "
+        f"noise. The best table found differs by at most {best['alpha']:.3g}. The weights in <code>release.json</code> "
+        "(<code>agreement</code>) prove this. They depend on the noisy answers alone.</p>"
     )
 
 
 def _rounds(rounds: Mapping[str, Any] | None) -> str:
     if rounds is None:
         return ""
-    ended = "a noisy test said that further choices would be noise" if rounds["stopped"] else "all of them ran"
+    ended = "a noisy test found that further choices would be noise" if rounds["stopped"] else "all rounds ran"
     return f"<p>{rounds['ran']} of {rounds['planned']} planned rounds: {ended}.</p>"
 
 
 def agreement_said(best: Mapping[str, Any]) -> str:
-    """The same for a screen."""
+    """Return a sentence for screens on the best possible agreement with the noisy answers."""
     return (
-        f"No table agrees better with the noisy answers than to within {best['bound']:.3g} σ in the worst of them; the "
-        "weights that prove it are in release.json."
+        f"Every table differs from some noisy answer by at least {best['bound']:.3g} σ. The weights that prove it are "
+        "in release.json."
     )
 
 
 def asked_words(project: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """The project file's questions and counts by name."""
+    """Return the questions and counts of the project file by name."""
     return {str(e["name"]): e for key in ("questions", "counts") for e in project.get(key, [])}

@@ -182,7 +182,7 @@ def test_answers_show_intervals_only_where_the_gate_lets_them_through():
     (apart,) = answer(Difference(yes, Level("w", 1), Level("w", 0)), copies, gate)
     assert apart.low is None
     assert apart.high is None
-    assert apart.badge.sentence == "y and w were not counted together; the table takes them as independent."
+    assert apart.badge.sentence == "y and w were not counted together; the table treats them as independent."
     both = answer(Regression("y", ("z", "t"), SIZES, event=1), copies, gate)
     assert {a.badge.kind for a in both} == {"outcome pairs counted"}
     assert all(a.low < a.value < a.high and not a.badge.promised for a in both)

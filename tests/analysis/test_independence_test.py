@@ -124,7 +124,7 @@ def test_sentences_lead_with_strength():
     assert said[0].startswith("age and sleep, given sex: odds ratio ")
     assert said[0].endswith("contradicts the drawing here: an arrow between them may be missing.")
     assert "would have been noticed four times in five" in said[1]
-    assert "Too few rows to tell" in said[2]
+    assert "too few rows for a verdict" in said[2]
     nominal = judged([Counts(strong.values, 5.0, ordered=False)], rng)[0].sentence("age", "sleep", [])
     assert "nats of information" in nominal
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from espalier.core.analysis import asking
+from espalier.core.analysis import figure_from_text
 from espalier.core.analysis.estimands import Regression
 from espalier.core.analysis.tally import Tally
 from tests.support.app import field, finish, go, press, sample, sentences, state
@@ -34,7 +34,7 @@ def test_heart_failure_and_readmission_adjusted_for_age(app: AppTest) -> None:
     assert severe["answer"] in ("counted", "given the model")
     table = state(app).table()
     schema = table.schema
-    figure = asking.regression(schema, "readmitted=yes", ["heart_failure", "age"])
+    figure = figure_from_text.regression(schema, "readmitted=yes", ["heart_failure", "age"])
     assert isinstance(figure, Regression)
     truth = np.exp(figure.estimate(Tally.of_rows(table.codes, schema.sizes, figure.columns))[0][2])
     assert truth > 2

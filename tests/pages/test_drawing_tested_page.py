@@ -19,7 +19,7 @@ def test_the_drawing_is_tested_from_the_plan_to_the_structure_page(app: AppTest)
     finish(app)
     go(app, "structure")
     assert "What release 1 says of the drawing" in [e.label for e in app.expander]
-    assert "where the drawing says" in sentences(app)
+    assert "the drawing implies" in sentences(app)
     project = state(app).project
     made = state(app).released
     assert made is not None

@@ -14,6 +14,7 @@ from streamlit.testing.v1 import AppTest
 
 from espalier.core.ledger.ledger import Ledger
 from espalier.core.ledger.population import Population
+from espalier.core.project.editor import ProjectEditor
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
@@ -105,7 +106,7 @@ def test_a_number_of_rows_that_became_private_is_handed_to_nobody() -> None:
         (Plan("mst", 1.0, person="patient"), None),
         (Plan("mst", 1.0, neighbors="add-remove", delta=1e-9), None),
     ):
-        state.project, state.rows = Project("ward", SCHEMA, plan), 150
+        state.open_project, state.rows = ProjectEditor(Project("ward", SCHEMA, plan)), 150
         assert state.public_rows == public
 
 

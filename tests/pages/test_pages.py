@@ -287,7 +287,7 @@ def test_guesses_stand_out_and_block_a_release_until_confirmed(app: AppTest) -> 
     assert made is not None
     assert made.files["synthetic.csv"].decode().startswith('"Name of ward, old",年齢,out*come*')
     report = made.files["report.html"].decode()
-    assert "the curator has confirmed that they are public knowledge: “Name of ward, old” (kind, " in report
+    assert "The curator has confirmed that they are public knowledge: “Name of ward, old” (kind, " in report
 
 
 @pytest.mark.parametrize(("typed", "guessed"), [('"A; b"; C; other', True), ("C; other", True), ("D; other", False)])
@@ -642,7 +642,7 @@ def test_private_figures_stand_apart_from_those_that_are_not(app: AppTest) -> No
     finish(press(app, "Spend"))
     section = json.loads(state(app).released.files["release.json"])["looking"]
     assert section["rows"] == 800
-    assert b"shareable figures" in state(app).released.files["report.html"]
+    assert b"private evaluation" in state(app).released.files["report.html"]
 
     go(app, "diagnostics")
     shown = sentences(app)
@@ -662,7 +662,7 @@ def test_an_identifier_is_left_out_and_can_be_the_person_column(app: AppTest) ->
     review(app)
     assert state(app).project.schema.unconfirmed == ("patient_nbr",), "what is left out was read off the rows as well"
     go(app, "release")
-    assert "nobody has confirmed: `patient_nbr`" in sentences(app)
+    assert "unconfirmed guesses: `patient_nbr`" in sentences(app)
     assert not any(s.label.startswith("Paid from") for s in app.selectbox)
     press(go(app, "data"), "Leave it out")
     assert state(app).project.schema.unconfirmed == ()

@@ -1,4 +1,4 @@
-"""Attacks on shadow releases, judged on models they have not seen, and what the budget lets any attack reach."""
+"""Attacks on shadow releases, tested on unseen models, and the best result that the budget allows any attack."""
 
 from __future__ import annotations
 
@@ -88,9 +88,9 @@ def run(
 
 
 def ceiling(rho: float, unit: Unit, rows_per_target: int = 1) -> float:
-    """The AUC that no attack on Gaussian noise of this ρ can pass in the replace-a-row game: Φ(√ρ').
+    """Return the largest AUC of any attack on Gaussian noise of this ρ in the replace-a-row game: Φ(√ρ').
 
-    A ρ-zCDP Gaussian release of a sum tells two neighbouring tables apart like two normals √(2ρ) apart (Dong, Roth &
+    A ρ-zCDP Gaussian release of a sum separates two neighbouring tables like two normals √(2ρ) apart (Dong, Roth &
     Su 2022: μ-GDP with μ = √(2ρ)), whose AUC is Φ(μ/√2) = Φ(√ρ). The game replaces a row. Under replace-one that is
     one unit, ρ' = ρ; under add-remove it is one removal and one addition, two units, and zCDP of g units costs g²ρ:
     ρ' = 4ρ. Where the unit is k rows and the target is one, this ceiling only grows too high, never too low.

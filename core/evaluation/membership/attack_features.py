@@ -1,4 +1,4 @@
-"""The features of an attacker in a released table: Stadler's three summaries, and the density at the target."""
+"""Features that an attacker computes from a release: Stadler's three summaries, and the density at the target."""
 
 from __future__ import annotations
 

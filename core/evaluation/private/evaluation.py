@@ -1,4 +1,4 @@
-"""Private figures with their intervals, and the section of ``release.json`` that holds them."""
+"""The private evaluation: its figures with intervals, and its section of ``release.json``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class PrivateFigure:
-    """A figure that may leave the building, or the reason why the held-out rows cannot carry it.
+    """A figure that may be shared, or the reason why the held-out rows do not support it.
 
     ``value`` lies in ``low`` … ``high``, the interval at 95 %; ``method`` describes how it was computed.
     """

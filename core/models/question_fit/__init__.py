@@ -1,4 +1,4 @@
-"""Questions and counts over whole rows: hidden columns, sensitivity, fit, certificate, multiplicative weights."""
+"""Models fitted to questions and counts over whole rows: fit, certificate and multiplicative weights."""
 
 from espalier.core.models.question_fit.fitting import Fit, fit
 from espalier.core.models.question_fit.joint import fit_together

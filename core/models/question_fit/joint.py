@@ -23,11 +23,19 @@ class Marginal(Protocol):
     marginal of the column with its name."""
 
     @property
-    def clique(self) -> Clique: ...
+    def clique(self) -> Clique:
+        """Columns of the marginal."""
+        ...
+
     @property
-    def values(self) -> NDArray[np.float64]: ...
+    def values(self) -> NDArray[np.float64]:
+        """Noisy counts, one axis per column."""
+        ...
+
     @property
-    def sigma(self) -> float: ...
+    def sigma(self) -> float:
+        """Scale of the noise, in rows."""
+        ...
 
 
 def fit_together(
