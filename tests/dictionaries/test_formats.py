@@ -92,6 +92,7 @@ def test_hostile_and_broken_xml_is_refused(text):
         ("a,b,c\n1,2,3\n", "no dictionary that Espalier knows"),
         ("", "no dictionary that Espalier knows"),
         ("code,label\n1,one\n", "write FILE:COLUMN"),
+        ('column,code,label\nsex,1,"' + "x" * 200_000 + '"\n', "line 2: field larger than"),
         ("column,code,label\nsex,1\n", "line 2: write a column, a code and a label"),
         ("column,code,label\nsex,1,a\nsex,1,b\n", "listed twice"),
         ("field_name,form_name,field_type\n,f,text\n", "has no name"),
