@@ -149,7 +149,8 @@ def declared_column(about: Declared) -> Column | None:
     marks = tuple(m for m in about.missing if m not in about.categories)
     if about.kind in ("categorical", "ordinal") and about.categories:
         kind: Literal["categorical", "ordinal"] = "ordinal" if about.kind == "ordinal" else "categorical"
-        column = Column(about.name, kind, about.categories, missing=missing, missing_marks=marks)
+        groups = _without_zeros((*about.categories, *marks), about.categories)
+        column = Column(about.name, kind, about.categories, missing=missing, missing_marks=marks, groups=groups)
     elif about.kind == "date" and (dates := _dates(about)) is not None:
         column = Column(
             about.name, "numeric", edges=dates.edges, integer=True, missing=missing, missing_marks=marks, dates=dates
@@ -159,6 +160,17 @@ def declared_column(about: Declared) -> Column | None:
     else:
         return None
     return _labelled(column, about)
+
+
+def _without_zeros(taken: Sequence[str], categories: Sequence[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """For each whole number with leading zeros, its spelling without them: codebooks pad codes, tables often do not."""
+    known, out = set(taken), []
+    for code in categories:
+        short = code.lstrip("0") or "0"
+        if code.isascii() and code.isdigit() and short not in known:
+            known.add(short)
+            out.append((code, (short,)))
+    return tuple(out)
 
 
 def _column(about: Declared, read: TextColumn, marks: Sequence[str]) -> Column:

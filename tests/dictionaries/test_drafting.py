@@ -82,6 +82,13 @@ def test_cells_that_are_not_declared_need_a_choice_and_are_not_quoted():
         draft_schema([dictionary], odd, choices={"nothing": "guess"})
 
 
+def test_codes_that_a_codebook_pads_with_zeros_are_read_without_them_too():
+    dictionary = book(Declared("state", "categorical", ("01", "02", "10", "2")))
+    column = draft_schema([dictionary], table(state=["1", "02", "10"])).schema["state"]
+    assert column.judge(["1", "01", "02", "10", "2"]).tolist() == [0, 0, 1, 2, 3]
+    assert column.categories == ("01", "02", "10", "2")
+
+
 def test_dictionaries_add_up():
     labels = book(Declared("sex", "open", labels=(("2", "woman"),), label="Gender"))
     column = draft_schema([book(DECLARED[1]), labels], table(sex=["1"])).schema["sex"]

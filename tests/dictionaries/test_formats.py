@@ -67,6 +67,9 @@ def test_labels_on_some_codes_declare_no_domain():
     assert not declares_all(("1", "7"), {"1": "strongly disagree", "7": "strongly agree"})
     assert declares_all(("1", "2", "9"), {"9": "No answer"})
     assert not declares_all(("1", "2", "9"), {"9": "very often"})
+    assert declares_all(("1", "2", "4", "5", "6", "8", "56"), {}) is False
+    assert declares_all(("1", "2", "4", "5", "6", "8", "9", "10", "11", "12", "13", "15"), {}), "codes of states"
+    assert not declares_all(("0", "95", "96", "97", "98", "99"), {"0": "none", "95": "95 or more"})
 
 
 @pytest.mark.parametrize(
