@@ -59,7 +59,10 @@ class Draft:
         if self.undecided:
             listed = "; ".join(f"{u.column!r} has {u.problem}" for u in self.undecided)
             ways = ", ".join(f"{choice} ({what})" for choice, what in CHOICES.items())
-            raise SchemaError(f"decide about these columns: {listed}. Choose for each one of: {ways}", key="undeclared")
+            raise SchemaError(
+                f"decide about these columns: {listed}. Choose for each (--undeclared COLUMN=CHOICE) one of: {ways}",
+                key="undeclared",
+            )
 
 
 def draft_schema(
