@@ -103,8 +103,8 @@ NOT_A_VALUE = re.compile(
 def declares_all(codes: Sequence[str], labels: Mapping[str, str]) -> bool:
     """Whether labelled codes are plainly a complete list.
 
-    That are texts, whole numbers that follow each other from 0 or 1, and at least `SEVERAL` whole numbers of which at
-    most three in four are skipped, such as codes of states.
+    A list of texts is complete, and so are whole numbers that follow each other from 0 or 1. At least `SEVERAL` whole
+    numbers that fill a quarter of their range are complete too, such as codes of states.
 
     Labels on some codes declare no domain: ``0 = never`` and ``90 = 90 or more`` leave open what is between them, as
     do labels on the ends of a scale. Codes such as ``9 = no answer`` may follow after a gap.

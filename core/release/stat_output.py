@@ -163,7 +163,7 @@ def write_stat(schema: Schema, table: Mapping[str, Sequence[str]], path: Path, k
     options: dict[str, Any] = {"column_labels": titles}
     if kind == "sav":
         options |= {"variable_value_labels": labels}
-        options |= {"missing_ranges": {names[n]: found for n, c in columns.items() if (found := _missing(c, kind))}}
+        options |= {"missing_ranges": {names[n]: marks for n, c in columns.items() if (marks := _missing(c, kind))}}
         options |= {"variable_measure": {names[n]: _measure(c) for n, c in columns.items()}}
         options |= {"variable_format": {names[n]: "F8.0" for n, c in columns.items() if _whole(c)}}
     elif kind == "dta":

@@ -145,7 +145,7 @@ def test_one_row_changes_no_declared_column(seed):
         if first[name].to_json() != second[name].to_json():
             assert first[name].guessed
             assert second[name].guessed
-            assert shown[0][name].digest != shown[1][name].digest, "what is shown says what differs"
+            assert shown[0][name].digest != shown[1][name].digest, "the person sees the difference"
             assert shown[0][name].shown != shown[1][name].shown
     for name in first.keys() ^ second.keys():
         assert name in {*one.schema.unconfirmed, *two.schema.unconfirmed}
