@@ -151,7 +151,21 @@ class Curator(ABC):
         sensitivity = score.sensitivity(self.unit, n)
         scale, unit = self._choice_scale(sensitivity, rho), score.per_row(n)
         self._debit(
-            [Draw("choice", what, None, pool, 0, sensitivity / unit, scale / unit, rho, candidates=len(candidates))]
+            [
+                Draw(
+                    "choice",
+                    what,
+                    None,
+                    pool,
+                    0,
+                    sensitivity / unit,
+                    scale / unit,
+                    rho,
+                    candidates=len(candidates),
+                    recipe=score.recipe,
+                    given=score.given(n),
+                )
+            ]
         )
         return self._pick(score, candidates, scale)
 
@@ -177,6 +191,7 @@ class Curator(ABC):
                     scale / unit,
                     rho,
                     candidates=recipe.candidates,
+                    recipe="worst-question",
                 )
             ]
         )
@@ -191,7 +206,8 @@ class Curator(ABC):
         n = self._score_rows()
         sensitivity = vector_sensitivity(score, len(wanted), self.unit, n)
         scale, unit = self._gaussian_scale(sensitivity, rho), score.per_row(n)
-        self._debit([Draw("scores", what, None, pool, len(wanted), sensitivity / unit, scale / unit, rho)])
+        draw = Draw("scores", what, None, pool, len(wanted), sensitivity / unit, scale / unit, rho)
+        self._debit([replace(draw, recipe=score.recipe, given=score.given(n))])
         values = self._scores(score, wanted, scale)
         made = ScoreMeasurement(wanted, values / unit, scale / unit, sensitivity / unit, rho, pool)
         self.scored.append(made)
@@ -211,7 +227,7 @@ class Curator(ABC):
         sensitivity = like.sensitivity(self.unit)
         scale = self._gaussian_scale(sensitivity, rho)
         draw = Draw(like.kind, like.what, None, pool, like.cells, sensitivity / like.units, scale / like.units, rho)
-        self._debit([draw] * times)
+        self._debit([replace(draw, recipe=like.recipe, given=like.given(self.unit))] * times)
         left = iter(range(times))
 
         def answer(recipe: SumRecipe) -> SumMeasurement:
