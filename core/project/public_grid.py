@@ -37,7 +37,15 @@ def as_read(schema: Schema) -> Schema:
 
 def _finest(column: Column) -> Column:
     if column.hierarchy:
-        return Column(column.name, column.kind, column.tree.texts, missing=column.missing, unknown=column.unknown)
+        return Column(
+            column.name,
+            column.kind,
+            column.tree.texts,
+            missing=column.missing,
+            unknown=column.unknown,
+            missing_marks=column.missing_marks,
+            code_book=column.code_book,
+        )
     if column.range is None:
         lacks, has, declare = "its categories", "a text without declared categories has", "them, or a hierarchy"
         if column.kind == "numeric":
