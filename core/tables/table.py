@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from espalier.core.errors import TableError
 from espalier.core.graph.separations import Clique
 from espalier.core.project.public_grid import counts_on
-from espalier.core.project.schema import MISSING, Schema, smallest_unsigned
+from espalier.core.project.schema import MISSING, HierarchyToBuy, Schema, smallest_unsigned
 from espalier.core.tables import random_rows
 from espalier.core.tables.counting import Cells, cells_of, count_many
 from espalier.core.tables.gradient import Weights, residual_sums
@@ -83,7 +83,7 @@ class Table:
             codes[column.name] = lookup[read.codes]
             if column.kind == "numeric":
                 values[column.name] = column.numbers(read.values)[read.codes]
-            elif column.undeclared:
+            elif column.reads_texts:
                 texts[column.name] = read
         if person is None:
             return cls(schema, codes, text.rows, text.digest, values=values, texts=texts)
@@ -179,6 +179,7 @@ class Table:
     def leaf_counts(self, column: str) -> NDArray[np.int64]:
         """Return the number of rows with each code of a column's hierarchy."""
         read, described = self.texts[column], self.schema[column]
+        assert isinstance(described, HierarchyToBuy)
         return np.bincount(described.leaves(read.values)[read.codes], minlength=described.tree.codes)
 
     def grid_counts(self, column: str, grid: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -159,7 +159,7 @@ def coarsen(state: Session) -> None:
     """Fewer bins or categories for one column, from the schema and the person's word alone."""
     assert state.project is not None
     schema, draft = state.project.schema, _draft(state)
-    if not (by_size := sorted((c for c in schema.columns if not c.undeclared), key=lambda c: -c.size)):
+    if not (by_size := sorted((c for c in schema.columns if c not in schema.undeclared), key=lambda c: -c.size)):
         st.info("Nothing is declared yet that could be made coarser.")
         return
     st.markdown(
