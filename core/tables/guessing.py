@@ -1,6 +1,6 @@
-"""A guess of the schema, read off the table: a convenience, never public until the user says so.
+"""A schema guessed from the table: a convenience, never public until the user confirms it.
 
-Every field that the guess took from the data is listed in the column's ``guessed``, every column that it dropped in
+Every field that was guessed from the data is listed in the column's ``guessed``, every column that it dropped in
 the schema's ``left_out``; a release refuses both until they are confirmed.
 """
 
@@ -17,9 +17,9 @@ from espalier.core.project.schema import MISSING, NUMBER, Column, Kind, LeftOut,
 from espalier.core.tables.reading import TextColumn, TextTable
 
 FEW = 20
-"""Up to so many distinct numbers a column is taken for categories."""
+"""Largest number of distinct numbers of a column that is guessed as categories."""
 MOST = 0.75
-"""Bins of one width are not proposed where more than this part of the distinct numbers would fall into one of them."""
+"""Bins of equal width are not proposed if one bin would hold more than this share of the distinct numbers."""
 _MARKS = {
     "?",
     "na",
@@ -97,7 +97,7 @@ def _hardly_repeats(column: TextColumn, marks: Sequence[str]) -> bool:
 def guess_column(name: str, column: TextColumn, marks: tuple[str, ...] = ()) -> Column:
     """One column's guess: numbers with many distinct values get about ten bins, all else categories.
 
-    ``marks`` are texts that the person has said to mean an empty cell. They stay as they were said: the schema is
+    ``marks`` are texts that the person declared to mean an empty cell. They stay as declared: the schema is
     released, and the order in which the rows hold them is not.
     """
     values = [v for v in column.values if v != MISSING and v not in marks]
@@ -135,13 +135,13 @@ def _numbers(values: Sequence[str]) -> tuple[bool, list[float]]:
 
 
 def looks_like_dates(column: TextColumn) -> bool:
-    """Are its values days, and more than :data:`FEW`? Private."""
+    """Return whether its values are days, more than :data:`FEW` of them. Private."""
     values = [v for v in column.values if v != MISSING]
     return len(values) > FEW and all(day_number(v) is not None for v in values)
 
 
 def reasons(column: TextColumn, guess: Column) -> tuple[str, ...]:
-    """Why :func:`guess_column` made this guess, in sentences. Private: they count values of the table."""
+    """Return the reasons for this guess of :func:`guess_column`, in sentences. Private: they count values."""
     values = [v for v in column.values if v != MISSING and v not in guess.missing_marks]
     numeric, _ = _numbers(values)
     many = f"{len(values):,} different value{'s' * (len(values) != 1)}"
@@ -165,7 +165,7 @@ def reasons(column: TextColumn, guess: Column) -> tuple[str, ...]:
 
 
 def possible_marks(column: TextColumn) -> tuple[str, ...]:
-    """Values that often stand for a missing one, such as ``?``, ``NA`` or ``-9``. Private.
+    """Return values that often mean a missing cell, such as ``?``, ``NA`` or ``-9``. Private.
 
     A negative number of nines (or -8, -7, -1) is one where no other number is negative, a positive one of nines where
     it is more than twice the next smaller number.
