@@ -40,7 +40,7 @@ from espalier.core.privacy.unit import Unit
 from espalier.core.project.constraints import Constraints
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
-from espalier.core.project.schema import Column, HierarchyToBuy, Schema, to_buy
+from espalier.core.project.schema import Column, HierarchyToBuy, Numbers, Schema, to_buy
 from espalier.core.release.spend import release
 from espalier.core.tables.consistency import settle, violations
 from espalier.core.tables.reading import TextColumn, TextTable, read_table
@@ -148,7 +148,7 @@ def judge_schema(schema: Schema) -> Schema:
     return Schema(
         tuple(
             replace(c, edges=tuple(map(float, JUDGED[c.name])), missing=True, unknown="missing")
-            if c.kind == "numeric"
+            if isinstance(c, Numbers)
             else replace(c, missing=True, unknown="missing")
             for c in schema.columns
         )

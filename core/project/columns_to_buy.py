@@ -209,7 +209,7 @@ class HierarchyToBuy(ToBuy):
         return tuple(f"category {i + 1}" for i in range(self.at_most))
 
     @cached_property
-    def named(self) -> dict[str, tuple[int, ...]]:  # type: ignore[override] # a cached property is one
+    def named(self) -> dict[str, tuple[int, ...]]:
         """The codes and groups at the top, with their placeholder codes.
 
         The top stays separate whatever the budget (:func:`espalier.core.project.hierarchy.descend`). Each entry has one

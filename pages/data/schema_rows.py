@@ -21,6 +21,7 @@ from espalier.core.project.schema import (
     Dates,
     HierarchyToBuy,
     Identifier,
+    Kind,
     LeftOut,
     Numbers,
     NumbersToBuy,
@@ -225,7 +226,7 @@ def column_of(row: dict[str, Any], origin: Column | None) -> Column:
     else:
         categories = split(row["categories"])
         groups = tuple(g for g in origin.groups if g[0] in categories) if origin else ()
-        kind = row["kind"] or "categorical"
+        kind: Kind = row["kind"] or "categorical"
         made = Categories(_name(row, origin), kind, categories, groups, **_common(row, origin, categories))
     return _marked(made, origin)
 

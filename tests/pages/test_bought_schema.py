@@ -18,7 +18,7 @@ def test_a_table_is_opened_by_its_header_and_every_part_is_seen_in_the_plan(app:
     press(app, "Buy the schema: no look at the rows")
     project = state(app).project
     assert project is not None
-    assert all(c.undeclared for c in project.schema.columns)
+    assert project.schema.undeclared == project.schema.columns
     assert not project.unconfirmed
     go(app, "data")
     assert project == state(app).project, "the editor leaves it as it is"

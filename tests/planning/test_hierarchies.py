@@ -197,8 +197,8 @@ def test_places_are_kept_for_the_top_before_it_is_bought():
     column = a_project().schema["code"]
     assert list(column.named) == ["chapter A", "chapter B", "chapter C"]
     assert sorted(itertools.chain(*column.named.values())) == list(range(30))
-    told = column.told_apart(column.tree.cut([(n,) for n in column.tree.children[-1]]))
-    assert column.inside(told) == {name: (name,) for name in column.named}
+    expanded = column.expanded(column.tree.cut([(n,) for n in column.tree.children[-1]]))
+    assert column.inside(expanded) == {name: (name,) for name in column.named}
     assert Column("a", "categorical", ("x", "y")).named == {"x": (0,), "y": (1,)}
     assert to_buy("a", "categorical", 5).named == {}
 

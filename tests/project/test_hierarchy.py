@@ -10,7 +10,7 @@ import pytest
 
 from espalier.core.errors import SchemaError, TableError
 from espalier.core.project.hierarchy import MOST_APART, Hierarchy, descend, expected, read_hierarchy
-from espalier.core.project.schema import HierarchyToBuy
+from espalier.core.project.schema import HierarchyToBuy, Schema
 from espalier.core.project.schema_json import column_from_json, column_to_json
 
 CODES = tuple(f"{chapter}{block}{i}" for chapter in "AB" for block in "xy" for i in range(3))
@@ -111,10 +111,10 @@ def test_columns_that_cannot_be(more, text):
 def test_a_column_is_written_as_it_is_read_and_declared_categories_stand_at_the_top():
     given = {"name": "c", "kind": "categorical", "hierarchy": {"a": "g", "b": "g"}, "at_most": 7, "missing": True}
     column = column_from_json(given)
-    assert column.to_json() == given
-    assert column.undeclared
+    assert column_to_json(column) == given
     assert column.size == 8
     more = column_from_json({**given, "categories": ["a", "b", "alone"]})
+    assert isinstance(more, HierarchyToBuy)
     assert dict(more.hierarchy) == {"a": "g", "b": "g", "alone": ""}
     assert column_from_json(column_to_json(more)) == more
 
@@ -126,6 +126,7 @@ def test_texts_that_are_no_codes_are_refused_or_missing():
     with pytest.raises(TableError, match="empty cells"):
         column_from_json(given).encode([""])
     open_ = column_from_json({**given, "missing": True, "unknown": "missing"})
+    assert isinstance(open_, HierarchyToBuy)
     assert open_.leaves(["b", "", "else", "a"]).tolist() == [1, 2, 2, 0]
 
 
@@ -133,11 +134,11 @@ def test_what_is_told_apart_becomes_the_columns_categories():
     column = HierarchyToBuy.of("code", GIVEN, 20, missing=True)
     rows = np.zeros(14)
     rows[0] = 1000
-    released = column.told_apart(descend(column.tree, exact(rows)).cut)
+    released = column.expanded(descend(column.tree, exact(rows)).cut)
     assert released.categories == ("Ax0", "other Ax", "Ay", "B", "none")
     assert dict(released.groups)["other Ax"] == ("Ax1", "Ax2")
     assert released.encode(["Ax0", "Ax2", "By1", "none", "", "other Ax"]).tolist() == [0, 1, 3, 4, 5, 1]
-    assert not released.undeclared
+    assert not Schema((released,)).undeclared
 
 
 def test_no_two_values_have_one_name():
