@@ -159,8 +159,8 @@ CALLERS: dict[str, Reasons] = {
     "residual_sums": {TABLES: ("core/tables/",), RECIPE: ("core/privacy/gradient.py",)},
     "batches": {
         TABLES: ("core/tables/",),
-        RECIPE: ("core/privacy/clipped.py", "core/privacy/moments.py", "core/privacy/questions/recipes.py"),
-        DIAGNOSTICS: ("core/evaluation/questions.py",),
+        RECIPE: ("core/privacy/clipped.py", "core/privacy/moments.py", "core/privacy/question_recipes/recipes.py"),
+        DIAGNOSTICS: ("core/evaluation/question_errors.py",),
         "synthetic rows": ("core/release/output.py",),
         "a list of its own": ("core/methods/workload.py",),
     },
@@ -207,7 +207,7 @@ ROOMS = {
     "core/privacy/": "curator, recipes and units",
     "core/evaluation/": DIAGNOSTICS,
     "core/compare/": "runs plans and their diagnostics on the owner's machine",
-    "core/analysis/asked_copies.py": "counts synthetic rows of a copy",
+    "core/analysis/question_copies.py": "counts synthetic rows of a copy",
     "core/analysis/loading.py": "reads the synthetic table of a release back",
     "core/release/": "hands the source to the curator",
     "core/analysis/": "synthetic rows: its copies, and a release that is read again",
@@ -235,7 +235,7 @@ OPENERS: Reasons = {
     ),
     "reads and writes a project, a graph, questions or a model": (
         "core/cli/init.py",
-        "core/cli/questions.py",
+        "core/cli/questions_option.py",
         "core/graph/formats/describe.py",
         "core/models/graphical/model.py",
         "core/project/file.py",

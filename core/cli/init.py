@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from espalier.core.cli.given import whole
+from espalier.core.cli.number_types import whole
 from espalier.core.cli.release import TABLE
 from espalier.core.errors import ProjectError
 from espalier.core.project.people import KEY, ROWS_KEPT, in_words, proposed

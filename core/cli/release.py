@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from espalier.core.blurring.registry import is_blurring
-from espalier.core.cli import ledger, questions
+from espalier.core.cli import ledger, questions_option
 from espalier.core.cli.terminal import bar
 from espalier.core.errors import EspalierError, ProjectError
 from espalier.core.methods import check_options
@@ -42,7 +42,7 @@ def add(commands: Any) -> None:
         "--into", metavar="NAME", help="write the synthetic rows into this new table of the same database too"
     )
     release.add_argument("--quiet", action="store_true", help="no progress on stderr")
-    questions.add_option(release)
+    questions_option.add_option(release)
     ledger.add_options(release)
     ledger.add_consent(release)
     release.add_argument("--by", default="", metavar="WHO", help="who releases (default: the user of this machine)")
@@ -63,7 +63,7 @@ def add(commands: Any) -> None:
 
 
 def run(opt: argparse.Namespace) -> None:
-    project = questions.load(opt)
+    project = questions_option.load(opt)
     if is_blurring(project.plan):
         _not_private(project, opt)
         return
@@ -75,7 +75,7 @@ def run(opt: argparse.Namespace) -> None:
 
 
 def _not_private(project: Project, opt: argparse.Namespace) -> None:
-    """Rows of a method that is not private. Choosing it in the plan is the consent; no ledger can stand for it."""
+    """Rows of a method that is not private. Choosing it in the plan is the consent; no ledger records it."""
     from espalier.core.blurring.notice import NOT_PRIVATE
     from espalier.core.release.blurred import blurred, shown
     from espalier.core.release.files import check_folder

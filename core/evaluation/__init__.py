@@ -20,7 +20,7 @@ from espalier.core.evaluation.classifier import SEED
 from espalier.core.evaluation.fairness import Fairness, Group, fairness_of
 from espalier.core.evaluation.fidelity import ColumnFidelity, Fidelity, PairFidelity, fidelity_of
 from espalier.core.evaluation.numeric_fidelity import numbers_of, why_no_numbers
-from espalier.core.evaluation.questions import Asked, asked_of
+from espalier.core.evaluation.question_errors import QuestionErrors, asked_of
 from espalier.core.evaluation.utility import FIGURES as UTILITY_FIGURES
 from espalier.core.evaluation.utility import ITSELF, Utility, predict, target_of, utility_of
 from espalier.core.models.base import Model
@@ -69,7 +69,7 @@ class Evaluation:
     fairness: Fairness | None
     further: tuple[Utility, ...] = ()
     reasons: dict[str, str] = field(default_factory=dict)
-    asked: Asked | None = None
+    asked: QuestionErrors | None = None
     numbers: dict[str, Any] | None = None
     drawn: int | None = None
     looked_at_real_data: bool = field(default=True, init=False)
@@ -161,7 +161,7 @@ def evaluate(
 
 
 def _of_counts(project: Project, real: Source, synthetic: Table, report: Report) -> Evaluation:
-    """Evaluate from counts and sums alone: for a database, whose rows stay there."""
+    """Evaluate from counts and sums alone, for a database that keeps its rows."""
     why = "it needs rows, and those of a database stay there"
     unknown = dict.fromkeys(UTILITY_FIGURES, why)
     used, *further = (

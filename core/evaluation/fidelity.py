@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from espalier.core.evaluation.figures import shown
+from espalier.core.evaluation.figure_or_reason import shown
 from espalier.core.graph.separations import Clique
 from espalier.core.tables.counting import Cells
 from espalier.core.tables.source import Source

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from espalier.core.graph.separations import Clique, clique_edges
-from espalier.core.methods.select.fence_cost import fence_cost_of
+from espalier.core.methods.select.refused_pairs import fence_cost_of
 from espalier.core.models.graphical import (
     GraphicalModel,
     Size,
@@ -79,7 +79,7 @@ class Marginals:
         return check_size(self.sizes, (*self.cliques, *self.impossible, *further), max_cells=max_cells)
 
     def model(self, report: Report = silent) -> GraphicalModel:
-        """The model whose marginals fit the counts best (`espalier.core.models.graphical.estimation.estimate`)."""
+        """Return the model whose marginals fit the counts best, by `espalier.core.models.graphical.estimation`."""
         total = None if self.rows is None else float(self.rows)
         smoothing = smoothing_for(self.measurements, total)
         zeros = [Zeros(q, mask) for q, mask in self.impossible.items()]

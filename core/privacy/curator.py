@@ -24,7 +24,7 @@ from espalier.core.graph.separations import Clique
 from espalier.core.privacy.accounting import Budget, round_up, total_up
 from espalier.core.privacy.contribution import known_rows
 from espalier.core.privacy.draws import Draw, Measurement, Merged, ScoreMeasurement, SumMeasurement, fold
-from espalier.core.privacy.questions.recipes import QuestionSums, WorstQuestion, answers
+from espalier.core.privacy.question_recipes.recipes import QuestionSums, WorstQuestion, answers
 from espalier.core.privacy.scores import ConditionalScore, EdgeScore, FeatureScore, Score, vector_sensitivity
 from espalier.core.privacy.sums import PROVED, SumRecipe
 from espalier.core.privacy.unit import Unit

@@ -13,7 +13,7 @@ from espalier.core.graph.separations import Clique
 from espalier.core.privacy.accounting import Budget
 from espalier.core.privacy.curator import Curator, Impossible
 from espalier.core.privacy.draws import Draw, Merged
-from espalier.core.privacy.questions.recipes import WorstQuestion
+from espalier.core.privacy.question_recipes.recipes import WorstQuestion
 from espalier.core.privacy.scores import Score
 from espalier.core.privacy.sums import SumRecipe
 from espalier.core.privacy.unit import Unit

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from espalier.core.privacy.clipped import ClippedGradient
 from espalier.core.privacy.gradient import LogisticGradient
 from espalier.core.privacy.moments import Histogram, Moments
-from espalier.core.privacy.questions.recipes import CountHistogram, QuestionSums
+from espalier.core.privacy.question_recipes.recipes import CountHistogram, QuestionSums
 from espalier.core.privacy.unit import Unit
 from espalier.core.tables.source import Source
 

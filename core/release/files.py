@@ -1,4 +1,4 @@
-"""The files of a release: the text of its table, and how they are written to a folder, all of them or nothing."""
+"""Files of a release: the texts of its copies, and writing all files to a folder or none."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from espalier.core.tables.released import csv_text
 
 
 def with_identifiers(schema: Schema, table: Mapping[str, list[str]], rng: np.random.Generator) -> dict[str, list[str]]:
-    """``table`` with the identifiers that are to be invented, all columns in the schema's order."""
+    """Return ``table`` with invented identifiers added, in the schema's column order."""
     rows = len(next(iter(table.values())))
     made = {c.name: invented(rows, rng) for c in schema.identifiers if c.invented}
     return {name: made[name] if name in made else table[name] for name in schema.released}
@@ -32,7 +32,7 @@ def with_identifiers(schema: Schema, table: Mapping[str, list[str]], rng: np.ran
 def copy_files(
     project: Project, copies: Iterable[tuple[Model, Mapping[str, NDArray[Any]]]]
 ) -> Iterator[tuple[str, bytes]]:
-    """The files of copies, each given as its model and its codes: ``copies/01.csv.gz``, ``copies/01.npz`` and so on."""
+    """Yield names and contents of the files of ``copies``: ``copies/01.csv.gz``, ``copies/01.npz`` and so on."""
     schema, rng = project.schema, np.random.default_rng()
     for i, (model, rows) in enumerate(copies, 1):
         table = {c.name: c.decode(rows[c.name], rng) for c in schema.columns}
@@ -45,7 +45,7 @@ def copy_files(
 def save_files(
     files: Mapping[str, bytes], folder: str | Path, more: Mapping[str, Callable[[Path], None]] | None = None
 ) -> None:
-    """Write a release's files into a new or empty folder; all of them or nothing. ``more`` write theirs themselves."""
+    """Write a release's files into a new or empty folder, all of them or none. ``more`` maps names to writers."""
     folder = Path(folder)
     check_folder(folder)
     try:
@@ -66,12 +66,12 @@ def save_files(
 
 
 def check_folder(folder: Path) -> None:
-    """Raise :class:`ProjectError` unless ``folder`` can be made, or is empty: nothing is ever overwritten."""
+    """Raise :class:`ProjectError` unless ``folder`` can be created or is empty. Nothing is ever overwritten."""
     if str(folder) == "-":
-        raise ProjectError("a release is a folder of files and cannot be printed: name a new folder in place of -")
+        raise ProjectError("A release is a folder of files and cannot be printed. Name a new folder instead of -.")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         what = "is not empty" if folder.is_dir() else "is a file"
-        raise ProjectError(f"{folder} {what}; name a new folder, nothing is overwritten", path=str(folder))
+        raise ProjectError(f"{folder} {what}. Name a new folder; nothing is overwritten.", path=str(folder))
     parent = next(p for p in (folder.absolute(), *folder.absolute().parents) if p.exists())
     if not parent.is_dir() or not os.access(parent, os.W_OK):
-        raise ProjectError(f"cannot write to {folder}: {parent} does not allow it", path=str(folder))
+        raise ProjectError(f"cannot write to {folder}: {parent} is not a writable folder.", path=str(folder))

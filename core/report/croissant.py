@@ -1,4 +1,4 @@
-"""A machine-readable card of a release: Croissant JSON-LD (MLCommons, version 1.0), for those who index data sets."""
+"""Machine-readable card of a release for data-set indexes: Croissant JSON-LD (MLCommons, version 1.0)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _TYPES = {"numeric": "sc:Float", "categorical": "sc:Text", "ordinal": "sc:Text",
 
 
 def card(facts: Mapping[str, Any], table: bytes) -> bytes:
-    """The card from the facts of ``release.json`` and the text of ``synthetic.csv``; it adds nothing to them."""
+    """Return the card from the facts of ``release.json`` and the text of ``synthetic.csv``."""
     project = facts["project"]
     spent = facts.get("spent") or {}
     private = facts["private"]
     promise = (
         f"(ε, δ)-differentially private: ε = {facts['asked']['epsilon']:g}, δ = {facts['asked']['delta']:g}, "
-        f"{spent['neighbors']}, at most {spent['rows_per_person']} rows of a person."
+        f"{spent['neighbors']}, at most {spent['rows_per_person']} rows per person."
         if private
         else "Not private."
     )

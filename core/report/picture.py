@@ -1,4 +1,4 @@
-"""Pictures for the report: small graphs and bars as SVG, drawn from names and edges alone. Nothing is fetched."""
+"""Pictures for the report: small graphs as SVG and bars as HTML, without external resources."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ from html import escape
 from espalier.core.graph.layers import layered
 
 HIGH, GAP, ROW = 26, 18, 58
-"""Of a box its height, between boxes the width left free, between layers the distance; pixels."""
+"""Height of a box, gap between boxes and distance between layers, in pixels."""
 
 LARGEST, DENSE = 40, 2
-"""Columns that a picture can show, and lines to a column; beyond, pairs are listed in the annex."""
+"""Most columns in a picture, and most edges per column. Above either limit there is no picture."""
 
 
 def graph(names: Sequence[str], edges: Sequence[tuple[str, str]], roles: Mapping[str, str], arrows: bool) -> str:
-    """Columns as boxes in layers, ``edges`` as arrows or lines; ``roles`` gives a column's role, for its colour."""
+    """Return an SVG of columns as boxes in layers and ``edges`` as arrows or lines; roles determine colours.
+
+    Empty without edges or above the limits `LARGEST` and `DENSE`.
+    """
     if not edges or len(names) > LARGEST or len(edges) > DENSE * len(names):
         return ""
     linked = [n for n in names if any(n in e for e in edges)]
@@ -58,7 +61,7 @@ def graph(names: Sequence[str], edges: Sequence[tuple[str, str]], roles: Mapping
 
 
 def bar(parts: Mapping[str, float]) -> str:
-    """One bar divided by ``parts``, which are shares of their sum, with a legend below."""
+    """Return one bar divided in proportion to ``parts``, with a legend below."""
     whole = sum(parts.values()) or 1.0
     pieces = "".join(
         f'<span class="part p{i % 8}" style="width:{100 * share / whole:.2f}%" title="{escape(name)}"></span>'
@@ -72,7 +75,7 @@ def bar(parts: Mapping[str, float]) -> str:
 
 
 def _away_from(names: Sequence[str], edges: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Undirected edges pointed away from the column with the most of them, so that layers can be made."""
+    """Return undirected edges directed away from the column with the most edges, to form layers."""
     around: dict[str, list[str]] = {n: [] for n in names}
     for a, b in edges:
         around[a].append(b)

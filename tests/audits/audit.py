@@ -66,7 +66,7 @@ from espalier.core.privacy.curator import PrivateCurator
 from espalier.core.privacy.draws import Measurement, Merged, ScoreMeasurement
 from espalier.core.privacy.gradient import LogisticGradient
 from espalier.core.privacy.moments import Bin, Histogram, Moments, Reading, Scored, WithOutcome
-from espalier.core.privacy.questions.recipes import CountHistogram, QuestionSums, WorstQuestion, answers
+from espalier.core.privacy.question_recipes.recipes import CountHistogram, QuestionSums, WorstQuestion, answers
 from espalier.core.privacy.regression_features import TURN, Fourier, Surface
 from espalier.core.privacy.scores import ConditionalScore, EdgeScore, FeatureScore, Score
 from espalier.core.privacy.softmax_heads import FloatArray, Heads

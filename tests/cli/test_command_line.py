@@ -68,7 +68,7 @@ def test_a_folder_that_is_no_release_is_told_with_what_to_do(work, capsys):
     assert run("analyse", "nothere", "--proportion", "a=x") == 2
     assert capsys.readouterr().err == said, "the same from every command"
     assert run("release", "p.json", "--data", "t.csv", "--out", "t.csv") == 2
-    assert "t.csv is a file; name a new folder" in capsys.readouterr().err
+    assert "t.csv is a file. Name a new folder" in capsys.readouterr().err
     assert "nothere is not there" in said
     assert "name the folder that `release` wrote" in said
     assert "Errno" not in said
@@ -79,7 +79,7 @@ def test_a_folder_that_is_no_release_is_told_with_what_to_do(work, capsys):
     (work / "o" / "model.npz").unlink()
     assert run("evaluate", "o", "--data", "t.csv") == 2
     said = capsys.readouterr().err
-    assert "o is not a whole release folder, or is damaged: there is no model.npz" in said
+    assert "o is not a complete release folder, or is damaged: model.npz is missing" in said
     assert "Errno" not in said
 
 
@@ -341,7 +341,7 @@ def test_one_line_of_a_table_cannot_swallow_the_others(work, capsys):
 
 def test_a_dash_is_no_folder(work, capsys):
     assert run("release", "p.json", "--data", "t.csv", "--out", "-") == 2
-    assert "cannot be printed: name a new folder in place of -" in capsys.readouterr().err
+    assert "cannot be printed: Name a new folder instead of -" in capsys.readouterr().err
     assert not (work / "-").exists()
 
 
@@ -450,7 +450,7 @@ def test_a_cancelled_command_says_whether_it_spent(monkeypatch, capsys, command,
     def stopped(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("espalier.core.cli.questions.load", stopped)
+    monkeypatch.setattr("espalier.core.cli.questions_option.load", stopped)
     assert run(*command) == 130
     assert told in capsys.readouterr().err
 
@@ -475,10 +475,10 @@ OBSERVED = ", of the rows where b c is observed"
     ("asked", "of"),
     [
         (("--proportion", "a=x"), "the share of rows with a = x"),
-        (("--difference", "a", "b c"), f"the share with a = y: where b c = 5 – 10, less where b c = 0 – <5{OBSERVED}"),
+        (("--difference", "a", "b c"), f"the share with a = y: where b c = 5 – 10, minus where b c = 0 – <5{OBSERVED}"),
         (
             ("--odds-ratio", "a=x", "b c"),
-            f"the odds of a = x against y: where b c = 5 – 10, over where b c = 0 – <5{OBSERVED}",
+            f"the odds of a = x against y: where b c = 5 – 10, divided by where b c = 0 – <5{OBSERVED}",
         ),
         (("--outcome", "a", "--predictors", " b c "), f"a logistic regression: odds ratios of a = y{OBSERVED}"),
     ],

@@ -185,7 +185,7 @@ def test_an_output_folder_is_never_overwritten(folder, tmp_path):
 def test_unconfirmed_guesses_are_refused_before_anything(monkeypatch):
     monkeypatch.setattr(PrivateCurator, "__init__", lambda *a: pytest.fail("reached the curator"))
     schema = Schema((replace(SCHEMA.columns[0], guessed=("categories",)), SCHEMA.columns[1]))
-    with pytest.raises(SchemaError, match="confirm or replace"):
+    with pytest.raises(SchemaError, match="Confirm or replace"):
         release(replace(PROJECT, schema=schema), table())
 
 
@@ -273,7 +273,7 @@ def fenced(**plan):
 def test_scores_of_refused_pairs_are_shown_only_where_they_were_paid_for():
     silent = release(*fenced()).to_json()
     assert "explained" not in silent
-    assert "gave up" not in render(silent)
+    assert "Cost of the frame" not in render(silent)
     made = release(*fenced(explain=0.3))
     facts = json.loads(json.dumps(made.to_json(), allow_nan=False))
     bought = facts["explained"]
@@ -285,7 +285,7 @@ def test_scores_of_refused_pairs_are_shown_only_where_they_were_paid_for():
     assert bought["q"]["given_up"] == pytest.approx(bought["q"]["free"] - bought["q"]["tree"])
     assert {tuple(x["columns"]) for x in bought["tree"]} == {tuple(e) for e in facts["edges"]}
     page = render(facts)
-    assert "What the frame gave up" in page
+    assert "Cost of the frame" in page
     assert "s – y" in page
     everything = sum(x["rho"] for x in [*facts["measurements"], *facts["choices"]])
     assert everything == pytest.approx(facts["spent"]["rho"], rel=1e-12)

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from espalier.core.evaluation.private.counts import BINS, HeldOutCounts
-from espalier.core.evaluation.private.figures import PrivateEvaluation, PrivateFigure, combined
+from espalier.core.evaluation.private.evaluation import PrivateEvaluation, PrivateFigure, combined
 from espalier.core.evaluation.private.intervals import (
     Interval,
     area_interval,
@@ -103,7 +103,7 @@ def rehearse(project: Project, budget: Budget, rows: int | None) -> tuple[tuple[
 
 
 def judged(asked: HeldOutCounts, synthetic: Table, held: S) -> S:
-    """The held-out rows, each with what a classifier trained on ``synthetic`` makes of it. Private."""
+    """Return the held-out rows with the predictions of a classifier trained on ``synthetic``. Private."""
     if asked.target is None:
         return held
     from espalier.core.evaluation.classifier import fit, log_odds
