@@ -233,6 +233,9 @@ OPENERS: Reasons = {
         "core/tables/spark.py",
         "core/tables/sql.py",
     ),
+    "writes the bytes of a file where PyReadStat reads them, gone when it returns": ("core/tables/stat_rows.py",),
+    "reads a dictionary or a code book": ("core/dictionaries/reading.py", "core/code_books/__init__.py"),
+    "writes a released table's dictionary": ("core/release/artefact.py",),
     "reads and writes a project, a graph, questions or a model": (
         "core/cli/init.py",
         "core/cli/questions_option.py",

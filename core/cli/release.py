@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from espalier.core.blurring.registry import is_blurring
 from espalier.core.cli import ledger, questions_option
@@ -16,6 +16,7 @@ from espalier.core.project.file import Project
 
 if TYPE_CHECKING:
     from espalier.core.ledger.account import Account
+    from espalier.core.release.artefact import TableFormat
 
 TABLE = (
     "the private table: a file (CSV, Parquet, Excel) or folder of Parquet files of any size, or a URL (postgresql://…, "
@@ -33,10 +34,11 @@ def add(commands: Any) -> None:
     release.add_argument("--out", type=Path, required=True, help="a new or empty folder")
     release.add_argument(
         "--as",
+        "--format",
         dest="kind",
-        choices=["csv", "parquet"],
+        choices=["csv", "parquet", "sav", "dta", "xpt"],
         default="csv",
-        help="parquet: all rows in a Parquet file too",
+        help="a second file of the table: Parquet, SPSS (sav), Stata (dta) or SAS transport (xpt), with a dictionary",
     )
     release.add_argument(
         "--into", metavar="NAME", help="write the synthetic rows into this new table of the same database too"
@@ -106,7 +108,7 @@ class Output(NamedTuple):
 
     folder: Path
     quiet: bool = False
-    kind: Literal["csv", "parquet"] = "csv"
+    kind: TableFormat = "csv"
     into: str | None = None
 
 
@@ -118,6 +120,7 @@ def release_to(
     from espalier.core.release.files import check_folder
     from espalier.core.release.output import arrow_columns
     from espalier.core.release.spend import refuse_guessed, release
+    from espalier.core.release.stat_output import STAT_FORMATS, check_stat, losses
     from espalier.core.tables.frames import destination, opened, read_data, relation_of
 
     out, quiet, plan = output.folder, output.quiet, project.plan
@@ -126,6 +129,8 @@ def release_to(
     check_folder(out)
     project.need_unit()
     refuse_guessed(project)
+    if output.kind in STAT_FORMATS:
+        check_stat(project.schema, output.kind)
     if account is not None:
         account.check(project)  # what the ledger will refuse is refused before the table is read
     place = None if output.into is None else destination(data, output.into)
@@ -168,6 +173,9 @@ def release_to(
                 made.write_into(place, progress)
         except EspalierError as error:
             raise type(error)(f"{error} The release is made and written to {out}") from None
+    if not quiet and output.kind in STAT_FORMATS:
+        for loss in losses(made.project.schema, output.kind):
+            print(f"note: {loss}", file=sys.stderr)
     if not quiet:
         from espalier.core.privacy.accounting import round_up
 

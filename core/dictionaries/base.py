@@ -25,7 +25,9 @@ class Declared:
 
     ``categories`` is the complete domain; it is empty if the dictionary lists none. ``labels`` names values, which may
     be only some of them: they declare no domain. ``missing`` are codes that count as an empty cell. ``range`` holds the
-    smallest and the largest allowed value as written, and each may be empty. ``required`` says that no cell is empty.
+    smallest and the largest allowed value as written, and each may be empty.
+    ``number_style`` is one of `espalier.core.project.numerals.STYLES`.
+    ``required`` says that no cell is empty.
     """
 
     name: str
@@ -36,6 +38,7 @@ class Declared:
     range: tuple[str, str] = ("", "")
     integer: bool = False
     decimals: int | None = None
+    number_style: str = ""
     required: bool = False
     label: str = ""
     unit: str = ""

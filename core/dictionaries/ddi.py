@@ -46,7 +46,7 @@ def _declared(var: Element) -> Declared:
     ):
         kind = "date"
     elif text:
-        kind = "text" if not codes else "open"
+        kind = "open"
     elif continuous or nature in ("interval", "ratio") or (form is not None and form.get("type") == "numeric"):
         kind = "numeric" if not codes or continuous else "open"
     decimals = var.get("dcml", "")

@@ -9,8 +9,9 @@ from espalier.core.dictionaries.base import Dictionary
 from espalier.core.dictionaries.code_lists import is_code_list, read_code_list
 from espalier.core.dictionaries.ddi import read_ddi
 from espalier.core.dictionaries.redcap import is_redcap, read_redcap
-from espalier.core.dictionaries.stat_files import READERS, is_stat_file, read_stat_dictionary
+from espalier.core.dictionaries.stat_files import is_stat_file, read_stat_dictionary
 from espalier.core.errors import SchemaError
+from espalier.core.tables.stat_rows import READERS
 
 MOST_BYTES = 256 << 20
 """Bytes of a dictionary at most."""

@@ -67,11 +67,17 @@ def read_redcap(data: bytes, source: str) -> Dictionary:
     try:
         for line in lines:
             if any(cell.strip() for cell in line):
-                field = {key: line[at].strip() if at < len(line) else "" for key, at in places.items()}
+                field = {key: _cell(line, at) for key, at in places.items()}
                 columns += _declared(field, notes, first=not columns)
     except csv.Error as error:
         raise SchemaError(f"{source}, line {lines.line_num}: {error}") from None
     return Dictionary(tuple(columns), source, "REDCap data dictionary", digest_of(data), tuple(notes))
+
+
+def _cell(line: Sequence[str], at: int) -> str:
+    """A cell; R writes NA for an empty one."""
+    text = line[at].strip() if at < len(line) else ""
+    return "" if text == "NA" else text
 
 
 def _places(header: Sequence[str]) -> dict[str, int]:
@@ -121,7 +127,11 @@ def _of_text(field: Mapping[str, str], kind: str, plain_text: Declared) -> Decla
         return replace(plain_text, kind="numeric", range=ends, integer=True)
     if kind == "text" and check.startswith("number"):
         digits = [c for c in check if c.isdigit()]
-        return replace(plain_text, kind="numeric", range=ends, decimals=int(digits[0]) if digits else None)
+        style = "1234,5" if "comma_decimal" in check else ""
+        places = int(digits[0]) if digits else None
+        return replace(plain_text, kind="numeric", range=ends, decimals=places, number_style=style)
+    if kind == "sql":
+        return replace(plain_text, kind="open")
     if kind == "text" and check.startswith("date"):
         return replace(plain_text, kind="date", range=(ends[0][:10], ends[1][:10]))
     return plain_text

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,16 +16,9 @@ from espalier.core.dictionaries.base import (
     pairs,
     plain,
 )
-from espalier.core.errors import SchemaError, wheel_with
+from espalier.core.errors import SchemaError, TableError
+from espalier.core.tables.stat_rows import READERS, read_stat
 
-READERS = {
-    ".sav": ("read_sav", "SPSS"),
-    ".zsav": ("read_sav", "SPSS"),
-    ".dta": ("read_dta", "Stata"),
-    ".sas7bdat": ("read_sas7bdat", "SAS"),
-    ".xpt": ("read_xport", "SAS transport"),
-}
-"""PyReadStat's function and the name of each format, by the file's ending."""
 MOST_MARKS = 50
 """Missing codes that a range of whole numbers is written out as, at most."""
 
@@ -36,32 +28,16 @@ def is_stat_file(name: str) -> bool:
     return Path(name).suffix.lower() in READERS
 
 
-def pyreadstat() -> Any:
-    """Return the library; raise :class:`SchemaError` that names the extra where it is not installed."""
-    try:
-        import pyreadstat as found
-    except ImportError:
-        raise SchemaError(
-            f"SPSS, Stata and SAS files need PyReadStat: the extra [formats]. {wheel_with('formats')}"
-        ) from None
-    return found
-
-
 def read_stat_dictionary(data: bytes, source: str) -> Dictionary:
     """Return the dictionary of a file of SPSS, Stata or SAS; raise :class:`SchemaError`."""
     suffix = Path(source).suffix.lower()
-    reader, format_ = READERS[suffix]
-    library, more = pyreadstat(), {"user_missing": True} if suffix != ".xpt" else {}
-    with tempfile.TemporaryDirectory(prefix="espalier-") as folder:
-        place = Path(folder) / f"dictionary{suffix}"
-        place.write_bytes(data)
-        try:
-            _, facts = getattr(library, reader)(str(place), metadataonly=True, **more)
-        except (library.ReadstatError, library.PyreadstatError, ValueError, UnicodeError):
-            raise SchemaError(f"{source} cannot be read as a file of {format_}; save it anew") from None
+    try:
+        _, facts = read_stat(data, source, rows=False, suffix=suffix)
+    except TableError as error:
+        raise SchemaError(str(error)) from None
     notes: list[str] = []
     columns = tuple(_declared(name, facts, notes) for name in facts.column_names)
-    return Dictionary(columns, source, f"{format_} file", digest_of(data), tuple(notes))
+    return Dictionary(columns, source, f"{READERS[suffix][1]} file", digest_of(data), tuple(notes))
 
 
 def _declared(name: str, facts: Any, notes: list[str]) -> Declared:
@@ -69,7 +45,6 @@ def _declared(name: str, facts: Any, notes: list[str]) -> Declared:
     labels: Mapping[Any, str] = facts.variable_value_labels.get(name, {})
     named = {code_text(code): label for code, label in labels.items()}
     missing = [code for part in facts.missing_ranges.get(name, []) for code in _missing(name, part, named, notes)]
-    missing += [code_text(code) for code in facts.missing_user_values.get(name, [])]
     missing += [code for code in named if len(code) == 1 and code.isalpha() and _numeric(name, facts)]
     codes = tuple(code for code in named if code not in missing)
     measure = str(facts.variable_measure.get(name, "unknown"))
@@ -99,7 +74,7 @@ def _kind(name: str, facts: Any, measure: str, *, complete: bool, labelled: bool
     if _is_date(form):
         return "date", False
     if stored == "string":
-        return ("open" if labelled or measure in ("nominal", "ordinal") else "text"), False
+        return "open", False
     if labelled and measure != "scale":
         return "open", False
     return "numeric", stored.startswith("int") or (form.startswith("F") and form.endswith(".0"))

@@ -17,6 +17,7 @@ from espalier import __version__
 from espalier.core.analysis.drawing import Test, test_facts
 from espalier.core.analysis.independence_test import Tested
 from espalier.core.analysis.noisy_counts import COUNTS, NoisyCounts
+from espalier.core.dictionaries.writing import dictionary_csv, dictionary_json
 from espalier.core.display import card
 from espalier.core.evaluation.private.evaluation import PrivateEvaluation
 from espalier.core.ledger.archive import MODEL
@@ -30,9 +31,11 @@ from espalier.core.privacy.draws import Draw
 from espalier.core.privacy.partitions import epsilon_beside
 from espalier.core.progress import Report, silent
 from espalier.core.project.file import Project
+from espalier.core.project.schema import Schema
 from espalier.core.release.files import copy_files, save_files
 from espalier.core.release.output import WHOLE, write_into, write_texts, write_whole, write_whole_into
 from espalier.core.release.question_facts import question_facts
+from espalier.core.release.stat_output import STAT_FORMATS, StatFormat, write_stat
 from espalier.core.tables.catalogue import TRUSTED
 from espalier.core.tables.consistency import violations
 from espalier.core.tables.destination import Destination
@@ -42,6 +45,9 @@ from espalier.core.tables.table import Table
 
 if TYPE_CHECKING:
     from espalier.core.ledger.account import Reservation
+
+TableFormat = Literal["csv", "parquet", "sav", "dta", "xpt"]
+"""Formats of the released table: CSV is always written, another one next to it."""
 
 PROMISES = (
     "These figures describe this release alone. Another release from the same people adds its ρ to them.",
@@ -259,17 +265,26 @@ class Release:
         """Noisy counts of the fit, for copies made later; `None` for a method that counts no marginals."""
         return NoisyCounts.of(self.fitted)
 
-    def save(self, folder: str | Path, kind: Literal["csv", "parquet"] = "csv", report: Report = silent) -> None:
+    def save(self, folder: str | Path, kind: TableFormat = "csv", report: Report = silent) -> None:
         """Write the :attr:`files` into a new or empty folder, all of them or none.
 
         If ``synthetic.csv`` does not contain all rows, or ``kind`` is Parquet, this also writes a file of
-        `espalier.core.release.output.WHOLE` in batches. Ledgers do not record the hash of that file.
+        `espalier.core.release.output.WHOLE` in batches. Ledgers do not record the hash of that file. A file of SPSS,
+        Stata or SAS transport holds the rows of ``synthetic.csv``. With such a file, or where the schema has labels,
+        the folder also holds a dictionary.
         """
         more: dict[str, Callable[[Path], None]] = {}
+        schema = self.project.schema
+        if kind in STAT_FORMATS:
+            more[f"synthetic.{kind}"] = partial(_write_stat, schema, self.table, kind)
+        if kind in STAT_FORMATS or any(c.label or c.value_labels or c.unit or c.description for c in schema.columns):
+            more["dictionary.json"] = partial(_write_text, dictionary_json(schema))
+            more["dictionary.csv"] = partial(_write_text, dictionary_csv(schema))
         if self.whole is not None:
-            more = {WHOLE[kind]: partial(write_whole, self.project, self.whole, report=report)}
+            whole = WHOLE["parquet" if kind == "parquet" else "csv"]
+            more |= {whole: partial(write_whole, self.project, self.whole, report=report)}
         elif kind == "parquet":
-            more = {WHOLE[kind]: partial(write_texts, [self.table], self.project.schema, self.rows)}
+            more |= {WHOLE[kind]: partial(write_texts, [self.table], self.project.schema, self.rows)}
         save_files(self.files, folder, more)
 
     def write_into(self, place: Destination, report: Report = silent) -> None:
@@ -278,6 +293,14 @@ class Release:
             write_into(self.project, self.table, place, report)
         else:
             write_whole_into(self.project, self.whole, place, report)
+
+
+def _write_text(text: str, path: Path) -> None:
+    path.write_text(text, "utf-8")
+
+
+def _write_stat(schema: Schema, table: Mapping[str, list[str]], kind: StatFormat, path: Path) -> None:
+    write_stat(schema, table, path, kind)
 
 
 def _measurement(d: Draw) -> dict[str, Any]:

@@ -204,12 +204,13 @@ def dictionary(facts: Mapping[str, Any]) -> str:
             values = "an identifier: invented values" if c.get("invented") else "an identifier: not in the table"
         else:
             listed = c.get("categories", [])
-            values = ", ".join(map(escape, listed[:8])) + (f" … ({len(listed)})" if len(listed) > 8 else "")
+            shown = [_with_label(c, text) for text in listed[:8]]
+            values = ", ".join(map(escape, shown)) + (f" … ({len(listed)})" if len(listed) > 8 else "")
         missing = "; may be empty" if c.get("missing") else ""
         if marks := c.get("missing_marks"):
             missing += f" (written {', '.join(map(escape, marks))})"
         rows.append(
-            f"<tr><td>{escape(c['name'])}</td><td>{escape(c['kind'])}</td><td>{values}{missing}</td>"
+            f"<tr><td>{_named(c)}</td><td>{escape(c['kind'])}</td><td>{values}{missing}</td>"
             f"<td>{escape(roles.get(c['name'], ''))}</td>{_error(errors.get(c['name']), full) if errors else ''}</tr>"
         )
     head = "<tr><th>column</th><th>kind</th><th>values</th><th>role</th>"
@@ -221,6 +222,19 @@ def dictionary(facts: Mapping[str, Any]) -> str:
         else ""
     )
     return f'<h2>The columns</h2><table class="whole">{said}{head}{"".join(rows)}</table>'
+
+
+def _with_label(column: Mapping[str, Any], text: str) -> str:
+    """A value with its label: ``1 = male``."""
+    label = column.get("labels", {}).get(text, "")
+    return f"{text} = {label}" if label else text
+
+
+def _named(column: Mapping[str, Any]) -> str:
+    """A column's name, with its label, unit and description below it, escaped."""
+    unit = f"[{column['unit']}]" if column.get("unit") else ""
+    said = " ".join(filter(None, (column.get("label", ""), unit, column.get("description", ""))))
+    return escape(column["name"]) + (f"<br><small>{escape(said)}</small>" if said else "")
 
 
 def _errors(facts: Mapping[str, Any]) -> dict[str, float]:

@@ -70,6 +70,7 @@ def render(facts: Mapping[str, Any]) -> str:
                 "Every figure in this report that depends on the real table was paid for from the budget.",
                 "A separation states which association the table does not show. It does not imply that a model trained "
                 "on the table treats groups alike.",
+                *_declared(project.get("dictionaries", [])),
                 *_confirmed(project["schema"], project.get("left_out", [])),
                 *facts.get("warnings", []),
             ]
@@ -95,6 +96,15 @@ def _confirmed(schema: Sequence[Mapping[str, Any]], left_out: Sequence[Mapping[s
     return [
         "Parts of the schema were guessed from the real table. The curator has confirmed that they are public "
         f"knowledge: {'; '.join(told)}."
+    ]
+
+
+def _declared(dictionaries: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The dictionaries that declared columns, each with the curator's statement."""
+    return [
+        f"The {d['format']} “{d['name']}” ({d['digest']}) declares {', '.join(d['columns'])}. The curator states: "
+        f"“{d['statement']}.”"
+        for d in dictionaries
     ]
 
 

@@ -424,6 +424,8 @@ def test_a_draft_says_what_looks_like_dates_and_like_marks_of_empty_cells(work, 
     assert run("init", "m.csv") == 0
     said = capsys.readouterr().err
     assert "Columns of dates: day." in said
+    day = next(c for c in json.loads((work / "m.json").read_text())["schema"] if c["name"] == "day")
+    assert day["dates"] == {"from": "2024-01-01", "to": "2024-12-31", "by": "month"}
     assert "'?' in score; '-9' in days off" in said
     assert "--missing '?' -9" in said
     assert "Columns of many values" not in said, "each column is told of once"
