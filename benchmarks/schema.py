@@ -35,7 +35,8 @@ from espalier.core.planning.preview import preview
 from espalier.core.privacy import bought_schema, flat_bins
 from espalier.core.privacy.accounting import Budget
 from espalier.core.privacy.bought_schema import buy, prices
-from espalier.core.privacy.curator import PrivateCurator, Spending
+from espalier.core.privacy.curator import PrivateCurator
+from espalier.core.privacy.spending import Spending
 from espalier.core.privacy.unit import Unit
 from espalier.core.project.constraints import Constraints
 from espalier.core.project.file import Project

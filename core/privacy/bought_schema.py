@@ -30,7 +30,6 @@ from numpy.typing import NDArray
 
 from espalier.core.errors import ProjectError
 from espalier.core.privacy.accounting import Budget
-from espalier.core.privacy.curator import Spending
 from espalier.core.privacy.draws import Draw
 from espalier.core.privacy.flat_bins import flattest
 from espalier.core.privacy.mechanisms import add_gaussian, gaussian_scale, gumbel_scale, noisy_max
@@ -42,6 +41,7 @@ from espalier.core.privacy.quantiles import (
     range_grid,
     range_of,
 )
+from espalier.core.privacy.spending import Spending
 from espalier.core.privacy.unit import Unit
 from espalier.core.project.file import Project
 from espalier.core.project.hierarchy import Cut, descend

@@ -18,7 +18,7 @@ from espalier.core.planning.preview import preview
 from espalier.core.privacy import bought_schema
 from espalier.core.privacy.accounting import Budget
 from espalier.core.privacy.bought_schema import buy, prices
-from espalier.core.privacy.curator import Spending
+from espalier.core.privacy.spending import Spending
 from espalier.core.privacy.unit import Unit
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
