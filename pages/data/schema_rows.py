@@ -209,9 +209,14 @@ def column_of(row: dict[str, Any], origin: Column | None) -> Column:
         return _marked(Dates.of(_name(row, origin), _dates(row["edges"], row["name"]), **_common(row, origin)), origin)
     numeric = row["kind"] == "numeric"
     if isinstance(origin, HierarchyToBuy) and (found := IN_HIERARCHY.fullmatch(row["categories"])):
-        unknown = "missing" if row["unknown"] else "refuse"
-        missing = row["missing"] or row["unknown"]
-        return replace(origin, name=row["name"], at_most=int(found[1]), missing=missing, unknown=unknown)
+        at_most, missing = int(found[1]), row["missing"] or row["unknown"]
+        return replace(
+            origin,
+            name=row["name"],
+            at_most=at_most,
+            missing=missing,
+            unknown="missing" if row["unknown"] else "refuse",
+        )
     if (wanted := _to_buy(row, numeric)) is not None:
         return wanted
     if numeric:
