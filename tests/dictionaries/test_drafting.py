@@ -97,7 +97,7 @@ def test_dictionaries_add_up():
 def test_the_project_and_the_report_record_the_statement():
     draft = draft_schema([book(DECLARED[1])], table(sex=["1"]))
     project = Project("p", draft.schema, Plan("mst", 1.0, delta=1e-6), dictionaries=draft.used)
-    said = column_to_json(project)["dictionaries"]
+    said = project.to_json()["dictionaries"]
     assert said == [
         {"name": "d.csv", "format": "code list", "digest": "sha256:1", "columns": ["sex"], "statement": STATEMENT}
     ]
@@ -106,7 +106,7 @@ def test_the_project_and_the_report_record_the_statement():
     assert STATEMENT in line
     assert "sha256:1" in line
     with pytest.raises(ProjectError, match="statement must read"):
-        Project.from_json({**column_to_json(project), "dictionaries": [{**said[0], "statement": "perhaps"}]})
+        Project.from_json({**project.to_json(), "dictionaries": [{**said[0], "statement": "perhaps"}]})
     assert "dictionaries" not in Project("p", draft.schema, Plan("mst", 1.0, delta=1e-6)).to_json()
 
 
