@@ -19,7 +19,7 @@ from espalier.core.tables import random_rows
 from espalier.core.tables.counting import Cells, cells_of, count_many
 from espalier.core.tables.gradient import Weights, residual_sums
 from espalier.core.tables.reading import TextColumn, TextTable
-from espalier.core.tables.source import More
+from espalier.core.tables.source import More, check_limited
 
 
 @dataclass(frozen=True, repr=False)
@@ -231,6 +231,7 @@ class Table:
 
         An invented row has a code of each column at random, and of a numeric column the middle of that bin.
         """
+        check_limited(self)
         chosen = np.sort(random_rows.first(random_rows.fresh_lots(self.rows), total))
         short = total - len(chosen)
         invented = {c.name: random_rows.invented_codes(short, c.size) for c in self.schema.columns}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
 from dataclasses import replace
+from datetime import date
 
 import numpy as np
 import pytest
@@ -11,9 +13,22 @@ from hypothesis import strategies as st
 
 from espalier.core.errors import SchemaError, TableError
 from espalier.core.project.coarsening import even_bins, group, growing_bins
+from espalier.core.project.dates import DateBins
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
-from espalier.core.project.schema import Column, LeftOut, Schema, smallest_unsigned
+from espalier.core.project.schema import (
+    Categories,
+    CategoriesToBuy,
+    Column,
+    Dates,
+    HierarchyToBuy,
+    LeftOut,
+    Numbers,
+    NumbersToBuy,
+    Schema,
+    smallest_unsigned,
+    to_buy,
+)
 from espalier.core.project.schema_json import column_from_json, column_to_json, schema_from_json, schema_to_json
 from espalier.core.release.output import numbers
 from espalier.core.release.spend import refuse_guessed
@@ -213,3 +228,35 @@ def test_coarsening_is_public():
 @pytest.mark.parametrize(("size", "bits"), [(1, 8), (256, 8), (257, 16), (65536, 16), (65537, 32)])
 def test_smallest_type(size, bits):
     assert smallest_unsigned(size).itemsize * 8 == bits
+
+
+@pytest.mark.parametrize(
+    ("column", "kind"),
+    [
+        (Column("a", "categorical", ("x", "y")), Categories),
+        (Column("a", "ordinal", ("x", "y"), missing=True, missing_marks=("?",)), Categories),
+        (Column("a", "numeric", edges=(0, 1), integer=True, guessed=("edges",)), Numbers),
+        (Dates.of("a", DateBins(date(2020, 1, 1), date(2020, 12, 31), "month"), missing=True), Dates),
+        (to_buy("a", "categorical", 5), CategoriesToBuy),
+        (to_buy("a", "numeric", bins=5, range=(0.0, 9.0)), NumbersToBuy),
+        (HierarchyToBuy.of("a", {"x": "g", "y": "g"}, missing=True), HierarchyToBuy),
+    ],
+)
+def test_each_kind_of_column_has_its_type(column, kind):
+    """It prints as it is made, changes and compares as a value, and its texts for people are written if it has any."""
+    assert type(column) is kind
+    assert eval(repr(column), {**globals(), "datetime": datetime}) == column
+    assert hash(replace(column)) == hash(column)
+    assert not {"label", "unit", "description", "labels"} & set(column_to_json(column))
+    about = {"label": "Age", "unit": "years", "description": "at admission", "value_labels": (("x", "men"),)}
+    named = replace(column, **about)
+    assert named != column
+    assert column_to_json(named)["labels"] == {"x": "men"}
+    assert column_from_json(column_to_json(named)) == named
+
+
+def test_a_column_of_another_kind_has_no_such_field():
+    with pytest.raises(TypeError):
+        Column("a", "categorical", ("x",), edges=(0, 1))
+    with pytest.raises(SchemaError, match="kind is 'text'"):
+        Column("a", "text", ("x",))  # type: ignore[arg-type]
