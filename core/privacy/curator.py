@@ -123,7 +123,7 @@ class Curator(ABC):
         scale = self._choice_scale(sensitivity, rho)
         each, noise = sensitivity / unit, scale / unit
         self._debit([Draw("choice", "question", None, pool, 0, each, noise, rho, candidates=recipe.candidates)])
-        return recipe.told(self._worst(recipe, scale))
+        return recipe.question_of(self._worst(recipe, scale))
 
     def measure_scores(
         self, score: Score, cliques: Sequence[Clique], rho: float, what: str, pool: str = ""
@@ -318,7 +318,7 @@ class PrivateCurator(Curator):
         if self._answered is None or self._answered[0] is not asked:
             self._answered = asked, answers(self._source, asked.questions, asked.counts, asked.sizes)
         chosen = noisy_max(recipe.scores(self._answered[1]), scale)
-        self.spending.decided(asked.questions[recipe.told(chosen)[0]].columns(tuple(self.whole)))
+        self.spending.decided(asked.questions[recipe.question_of(chosen)[0]].columns(tuple(self.whole)))
         return chosen
 
     def _sums(self, recipe: SumRecipe, scale: float) -> NDArray[np.float64]:

@@ -75,7 +75,7 @@ class Constraints:
             tuple(c for c in self.determines if c not in gone),
         )
 
-    def told_apart(self, inside: Mapping[str, Mapping[str, Sequence[str]]]) -> Constraints:
+    def expanded(self, inside: Mapping[str, Mapping[str, Sequence[str]]]) -> Constraints:
         """The same over bought columns: by column, the categories that each code or group at the top holds."""
 
         def of_one(name: str, values: Values) -> Values:
@@ -83,8 +83,8 @@ class Constraints:
                 return values
             return tuple(t for text in values for t in inside[name].get(text, (text,)))
 
-        told = (replace(c, values={n: of_one(n, v) for n, v in c.values.items()}) for c in self.impossible)
-        return replace(self, impossible=tuple(told))
+        impossible = (replace(c, values={n: of_one(n, v) for n, v in c.values.items()}) for c in self.impossible)
+        return replace(self, impossible=tuple(impossible))
 
     def __add__(self, other: Constraints) -> Constraints:
         """Both together, each constraint once."""

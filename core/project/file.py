@@ -128,8 +128,8 @@ class Project:
         return replace(
             self,
             schema=schema,
-            question_list=self.question_list.told_apart(inside),
-            constraints=self.constraints.told_apart(inside),
+            question_list=self.question_list.expanded(inside),
+            constraints=self.constraints.expanded(inside),
         )
 
     def to_json(self) -> dict[str, Any]:

@@ -78,21 +78,21 @@ class QuestionList:
                 found = more
         return found
 
-    def told_apart(self, inside: Mapping[str, Mapping[str, Sequence[str]]]) -> QuestionList:
+    def expanded(self, inside: Mapping[str, Mapping[str, Sequence[str]]]) -> QuestionList:
         """The same over bought columns: by column, the categories that each code or group at the top holds."""
 
         def of_one(column: str, values: Sequence[Any]) -> list[Any]:
             held = inside.get(column, {})
-            return [told for value in values for told in (held.get(value, [value]) if held else [value])]
+            return [inner for value in values for inner in (held.get(value, [value]) if held else [value])]
 
         def of_all(where: Mapping[str, Any]) -> dict[str, Any]:
             return {column: of_one(column, values) for column, values in where.items()}
 
-        def told(entry: Mapping[str, Any]) -> dict[str, Any]:
+        def expand(entry: Mapping[str, Any]) -> dict[str, Any]:
             whole = {key: of_all(entry[key]) for key in ("where", "of") if key in entry}
             return {**entry, **whole, **({"any": [of_all(part) for part in entry["any"]]} if "any" in entry else {})}
 
-        return QuestionList(tuple(map(told, self.questions)), tuple(map(told, self.counts)))
+        return QuestionList(tuple(map(expand, self.questions)), tuple(map(expand, self.counts)))
 
     def to_json(self) -> dict[str, Any]:
         """Return the keys as the project file stores them; absent where nothing is asked."""
