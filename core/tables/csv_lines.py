@@ -58,7 +58,7 @@ def plain_lines(data: bytes, shown: str) -> bytes:
         raise refused(
             shown,
             text.count(kind, 0, at) + 1,
-            f"this line has a {what}, but the header line ends in another kind of line break; use one kind throughout, "
+            f"a {what} in this line, but the header line ends in another kind of line break; use one kind throughout, "
             "and none inside values",
         )
     text = text.replace(b"\r", b"\n")
