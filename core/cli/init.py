@@ -155,7 +155,7 @@ def run(opt: argparse.Namespace) -> None:
     many = [
         f"{c.name} ({c.size:,})"
         for c in schema.columns
-        if c.kind == "categorical" and not c.undeclared and c.size > MANY and c.name not in (*dates, *marked)
+        if c.kind == "categorical" and c not in schema.undeclared and c.size > MANY and c.name not in (*dates, *marked)
     ]
     if many:
         print(
@@ -215,7 +215,7 @@ def _drafted(read: TextTable, opt: argparse.Namespace) -> tuple[Schema, tuple[De
 def _with_books(schema: Schema, opt: argparse.Namespace) -> Schema:
     """The schema with the columns of ``--code-book`` declared by whole books."""
     from espalier.core.code_books import CODE_BOOKS
-    from espalier.core.project.schema import Column
+    from espalier.core.project.schema import HierarchyToBuy
 
     books = _paired(opt.code_book, "--code-book", CODE_BOOKS)
     if strange := [name for name in books if name not in schema]:
@@ -224,7 +224,7 @@ def _with_books(schema: Schema, opt: argparse.Namespace) -> Schema:
         schema,
         columns=tuple(
             replace(
-                Column.of_book(c.name, books[c.name], missing=True, missing_marks=c.missing_marks),
+                HierarchyToBuy.of_book(c.name, books[c.name], missing=True, missing_marks=c.missing_marks),
                 label=c.label,
                 unit=c.unit,
                 description=c.description,
