@@ -107,7 +107,21 @@ class Curator(ABC):
         sensitivity = score.sensitivity(self.unit, n)
         scale, unit = self._choice_scale(sensitivity, rho), score.per_row(n)
         self._debit(
-            [Draw("choice", what, None, pool, 0, sensitivity / unit, scale / unit, rho, candidates=len(candidates))]
+            [
+                Draw(
+                    "choice",
+                    what,
+                    None,
+                    pool,
+                    0,
+                    sensitivity / unit,
+                    scale / unit,
+                    rho,
+                    candidates=len(candidates),
+                    recipe=score.recipe,
+                    given=score.given(n),
+                )
+            ]
         )
         return self._pick(score, candidates, scale)
 
@@ -121,8 +135,9 @@ class Curator(ABC):
         self._check_sums(recipe.asked)
         sensitivity, unit = recipe.sensitivity(self.unit), recipe.units
         scale = self._choice_scale(sensitivity, rho)
-        each, noise = sensitivity / unit, scale / unit
-        self._debit([Draw("choice", "question", None, pool, 0, each, noise, rho, candidates=recipe.candidates)])
+        each, noise, among = sensitivity / unit, scale / unit, recipe.candidates
+        draw = Draw("choice", "question", None, pool, 0, each, noise, rho, candidates=among, recipe="worst-question")
+        self._debit([draw])
         return recipe.question_of(self._worst(recipe, scale))
 
     def measure_scores(
@@ -134,7 +149,8 @@ class Curator(ABC):
         n = self._score_rows()
         sensitivity = vector_sensitivity(score, len(wanted), self.unit, n)
         scale, unit = self._gaussian_scale(sensitivity, rho), score.per_row(n)
-        self._debit([Draw("scores", what, None, pool, len(wanted), sensitivity / unit, scale / unit, rho)])
+        draw = Draw("scores", what, None, pool, len(wanted), sensitivity / unit, scale / unit, rho)
+        self._debit([replace(draw, recipe=score.recipe, given=score.given(n))])
         values = self._scores(score, wanted, scale)
         made = ScoreMeasurement(wanted, values / unit, scale / unit, sensitivity / unit, rho, pool)
         self.scored.append(made)
@@ -154,7 +170,7 @@ class Curator(ABC):
         sensitivity = like.sensitivity(self.unit)
         scale = self._gaussian_scale(sensitivity, rho)
         draw = Draw(like.kind, like.what, None, pool, like.cells, sensitivity / like.units, scale / like.units, rho)
-        self._debit([draw] * times)
+        self._debit([replace(draw, recipe=like.recipe, given=like.given(self.unit))] * times)
         left = iter(range(times))
 
         def answer(recipe: SumRecipe) -> SumMeasurement:
