@@ -22,7 +22,7 @@ from espalier.core.errors import BudgetError, SizeError
 from espalier.core.graph.separations import Clique
 from espalier.core.privacy.accounting import Budget
 from espalier.core.privacy.contribution import known_rows
-from espalier.core.privacy.draws import Draw, Measurement, Merged, ScoreMeasurement, SumMeasurement, fold
+from espalier.core.privacy.draws import Draw, Measurement, Merged, ScoreMeasurement, SumMeasurement, counts_of, fold
 from espalier.core.privacy.question_recipes.recipes import QuestionSums, WorstQuestion, answers
 from espalier.core.privacy.scores import ConditionalScore, EdgeScore, FeatureScore, Score, vector_sensitivity
 from espalier.core.privacy.spending import Spending
@@ -83,7 +83,7 @@ class Curator(ABC):
         self._debit(
             Draw(
                 "count",
-                _counts_of(q, self._is_open(q)),
+                counts_of(q, self._is_open(q)),
                 q,
                 pool,
                 math.prod(self.sizes[name] for name in q),
@@ -380,13 +380,6 @@ def _few(cliques: Sequence[Clique], sizes: Mapping[str, int]) -> int:
     """Return how many of the first ``cliques`` are counted together: at least one, and at most `TOGETHER` cells."""
     cells = itertools.accumulate(math.prod(sizes[name] for name in clique) for clique in cliques)
     return max(1, sum(1 for _ in itertools.takewhile(lambda total: total <= TOGETHER, cells)))
-
-
-def _counts_of(clique: Clique, is_open: bool) -> str:
-    if not is_open:
-        return "counts of " + " × ".join(clique)
-    chosen = "a pair" if len(clique) == 2 else f"{len(clique)} columns"
-    return f"counts of {chosen} chosen at release (largest shown)"
 
 
 def _check_clique(clique: Clique, sizes: Mapping[str, int], order: Mapping[str, int], max_cells: int) -> None:
