@@ -226,11 +226,9 @@ NOISE: Reasons = {
 OPENERS: Reasons = {
     "opens private tables": (
         "core/tables/csv_batches.py",
-        "core/tables/excel.py",
         "core/tables/frames.py",
         "core/tables/parquet_files.py",
         "core/tables/reading.py",
-        "core/tables/relation.py",
         "core/tables/spark.py",
         "core/tables/sql.py",
     ),

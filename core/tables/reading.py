@@ -30,6 +30,8 @@ import hashlib
 import io
 import json
 import math
+import re
+import zipfile
 import zlib
 from array import array
 from collections.abc import Iterable, Sequence
@@ -37,22 +39,40 @@ from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
+from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from uuid import UUID
+from xml.etree import ElementTree
 
 import numpy as np
 from numpy.typing import NDArray
 
-from espalier.core.errors import TableError
+from espalier.core.errors import TableError, wheel_with
 from espalier.core.project.schema import MISSING
 from espalier.core.tables.csv_lines import DELIMITERS, check_lines, header_names, plain_lines
 
 MAX_BYTES = 1 << 30
 MAX_CELLS = 200_000_000
+MAX_COLUMNS = 1 << 14
+"""Columns of a table at most, which is also Excel's limit."""
 BOMB_BYTES, BOMB_RATIO = 50_000_000, 150
 """A file that unpacks to more than these bytes, and to more than this multiple of its size, is refused as an attack:
 ordinary tables shrink to a fifth or a fiftieth."""
+
+
+EXCEL_CELLS, EXCEL_BYTES, EXCEL_RATIO = 25_000_000, 5_000_000, 100
+"""Cells of a sheet at most. A workbook is refused if it unpacks to more bytes, and to more times its size. An ordinary
+sheet of 10⁶ rows has 10 to 20 million cells and unpacks to 10 to 25 times its size."""
+EXCEL_TEXTS, EXCEL_TEXT = 1 << 28, 1 << 20
+"""Bytes of the texts that the cells of a workbook share at most, and of one text: Excel's own limit is 32,767
+characters."""
+EXCEL_PARTS = 10_000
+"""Parts of a workbook's zip archive at most: its directory is held in memory."""
+EXCEL_ROWS = 1 << 20
+"""Rows of a sheet at most, which is Excel's own limit: openpyxl makes each row that a row's number passes over."""
+_CELL = re.compile(rb"<(?:[\w.-]+:)?c[\s/>]")
+_ENCODING = re.compile(rb"[^>]*?encoding\s*=\s*[\"']([^\"']*)")
 
 
 @dataclass(frozen=True, repr=False)
@@ -105,7 +125,7 @@ def _form(cell: Any) -> object:
     """The type of a cell. Two cells of one form that are equal have one text.
 
     A whole float below 2⁵³ has the form of a whole number. A decimal's places, and a moment's distance from UTC, are
-    part of its form: 7.5 and 7.50 are equal and have two texts.
+    part of its form: 7.5 and 7.50 are equal and have two texts. pandas writes a duration in another way than Python.
     """
     if isinstance(cell, float) and cell.is_integer() and abs(cell) < 2**53:
         return int
@@ -113,7 +133,9 @@ def _form(cell: Any) -> object:
         return cell.as_tuple().exponent, Decimal
     if isinstance(cell, dt.datetime | dt.time):
         return cell.utcoffset(), isinstance(cell, dt.datetime)
-    return next(kind for kind in (bool, int, float, dt.date, dt.timedelta, object) if isinstance(cell, kind))
+    if isinstance(cell, dt.timedelta):
+        return type(cell)
+    return next(kind for kind in (bool, int, float, dt.date, object) if isinstance(cell, kind))
 
 
 def spells_another_type(text: str) -> bool:
@@ -181,12 +203,7 @@ def read_table(source: str | Path | bytes, name: str | None = None) -> TextTable
             raise TableError(f"cannot read {shown}: {error.strerror or error}", path=shown) from None
     if data[:2] == b"\x1f\x8b":
         data = _gunzip(data, shown)
-    if data[:4] == b"PK\x03\x04":
-        from espalier.core.tables.excel import read_excel
-
-        parse = read_excel
-    else:
-        parse = _parquet if data[:4] == b"PAR1" else _csv
+    parse = _parquet if data[:4] == b"PAR1" else _excel if data[:4] == b"PK\x03\x04" else _csv
     if parse is _csv:
         from espalier.core.tables.stat_rows import kind_of, stat_table
 
@@ -210,16 +227,21 @@ def _gunzip(data: bytes, shown: str) -> bytes:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
             while chunk := file.read(1 << 24):
                 out += chunk
-                check_unpacked(len(out), len(data), shown)
+                _check_unpacked(len(out), len(data), shown)
     except (OSError, EOFError, zlib.error):
         raise TableError(f"{shown} is a damaged gzip file") from None
     return bytes(out)
 
 
-def check_unpacked(size: int, packed: int, shown: str) -> None:
+def _check_unpacked(size: int, packed: int, shown: str) -> None:
     """Refuse a file that unpacks to too much, before it does."""
     if size > MAX_BYTES:
         raise TableError(f"{shown} unpacks to more than 1 GiB; Espalier reads smaller tables only")
+    check_ratio(size, packed, shown)
+
+
+def check_ratio(size: int, packed: int, shown: str) -> None:
+    """Refuse a file that unpacks to far more than its size."""
     if size > BOMB_BYTES and size > BOMB_RATIO * packed:
         raise TableError(
             f"{shown} unpacks to more than {BOMB_RATIO} times its size, as no table that people keep does; "
@@ -299,7 +321,9 @@ def read_released(source: Path | bytes, names: Sequence[str]) -> TextTable:
 
 
 def check_names(names: Sequence[str], shown: str) -> None:
-    """Raise :class:`TableError` for a name that two columns have."""
+    """Raise :class:`TableError` for a name that two columns have, and for too many columns."""
+    if len(names) > MAX_COLUMNS:
+        raise TableError(f"{shown} has {len(names):,} columns; Espalier reads at most {MAX_COLUMNS:,}")
     seen: set[str] = set()
     for name in names:
         if name in seen:
@@ -401,25 +425,34 @@ def _from_arrow(table: Any, shown: str) -> TextTable:
             chunks = pa.chunked_array([pa.array([x and str(x) for x in chunks.to_pylist()], pa.string())])
         if pa.types.is_dictionary(chunks.type):
             _check_places(chunks, name, shown)
-            chunks = chunks.unify_dictionaries()
-        array = chunks.combine_chunks().dictionary_encode()
-        if isinstance(array, pa.ChunkedArray):
-            array = array.combine_chunks()
-        try:
-            values = [_text(value) for value in array.dictionary.to_pylist()]
-        except (pa.ArrowException, ValueError, OverflowError):  # a year beyond 9999, damaged text
-            rows = np.flatnonzero(_codes(array.indices, -1) == _unreadable(array.dictionary))
-            row = int(rows[0]) + 1 if len(rows) else 0  # 0: a value of its dictionary that no row has
-            raise TableError(
-                f"{shown}{f', data row {row:,}' if row else ''}: column {name!r} holds a value that cannot be written "
-                "as text; correct it",
-                column=name,
-                row=row,
-            ) from None
-        codes = _codes(array.indices, len(values))
-        values.append(MISSING)
-        columns[name] = _distinct(values, codes)
+            parts = chunks.chunks  # Arrow's own union of their dictionaries fails for most types
+        else:
+            array = chunks.combine_chunks().dictionary_encode()
+            parts = [array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array]
+        values, codes, row = list[str](), list[NDArray[np.int64]](), 0
+        for part in parts:
+            texts = [*_written(part, name, shown, row), MISSING]
+            codes.append(_codes(part.indices, len(texts) - 1) + len(values))
+            values, row = values + texts, row + len(part)
+        columns[name] = _distinct(values, np.concatenate([np.empty(0, np.int64), *codes]))
     return TextTable(columns, table.num_rows, shown)
+
+
+def _written(array: Any, name: str, shown: str, before: int) -> list[str]:
+    """The texts of a dictionary array's distinct values; ``before`` is the number of rows that precede it."""
+    import pyarrow as pa
+
+    try:
+        return [_text(value) for value in array.dictionary.to_pylist()]
+    except (pa.ArrowException, ValueError, OverflowError):  # a year beyond 9999, damaged text
+        rows = np.flatnonzero(_codes(array.indices, -1) == _unreadable(array.dictionary))
+        row = before + int(rows[0]) + 1 if len(rows) else 0  # 0: a value of its dictionary that no row has
+        raise TableError(
+            f"{shown}{f', data row {row:,}' if row else ''}: column {name!r} holds a value that cannot be written "
+            "as text; correct it",
+            column=name,
+            row=row,
+        ) from None
 
 
 def _check_places(chunks: Any, name: str, shown: str) -> None:
@@ -465,6 +498,126 @@ def _distinct(values: list[str], codes: NDArray[Any]) -> TextColumn:
     return TextColumn(tuple(place), lookup[codes])
 
 
+def _excel(data: bytes, shown: str) -> TextTable:
+    import warnings
+
+    try:
+        from openpyxl import load_workbook
+    except ImportError:
+        raise TableError(f"Excel workbooks need openpyxl: the extra [formats]. {wheel_with('formats')}") from None
+
+    number, header, columns = 0, None, list[Cells]()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # openpyxl warns about styles and validations it leaves out
+            if data.count(b"PK\x01\x02") > EXCEL_PARTS:
+                raise TableError(f"{shown} has more than {EXCEL_PARTS:,} parts; save it anew, or give CSV")
+            with zipfile.ZipFile(io.BytesIO(data)) as parts:
+                _check_workbook(parts, len(data), shown)
+            book = load_workbook(io.BytesIO(data), read_only=True)
+            sheet = book.worksheets[0]
+            if sheet.sheet_state != "visible":
+                raise TableError(f"the first sheet of {shown} is hidden; show it or delete it, so that it is clear")
+            with book._archive.open(sheet._worksheet_path) as rows_of:
+                _check_ascending(rows_of, shown)
+            sheet.reset_dimensions()  # what the file says of its size is not believed
+            place = 0  # the row that comes next
+            for number, cells in enumerate(sheet.iter_rows(), start=1):
+                if any(cell.data_type == "f" for cell in cells):
+                    raise TableError(
+                        f"{shown}, row {number}: a formula, whose value may come from other rows; replace formulas by "
+                        "their values (Paste Special), or give CSV",
+                        row=number,
+                    )
+                row = [cell.value for cell in cells]
+                if all(cell is None for cell in row):
+                    continue
+                if header is None:
+                    header = _header(row, shown)
+                    columns, place = [Cells() for _ in header], number + 1
+                    continue
+                if number != place:
+                    raise TableError(f"{shown}, row {place}: this row is empty; take it out of the sheet", row=place)
+                if any(cell is not None for cell in row[len(header) :]):
+                    raise TableError(f"{shown}, row {number}: more cells than the header has names", row=number)
+                place += 1
+                for column, cell in zip_longest(columns, row[: len(header)]):
+                    column.add(cell)
+    except TableError:
+        raise
+    except Exception:  # openpyxl raises whatever its zip and XML parsers do, and the text may quote a cell
+        where = f" (after row {number})" if number else ""
+        raise TableError(f"{shown} cannot be read as an Excel workbook{where}; save it anew, or give CSV") from None
+    if header is None:
+        raise TableError(f"{shown} is empty; its first sheet needs a header row and at least one row")
+    made = {name: column.column() for name, column in zip(header, columns, strict=True)}
+    return TextTable(made, len(next(iter(made.values())).codes) if made else 0, shown)
+
+
+def _header(cells: Sequence[Any], shown: str) -> list[str]:
+    header = ["" if cell is None else _text(cell) for cell in cells]
+    while header and not header[-1]:
+        header.pop()
+    check_names(header, shown)
+    return header
+
+
+def _check_workbook(parts: zipfile.ZipFile, packed: int, shown: str) -> None:
+    """Refuse a workbook that unpacks to too much, by the sizes in its directory, beyond which no part is read."""
+    size = sum(part.file_size for part in parts.infolist())
+    _check_unpacked(size, packed, shown)
+    if size > EXCEL_BYTES and size > EXCEL_RATIO * packed:
+        raise TableError(f"{shown} unpacks to more than {EXCEL_RATIO} times its size; save it anew, or give CSV")
+    for part in parts.infolist():
+        if part.filename.startswith("xl/worksheets/"):
+            with parts.open(part) as sheet:
+                _check_cells(sheet, shown)
+        elif part.file_size > EXCEL_TEXTS:
+            raise TableError(f"{shown} holds more than {EXCEL_TEXTS >> 20} MiB of distinct texts; give CSV or Parquet")
+
+
+def _check_cells(sheet: IO[bytes], shown: str) -> None:
+    """Refuse a sheet of too many cells, or with too long a text, before a parser holds it in memory."""
+    cells, rest = 0, sheet.read(1 << 20)
+    declared = _ENCODING.match(rest)
+    if b"\0" in rest or b"<!DOCTYPE" in rest or (declared and declared[1].lower() not in (b"utf-8", b"us-ascii")):
+        raise TableError(f"{shown} has a sheet that is not plain UTF-8; save it anew, or give CSV")
+    while piece := sheet.read(1 << 20):
+        done, _, opened = rest.rpartition(b"<")
+        cells += len(_CELL.findall(done))
+        rest = b"<" + opened + piece
+        if cells > EXCEL_CELLS:
+            break
+        if len(opened) > EXCEL_TEXT:
+            raise TableError(f"{shown} has a cell with a text longer than Excel allows; give CSV or Parquet")
+    if cells + len(_CELL.findall(rest)) > EXCEL_CELLS:
+        raise TableError(f"{shown} has a sheet of more than {EXCEL_CELLS:,} cells; give CSV or Parquet")
+
+
+def _check_ascending(sheet: IO[bytes], shown: str) -> None:
+    """Refuse a sheet with rows out of order.
+
+    openpyxl skips a row with a number that is not above the last, and rows without their own number continue from the
+    row before, so that one wrong number would hide many rows.
+    """
+    last = 0
+    for event, element in ElementTree.iterparse(sheet, events=("start", "end")):
+        if element.tag.rpartition("}")[2] != "row":
+            continue
+        if event == "end":
+            element.clear()
+            continue
+        number = int(element.get("r", last + 1))
+        if number > EXCEL_ROWS:
+            raise TableError(f"{shown}, row {number}: Excel has {EXCEL_ROWS:,} rows; save it anew", row=number)
+        if number <= last:
+            raise TableError(
+                f"{shown}, row {number}: the rows of the sheet are not in order; save it again, or give CSV",
+                row=number,
+            )
+        last = number
+
+
 def _text(value: Any) -> str:
     """A cell as text: whole numbers without a point, True/False, ISO dates, nothing for a null."""
     if value is None:
@@ -473,8 +626,8 @@ def _text(value: Any) -> str:
         if math.isnan(value):
             return MISSING
         return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
-    if isinstance(value, Decimal) and value.is_nan():
-        return MISSING
+    if isinstance(value, Decimal):
+        return MISSING if value.is_nan() else str(value.copy_abs() if value.is_zero() else value)
     if isinstance(value, dt.datetime):
         return value.date().isoformat() if value.time() == dt.time() and value.tzinfo is None else value.isoformat()
     if isinstance(value, dt.date | dt.time):

@@ -27,7 +27,7 @@ from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
 from espalier.core.project.schema_json import column_from_json, schema_from_json
 from espalier.core.release.spend import release
-from espalier.core.tables import excel, reading
+from espalier.core.tables import reading
 from espalier.core.tables.encoding import Encoder
 from espalier.core.tables.frames import as_table, read_data, text_of
 from espalier.core.tables.reading import from_arrow, read_table
@@ -311,18 +311,18 @@ def test_an_excel_file_that_unpacks_to_much_is_refused_before_it_is_unpacked(mon
     ],
 )
 def test_a_sheet_of_too_many_cells_is_refused_before_it_is_parsed(monkeypatch, text, words):
-    monkeypatch.setattr(excel, "EXCEL_CELLS", 200)
+    monkeypatch.setattr(reading, "EXCEL_CELLS", 200)
 
     def fails(*_):
         raise AssertionError("it was parsed")
 
-    monkeypatch.setattr(excel, "_check_ascending", fails)
+    monkeypatch.setattr(reading, "_check_ascending", fails)
     with pytest.raises(TableError, match=words):
         read_table(packed_sheet(text))
 
 
 def test_shared_texts_have_a_limit(monkeypatch):
-    monkeypatch.setattr(excel, "EXCEL_TEXTS", 1000)
+    monkeypatch.setattr(reading, "EXCEL_TEXTS", 1000)
     with pytest.raises(TableError, match="distinct texts; give CSV or Parquet"):
         read_table(packed_sheet(b"<worksheet/>", **{"xl/more.xml": b"a" * 2000}))
 
@@ -336,7 +336,7 @@ def test_an_ordinary_sheet_of_a_million_rows_is_within_the_limits():
         held = parts.getinfo("xl/worksheets/sheet1.xml")
     assert held.file_size * 1000 < reading.MAX_BYTES
     assert held.file_size < 50 * held.compress_size
-    assert excel.EXCEL_CELLS > 20 * 1_000_000
+    assert reading.EXCEL_CELLS > 20 * 1_000_000
     assert read_table(data).rows == rows
 
 
