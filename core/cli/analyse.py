@@ -81,6 +81,7 @@ def _analyse(opt: argparse.Namespace) -> None:
     if opt.among and not (opt.proportion or opt.mean):
         raise ProjectError("--among belongs to --proportion or --mean")
     study = Study.of_folder(opt.folder)
+    print(checked(opt.folder), file=sys.stderr)
     schema = study.project.schema
     if opt.proportion:
         figure: Any = figure_from_text.proportion(schema, opt.proportion, opt.among)
@@ -119,6 +120,16 @@ def _analyse(opt: argparse.Namespace) -> None:
     if steps := answer_text.remedy(study.project, figure, answers):
         print(steps)
     print("From the release alone: no row of the real table was read, and these figures may be shared.")
+
+
+def checked(folder: Path) -> str:
+    """Return a sentence on the result of the checker for ``folder``."""
+    from espalier.verifier.check import verify
+
+    failed = [f for f in verify(folder) if f.holds is False]
+    if not failed:
+        return "Checked: the release is consistent with its privacy statement."
+    return f"Warning: {len(failed)} checks of the release fail ({failed[0].text}). Run: espalier verify {folder}"
 
 
 def _columns(text: str) -> list[str]:

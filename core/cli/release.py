@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from espalier.core.blurring.registry import is_blurring
 from espalier.core.cli import ledger, questions_option
+from espalier.core.cli.statement import KEY_HELP, signer
 from espalier.core.cli.terminal import bar
 from espalier.core.errors import EspalierError, ProjectError
 from espalier.core.methods import check_options
@@ -17,6 +18,7 @@ from espalier.core.project.file import Project
 if TYPE_CHECKING:
     from espalier.core.ledger.account import Account
     from espalier.core.release.artefact import TableFormat
+    from espalier.core.statement.keys import Signer
 
 TABLE = (
     "the private table: a file (CSV, Parquet, Excel) or folder of Parquet files of any size, or a URL (postgresql://…, "
@@ -55,6 +57,7 @@ def add(commands: Any) -> None:
         help="a public table of the same columns, to judge rows that are not private",
     )
     release.add_argument("--note", default="", metavar="TEXT", help="a note for the ledger")
+    release.add_argument("--key", type=Path, metavar="FILE", help=KEY_HELP)
     release.set_defaults(run=run)
 
     demo = commands.add_parser("demo", help="release a bundled sample to a folder")
@@ -69,11 +72,12 @@ def run(opt: argparse.Namespace) -> None:
     if is_blurring(project.plan):
         _not_private(project, opt)
         return
+    key = signer(opt.key)  # asked for before anything is read
     if opt.public:
         raise ProjectError("--public belongs to methods that are not private", key="public")
     account = ledger.account(opt, opt.by, opt.note)
     output = Output(opt.out, opt.quiet, opt.kind, opt.into)
-    release_to(project, opt.data, output, opt.relation, account)
+    release_to(project, opt.data, output, opt.relation, account, key)
 
 
 def _not_private(project: Project, opt: argparse.Namespace) -> None:
@@ -84,6 +88,8 @@ def _not_private(project: Project, opt: argparse.Namespace) -> None:
     from espalier.core.release.spend import refuse_guessed
     from espalier.core.tables.reading import read_table
 
+    if opt.key:
+        raise ProjectError(f"{NOT_PRIVATE}; no key signs it. Leave --key out", key="method")
     if any(getattr(opt, key, None) for key in ("ledger", "table", "note")):
         raise ProjectError(
             f"{NOT_PRIVATE}: no ledger keeps count of it; leave the options of the ledger out", key="method"
@@ -113,7 +119,12 @@ class Output(NamedTuple):
 
 
 def release_to(
-    project: Project, data: str, output: Output, relation: str | None = None, account: Account | None = None
+    project: Project,
+    data: str,
+    output: Output,
+    relation: str | None = None,
+    account: Account | None = None,
+    key: Signer | None = None,
 ) -> None:
     """Read the table, spend and write."""
     from espalier.core.progress import part
@@ -152,7 +163,7 @@ def release_to(
     ):
         for warning in account.warnings(table.digest) if account else ():
             print(f"warning: {warning}", file=sys.stderr)
-        made = release(project, table, part(progress, 0.3, 1.0), account)
+        made = release(project, table, part(progress, 0.3, 1.0), account, key)
     if made.ledger_trouble:
         print(f"warning: {made.ledger_trouble}", file=sys.stderr)
     try:

@@ -146,7 +146,9 @@ def _numbers(column: NumbersToBuy, unit: Unit, rho: float) -> list[Part]:
     if column.range is None:
         sigma, cells = gaussian_scale(unit.count_sensitivity, RANGE * rho), len(range_grid()) - 1
         what = f"range of {column.name}: rows between 1, 2, 5, 10, … on either side of 0"
-        draw = Draw("schema", what, (column.name,), POOL, cells, unit.count_sensitivity, sigma, RANGE * rho)
+        draw = Draw(
+            "schema", what, (column.name,), POOL, cells, unit.count_sensitivity, sigma, RANGE * rho, recipe="histogram"
+        )
         out.append(Part(column, draw, RANGE * rho))
         rho *= 1 - RANGE
     cuts = _first_cuts(column.bins)
@@ -155,11 +157,14 @@ def _numbers(column: NumbersToBuy, unit: Unit, rho: float) -> list[Part]:
     what = f"cuts of {column.name} at quantiles: {cuts} parts at most, {levels} level{'s' * (levels > 1)} of halving"
     low, high = column.range or (range_grid()[0], range_grid()[-1])
     candidates = 0 if column.range is None else len(grid_of(low, high, integer=column.integer))
-    out.append(_choice(column, what, calls * each, each, unit.rows_per_person, candidates))
+    cut = _choice(column, what, calls * each, each, unit.rows_per_person, candidates)
+    out.append(replace(cut, draw=replace(cut.draw, recipe="quantiles", given=(("cuts", cuts),))))
     cells = cuts + len(round_points(low, high, integer=column.integer))
     what = f"rows between the cuts of {column.name}, of which {column.bins} bins at most are made"
     sigma = gaussian_scale(unit.count_sensitivity, COUNTS * rho)
-    draw = Draw("schema", what, (column.name,), POOL, cells, unit.count_sensitivity, sigma, COUNTS * rho)
+    draw = Draw(
+        "schema", what, (column.name,), POOL, cells, unit.count_sensitivity, sigma, COUNTS * rho, recipe="histogram"
+    )
     return [*out, Part(column, draw, COUNTS * rho)]
 
 
@@ -181,7 +186,17 @@ def _texts(column: CategoriesToBuy, unit: Unit, rho: float, delta: float) -> Par
         f"at most (δ₀ = {recipe.delta:.2g})"
     )
     draw = Draw(
-        "schema", what, (column.name,), POOL, column.at_most, unit.count_sensitivity, recipe.sigma, rho, recipe.delta
+        "schema",
+        what,
+        (column.name,),
+        POOL,
+        column.at_most,
+        unit.count_sensitivity,
+        recipe.sigma,
+        rho,
+        recipe.delta,
+        recipe="threshold",
+        given=(("threshold", recipe.threshold),),
     )
     return Part(column, draw, rho)
 
@@ -194,7 +209,9 @@ def _levels(column: HierarchyToBuy, unit: Unit, rho: float) -> list[Part]:
     for level in range(1, depth + 1):
         what = f"rows of {column.name} by level {level} of {depth} of its hierarchy"
         cells = len(column.tree.children[-1]) if level == 1 else most
-        draw = Draw("schema", what, (column.name,), POOL, cells, unit.count_sensitivity, sigma, each)
+        draw = Draw(
+            "schema", what, (column.name,), POOL, cells, unit.count_sensitivity, sigma, each, recipe="histogram"
+        )
         out.append(Part(column, draw, each))
     return out
 

@@ -22,7 +22,7 @@ from espalier.core.errors import BudgetError, SizeError
 from espalier.core.graph.separations import Clique
 from espalier.core.privacy.accounting import Budget
 from espalier.core.privacy.contribution import known_rows
-from espalier.core.privacy.draws import Draw, Measurement, Merged, ScoreMeasurement, SumMeasurement, fold
+from espalier.core.privacy.draws import Draw, Measurement, Merged, ScoreMeasurement, SumMeasurement, counts_of, fold
 from espalier.core.privacy.question_recipes.recipes import QuestionSums, WorstQuestion, answers
 from espalier.core.privacy.scores import ConditionalScore, EdgeScore, FeatureScore, Score, vector_sensitivity
 from espalier.core.privacy.spending import Spending
@@ -46,6 +46,9 @@ class Curator(ABC):
     rows are those of people held out to judge a release; ``impossible`` the cells that no row of the model may have,
     by clique (public constraints: models take them, no sensitivity does).
     """
+
+    takes_first = False
+    """Whether every choice takes the first of its candidates: in a rehearsal. Two candidates are then enough."""
 
     def __init__(
         self,
@@ -83,7 +86,7 @@ class Curator(ABC):
         self._debit(
             Draw(
                 "count",
-                _counts_of(q, self._is_open(q)),
+                counts_of(q, self._is_open(q)),
                 q,
                 pool,
                 math.prod(self.sizes[name] for name in q),
@@ -107,7 +110,21 @@ class Curator(ABC):
         sensitivity = score.sensitivity(self.unit, n)
         scale, unit = self._choice_scale(sensitivity, rho), score.per_row(n)
         self._debit(
-            [Draw("choice", what, None, pool, 0, sensitivity / unit, scale / unit, rho, candidates=len(candidates))]
+            [
+                Draw(
+                    "choice",
+                    what,
+                    None,
+                    pool,
+                    0,
+                    sensitivity / unit,
+                    scale / unit,
+                    rho,
+                    candidates=len(candidates),
+                    recipe=score.recipe,
+                    given=score.given(n),
+                )
+            ]
         )
         return self._pick(score, candidates, scale)
 
@@ -121,8 +138,9 @@ class Curator(ABC):
         self._check_sums(recipe.asked)
         sensitivity, unit = recipe.sensitivity(self.unit), recipe.units
         scale = self._choice_scale(sensitivity, rho)
-        each, noise = sensitivity / unit, scale / unit
-        self._debit([Draw("choice", "question", None, pool, 0, each, noise, rho, candidates=recipe.candidates)])
+        each, noise, among = sensitivity / unit, scale / unit, recipe.candidates
+        draw = Draw("choice", "question", None, pool, 0, each, noise, rho, candidates=among, recipe="worst-question")
+        self._debit([draw])
         return recipe.question_of(self._worst(recipe, scale))
 
     def measure_scores(
@@ -134,7 +152,8 @@ class Curator(ABC):
         n = self._score_rows()
         sensitivity = vector_sensitivity(score, len(wanted), self.unit, n)
         scale, unit = self._gaussian_scale(sensitivity, rho), score.per_row(n)
-        self._debit([Draw("scores", what, None, pool, len(wanted), sensitivity / unit, scale / unit, rho)])
+        draw = Draw("scores", what, None, pool, len(wanted), sensitivity / unit, scale / unit, rho)
+        self._debit([replace(draw, recipe=score.recipe, given=score.given(n))])
         values = self._scores(score, wanted, scale)
         made = ScoreMeasurement(wanted, values / unit, scale / unit, sensitivity / unit, rho, pool)
         self.scored.append(made)
@@ -154,7 +173,7 @@ class Curator(ABC):
         sensitivity = like.sensitivity(self.unit)
         scale = self._gaussian_scale(sensitivity, rho)
         draw = Draw(like.kind, like.what, None, pool, like.cells, sensitivity / like.units, scale / like.units, rho)
-        self._debit([draw] * times)
+        self._debit([replace(draw, recipe=like.recipe, given=like.given(self.unit))] * times)
         left = iter(range(times))
 
         def answer(recipe: SumRecipe) -> SumMeasurement:
@@ -364,13 +383,6 @@ def _few(cliques: Sequence[Clique], sizes: Mapping[str, int]) -> int:
     """Return how many of the first ``cliques`` are counted together: at least one, and at most `TOGETHER` cells."""
     cells = itertools.accumulate(math.prod(sizes[name] for name in clique) for clique in cliques)
     return max(1, sum(1 for _ in itertools.takewhile(lambda total: total <= TOGETHER, cells)))
-
-
-def _counts_of(clique: Clique, is_open: bool) -> str:
-    if not is_open:
-        return "counts of " + " × ".join(clique)
-    chosen = "a pair" if len(clique) == 2 else f"{len(clique)} columns"
-    return f"counts of {chosen} chosen at release (largest shown)"
 
 
 def _check_clique(clique: Clique, sizes: Mapping[str, int], order: Mapping[str, int], max_cells: int) -> None:

@@ -46,6 +46,15 @@ class SumRecipe(Protocol):
         """Units to a row."""
         ...
 
+    @property
+    def recipe(self) -> str:
+        """Its name in `espalier.core.privacy.draws.PROOFS`."""
+        ...
+
+    def given(self, unit: Unit) -> tuple[tuple[str, float], ...]:
+        """The public numbers that its sensitivity depends on in addition to the ``unit``."""
+        ...
+
     def check(self, sizes: Mapping[str, int]) -> None:
         """Raise :class:`ValueError` unless it may be asked of a table with columns of ``sizes``."""
         ...

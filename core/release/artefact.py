@@ -36,6 +36,9 @@ from espalier.core.release.files import copy_files, save_files
 from espalier.core.release.output import WHOLE, write_into, write_texts, write_whole, write_whole_into
 from espalier.core.release.question_facts import question_facts
 from espalier.core.release.stat_output import STAT_FORMATS, StatFormat, write_stat
+from espalier.core.statement import claims as statement
+from espalier.core.statement import label, registry
+from espalier.core.statement.keys import Signer
 from espalier.core.tables.catalogue import TRUSTED
 from espalier.core.tables.consistency import violations
 from espalier.core.tables.destination import Destination
@@ -45,6 +48,7 @@ from espalier.core.tables.table import Table
 
 if TYPE_CHECKING:
     from espalier.core.ledger.account import Reservation
+    from espalier.core.planning.verdict import Verdict
 
 TableFormat = Literal["csv", "parquet", "sav", "dta", "xpt"]
 """Formats of the released table: CSV is always written, another one next to it."""
@@ -110,8 +114,14 @@ class Release:
     drawing: tuple[tuple[Test, Tested], ...] = ()
     effect: Mapping[str, Any] | None = None
     apart: tuple[ToldApart, ...] = ()
+    counted: int | None = None
+    """Number of rows that the release was made from, where it is public."""
+    signer: Signer | None = None
+    """The key that signs the statement; None for a release without a signature."""
     relation: str | None = None
     """Kind of the relation that was read, by its catalogue (`espalier.core.tables.catalogue`); `None` for files."""
+    verdict: Verdict | None = None
+    """The plan's verdict before anything was spent; None if no number of rows was public or declared."""
     date: str = field(default_factory=lambda: datetime.now(UTC).date().isoformat())
 
     @property
@@ -178,6 +188,7 @@ class Release:
             **self._schema_bought(),
             "measurements": [_measurement(d) for d in s.draws if d.kind not in ("choice", "schema")],
             "bounds": error_bounds_of(s.draws, self.model.total, plan).to_json(),
+            **({} if self.verdict is None else {"verdict": self.verdict.to_json()}),
             **self.fitted.facts(self.project),
             **question_facts(self.fitted, self.model, self.codes, self.shown),
             "choices": [_choice(d) for d in s.draws if d.kind == "choice"],
@@ -201,6 +212,7 @@ class Release:
                 *([TRUSTED[self.relation]] if self.relation in TRUSTED else []),
             ],
             "ledger": self.reservation.facts() if self.reservation else None,
+            "statement": statement.STATEMENT,
         }
 
     def _schema_bought(self) -> dict[str, Any]:
@@ -239,21 +251,44 @@ class Release:
 
     @cached_property
     def files(self) -> dict[str, bytes]:
-        """Files of the release by name: the table, the accounting, the project file, the report, the model, copies."""
+        """Files of the release by name: the table, the accounting, the project file, the report, the model, copies.
+
+        The statement comes last and holds the digests of the others.
+        """
         from espalier.core.report.croissant import card
         from espalier.core.report.page import render
 
-        facts, model, table = self.to_json(), self._dumped, self.csv().encode()
-        return {
+        facts, model, table, claims = self._facts, self._dumped, self.csv().encode(), self._claims
+        files = {
             "synthetic.csv": table,
             "release.json": (json.dumps(facts, indent=1, ensure_ascii=False) + "\n").encode(),
             "project.json": (json.dumps(facts["project"], indent=1, ensure_ascii=False) + "\n").encode(),
-            "report.html": render(facts).encode(),
-            "croissant.json": card(facts, table),
+            "report.html": render(facts, label.label(claims)).encode(),
+            "croissant.json": card(facts, table, claims),
+            statement.LABEL: label.page(claims),
+            statement.REGISTRY: registry.text(claims),
             **({} if model is None else {MODEL: model}),
             **({} if self._counted is None else {COUNTS: self._counted.dumps()}),
             **dict(copy_files(self.project, self.copies)),
         }
+        return {**files, **self._sealed(statement.sealed(claims, files))}
+
+    def _sealed(self, made: Mapping[str, Any]) -> dict[str, bytes]:
+        """The file of a finished statement, and its signature where there is a key."""
+        signed = {} if self.signer is None else {statement.SIGNATURE: self.signer.sign(made)}
+        return {statement.STATEMENT: statement.text(made), **signed}
+
+    @cached_property
+    def _facts(self) -> dict[str, Any]:
+        """``release.json``, made once: its copies and intervals take time."""
+        return self.to_json()
+
+    @cached_property
+    def _claims(self) -> dict[str, Any]:
+        """The statement without the digests of the files."""
+        held = () if self.private_evaluation is None else self.private_evaluation.draws
+        signer = None if self.signer is None else self.signer.facts
+        return statement.claims(self._facts, self.spending.draws, held, self.counted, signer)
 
     @cached_property
     def _dumped(self) -> bytes | None:
@@ -285,7 +320,12 @@ class Release:
             more |= {whole: partial(write_whole, self.project, self.whole, report=report)}
         elif kind == "parquet":
             more |= {WHOLE[kind]: partial(write_texts, [self.table], self.project.schema, self.rows)}
-        save_files(self.files, folder, more)
+        save_files(self.files, folder, more, self._with_further)
+
+    def _with_further(self, further: Mapping[str, Mapping[str, Any]]) -> dict[str, bytes]:
+        """The statement again, with the digests of files that were written after it."""
+        made = statement.sealed(self._claims, self.files)
+        return self._sealed({**made, "files": dict(sorted({**made["files"], **further}.items()))})
 
     def write_into(self, place: Destination, report: Report = silent) -> None:
         """Write all rows into a new table of an engine, in one transaction."""

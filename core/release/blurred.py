@@ -29,6 +29,7 @@ from espalier.core.project.file import Project
 from espalier.core.release.files import save_files
 from espalier.core.release.spend import refuse_guessed
 from espalier.core.report.html import made_with
+from espalier.core.statement import claims as statement
 from espalier.core.tables.frames import as_table
 from espalier.core.tables.released import csv_text
 from espalier.core.tables.table import Table
@@ -106,12 +107,14 @@ class Blurred:
     def files(self) -> dict[str, bytes]:
         """Files of the result by name. There is no model file, because it would contain real rows."""
         facts = self.to_json()
-        return {
+        files = {
             NOT_PRIVATE_CSV: csv_text(self.project.schema, self.table).encode(),
             "release.json": (json.dumps(facts, indent=1, ensure_ascii=False) + "\n").encode(),
             "project.json": (json.dumps(facts["project"], indent=1, ensure_ascii=False) + "\n").encode(),
             "report-NOT-PRIVATE.html": render(facts).encode(),
         }
+        made = statement.sealed(statement.not_private(facts, f"{NOT_PRIVATE}. {SENTENCE}"), files)
+        return {**files, statement.STATEMENT: statement.text(made)}
 
     def save(self, folder: str | Path) -> None:
         """Write the :attr:`files` into a new or empty folder, all of them or none."""

@@ -37,6 +37,7 @@ from espalier.core.project.plan import IN_MEMORY, MAX_ROWS, Plan
 from espalier.core.release.artefact import Release
 from espalier.core.release.files import with_identifiers
 from espalier.core.release.output import on_disk
+from espalier.core.statement.keys import Signer
 from espalier.core.tables.consistency import settle
 from espalier.core.tables.frames import opened, relation_of
 from espalier.core.tables.snapshot import Snapshot
@@ -47,7 +48,13 @@ if TYPE_CHECKING:
     from espalier.core.ledger.account import Account, Reservation
 
 
-def release(project: Project, data: Any, report: Report = silent, ledger: Account | None = None) -> Release:
+def release(
+    project: Project,
+    data: Any,
+    report: Report = silent,
+    ledger: Account | None = None,
+    signer: Signer | None = None,
+) -> Release:
     """Spend the plan's budget on a private table and return the release, which may be shared.
 
     ``data`` is one of:
@@ -66,6 +73,8 @@ def release(project: Project, data: Any, report: Report = silent, ledger: Accoun
     draws are reserved there before the first draw, and a plan without δ uses the ledger's. A finished release is
     charged what it spent. A failed release is charged nothing if nothing was drawn. Otherwise, and after a crash, it
     is charged in full.
+
+    ``signer`` is the key that signs the release's statement (`espalier.core.statement.keys`).
 
     >>> import espalier as es, pandas as pd
     >>> frame = pd.DataFrame({"smoker": ["yes", "no"] * 500, "sick": ["yes", "no", "no", "no"] * 250})
@@ -88,7 +97,8 @@ def release(project: Project, data: Any, report: Report = silent, ledger: Accoun
         scan, rest = part(report, 0.0, reading), part(report, reading, 1.0)
         k = project.plan.rows_per_person
         table = held.enter_context(opened(data, project.schema, project.plan.person, k, scan))
-        return _release(project, table, rest, ledger, held, None if relation is None else relation.origin)
+        origin = None if relation is None else relation.origin
+        return _release(project, table, rest, ledger, held, origin, signer)
 
 
 def _release(
@@ -98,6 +108,7 @@ def _release(
     ledger: Account | None,
     files: ExitStack,
     relation: str | None = None,
+    signer: Signer | None = None,
 ) -> Release:
     """Release an open table. ``files`` closes the intermediate tables.
 
@@ -127,7 +138,7 @@ def _release(
     reservation = ledger.reserve(planned, shown.budget, table.digest, shown.delta, relation) if ledger else None
     try:
         report(0.0, "Measuring")  # the last moment to cancel without a cost
-        made = _Run(planned, project, rows, total, shown, reservation, relation).release(report)
+        made = _Run(planned, project, rows, total, shown, reservation, relation, signer).release(report)
         kept = made.files if reservation else {}
     except BaseException as error:
         if reservation is None:
@@ -198,7 +209,8 @@ class _Run:
     """State of one release.
 
     ``planned`` is the project with the ledger's δ, ``given`` the project of the caller. ``total`` is the number of
-    rows; `None` if it is private. ``relation`` is the kind of the relation that was read.
+    rows; `None` if it is private. ``relation`` is the kind of the relation that was read, ``signer`` the key
+    that signs.
     """
 
     planned: Project
@@ -208,6 +220,7 @@ class _Run:
     preview: Preview
     reservation: Reservation | None
     relation: str | None
+    signer: Signer | None
 
     def release(self, report: Report) -> Release:
         """Measure, fit, sample and evaluate."""
@@ -250,6 +263,9 @@ class _Run:
             apart=told_apart(wanted, project.schema),
             reservation=self.reservation,
             relation=self.relation,
+            counted=carried.curator.rows,
+            signer=self.signer,
+            verdict=preview.verdict,
         )
         if plan.copies:
             start = time.perf_counter()

@@ -25,8 +25,8 @@ from espalier.core.report.question_section import question_section
 from espalier.core.report.style import STYLE
 
 
-def render(facts: Mapping[str, Any]) -> str:
-    """Return the report's HTML from the facts of ``release.json``. All names are escaped."""
+def render(facts: Mapping[str, Any], label: str = "") -> str:
+    """Return the report's HTML from the facts of ``release.json`` and the privacy ``label``. All names are escaped."""
     project, spent = facts["project"], facts["spent"]
     name = escape(project["name"])
     pools: dict[str, float] = {}
@@ -39,6 +39,7 @@ def render(facts: Mapping[str, Any]) -> str:
         front.pictures(facts),
         effect_section(facts),
         front.privacy(facts),
+        label,
         front.advice(facts),
         front.people(facts),
         front.spent(pools),

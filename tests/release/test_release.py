@@ -19,6 +19,7 @@ from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
 from espalier.core.release import load_release, release
 from espalier.core.report.page import render
+from espalier.core.statement.label import label
 from espalier.core.tables.table import Table
 
 NASTY = 'a, "b" <script>alert(1)</script> 年齢'
@@ -56,6 +57,9 @@ def test_a_release_comes_back_from_its_folder(folder):
         "model.npz",
         "answers.npz",
         "croissant.json",
+        "label.html",
+        "registry.yaml",
+        "statement.json",
     }
     back = load_release(folder)
     assert back.project == Project.load(folder / "project.json")
@@ -119,9 +123,9 @@ def test_the_report_escapes_every_name_and_fetches_nothing(folder):
     assert "http" not in html.replace("http-equiv", "")
 
 
-def test_the_report_needs_the_facts_alone(folder):
-    facts = json.loads((folder / "release.json").read_text("utf-8"))
-    assert render(facts) == (folder / "report.html").read_text("utf-8")
+def test_the_report_needs_the_facts_and_the_statement_alone(folder):
+    facts, claims = (json.loads((folder / n).read_text("utf-8")) for n in ("release.json", "statement.json"))
+    assert render(facts, label(claims)) == (folder / "report.html").read_text("utf-8")
 
 
 def test_no_figure_depends_on_private_rows_outside_the_budget():

@@ -51,6 +51,7 @@ class QuestionSums:
     less: float = 0.0
     kind: Literal["sums"] = "sums"
     units: int = UNITS
+    recipe: str = "questions"
 
     @property
     def what(self) -> str:
@@ -81,6 +82,10 @@ class QuestionSums:
             self._squared[replace] = max(1, sensitivity(lowered, replace=replace).squared)
         return self._squared[replace]
 
+    def given(self, unit: Unit) -> tuple[tuple[str, float], ...]:
+        """Δ² in rows for one row per person."""
+        return (("squared", self.squared(unit.neighbors == "replace-one")),)
+
     def sensitivity(self, unit: Unit) -> int:
         """L2 sensitivity in units, rounded up."""
         square = self.squared(unit.neighbors == "replace-one") * (unit.rows_per_person * self.units) ** 2
@@ -105,6 +110,7 @@ class CountHistogram:
     sizes: Mapping[str, int]
     kind: Literal["sums"] = "sums"
     units: int = UNITS
+    recipe: str = "count-histogram"
 
     @property
     def what(self) -> str:
@@ -120,6 +126,10 @@ class CountHistogram:
         """Raise :class:`ValueError` unless the count is over a table of exactly these columns."""
         if dict(self.sizes) != dict(sizes):
             raise ValueError("this count is over another table")
+
+    def given(self, unit: Unit) -> tuple[tuple[str, float], ...]:  # noqa: ARG002
+        """None."""
+        return ()
 
     def sensitivity(self, unit: Unit) -> int:
         """L2 sensitivity in units, rounded up."""
