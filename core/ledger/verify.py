@@ -41,16 +41,16 @@ def check_export(path: Path, ledger: Ledger | None = None) -> str:
         raise LedgerError(f"{path} was changed: {where} is not what its events add up to")
     last = events[-1].hash if events else START
     count = f"{len(events):,} event{'s' * (len(events) != 1)}"
-    told = f"{path}: {count}, every hash, sum and rule holds; the last hash is {last}"
+    report = f"{path}: {count}, every hash, sum and rule holds; the last hash is {last}"
     if ledger is None:
-        return told + ". Only the ledger (--ledger) or a hash you noted can show that none were cut off at its end"
+        return report + ". Only the ledger (--ledger) or a hash you noted can show that none were cut off at its end"
     there = ledger.events()
     if len(there) < len(events) or (events and there[len(events) - 1].hash != last):
         raise LedgerError(
             f"{path} agrees with itself, but not with {ledger.name}: it is of another ledger, or an event was rewritten"
         )
     since = len(there) - len(events)
-    return f"{told}; so does {ledger.name}" + (f", which has {since} more since" if since else ", and ends there too")
+    return f"{report}; so does {ledger.name}" + (f", which has {since} more since" if since else ", and ends there too")
 
 
 def check_release(folder: Path, ledger: Ledger) -> str:

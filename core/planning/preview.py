@@ -32,9 +32,10 @@ from espalier.core.planning.verdict import Assumed, Purpose, Verdict, verdict_of
 from espalier.core.privacy.accounting import Budget, epsilon_of, guess_right, round_up, total_up
 from espalier.core.privacy.bought_schema import Part, budget_of
 from espalier.core.privacy.contribution import held_rows, public_rows
-from espalier.core.privacy.curator import Curator, Impossible, Spending
+from espalier.core.privacy.curator import Curator, Impossible
 from espalier.core.privacy.draws import Draw
 from espalier.core.privacy.rehearsal import UNKNOWN_ROWS, Rehearsal
+from espalier.core.privacy.spending import Spending
 from espalier.core.privacy.unit import Unit
 from espalier.core.project.file import Project
 from espalier.core.project.options import declared

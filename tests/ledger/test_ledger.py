@@ -495,9 +495,9 @@ def test_an_unexpected_error_ends_the_entry_and_stores_no_value(tmp_path, monkey
 def test_the_reservation_is_there_before_the_first_draw(where, monkeypatch):
     ledger = opened(where)
     seen = []
-    debit = espalier.core.privacy.curator.Spending.debit
+    debit = espalier.core.privacy.spending.Spending.debit
     monkeypatch.setattr(
-        espalier.core.privacy.curator.Spending,
+        espalier.core.privacy.spending.Spending,
         "debit",
         lambda self, *args: (
             seen.append([e.status for e in ledger.population_of("people").entries]),
