@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from espalier.core.errors import EspalierError
 from espalier.core.project.plan import Plan
+from espalier.core.tables.reading import TextTable
 from espalier.core.tables.relation import Relation
 from espalier.pages.common import shell, sign_in
 from espalier.pages.common.text import CONFIDENTIAL, name, plain
@@ -31,17 +32,14 @@ state = shell.start(
 )
 
 
-def rows_for_the_curator(state: Session) -> None:
-    """A few rows and one-way counts, only when asked for."""
-    assert state.text is not None
+def rows_for_the_curator(state: Session, text: TextTable) -> None:
+    """Show a few rows and one-way counts, on request."""
     if not st.toggle("Show me the rows (confidential)", key=f"rows-{state.opened}"):
         return
-    st.markdown(f"{CONFIDENTIAL} These are real rows: the first 8 of {state.text.rows:,}, as read.")
-    st.dataframe(
-        {n: [c.values[k] for k in c.codes[:8].tolist()] for n, c in state.text.columns.items()}, hide_index=True
-    )
+    st.markdown(f"{CONFIDENTIAL} These are real rows: the first 8 of {text.rows:,}, as read.")
+    st.dataframe({n: [c.values[k] for k in c.codes[:8].tolist()] for n, c in text.columns.items()}, hide_index=True)
     table = state.table()
-    if state.project is not None and table.person is not None:
+    if table.person is not None:
         st.markdown(_people(table.person, state.project.plan))
     column = st.selectbox("Count the values of", table.schema.names, key=f"count-{state.opened}")
     counts = table.count((column,))
@@ -53,9 +51,9 @@ def rows_for_the_curator(state: Session) -> None:
 
 
 def first_rows(state: Session, relation: Relation) -> None:
-    """A few rows of a table that is read where it is, only when asked for."""
+    """Show a few rows of a table that is read where it is stored, on request."""
     if not st.toggle("Show me the first rows (confidential)", key=f"first-{state.opened}"):
-        st.info("Counts of this table need a whole reading of it. Diagnostics show them beside a release.")
+        st.info("Counts of this table need a whole reading of it. Diagnostics show them next to a release.")
         return
     try:
         few = relation.sample(8)
@@ -67,7 +65,7 @@ def first_rows(state: Session, relation: Relation) -> None:
 
 
 def _people(person: NDArray[Any], plan: Plan) -> str:
-    """How many rows people have. Private."""
+    """Return the number of rows that people have. Private."""
     rows = np.bincount(person)
     kept = np.minimum(rows, plan.rows_per_person).sum()
     return (
@@ -78,9 +76,9 @@ def _people(person: NDArray[Any], plan: Plan) -> str:
 
 
 def table_state(state: Session) -> None:
-    """Does the table fit its schema?"""
+    """Show whether the table fits its schema."""
     if state.relation is not None:
-        st.info(f"Open where it is: {name(state.relation.shown)}. {state.relation.told}")
+        st.info(f"Open where it is: {name(state.relation.shown)}. {state.relation.notice}")
         return
     if state.text is None:
         st.info(
@@ -102,8 +100,7 @@ def table_state(state: Session) -> None:
 
 
 def opened(state: Session) -> None:
-    """What is open, whether it fits together, and the way on."""
-    assert state.project is not None
+    """Show what is open, whether it fits together, and the next step."""
     project = state.project
     count, bought = len(project.schema.columns) - len(project.schema.undeclared), len(project.schema.undeclared)
     many = f"{count} column{' is' if count == 1 else 's are'}"
@@ -122,7 +119,7 @@ def opened(state: Session) -> None:
 if "open" in state.trouble:
     st.error(plain(state.trouble.pop("open")))
 
-if state.project is None:
+if not state.has_project:
     st.subheader("Start with a sample", anchor=False)
     opening.samples(state)
     st.subheader("Or with your own", anchor=False)
@@ -153,12 +150,12 @@ else:
             st.info("No table is open. Open one under “Open something else”.")
         else:
             try:
-                rows_for_the_curator(state)
+                rows_for_the_curator(state, state.text)
             except EspalierError:
                 st.info("Counts appear here once the table fits its declared columns.")
     with other:
-        if state.before is not None and state.before.project is not None:
-            kept = state.before.project
+        if state.before is not None:
+            kept = state.before.open_project.project
             st.button(f"Go back to {name(kept.name)}, as you left it", on_click=state.go_back, icon=":material/undo:")
         opening.samples(state)
         opening.upload(state)

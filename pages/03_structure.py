@@ -54,7 +54,7 @@ with st.expander(f"All arrows as text ({many})"):
 with st.expander("Compare with another person's drawing, and merge"):
     merging.show(state)
 graph_files.show(state)
-if parked := state.parked[0].edges:
+if parked := state.editor.aside.edges:
     st.caption(
         "Kept aside, as their columns are left out on Data: " + ", ".join(f"{name(a)} → {name(b)}" for a, b in parked)
     )
@@ -65,7 +65,7 @@ if is_blurring(project.plan):
     st.error(f"The method of the plan is {text.method(project.plan.method)}. {NOT_PRIVATE}.")
 else:
     try:
-        frame = frame_of(state.project or project)
+        frame = frame_of(state.project)
         chosen = text.method(project.plan.method)
         if frame.separations:
             st.markdown(

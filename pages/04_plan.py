@@ -12,6 +12,7 @@ from espalier.pages.common.text import names, plain
 from espalier.pages.glossary.terms import TERMS, term
 from espalier.pages.plan import (
     allocation_editor,
+    conflicts,
     drawing_test,
     error_bounds,
     measurement_table,
@@ -33,14 +34,14 @@ if not is_blurring(project.plan):
 
 spots = plan_fields.show(state)
 spots["questions"] = spots["question_share"] = question_editor.show(state)
-project = state.project or project
+project = state.project
 plan = project.plan
 if is_blurring(plan):
     try:
         check_options(plan)
         blurring_of(plan).check(project)
     except EspalierError as error:
-        plan_fields.conflict(spots, error)
+        conflicts.conflict(spots, error)
     shell.link_to("Release", "Next: Release")
     shell.sidebar(state)
     st.stop()
@@ -50,8 +51,8 @@ population, trouble = payment.chosen(state)
 try:
     seen = state.preview(state.public_rows, population.delta if population else None)
 except EspalierError as error:
-    plan_fields.conflict(spots, error)
-    missing = plan_fields.still_empty(error)
+    conflicts.conflict(spots, error)
+    missing = conflicts.still_empty(error)
     todo = f"**{missing}** is given above" if missing else "the conflict above is fixed"
     st.info(f"The preview appears here once {todo}.")
     shell.sidebar(state)
@@ -132,7 +133,7 @@ if is_fenced(plan) and project.roles.inadmissible:
 
 if state.relation is not None:
     st.subheader("Where its rows stay", anchor=False)
-    st.markdown(f"{text.name(state.relation.shown)} is read where it is. {state.relation.told}")
+    st.markdown(f"{text.name(state.relation.shown)} is read where it is. {state.relation.notice}")
 
 if seen.apart:
     st.subheader("What will be told apart", anchor=False)
@@ -154,7 +155,7 @@ with st.expander(f"All {len(seen.lines)} measurements and choices", expanded=Tru
 question_editor.planned(seen)
 allocation_editor.show(state, seen)
 if seen.bounds and seen.bounds.tree is not None:
-    error_bounds.show(seen, plan)
+    error_bounds.show(seen.bounds.tree, seen.features, seen.bounds.inputs, plan)
 drawing_test.planned(seen)
 private_evaluation.planned(seen)
 shell.link_to("Release", "Next: Release")

@@ -12,13 +12,13 @@ from espalier.pages.common import shell, sign_in, text
 from espalier.pages.common.text import name, names, plain
 from espalier.pages.data import opening_on_server
 from espalier.pages.glossary.terms import term
-from espalier.pages.plan import plan_fields
+from espalier.pages.plan import conflicts
 from espalier.pages.release import bundle, not_private, payment, signoff, spending
 from espalier.pages.session.session import Session, here
 
 sign_in.enter("steward")
-opened = here().project
-promised = opened is None or not is_blurring(opened.plan)
+opened = here()
+promised = not opened.has_project or not is_blurring(opened.project.plan)
 state = shell.start(
     "Release",
     f"Make the synthetic table: this spends privacy {term('budget')}. The files that come of it are safe to "
@@ -35,8 +35,7 @@ shell.need_unit(state)
 
 
 def ready(state: Session) -> tuple[Table | None, Preview] | None:
-    """The table and what would be spent, or what is still to be done."""
-    assert state.project is not None
+    """Return the table and the preview; None if something is missing, after showing the next step."""
     if not state.has_table:
         st.info("No table is open. Open one on the Data page, then come back.")
         shell.link_to("Data", "Go to Data")
@@ -49,7 +48,7 @@ def ready(state: Session) -> tuple[Table | None, Preview] | None:
         table = state.table()
         return table, state.preview(public_rows(state.project.plan, table.rows), delta)
     except EspalierError as error:
-        if missing := plan_fields.still_empty(error):
+        if missing := conflicts.still_empty(error):
             st.info(f"The plan is not complete yet. Still to be given on the Plan page: **{missing}**.")
         else:
             reason = "the table holds a value that is not declared" if error.data.get("value") else str(error)
@@ -61,12 +60,11 @@ def ready(state: Session) -> tuple[Table | None, Preview] | None:
 
 
 def spend(state: Session, table: Table | None, seen: Preview) -> None:
-    """What will be spent, and the one act that spends it."""
-    assert state.project is not None
+    """Show the cost, and the one button that spends it."""
     plan, again = state.project.plan, [s for s in state.spent if s.table == state.tables]
     if unconfirmed := state.project.unconfirmed:
         guessed = names(unconfirmed, 8)
-        st.error(f"These columns hold guesses that nobody has confirmed: {guessed}.")
+        st.error(f"These columns hold unconfirmed guesses: {guessed}.")
         shell.link_to("Data", "Confirm them on Data")
         return
     if state.drafts.schema_errors:
@@ -115,7 +113,7 @@ def spend(state: Session, table: Table | None, seen: Preview) -> None:
                 "stay out of it and judge it. Their figures are safe to share and add no privacy cost."
             )
         if state.relation is not None:
-            notes.append(state.relation.told)
+            notes.append(state.relation.notice)
         if notes:
             st.caption(" ".join(notes))
         agreed, ticked, note = True, False, f"note-{state.opened}"

@@ -27,9 +27,9 @@ state = shell.start(
     "Diagnostics", f"What is the {term('synthetic table')} good for? It is compared with the real rows."
 )
 project = shell.need_project(state)
-if is_blurring(project.plan) and state.blurred is not None and state.blurred_from is not None:
+if is_blurring(project.plan) and state.blurred is not None:
     st.markdown(f"{text.CONFIDENTIAL} Every figure below is computed on real rows.")
-    blurred.show(state, state.blurred, state.blurred_from)
+    blurred.show(state, state.blurred)
     shell.link_to("Plan", "Change the plan", primary=False)
     shell.sidebar(state)
     st.stop()
@@ -38,7 +38,7 @@ if released is not None and released.release.private_evaluation is not None:
     private_evaluation.show(released.release.private_evaluation, shell.filename(released.release.project.name))
 st.markdown(
     f"{text.CONFIDENTIAL} Every figure below is computed on real rows, and the {term('budget')} pays for none of "
-    "them. If they make you choose one release over another, tell whoever gets it."
+    "them. If they make you choose one release over another, tell its recipients."
 )
 
 if released is None:
@@ -48,7 +48,7 @@ if released is None:
 
 if released.real is None:
     st.info(
-        "This release was made from a table that is read where it is, and each comparison reads it once more. Columns, "
+        "This release was made from a table that is read where it is, and each comparison reads it again. Columns, "
         "pairs and questions are compared by counts of all rows. "
         + (
             "Tasks, fairness and further tests need the rows themselves, and these stay in the database."

@@ -58,7 +58,7 @@ def total(state: Session, p: Population) -> None:
         + "".join(
             f" Rows per person in {name(table)}: at most {p.rows_per_person}, {plain(p.unit_of(table))}."
             for table in p.tables
-            if p.persons.get(table, "") is not None  # the caveats below tell of the others
+            if p.persons.get(table, "") is not None  # the caveats below describe the others
         )
     )
     for caveat in p.caveats:
@@ -67,7 +67,7 @@ def total(state: Session, p: Population) -> None:
 
 def next_plan(state: Session, p: Population) -> tuple[float, str]:
     """Say what the open plan would leave, if it is paid from here; its ρ (0 if it takes none) and what to call it."""
-    if state.project is None:
+    if not state.has_project:
         return 0.0, ""
     payer, _ = payment.chosen(state)
     if payer is None or payer.name != p.name:
@@ -153,7 +153,7 @@ def lines(p: Population, e: Entry) -> list[dict[str, Any]]:
 
 
 def _said(what: str) -> str:
-    """What a part of an entry was for: its pool in words, and how many draws."""
+    """Return the purpose of a part of an entry: its pool, and the number of draws."""
     pool, comma, draws = what.rpartition(", ")
     return f"{pool_in_words(pool)}{comma}{draws}"
 

@@ -56,7 +56,8 @@ def test_the_wheel_holds_the_product_and_nothing_else(built):
         inside = {name for name in archive.namelist() if ".dist-info/" not in name}
         licences = {Path(name).name for name in archive.namelist() if "/licenses/" in name}
     assert {name.split("/")[0] for name in inside} == {"espalier"}
-    listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "core", "pages", "sample_data"]
+    rooms = ("core", "pages", "sample_data", "verifier")
+    listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", *rooms]
     tracked = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\0")
     wanted = {f"espalier/{name}" for name in tracked if name and not name.endswith(".md")}
     own = {"espalier/__init__.py", "espalier/app.py", "espalier/py.typed", "espalier/.streamlit/config.toml"}

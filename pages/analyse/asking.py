@@ -1,13 +1,12 @@
-"""What is asked of a release, chosen by columns and values, and how an answer is shown."""
+"""Questions to a release, built from columns and values, and their answers."""
 
 from __future__ import annotations
 
 import streamlit as st
 
-from espalier.core.analysis import asking
-from espalier.core.analysis.asking import of_observed
+from espalier.core.analysis import answer_text, figure_from_text
 from espalier.core.analysis.effect import StandardisedEffect
-from espalier.core.analysis.figures import (
+from espalier.core.analysis.estimands import (
     Difference,
     Figure,
     Level,
@@ -17,7 +16,8 @@ from espalier.core.analysis.figures import (
     Proportion,
     Regression,
 )
-from espalier.core.analysis.missing_cells import missing_sentences
+from espalier.core.analysis.figure_from_text import of_observed
+from espalier.core.analysis.missing_text import missing_sentences
 from espalier.core.analysis.study import Study
 from espalier.core.errors import EspalierError
 from espalier.core.graph.adjustment import Effect, choices
@@ -26,7 +26,7 @@ from espalier.core.project.file import Project
 from espalier.pages.common.text import name, names, plain
 
 FEW = 8
-"""Figures up to which their sentences stand open."""
+"""Number of figures up to which their sentences are unfolded."""
 KINDS = ("Association, adjusted", "Effect, by the drawing", "Odds ratio", "Difference", "Proportion", "Mean")
 MEANING = {
     "counted": "these columns were counted together, so the interval's coverage is promised",
@@ -111,11 +111,11 @@ def _mean(project: Project, key: str) -> Mean | MeanDifference | None:
     if column is None:
         return None
     if one is None or other is None:
-        return asking.mean(project.schema, column)
+        return figure_from_text.mean(project.schema, column)
     if one == other:
         st.info("Choose two values that differ.")
         return None
-    scores = asking.middles(project.schema[column])
+    scores = figure_from_text.middles(project.schema[column])
     return of_observed(project.schema, MeanDifference(column, scores, one, other))
 
 
@@ -146,7 +146,7 @@ def _regression(project: Project, key: str) -> Regression | None:
         with left:
             level = _value(project, outcome, "Value to predict", f"{key}-outcome-{outcome}", last=True)
         event = f"{outcome}={column.labels[level.code]}"
-    return asking.regression(project.schema, event, predictors)
+    return figure_from_text.regression(project.schema, event, predictors)
 
 
 def _effect(project: Project, key: str, rows: int) -> StandardisedEffect | None:
@@ -173,7 +173,7 @@ def _effect(project: Project, key: str, rows: int) -> StandardisedEffect | None:
     if treatment is None or outcome is None or treatment == outcome:
         return None
     if not project.dag.edges:
-        st.info("This release has no drawing, so it cannot say what to adjust for.")
+        st.info("This release has no drawing, so it has no adjustment set.")
         return None
     try:
         valid = choices(Effect(project.dag, treatment, outcome), project.schema.sizes)
@@ -185,21 +185,21 @@ def _effect(project: Project, key: str, rows: int) -> StandardisedEffect | None:
                 format_func=lambda c: ", ".join(c) or "nothing",
                 key=f"{key}-adjust-{treatment}-{outcome}",
             )
-        figure = asking.effect_by_drawing(project, treatment, outcome, chosen, rows)
+        figure = figure_from_text.effect_by_drawing(project, treatment, outcome, chosen, rows)
     except EspalierError as error:
         st.error(plain(error))
         return None
     adjusted = f"**Adjusted for {names(figure.adjust, 40)}.** " if figure.adjust else ""
-    st.markdown(adjusted + plain(asking.adjusted_for(project, figure)))
+    st.markdown(adjusted + plain(answer_text.adjusted_for(project, figure)))
     return figure
 
 
 def _value(project: Project, column: str, label: str, key: str, *, last: bool) -> Level:
     labels = project.schema[column].labels
-    first = asking.last(project.schema[column]) if last else 0
+    first = figure_from_text.last(project.schema[column]) if last else 0
     code = st.selectbox(label, range(len(labels)), first, format_func=labels.__getitem__, key=f"{key}-{column}-value")
     if project.schema[column].kind == "numeric":
-        chosen = "missing cells alone" if code > asking.last(project.schema[column]) else "this one bin alone"
+        chosen = "missing cells alone" if code > figure_from_text.last(project.schema[column]) else "this one bin alone"
         st.caption(f"{name(column)} is counted in bins: what is asked is about {chosen}.")
     return Level(column, code)
 
@@ -211,8 +211,8 @@ def show(study: Study, figure: Figure) -> None:
         how = "Odds ratios by logistic regression" if figure.event is not None else "Linear regression"
         st.markdown(f"**{how}** of {name(figure.outcome)} on {names(figure.predictors, 40)}.")
     else:
-        st.markdown(f"**What is asked:** {plain(asking.asked(study.project.schema, figure))}.")
-    st.dataframe(asking.lines(answers), hide_index=True, width="stretch")
+        st.markdown(f"**What is asked:** {plain(answer_text.asked(study.project.schema, figure))}.")
+    st.dataframe(answer_text.lines(answers), hide_index=True, width="stretch")
     said, warnings = missing_sentences(study.project.schema, answers)
     if warnings:
         st.warning("\n\n".join(plain(warning) for warning in warnings))
@@ -220,10 +220,10 @@ def show(study: Study, figure: Figure) -> None:
         with st.expander("Missing cells", expanded=len(said) <= FEW):
             st.markdown("\n".join(f"- {plain(line)}" for line in said))
     for kind in dict.fromkeys(a.badge.kind for a in answers):
-        st.markdown(f"- **{asking.BADGES[kind].capitalize()}**: {MEANING[kind]}.")
-    if steps := asking.remedy(study.project, figure, answers):
+        st.markdown(f"- **{answer_text.BADGES[kind].capitalize()}**: {MEANING[kind]}.")
+    if steps := answer_text.remedy(study.project, figure, answers):
         st.info(plain(steps))
     with st.expander("In words", expanded=len(answers) <= FEW):
-        st.markdown("\n".join(f"- {plain(asking.sentence(a))}" for a in answers))
+        st.markdown("\n".join(f"- {plain(answer_text.sentence(a))}" for a in answers))
     with st.expander("Table to copy"):
-        st.code(asking.table(answers), None)
+        st.code(answer_text.table(answers), None)

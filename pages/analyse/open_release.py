@@ -1,4 +1,4 @@
-"""Opening a release that another session made: from the ledger, from its zip, or from a folder on this machine."""
+"""Open a release of another session: from the ledger, from its zip, or from a folder on this machine."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def show(state: Session, *, open_: bool) -> None:
 
 
 def take(state: Session, files: Callable[[], Mapping[str, bytes]]) -> None:
-    """Put a release among those that can be analysed, and choose it; what is wrong with it is told on the page."""
+    """Add a release to those that can be analysed, and choose it. An error is shown on the page."""
     sign_in.need_steward()
     try:
         found = files()

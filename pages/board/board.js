@@ -10,10 +10,7 @@ export default function (api) {
 }
 
 const NEAR = 6;          // pixels that a click may wander
-const MOST = 12;         // boxes that may be selected together
 const CLEARS = 9000;     // milliseconds after which a refusal clears itself
-const name = (arrow) => arrow[0] + " → " + arrow[1];
-const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
 
 function make(parent) {
   const $ = (query) => parent.querySelector(query);
@@ -86,7 +83,7 @@ function make(parent) {
     host.addEventListener("pointercancel", cancel, true);
     host.addEventListener("pointerleave", () => { if (!press) hover(null); });
     host.addEventListener("keydown", key);
-    host.addEventListener("where", (e) => { // where a box is on the canvas, for whoever drives the page by program
+    host.addEventListener("where", (e) => { // where a box is on the canvas, for programs that drive the page
       e.detail.at = nodes.get(e.detail.column) ? net.canvasToDOM(net.getPosition(e.detail.column)) : null;
     });
   }
@@ -96,13 +93,6 @@ function make(parent) {
   const links = () => [...data.shared.map((l) => [l, "share"]), ...data.apart.map((l) => [l, "apart"])]
     .map(([l, kind]) => linkOf(l, kind, same(link, [l.from, l.to, kind]), ink));
 
-  function replace(set, wanted, old) {
-    const gone = set.getIds().filter((i) => !wanted.some((w) => w.id === i));
-    if (gone.length) set.remove(gone);
-    const changed = wanted.filter((w) => gone.length || !same(w, old[w.id]) || !set.get(w.id));
-    if (changed.length) set.update(changed);
-  }
-
   function show(refit) {
     const boxes = data.nodes.map((n) => {
       const b = box(n), was = seen.places && seen.places[n.id];
@@ -110,8 +100,8 @@ function make(parent) {
     });
     const lines = [...data.edges.map(line), ...links()];
     edges.remove(edges.getIds().filter((i) => !lines.some((l) => l.id === i)));
-    replace(nodes, boxes, {});
-    replace(edges, lines, seen.lines || {});
+    refill(nodes, boxes, {});
+    refill(edges, lines, seen.lines || {});
     seen = { places: Object.fromEntries(data.nodes.map((n) => [n.id, [n.x, n.y]])),
       lines: Object.fromEntries(lines.map((l) => [l.id, l])) };
     if (refit) fit();
@@ -130,7 +120,7 @@ function make(parent) {
     net.moveTo({ position, scale, animation: false });
   }
 
-  // What was selected in a field is brought into sight.
+  // Bring a column that was selected in a field into view.
   function sight() {
     const column = data.selected.columns.at(-1);
     if (column === undefined || !nodes.get(column)) return;
@@ -157,10 +147,7 @@ function make(parent) {
       if (!same(now, smooth)) { update.push({ id: i, smooth }); seen.lines[i] = { ...seen.lines[i], smooth }; }
     }
     if (update.length) edges.update(update);
-    flag.textContent = behind.length
-      ? "Passing behind a box, so easily misread: " + behind.slice(0, 4).join("; ") +
-        (behind.length > 4 ? " and " + (behind.length - 4) + " more" : "") + ". Move a box, or arrange by layers."
-      : "";
+    flag.textContent = behindText(behind);
   }
 
   // --- what is being done -------------------------------------------------------------------------------------
@@ -228,8 +215,7 @@ function make(parent) {
 
   function pick(column, edge, e) {
     if (column !== undefined) {
-      const others = data.selected.columns.filter((c) => c !== column);
-      const columns = e.shiftKey || e.ctrlKey || e.metaKey ? [...others, column].slice(-MOST) : [column];
+      const columns = e.shiftKey || e.ctrlKey || e.metaKey ? added(data.selected.columns, column) : [column];
       select({ columns, arrow: null });
     } else if (edge !== undefined) {
       const ends = JSON.parse(edge);
@@ -248,16 +234,7 @@ function make(parent) {
     edges.update([...lines.map(({ smooth, ...rest }) => rest), ...links()]);
     for (const l of lines) seen.lines[l.id] = { ...l, smooth: (seen.lines[l.id] || l).smooth };
     buttons();
-    const arrow = selected.arrow;
-    const [one, other_, ...through] = selected.columns;
-    tell(link ? told(link) : arrow ? "Selected: " + name(arrow) + ". " + (consequence(arrow) || "")
-      : through.length ? "Selected: " + one + " and " + other_ + ", through " + through.join(", ")
-      : selected.columns.length ? "Selected: " + selected.columns.join(" and ") : "Nothing is selected.");
-  }
-
-  function told(of) {
-    const found = (of[2] === "share" ? data.shared : data.apart).find((l) => l.from === of[0] && l.to === of[1]);
-    return found ? found.text : "";
+    tell(selectionText(data, link));
   }
 
   function keep() {
@@ -267,20 +244,14 @@ function make(parent) {
     tell("Moved; the places are kept in the project.");
   }
 
-  function consequence(arrow) {
-    const found = data.edges.find((e) => e.from === arrow[0] && e.to === arrow[1]);
-    return found ? found.without : "";
-  }
-
   function hover(at) {
     const column = at ? net.getNodeAt(at) : undefined;
     const edge = at && column === undefined ? net.getEdgeAt(at) : undefined;
     host.style.cursor = column !== undefined ? (mode === "move" ? "move" : "crosshair") : edge ? "pointer" : "default";
     if (edge === over) return;
     over = edge;
-    if (edge === undefined) { say.textContent = shown; say.classList.remove("bad"); return; }
-    const arrow = JSON.parse(edge);
-    say.textContent = arrow.length === 3 ? told(arrow) : name(arrow) + ". " + (consequence(arrow) || "");
+    const arrow = edge === undefined ? null : JSON.parse(edge);
+    say.textContent = !arrow ? shown : arrow.length === 3 ? linkText(data, arrow) : arrowText(data, arrow);
     say.classList.remove("bad");
   }
 
@@ -323,22 +294,16 @@ function make(parent) {
     } else if (columns.length) {
       const gone = data.arrows.filter((a) => columns.includes(a[0]) || columns.includes(a[1]));
       if (gone.length) act({ do: "erase", arrows: gone });
-      tell(gone.length ? "The arrows of " + columns.join(" and ") + " are erased: " + gone.map(name).join(", ") +
-        ". Undo brings them back." : "Columns stay: " + columns.join(" and ") + " has no arrow to erase.");
+      tell(erasedText(columns, gone));
     } else tell("Select an arrow first: click it.");
     buttons();
   }
 
-  // The box that lies next in a direction: near, and not far to the side.
+  // The next box in a direction; from no box, the centre of the drawing.
   function nextTo(column, dx, dy) {
-    const all = net.getPositions(), here = all[column];
-    if (!here) return data.centre in all ? data.centre : nodes.getIds()[0];
-    let best = null, least = Infinity;
-    for (const [n, p] of Object.entries(all)) {
-      const along = (p.x - here.x) * dx + (p.y - here.y) * dy, aside = Math.abs((p.x - here.x) * dy) + Math.abs((p.y - here.y) * dx);
-      if (n !== column && along > 4 && along + 2 * aside < least) { best = n; least = along + 2 * aside; }
-    }
-    return best;
+    const all = net.getPositions();
+    if (column in all) return nextBox(all, column, dx, dy);
+    return data.centre in all ? data.centre : nodes.getIds()[0];
   }
 
   // Arrow keys go from box to box (with Shift they add the box); Enter begins an arrow, and draws it to another box.
@@ -348,7 +313,7 @@ function make(parent) {
     if (step) {
       const next = nextTo(last, ...step);
       if (next !== null && next !== undefined) {
-        select({ columns: e.shiftKey ? [...columns.filter((c) => c !== next), next].slice(-MOST) : [next], arrow: null });
+        select({ columns: e.shiftKey ? added(columns, next) : [next], arrow: null });
         sight();
         if (from) tell("From " + from + " to " + next + ": Enter draws the arrow, Escape stops.");
       } else tell("There is no box further that way.");
@@ -365,9 +330,7 @@ function make(parent) {
   }
 
   function key(e) {
-    const ctrl = e.ctrlKey || e.metaKey, k = e.key.toLowerCase();
-    const what = k === "delete" || k === "backspace" ? "erase" : ctrl && k === "z" ? (e.shiftKey ? "redo" : "undo")
-      : ctrl && k === "y" ? "redo" : null;
+    const ctrl = e.ctrlKey || e.metaKey, k = e.key.toLowerCase(), what = command(e);
     if (k === "escape") { cancel(); select({ columns: [], arrow: null }); }
     if (k === "enter" || (k.startsWith("arrow") && !ctrl && !e.altKey)) {
       e.preventDefault();
@@ -395,39 +358,14 @@ function make(parent) {
   }
 
   // --- buttons and text ---------------------------------------------------------------------------------------
-  function buttons() {
-    const { columns, arrow } = data.selected;
-    const one = columns.length === 1 ? columns[0] : null;
-    const role = one !== null ? data.roles[one] || "" : null;
-    parent.querySelectorAll("[data-role]").forEach((b) => {
-      b.disabled = one === null;
-      b.setAttribute("aria-pressed", String(one !== null && role === b.dataset.role));
-    });
-    $(".who").textContent = one !== null ? "Role of " + one + ":" : "Role (select a column first):";
-    $("[data-do=erase]").disabled = !arrow && !columns.length && !link;
-    $("[data-do=erase]").textContent = link ? "Delete link" : columns.length ? "Erase its arrows" : "Delete arrow";
-    $("[data-do=share]").disabled = columns.length !== 2;
-    $("[data-do=apart]").disabled = columns.length < 2;
-    $("[data-do=undo]").disabled = !data.undo;
-    $("[data-do=redo]").disabled = !data.redo;
-    parent.querySelectorAll("[data-mode]").forEach((b) => b.setAttribute("aria-pressed", String(b.dataset.mode === mode)));
-  }
+  const buttons = () => showButtons(parent, data, mode, link);
 
   function describe() {
     host.setAttribute("aria-label", data.alt);
-    $(".told").replaceChildren(...data.told.map(({ text, bad }) => {
-      const item = document.createElement("li");
-      item.textContent = text;
-      if (bad) item.className = "bad";
-      return item;
-    }));
+    showItems($(".told"), data.told);
     if (same(lifted, data.arrows)) return;
     lifted = data.arrows.map((a) => [...a]);
-    list.replaceChildren(...data.arrows.map((a) => {
-      const item = document.createElement("li");
-      item.textContent = a[0] + " causes " + a[1];
-      return item;
-    }));
+    showItems(list, data.arrows.map((a) => ({ text: a[0] + " causes " + a[1] })));
     if (!shown) tell(data.hint);
   }
 

@@ -1,4 +1,4 @@
-"""The drawing board: a component of our own around vis-network, in which causes are drawn."""
+"""The drawing board: a Streamlit component around vis-network."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from espalier.pages.session.session import Session
 from espalier.pages.structure import effects, implications
 
 FOLDER = Path(__file__).resolve().parent
-SCRIPTS = ("geometry.js", "looks.js", "board.js")
+SCRIPTS = ("geometry.js", "looks.js", "panel.js", "board.js")
 """Sent as one: a component is one script."""
 MOST_WHAT_IF = 400
-"""Arrows up to which each says what erasing it would change."""
+"""Number of arrows up to which each shows the consequences of erasing it."""
 
 
 def _html() -> str:
@@ -76,7 +76,6 @@ def show(state: Session, now: Implied) -> None:
 def data(state: Session, now: Implied) -> dict[str, Any]:
     """What the board is sent, in plain values."""
     project = state.project
-    assert project is not None
     dag, roles, target = project.dag, project.roles, project.plan.target
     columns, marks = drawing.shown(state), drawing.marks(state)
     effect = effects.asked(state)
@@ -142,8 +141,8 @@ def data(state: Session, now: Implied) -> dict[str, Any]:
         "roles": {n: role for n in columns if (role := roles.of(n))},
         "selected": {"columns": list(chosen), "arrow": list(arrow) if arrow else None},
         "centre": drawing.centre(state),
-        "undo": bool(state.past),
-        "redo": bool(state.future),
+        "undo": bool(state.editor.past),
+        "redo": bool(state.editor.future),
         "board": board.board,
         "taken": board.taken,
         "message": board.message,

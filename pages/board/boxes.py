@@ -215,7 +215,7 @@ def _shifted(
 
 
 def _line(line: Sequence[Slot], y: float, roles: Roles, target: str | None, bend: float) -> Places:
-    """Boxes beside one another, centred; a bend leaves a gap."""
+    """Boxes in one line, centred; a bend leaves a gap."""
     out: Places = {}
     x = -sum(width(n, roles, target, bend) + GAP * isinstance(n, str) for n in line) / 2
     for n in line:

@@ -46,8 +46,8 @@ AROUND = (
 
 
 def take(state: Session, sent: Any) -> None:
-    """Put what the board sent into the project; what cannot be is said and changes nothing."""
-    if state.project is None or not isinstance(sent, Mapping) or not isinstance(sent.get("list"), list):
+    """Carry out the actions that the board sent. A refused action changes nothing and shows its reason."""
+    if not state.has_project or not isinstance(sent, Mapping) or not isinstance(sent.get("list"), list):
         return
     board = state.drafts.board
     if board.board != sent.get("board"):
@@ -75,8 +75,7 @@ def say(state: Session, text: str, bad: bool = False) -> None:
 
 
 def selected(state: Session) -> tuple[tuple[str, ...], tuple[str, str] | None]:
-    """The selected columns and the selected arrow, as far as they are still there."""
-    assert state.project is not None
+    """Return the selected columns and the selected arrow, without those that no longer exist."""
     board = state.drafts.board
     return (
         tuple(c for c in board.columns if c in state.project.schema),
@@ -95,7 +94,6 @@ def select(state: Session, columns: tuple[str, ...] = (), arrow: tuple[str, str]
 
 
 def _column(state: Session, name: Any) -> str:
-    assert state.project is not None
     if not isinstance(name, str) or name not in state.project.schema:
         raise GraphError(f"{name!r} is not a column")
     return name
@@ -115,29 +113,26 @@ def _text(action: Mapping[str, Any], key: str) -> str:
 
 
 def _draw(state: Session, action: Mapping[str, Any]) -> str:
-    assert state.project is not None
     cause, effect = _arrow(state, action.get("arrow"))
-    state.redraw(state.project.dag.drawn(cause, effect))
+    state.editor.redraw(state.project.dag.drawn(cause, effect))
     state.drafts.board.effect = effect
     return f"{cause} → {effect} is drawn."
 
 
 def _erase(state: Session, action: Mapping[str, Any]) -> str:
-    assert state.project is not None
     arrows = action.get("arrows")
     gone = [_arrow(state, a) for a in arrows] if isinstance(arrows, list) else []
-    state.redraw(state.project.dag.without(gone))
+    state.editor.redraw(state.project.dag.without(gone))
     return (
         f"Erased: {', '.join(f'{a} → {b}' for a, b in gone[:6])}{' …' if len(gone) > 6 else ''}. Undo brings it back."
     )
 
 
 def _role(state: Session, action: Mapping[str, Any]) -> str:
-    assert state.project is not None
     column, role, before = _column(state, action.get("column")), action.get("role"), state.project
     if role is not None and role not in dict(Roles().items()):
         raise GraphError(f"{role!r} is not a role")
-    state.give_role(column, role)
+    state.editor.give_role(column, role)
     sentence = f"{column} is {role} now." if role else f"{column} has no role now."
     if role == "outcome":
         lost = [c for c in before.roles.outcome if c != column]
@@ -148,7 +143,6 @@ def _role(state: Session, action: Mapping[str, Any]) -> str:
 
 
 def _move(state: Session, action: Mapping[str, Any]) -> None:
-    assert state.project is not None
     at = action.get("at")
     if not isinstance(at, Mapping):
         raise GraphError("the drawing sent no places")
@@ -163,24 +157,22 @@ def _move(state: Session, action: Mapping[str, Any]) -> None:
 
 def _place(state: Session, places: Places) -> None:
     """Keep places: in the project, or with the neighbourhood that is shown."""
-    assert state.project is not None
     if (view := view_of(state)).startswith("around"):
         state.drafts.board.places[view] = places
     else:
         kept = {**state.project.dag.positions, **places}
-        state.redraw(replace(state.project.dag, positions=kept))
+        state.editor.redraw(replace(state.project.dag, positions=kept))
 
 
 def _arrange(state: Session, _: Mapping[str, Any]) -> str:
     project = state.project
-    assert project is not None
     _place(state, _arranged(state, project, shown(state)))
     state.drafts.board.fits += 1
     return "Arranged: effects below their causes."
 
 
 def _width(state: Session, action: Mapping[str, Any]) -> None:
-    """The screen became wider or narrower: what nobody placed is laid out again."""
+    """Lay out the boxes without a chosen place again, because the width of the screen changed."""
     wide = action.get("wide")
     if not isinstance(wide, int) or not 300 <= wide <= WIDE:
         raise GraphError("the drawing sent no width")
@@ -198,11 +190,11 @@ def _arranged(state: Session, project: Project, columns: list[str]) -> Places:
 
 
 def _undo(state: Session, _: Mapping[str, Any]) -> str:
-    return "Undone." if state.undo() else "There is nothing to undo."
+    return "Undone." if state.editor.undo() else "There is nothing to undo."
 
 
 def _redo(state: Session, _: Mapping[str, Any]) -> str:
-    return "Done again." if state.redo() else "There is nothing to do again."
+    return "Done again." if state.editor.redo() else "There is nothing to do again."
 
 
 def _select(state: Session, action: Mapping[str, Any]) -> None:
@@ -212,23 +204,21 @@ def _select(state: Session, action: Mapping[str, Any]) -> None:
 
 
 def _share(state: Session, action: Mapping[str, Any]) -> str:
-    assert state.project is not None
     one, other = _arrow(state, action.get("pair"))
-    state.redraw(state.project.dag.sharing(one, other))
+    state.editor.redraw(state.project.dag.sharing(one, other))
     return f"{one} ↔ {other}: they share an unmeasured cause."
 
 
 def _separate(state: Session, action: Mapping[str, Any]) -> str:
-    """The first two columns are kept apart; the others are the gate."""
+    """Separate the first two columns; the others are the gate."""
     project, columns = state.project, action.get("columns")
-    assert project is not None
     if not isinstance(columns, list) or len(columns) < 2:
         raise GraphError("select the two boxes that are to be kept apart")
     one, other, *gate = [_column(state, c) for c in columns[:MOST_SELECTED]]
     new = Separation((one,), (other,), project.schema.clique(gate))
     if any((set(s.left + s.right), s.given) == ({one, other}, new.given) for s in project.separations):
         raise GraphError(f"{one} and {other} are kept apart so already")
-    state.change_separations([*project.separations, new])
+    state.editor.change_separations([*project.separations, new])
     kept = "" if may_be_fenced(project.plan) else " The plan's method does not keep it: choose another."
     how = f"linked only through {', '.join(gate)}" if gate else "not linked at all"
     return f"{one} and {other} will be {how} in the released table.{kept}"
@@ -236,17 +226,16 @@ def _separate(state: Session, action: Mapping[str, Any]) -> str:
 
 def _unlink(state: Session, action: Mapping[str, Any]) -> str:
     project, link = state.project, action.get("link")
-    assert project is not None
     if not isinstance(link, list) or len(link) != 3:
         raise GraphError("the drawing sent no link")
     one, other = _arrow(state, link[:2])
     if link[2] == "share":
-        state.redraw(project.dag.sharing(one, other, False))
+        state.editor.redraw(project.dag.sharing(one, other, False))
         return f"{one} ↔ {other} is erased. Undo brings it back."
     kept = [s for s in project.separations if not s.forbids(one, other)]
     if len(kept) == len(project.separations):
         raise GraphError(f"{one} and {other} are kept apart by roles or method: change a role, or the method on Plan")
-    state.change_separations(kept)
+    state.editor.change_separations(kept)
     return f"{one} and {other} are no longer kept apart by a separation of yours."
 
 
@@ -278,7 +267,6 @@ VIEWS = {"all": "All columns", "linked": "Columns with an arrow or a role", "aro
 
 def view(state: Session) -> str:
     """Which columns are shown: one of :data:`VIEWS`."""
-    assert state.project is not None
     many = len(state.project.schema.columns) > MOST_BOXES
     return state.drafts.board.view or ("around" if many else "all")
 
@@ -289,15 +277,14 @@ def hint(state: Session) -> str:
 
 
 def marks(state: Session) -> list[str]:
-    """What is marked on the drawing: some of :data:`MARKS`."""
+    """Return the marks shown on the drawing, a subset of :data:`MARKS`."""
     chosen = state.drafts.board.marks
     return list(MARKS) if chosen is None else chosen
 
 
 def apart(state: Session) -> list[tuple[str, str, Separation]]:
-    """The pairs that are kept apart: the person's own separations, then those of the plan as it stands."""
+    """Return the separated pairs: first the person's own separations, then those of the plan."""
     project = state.project
-    assert project is not None
     if "apart" not in marks(state):
         return []
     try:
@@ -323,7 +310,6 @@ def view_of(state: Session) -> str:
 
 def centre(state: Session) -> str:
     """The column that the neighbourhood is shown of."""
-    assert state.project is not None
     columns, arrow = selected(state)
     last = columns[-1] if columns else arrow[1] if arrow else state.drafts.board.effect
     first = state.project.plan.target or next(iter(state.project.roles.outcome), state.project.schema.names[0])
@@ -333,7 +319,6 @@ def centre(state: Session) -> str:
 def shown(state: Session) -> list[str]:
     """The columns on the drawing, at most :data:`MOST_BOXES` of a neighbourhood."""
     project = state.project
-    assert project is not None
     kind = view(state)
     if kind == "all":
         return list(project.schema.names)
@@ -347,7 +332,7 @@ def shown(state: Session) -> list[str]:
 
 
 def neighbourhood(dag: Dag, column: str, steps: int) -> list[str]:
-    """``column`` and what is at most so many arrows away, the nearest first."""
+    """Return ``column`` and the columns at most ``steps`` arrows away, the nearest first."""
     near: dict[str, list[str]] = {}
     for a, b in dag.edges:
         near.setdefault(a, []).append(b)
@@ -365,7 +350,6 @@ def neighbourhood(dag: Dag, column: str, steps: int) -> list[str]:
 def places(state: Session, columns: list[str]) -> Places:
     """A place for every shown box: where it was put, else where it was laid out first, else below the others."""
     project = state.project
-    assert project is not None
     view, laid = view_of(state), state.drafts.board.places
     known = dict(laid.get(view, {}))
     if view == "all":

@@ -35,7 +35,7 @@ function extent(all) {
     top: Math.min(...all.map((b) => b.top)), bottom: Math.max(...all.map((b) => b.bottom)) };
 }
 
-// Where to look at a drawing of the extent `all` in a frame so `wide`: height, scale and middle. The whole drawing, or
+// The view of a drawing of the extent `all` in a frame of this width: height, scale and middle. The whole drawing, or
 // (unless `whole`) as much of it as stays readable, around the point `heart`.
 function frame(all, wide, heart, whole) {
   const across = all.right - all.left + 40, down = all.bottom - all.top + 40;
@@ -61,4 +61,16 @@ function closed(arrows, cause, effect) {
     for (const [a, b] of arrows) if (a === n && !came.has(b)) { came.set(b, n); queue.push(b); }
   }
   return null;
+}
+
+// The box next to `column` in a direction: near, and not far to the side; null if there is none. `all`: points by name.
+function nextBox(all, column, dx, dy) {
+  const here = all[column];
+  let best = null, least = Infinity;
+  for (const [n, p] of Object.entries(all)) {
+    const along = (p.x - here.x) * dx + (p.y - here.y) * dy;
+    const aside = Math.abs((p.x - here.x) * dy) + Math.abs((p.y - here.y) * dx);
+    if (n !== column && along > 4 && along + 2 * aside < least) { best = n; least = along + 2 * aside; }
+  }
+  return best;
 }

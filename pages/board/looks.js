@@ -56,3 +56,11 @@ function draft(ctx, from, to, box, bad, ink) {
   stroke(ctx, from, to);
   if (box) ctx.strokeRect(box.left - 4, box.top - 4, box.right - box.left + 8, box.bottom - box.top + 8);
 }
+
+// Make the vis data `set` hold the `wanted` items. `old` are those shown before, by id: what is equal stays untouched.
+function refill(set, wanted, old) {
+  const gone = set.getIds().filter((i) => !wanted.some((w) => w.id === i));
+  if (gone.length) set.remove(gone);
+  const changed = wanted.filter((w) => gone.length || !same(w, old[w.id]) || !set.get(w.id));
+  if (changed.length) set.update(changed);
+}

@@ -1,4 +1,4 @@
-"""Plotly figures, legible on light and dark: transparent, in Streamlit's theme, a unit on every axis."""
+"""Plotly figures: transparent, in Streamlit's theme, legible in light and dark, with a unit on every axis."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def show(figure: go.Figure, key: str, alt: str, on_select: Callable[[], None] | 
 
 
 def blank(height: int, **layout: Any) -> go.Figure:
-    """An empty figure: transparent, with room for nothing but what is drawn."""
+    """Return an empty, transparent figure without margins."""
     import plotly.graph_objects as go
 
     figure = go.Figure()
@@ -61,7 +61,7 @@ def short(text: str, most: int = 34) -> str:
 
 
 def budget(lines: Sequence[Line], total: float) -> go.Figure:
-    """Share of ρ by pool in words; each segment is one measurement or choice."""
+    """Draw the share of ρ by pool; each segment is one measurement or choice."""
     import plotly.graph_objects as go
 
     pools = list(dict.fromkeys(pool_in_words(line.pool) for line in lines))
@@ -207,7 +207,7 @@ def bars(
 
 
 def _ink() -> str:
-    """What is seen on bars and on the page, light or dark."""
+    """Colours that are visible on bars and on the page, light or dark."""
     return "#e6ebe7" if st.context.theme.type == "dark" else "#1f2a24"
 
 

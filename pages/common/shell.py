@@ -1,4 +1,4 @@
-"""What every page begins and ends with: title, sidebar, the way on, and what to do when something is not there yet."""
+"""Start and end of every page: title, sidebar, links to other pages, and empty states."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ button[data-variant][data-selected="true"] p, [role="tab"][aria-selected="true"]
 @media (max-width: 1400px) { [data-testid="stMainBlockContainer"] { padding-left: 2.5rem; padding-right: 2.5rem; } }
 @media (max-width: 900px) { [data-testid="stMainBlockContainer"] { padding-left: 1.2rem; padding-right: 1.2rem; } }
 </style>"""
-"""Captions that can be read in light and dark, no empty head of the page, and no keyboard stop in a folded sidebar."""
+"""Legible captions in light and dark, no empty space at the top, and no keyboard stop in a folded sidebar."""
 _STACK = """<style>
 @media (max-width: 1000px) {
   [class*="st-key-stacking"] > div > [data-testid="stHorizontalBlock"] > [data-testid="stColumn"],
@@ -47,7 +47,7 @@ _STACK = """<style>
 
 
 def beside(weights: tuple[int, int], key: str) -> tuple[DeltaGenerator, DeltaGenerator]:
-    """Two columns that stand below one another where the window is narrow, sooner than Streamlit's own would."""
+    """Return two columns. In a narrow window they are stacked, earlier than Streamlit's own."""
     st.html(_STACK)
     left, right = st.container(key=f"stacking-{key}").columns(weights, gap="large")
     return left, right
@@ -82,19 +82,19 @@ def _folding() -> Any:
 
 
 def look() -> None:
-    """How every page looks."""
+    """Apply the styles of every page."""
     st.html(_LOOK)
 
 
 def fold() -> None:
-    """Fold the sidebar where the window is narrow. Called last: the component takes a line of its own."""
+    """Fold the sidebar in a narrow window. Called last, because the component takes a line of the page."""
     _folding()(key="espalier-fold", height=1)
 
 
 def start(title: str, lead: str, mark: str = "") -> session.Session:
     """Title, one sentence, sidebar; returns the session's state with finished work taken over.
 
-    ``mark`` is a small drawing (HTML of the app's own) beside the title.
+    ``mark`` is a small drawing next to the title, HTML of the app.
     """
     state = session.here()
     state.collect()
@@ -109,11 +109,11 @@ def start(title: str, lead: str, mark: str = "") -> session.Session:
 
 
 def sidebar(state: session.Session) -> None:
-    """What is open, and the project file to download at any time. Called last, when the page has taken changes."""
+    """Show what is open, with the project file to download. Called last, after the changes of the page."""
     restore.keep(state)
     fold()
     with st.sidebar:
-        if state.project is None:
+        if not state.has_project:
             return
         project = state.project
         opened = state.relation.shown if state.relation else state.text.source if state.text else None
@@ -138,13 +138,13 @@ def sidebar(state: session.Session) -> None:
 
 
 def filename(text: str) -> str:
-    """A name that every file system takes."""
+    """Return a name that every file system accepts."""
     return re.sub(r"[^\w.-]+", "-", text).strip("-.")[:60] or "project"
 
 
 def need_project(state: session.Session) -> Project:
-    """The open project, or the empty state that says what to do."""
-    if state.project is None:
+    """Return the open project. Without one, show the next step and stop the page."""
+    if not state.has_project:
         st.info("There is no project yet. Open a sample or your own table on the Data page first.")
         link_to("Data", "Go to Data")
         sidebar(state)
@@ -160,7 +160,6 @@ def need_project(state: session.Session) -> Project:
 
 def need_unit(state: session.Session) -> None:
     """Stop with the empty state while it is open if one person can have several rows."""
-    assert state.project is not None
     if state.project.unit_open:
         st.info(
             "One question comes first: **can one person have several rows?** The answer decides who is protected, so "
@@ -180,7 +179,7 @@ def link_to(page: str, label: str, primary: bool = True) -> None:
 
 
 def no_release(what: str) -> None:
-    """What a page says that needs a release where this session has made none."""
+    """Show the next step on a page that needs a release, if this session has made none."""
     st.info(
         f"There is nothing to {what} yet. Release a synthetic table first. Releases of earlier sessions are not here: "
         "those paid from a budget can be downloaded on the Ledger page, at no further cost."
@@ -192,7 +191,7 @@ def no_release(what: str) -> None:
 
 @st.fragment(run_every=0.5)
 def progress() -> None:
-    """How far the session's job is; reruns the page once when it has ended."""
+    """Show the progress of the session's job; rerun the page when it has ended."""
     job = session.here().job
     if job is None or job.finished:
         st.rerun()

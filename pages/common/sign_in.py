@@ -1,19 +1,20 @@
-"""Who is at the door: anybody on this machine, or, where the server's secrets ask for it, who has signed in.
+"""Sign-in and roles: who may see a page and who may spend.
 
-Every page calls :func:`enter` before anything else, because Streamlit serves each file of ``pages/`` by itself until a
-session has reached ``st.navigation`` in ``app.py``, and because a page's address can be asked for at any time.
+Every page calls :func:`enter` first. Until a session has reached ``st.navigation`` in ``app.py``, Streamlit runs each
+script directly inside ``pages/`` by itself. That is why the pages are numbered scripts there, and everything else is in
+folders.
 
-Without ``[auth]`` in ``.streamlit/secrets.toml`` there is no ceremony: whoever reaches the server is the steward, and
-so such a server must listen on this machine only. With it (Streamlit's OpenID Connect, ``st.login``), ``[roles]`` says
-who may come in::
+Without ``[auth]`` in ``.streamlit/secrets.toml`` no one signs in: anyone who reaches the server is the steward. Such a
+server must listen on this machine only. With ``[auth]`` (OpenID Connect, ``st.login``), ``[roles]`` lists who may
+enter::
 
     [roles]
     steward = ["anna@hospital.example"]                     # may open tables and spend
     viewer = ["ben@partner.example", "@hospital.example"]   # sees what was released and marked for sharing
-    vouched = false  # true: the provider never says whether an address is verified, and is trusted all the same
+    vouched = false  # true: trust a provider that does not state whether addresses are verified
 
-An entry that begins with ``@`` admits a whole domain. Whoever is on no list stays outside. So does everybody where the
-secrets cannot be read, are gone, or cannot keep a sign-in safe.
+An entry that begins with ``@`` admits a whole domain. Anyone on no list is refused. If the secrets cannot be read, are
+gone, or cannot keep a sign-in safe, everyone is refused.
 """
 
 from __future__ import annotations
@@ -33,21 +34,21 @@ from espalier.pages.common.text import name
 Role = Literal["steward", "viewer"]
 
 LASTS = 12 * 3600.0
-"""Seconds after which a sign-in has to be made anew."""
+"""Seconds after which a sign-in expires."""
 
 SECRET = 32
-"""The fewest characters of a cookie secret. Strangers get texts signed with it, and try shorter ones out at home."""
+"""Least number of characters of a cookie secret. Strangers receive texts signed with it and could guess a short one."""
 
 _LOCAL = ("127.0.0.1", "localhost", "::1")
 _LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 _asked: set[Path] = set()
-"""Secrets files that asked people to sign in: should they vanish, the door stays shut."""
+"""Secrets files that required a sign-in. If they vanish, no one is let in."""
 _ended: dict[tuple[Any, ...], float] = {}
-"""Sign-ins that were ended, and when: a session keeps what it was told when it began, also in another tab."""
+"""Sign-ins that were ended, and when. A session in another tab keeps the sign-in that it began with."""
 
 
 def guarded() -> bool:
-    """Does this server ask people to sign in? Stops the page where this cannot be done safely."""
+    """Does this server ask people to sign in? Stop the page if that is not possible safely."""
     if st.secrets.load_if_toml_exists():
         if "auth" in st.secrets:
             _asked.update(path for path in secret_files() if path.exists())
@@ -71,12 +72,12 @@ def _shut(why: str) -> NoReturn:
 
 
 def secret_files() -> list[Path]:
-    """Where Streamlit looks for secrets."""
+    """Return the paths of Streamlit's secrets."""
     return [Path(path) for path in st.config.get_option("secrets.files")]
 
 
 def signed_in() -> bool:
-    """Has whoever is here signed in, not too long ago, and not signed out since?"""
+    """Has this person signed in, recently enough, and not signed out since?"""
     began = st.user.get("iat")
     return (
         st.user.is_logged_in is True
@@ -100,14 +101,14 @@ def sign_out() -> None:
 
 
 def role() -> Role | None:
-    """The role of whoever is here; None for who has none or has not signed in."""
+    """Return the role of this person; None without a role or a sign-in."""
     if not guarded():
         return "steward"
     return role_of(st.user, st.secrets.get("roles", {})) if signed_in() else None
 
 
 def enter(needed: Role) -> None:
-    """The first call of every page: nobody who lacks the role gets past it. A steward may do all that a viewer may."""
+    """First call of every page: stop unless this person has the role. A steward may do everything that a viewer may."""
     _keep_sizes()
     if not guarded():
         _by_the_front_door()
@@ -132,8 +133,8 @@ def enter(needed: Role) -> None:
 
 
 def _by_the_front_door() -> None:
-    """Run ``app.py`` first. Where the first address that a new server is asked for is a page's own, Streamlit runs that
-    file by itself, without its look and beside a list of files. Streamlit's own tests always do so.
+    """Run ``app.py`` first. If the first request to a new server is for a page, Streamlit runs that script by itself,
+    without the app's navigation. Streamlit's own tests always do so.
     """
     if PagesManager.uses_pages_directory and not st.config.get_option("global.appTest"):
         PagesManager.uses_pages_directory = False
@@ -141,15 +142,15 @@ def _by_the_front_door() -> None:
 
 
 def _keep_sizes() -> None:
-    """Keep the sizes of uploads and sessions to this server: Streamlit's ``_stcore/metrics`` tells them to anybody."""
+    """Hide the sizes of uploads and sessions, which Streamlit's ``_stcore/metrics`` shows to anyone."""
     if runtime.exists():
         getattr(runtime.get_instance().stats_mgr, "_providers_by_family", {}).clear()
 
 
 def need_steward() -> None:
-    """Stop here unless whoever is here may open tables and spend.
+    """Stop unless this person may open tables and spend.
 
-    For callbacks that spend: Streamlit calls them before the page, which would ask.
+    Callbacks that spend call this, because Streamlit runs them before the page checks the role.
     """
     if role() != "steward":
         st.error("Only a steward may do this. Ask the steward of this server.")
@@ -157,14 +158,14 @@ def need_steward() -> None:
 
 
 def who() -> str:
-    """The address of whoever has signed in; empty without sign-in."""
+    """Return the address of the person who has signed in; empty without sign-in."""
     return str(st.user.get("email") or "an account without an address") if guarded() else ""
 
 
 def role_of(user: Mapping[str, Any], roles: Mapping[str, Any]) -> Role | None:
-    """The role that the lists give an account; None unless its provider says that the address is verified.
+    """Return the role of an account in the lists; None unless its provider states that the address is verified.
 
-    Only the letters A to Z are the same in both cases: to Python, the sign for Kelvin in lower case is a k.
+    Only the letters A to Z ignore case. Python would turn the Kelvin sign into a k.
     """
     address, verified = str(user.get("email") or "").translate(_LOWER), user.get("email_verified")
     if verified not in (True, "true") and not (verified is None and roles.get("vouched") is True):

@@ -104,7 +104,7 @@ def unit(neighbors: Neighbors, rows_per_person: int, person: str | None = None) 
 
 
 def people(project: Project) -> str:
-    """Who says how many rows a person has, in one sentence."""
+    """Return a sentence on who states the rows per person."""
     plan, answer = project.plan, project.one_row_per_person
     k = plan.rows_per_person
     if plan.person is not None:
@@ -128,6 +128,6 @@ def guess(share: float) -> str:
 
 
 def method(name_: str) -> str:
-    """A method's title, by the name that stands in files; the name itself where no such method is known here."""
+    """Return the title of a method by its name in files; the name itself if the method is unknown."""
     known = METHODS.get(name_) or BLURRINGS.get(name_)
     return plain(name_) if known is None else known.title

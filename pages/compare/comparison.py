@@ -1,10 +1,9 @@
-"""The parts of the Compare page: which plans, on what they are tried, and their figures side by side."""
+"""Parts of the Compare page: the choice of plans, the table they are tried on, and their figures."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import streamlit as st
@@ -20,7 +19,7 @@ from espalier.pages.session.session import Session
 
 MOST = 8
 BESIDE = 5
-"""Plans up to which two small multiples stand side by side."""
+"""Number of plans up to which two small multiples are side by side."""
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 HEADS = {
     "auc": "AUC",
@@ -30,7 +29,7 @@ HEADS = {
     "one_way_tv": "error, columns",
     "two_way_tv": "error, pairs",
 }
-"""Short heads of the table, so that it need not be scrolled sideways; each says behind its mark what it is in full."""
+"""Short column heads of the table, which avoid sideways scrolling; each explains itself behind its mark."""
 SAID = {"auc": "AUC", "gap": "gap", "two_way_tv": "error of pairs"}
 PARETO = {"gap": "AUC against the gap between groups", "two_way_tv": "AUC against the error of pairs"}
 
@@ -45,7 +44,7 @@ def rehearsal() -> None:
 
 
 def allowed(state: Session) -> bool:
-    """Is there a table that may be used? Says what to do where there is none."""
+    """Is there a table that may be used? If not, show the next step."""
     if state.relation is not None:
         st.info(
             "Plans are compared by many releases of one table, which need its rows in memory, and this table is read "
@@ -177,7 +176,7 @@ def results(state: Session, plans_by_name: Mapping[str, Project]) -> None:
         )
     offered = [o.name for o in found if o.name in plans_by_name]
     chosen = st.selectbox("Take this plan", offered, index=None, key="compare-take", placeholder="Choose one")
-    why = st.text_input("Why this one? (stands in the report)", key="compare-why", max_chars=400)
+    why = st.text_input("Why this one? (shown in the report)", key="compare-why", max_chars=400)
     st.button(
         "Use it",
         key="compare-use",
@@ -188,16 +187,15 @@ def results(state: Session, plans_by_name: Mapping[str, Project]) -> None:
 
 
 def _take(state: Session, found: list[Outcome], chosen: str, plans_by_name: Mapping[str, Project], why: str) -> None:
-    """Go on with the chosen plan; the report says why, and what it was compared with.
+    """Continue with the chosen plan. The report contains the reason and the compared plans.
 
-    The figures may stand there: this page compares on examples and on tables that are public, and on nothing else.
+    Their figures may be in the report, because this page compares only on samples and on public tables.
     """
-    assert state.project is not None
 
     def told(o: Outcome) -> str:
         figures = [f"{what} {o.figures[key]:.3f}" for key, what in SAID.items() if o.figures[key] is not None]
         return f"{o.name} ({', '.join(figures)})" if figures else o.name
 
-    signed = {**state.project.signoff, "chosen_because": why.strip(), "compared_with": "; ".join(map(told, found))}
-    state.project = replace(state.project, signoff={key: said for key, said in signed.items() if said})
+    reasons = {"chosen_because": why.strip(), "compared_with": "; ".join(map(told, found))}
+    state.editor.sign({**state.project.signoff, **reasons})
     state.take_plan(plans_by_name[chosen].plan)

@@ -32,7 +32,6 @@ KINDS = {
 
 def show(state: Session) -> None:
     """The constraints of the open project, and a form for one more."""
-    assert state.project is not None
     st.markdown(
         "Combinations that cannot be: the model gives them no probability, so **no synthetic row has one**. They are "
         "public; real rows may break them all the same."
@@ -45,7 +44,6 @@ def show(state: Session) -> None:
 
 
 def _listed(state: Session) -> None:
-    assert state.project is not None
     given = state.project.constraints
     for i, constraint in enumerate(given):
         left, right = st.columns([6, 1], vertical_alignment="center")
@@ -70,12 +68,11 @@ def _listed(state: Session) -> None:
             key=f"constraint-confirm-{state.opened}",
             icon=":material/check:",
         )
-    if kept := state.drafts.constraints:
+    if kept := state.editor.aside.constraints:
         st.caption(f"Kept aside, as columns of theirs are left out: {len(list(kept))} constraints.")
 
 
 def _form(state: Session) -> None:
-    assert state.project is not None
     schema, key = state.project.schema, f"constraint-{state.opened}"
     unable = "; ".join(m.title for m in METHODS.values() if not m.capabilities.constraints)
     kind = st.selectbox(
@@ -149,7 +146,6 @@ def _cell(effect: Column) -> Any:
 
 
 def _add(state: Session, new: Constraints) -> None:
-    assert state.project is not None
     try:
         together = Constraints.from_json((state.project.constraints + new).to_json())  # which refuses circles
         refuse(replace(state.project, constraints=together))
@@ -171,9 +167,8 @@ def refuse(project: Project) -> None:
 
 
 def _put(state: Session, constraints: Constraints) -> None:
-    assert state.project is not None
     state.trouble.pop("constraint", None)
-    state.project = replace(state.project, constraints=constraints)
+    state.editor.change_constraints(constraints)
 
 
 def _look(state: Session) -> None:
@@ -186,12 +181,11 @@ def _look(state: Session) -> None:
         args=(state,),
         key=f"constraint-look-{state.opened}",
         icon=":material/visibility:",
-        help="Reads real rows. What it finds is marked as guessed, and blocks a release until it is confirmed.",
+        help="Reads real rows. Its findings are marked as guessed, and block a release until it is confirmed.",
     )
 
 
 def _guess(state: Session) -> None:
-    assert state.project is not None
     try:
         table = state.table()
         found = candidates(state.project.schema, table.codes)

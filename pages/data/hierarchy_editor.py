@@ -1,4 +1,4 @@
-"""A hierarchy for a column of many codes, on the Data page: pasted or uploaded, checked, and taken."""
+"""Hierarchy of a column with many codes, on the Data page: pasted or uploaded, checked, and used."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from espalier.core.errors import EspalierError, SchemaError
 from espalier.core.project.hierarchy import read_hierarchy
 from espalier.core.project.schema import APART, MOST_CATEGORIES, Column, with_categories
 from espalier.pages.common.text import name, names, plain
-from espalier.pages.data.schema_rows import SchemaDraft
 from espalier.pages.session.session import Session
 
 LARGEST = 5
@@ -19,7 +18,6 @@ LARGEST = 5
 
 def show(state: Session) -> None:
     """The form, and what is taken already."""
-    assert state.project is not None
     schema, key = state.project.schema, f"hierarchy-{state.opened}"
     st.markdown("#### A hierarchy for a column of many codes")
     st.markdown(
@@ -119,7 +117,4 @@ def _taken(column: Column) -> str:
 
 
 def _take(state: Session, made: Column) -> None:
-    if state.drafts.schema is None and state.project is not None:
-        state.drafts.schema = SchemaDraft.of(state.project.schema)
-    assert state.drafts.schema is not None
-    state.drafts.schema.replace(made)
+    state.schema_draft.replace(made)

@@ -1,4 +1,4 @@
-"""Opening something: a bundled sample, a table of one's own, a project file."""
+"""Open a bundled sample, a table, or a project file."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def samples(state: Session) -> None:
                 f"Open {title.lower()}",
                 key=f"sample-{key}",
                 width="stretch",
-                type="secondary" if state.project else "primary",
+                type="secondary" if state.has_project else "primary",
                 on_click=open_sample,
                 args=(state, key, rows),
             )
@@ -88,7 +88,7 @@ def _read(state: Session, file: Any) -> TextTable:
 
 
 def warn_if_misread(text: TextTable) -> None:
-    """Say so where a table of one column looks like several."""
+    """Show a warning if a table of one column appears to have several."""
     if misread(text):
         st.warning(
             f"{name(text.source)} was read as **one column**, and most of its cells hold a comma, a semicolon, a tab "
@@ -99,7 +99,7 @@ def warn_if_misread(text: TextTable) -> None:
 
 def _table_alone(state: Session, text: TextTable) -> None:
     warn_if_misread(text)
-    if state.project is not None:
+    if state.has_project:
         lacking = [c for c in state.project.schema.names if c not in text.columns]
         if lacking:
             st.warning(

@@ -1,4 +1,4 @@
-"""Opening a table where it is: a file or a database on the server, where its operator allows it."""
+"""Open a file or a database on the server, if its operator allows it. Its rows are read where they are stored."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def show(state: Session) -> None:
         )
         relation = st.text_input("Name of its table, in a database", key=f"far-table-{state.opened}")
         place = st.container(horizontal=True)
-        if state.project is not None:
+        if state.has_project:
             place.button("Open it in this project", on_click=_open, args=(state, where, relation), disabled=not where)
         place.button(
             "Guess the columns from its first rows",
@@ -48,7 +48,6 @@ def _open(state: Session, where: str, relation: str) -> None:
     sign_in.need_steward()
     try:
         found = located(where, relation or None)
-        assert state.project is not None
         if lacking := [c for c in state.project.schema.names if c not in found.columns]:
             raise EspalierError(f"it has no column {lacking[0]!r}")
         state.attach_far(found)

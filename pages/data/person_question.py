@@ -21,7 +21,6 @@ ANSWERS = {
 
 def show(state: Session) -> None:
     """The question while it is open or reconsidered; else the answer, with a button to change it."""
-    assert state.project is not None
     if state.project.unit_open or state.drafts.answering:
         _ask(state)
         return
@@ -42,7 +41,6 @@ def _reconsider(state: Session) -> None:
 
 
 def _ask(state: Session) -> None:
-    assert state.project is not None
     still_open = state.project.unit_open
     with st.container(border=True, key="person-question"):
         st.subheader("First: can one person have several rows?", anchor=False)
@@ -86,7 +84,6 @@ def _ask(state: Session) -> None:
 
 def _current(state: Session) -> str | None:
     """The answer that the project holds; ``None`` if it holds none."""
-    assert state.project is not None
     if state.project.plan.person is not None:
         return COLUMN
     answer = state.project.one_row_per_person
@@ -107,7 +104,6 @@ def _one_row(state: Session) -> None:
 
 def _column(state: Session) -> tuple[str | None, int]:
     """The person column and the row limit."""
-    assert state.project is not None
     plan = state.project.plan
     aside = _set_aside(state)
     others = [c for c in (state.columns or state.project.schema.names) if c not in aside]
@@ -144,7 +140,6 @@ def _column(state: Session) -> tuple[str | None, int]:
 
 def _promise(state: Session) -> int:
     """The largest number of rows of one person, as promised; 1 while nothing is typed."""
-    assert state.project is not None
     plan = state.project.plan
     k = st.number_input(
         "At most this many rows of one person",
@@ -161,7 +156,6 @@ def _promise(state: Session) -> int:
 
 def _set_aside(state: Session) -> list[str]:
     """Columns that look like identifiers or are declared as such."""
-    assert state.project is not None
     schema = state.project.schema
     return [*(c.name for c in schema.left_out), *(c.name for c in schema.identifiers)]
 

@@ -1,10 +1,10 @@
-"""The bundled examples: where they lie, and what their cards say."""
+"""The bundled samples: their folder and the text of their cards."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-FOLDER = Path(__file__).resolve().parents[3] / "sample_data"
+FOLDER = Path(__file__).resolve().parents[2] / "sample_data"
 SAMPLES = {
     "readmission": (
         "Readmission",

@@ -61,8 +61,7 @@ _CONFIG = {
 
 
 def _bought(state: Session) -> None:
-    """What is to be bought, and what else might be said of it."""
-    assert state.project is not None
+    """Show the columns whose bins or categories are bought, and cheaper alternatives."""
     if not (bought := state.project.schema.undeclared):
         return
     said = {True: f"{names([c.name for c in bought if c.kind == 'numeric'], 8)} (bins)"}
@@ -81,11 +80,8 @@ def _bought(state: Session) -> None:
 
 def show(state: Session) -> None:
     """The editor. What can be used goes into the project at once; what cannot stays as typed, with its reason."""
-    assert state.project is not None
-    if state.drafts.schema is None:
-        state.drafts.schema = SchemaDraft.of(state.project.schema)
     head = st.container()
-    draft = state.drafts.schema
+    draft = state.schema_draft
     key = f"schema-{state.opened}-{draft.revision}"
     if draft.base is None or key not in st.session_state:
         draft.refresh()
@@ -120,22 +116,16 @@ def show(state: Session) -> None:
     _left_out(state, draft)
 
 
-def _draft(state: Session) -> SchemaDraft:
-    assert state.drafts.schema is not None  # show() has made it
-    return state.drafts.schema
-
-
 def _apply(state: Session, columns: list[Column], draft: SchemaDraft) -> None:
     place = {row["name"]: i for i, row in reversed(list(enumerate(draft.rows)))}
     try:
         inside = tuple(sorted(columns, key=lambda c: place[c.name]))
-        state.change_schema(Schema(inside, draft.still_out(columns), draft.identifiers()))
+        state.editor.change_schema(Schema(inside, draft.still_out(columns), draft.identifiers()))
     except EspalierError as error:
         st.error(plain(error))
 
 
 def _left_out(state: Session, draft: SchemaDraft) -> None:
-    assert state.project is not None
     out = [row["name"] for row in draft.rows if not row["use"]]
     out += [c for c in state.columns if c not in state.project.schema and c not in {row["name"] for row in draft.rows}]
     person = state.project.plan.person
@@ -156,9 +146,8 @@ def _left_out(state: Session, draft: SchemaDraft) -> None:
 
 
 def coarsen(state: Session) -> None:
-    """Fewer bins or categories for one column, from the schema and the person's word alone."""
-    assert state.project is not None
-    schema, draft = state.project.schema, _draft(state)
+    """Coarsen one column. This uses the schema and the person's choices, never the rows."""
+    schema, draft = state.project.schema, state.schema_draft
     if not (by_size := sorted((c for c in schema.columns if not c.undeclared), key=lambda c: -c.size)):
         st.info("Nothing is declared yet that could be made coarser.")
         return

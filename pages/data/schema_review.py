@@ -32,10 +32,8 @@ _STRIP = """<style>
 
 
 def show(state: Session) -> None:
-    """What was left out by a guess, then the guessed columns one by one; nothing where nobody guessed."""
-    assert state.project is not None
-    draft = state.drafts.schema
-    assert draft is not None  # the table of columns has made it
+    """Show the columns that a guess left out, then the guessed columns one by one."""
+    draft = state.schema_draft
     _left_out(state, draft)
     columns = draft.to_review()
     if not columns:
@@ -59,7 +57,6 @@ def show(state: Session) -> None:
 
 
 def _left_out(state: Session, draft: SchemaDraft) -> None:
-    assert state.project is not None
     out: list[LeftOut] = [c for c in state.project.schema.left_out if not c.confirmed]
     if not out:
         return
@@ -115,7 +112,6 @@ def _card(state: Session, draft: SchemaDraft, column: Column, columns: Sequence[
             "without looking, from a code book or a form. Otherwise change it in the table below."
         )
     for mark in marks:
-        assert cells is not None
         with st.container(horizontal=True, vertical_alignment="center"):
             st.markdown(f"Does {name(mark)} mean that the value is **missing**?")
             for label, act, given in (
@@ -131,7 +127,7 @@ def _values(state: Session, draft: SchemaDraft, column: Column) -> int:
     if column.kind == "numeric":
         what, shown, left = "strip", column.labels, 0
     else:
-        # One that is a group says what it stands for, so that nothing of the table hides behind a word.
+        # A group lists its values, so that a word hides nothing of the table.
         inside = dict(column.groups)
         texts = [t + (f" = {', '.join(inside[t])}" if t in inside else "") for t in column.categories]
         end = CHIPS * (1 + draft.pages.get(column.name, 0))
@@ -199,7 +195,7 @@ def _answers(state: Session, draft: SchemaDraft, columns: Sequence[Column], plac
             "Leave this column out",
             on_click=draft.leave_out,
             args=(column.name,),
-            disabled=len(state.project.schema.columns) == 1 if state.project else True,
+            disabled=len(state.project.schema.columns) == 1,
             key=f"review-out-{state.opened}",
         )
         if len(seen) > 1:

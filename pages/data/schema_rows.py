@@ -71,7 +71,7 @@ class SchemaDraft:
         self.origin += [None] * (len(self.rows) - len(self.origin))
 
     def columns(self) -> list[Column]:
-        """The columns in use; ``errors`` says, by row, what is wrong with the others."""
+        """Return the columns in use; ``errors`` holds the reasons for the others, by row."""
         out: list[Column] = []
         self.errors = {}
         for i, (row, origin) in enumerate(zip(self.rows, self.origin, strict=True)):
@@ -142,7 +142,7 @@ class SchemaDraft:
         self.revision += 1
 
     def means_missing(self, name: str, mark: str, cells: TextColumn) -> None:
-        """From now on ``mark`` is an empty cell of the column. A guess that nobody has touched is guessed anew."""
+        """From now on ``mark`` is an empty cell of the column. An unchanged guess is made again."""
         i = next(i for i, row in enumerate(self.rows) if row["name"] == name)
         now = column_of(self.rows[i], self.origin[i])
         marks = (*now.missing_marks, mark)
@@ -298,7 +298,7 @@ def _dates(text: str, column: str) -> DateBins:
 
 
 def join(categories: tuple[str, ...]) -> str:
-    """Categories as one line, parted by semicolons; one that holds a semicolon or a quote stands in quotes."""
+    """Categories as one line, parted by semicolons; one with a semicolon or a quote is quoted."""
     quoted = ['"' + p.replace('"', '""') + '"' if re.search(r'[;"\n]|^\s|\s$', p) else p for p in categories]
     return "; ".join(quoted)
 

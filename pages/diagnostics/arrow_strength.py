@@ -1,4 +1,4 @@
-"""How much of each arrow is in the released model, and how much of it survived: real rows beside synthetic ones."""
+"""Strength of each arrow in the released model, and in real rows compared with synthetic ones."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import streamlit as st
 
 from espalier.core.evaluation.dependence import link
+from espalier.core.tables.table import Table
 from espalier.pages.common import charts
 from espalier.pages.session.session import ReleaseBundle
 
@@ -22,7 +23,7 @@ INTRODUCTION = (
 
 
 @dataclass(frozen=True)
-class Link:
+class ArrowLinks:
     """How far an arrow's two columns are from unlinked, in the real and in the synthetic rows (see `link`)."""
 
     arrow: Arrow
@@ -56,18 +57,17 @@ def show(strength: Mapping[Arrow, float], drawn: bool) -> None:
     )
 
 
-def work(released: ReleaseBundle, arrows: Iterable[Arrow], report: Any) -> list[Link]:
+def work(released: ReleaseBundle, real: Table, arrows: Iterable[Arrow], report: Any) -> list[ArrowLinks]:
     """Both links of every arrow, in a job; the strongest real one first."""
-    assert released.real is not None
-    every, tables = list(arrows), (released.real, released.release.synthetic)
+    every, tables = list(arrows), (real, released.release.synthetic)
     out = []
     for i, arrow in enumerate(every):
         report(i / len(every), f"Arrow {i + 1} of {len(every)}")
-        out.append(Link(arrow, *(link(table, *arrow) for table in tables)))
+        out.append(ArrowLinks(arrow, *(link(table, *arrow) for table in tables)))
     return sorted(out, key=lambda found: -found.real)
 
 
-def survived(found: list[Link]) -> None:
+def survived(found: list[ArrowLinks]) -> None:
     """Real and synthetic links side by side."""
     shown = found[:MOST]
     charts.show(

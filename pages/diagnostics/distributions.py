@@ -1,4 +1,4 @@
-"""Fidelity on screen: which columns and pairs came out worst, and the real and synthetic rows of the one clicked on."""
+"""Fidelity on screen: the columns and pairs that differ most, and the distributions of a chosen one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WIDEST = 40
 
 
 def columns(facts: Facts, released: ReleaseBundle) -> None:
-    """The columns that differ most, and one of them in full."""
+    """Show the columns that differ most, and one column in full."""
     worst = sorted(facts["columns"], key=lambda c: -c["tv"])[:MOST]
     names = [c["column"] for c in worst]
     st.subheader(
@@ -41,7 +41,7 @@ def columns(facts: Facts, released: ReleaseBundle) -> None:
     _clickable(figure, "one-way", "Total variation of single columns, the worst first", names, "look-column")
     if len(worst) < len(facts["columns"]):
         st.caption(_of(worst, facts["columns"], "columns"))
-    every = [c["column"] for c in facts["columns"] if _shares(released, (c["column"],)) is not None]
+    every = [c["column"] for c in facts["columns"] if released.real is not None or (c["column"],) in released.counted]
     if not every:
         return
     first = next((n for n in names if n in every), every[0])
@@ -58,18 +58,17 @@ def counts(real: Source) -> dict[Clique, NDArray[np.int64]]:
     return dict(zip([*singles, *pairs], real.count_many([*singles, *pairs]), strict=True))
 
 
-def _shares(released: ReleaseBundle, clique: Clique) -> NDArray[np.float64] | None:
-    """Real shares of columns; None where they were not counted."""
+def _shares(released: ReleaseBundle, clique: Clique) -> NDArray[np.float64]:
+    """Return the real shares of columns: counted now, or with the comparison."""
     if released.real is not None:
         return np.asarray(released.real.count(clique) / released.real.rows)
-    found = released.counted.get(clique)
-    return None if found is None else np.asarray(found / max(int(found.sum()), 1))
+    found = released.counted[clique]
+    return np.asarray(found / max(int(found.sum()), 1))
 
 
 def _one(released: ReleaseBundle, column: str) -> None:
     labels = released.release.project.schema[column].labels
     real = _shares(released, (column,))
-    assert real is not None
     series = {
         "real": real.tolist(),
         "synthetic": (released.release.synthetic.count((column,)) / released.release.shown).tolist(),
@@ -81,7 +80,7 @@ def _one(released: ReleaseBundle, column: str) -> None:
 
 
 def pairs(facts: Facts, released: ReleaseBundle) -> None:
-    """A map of all pairs, the worst of them, and one of them in full."""
+    """Show a map of all pairs, the worst pairs, and one pair in full."""
     if facts["two_way_tv"] is None:
         st.info(plain(facts.get("two_way_tv_reason", "")))
         return
@@ -122,7 +121,6 @@ def _two(released: ReleaseBundle, pair: tuple[str, str]) -> None:
     schema = released.release.project.schema
     shape = tuple(schema[c].size for c in pair)
     real = _shares(released, pair)
-    assert real is not None
     shares = {
         "Real": real.reshape(shape),
         "Synthetic": released.release.synthetic.count(pair).reshape(shape) / released.release.shown,

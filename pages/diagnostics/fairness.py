@@ -13,7 +13,7 @@ from espalier.pages.diagnostics.judgement import Facts, reasons
 MOST_GROUPS = 12
 MOST_LINES = 6
 FEW = 20
-"""A mark of the calibration chart stands for at least so many rows."""
+"""Least number of rows in a mark of the calibration chart."""
 
 
 def show(facts: Facts | None, reason: str, tested: str) -> None:
@@ -210,7 +210,7 @@ def _no_promise(facts: Facts) -> None:
 
 
 def cost(found: dict[str, Any]) -> None:
-    """The release beside releases without the fence, at the same budget."""
+    """Compare the release with releases without the fence, at the same budget."""
     facts = found.get("fence_cost")
     if not facts:
         if why := found.get("fence_cost_reason"):

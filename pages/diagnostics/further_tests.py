@@ -1,9 +1,8 @@
-"""Tests beside the comparison, each a job of its own with progress and cancel. Confidential, and never in a report."""
+"""Further tests of a release, each a job with progress and cancel. Confidential, and never in a report."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import streamlit as st
@@ -11,6 +10,7 @@ import streamlit as st
 from espalier.core.errors import EspalierError
 from espalier.core.evaluation import some_rows
 from espalier.core.progress import Report, part
+from espalier.core.tables.table import Table
 from espalier.pages.common import shell
 from espalier.pages.common.text import plain
 from espalier.pages.diagnostics import arrow_strength, judgement, many_targets, membership_attack, public_table
@@ -18,12 +18,11 @@ from espalier.pages.release import payment
 from espalier.pages.session.session import ReleaseBundle, Session
 
 KINDS = ("many-targets", "attack", "public-table", "arrows")
-"""Of their jobs. Each shows its progress under its own button."""
+"""Kinds of their jobs. Each shows its progress under its own button."""
 
 
 def show(state: Session, released: ReleaseBundle) -> None:
-    """The tabs: that of the arrows is there where the model knows their strength, that of a public table where the
-    target is a number."""
+    """Show the tabs. Arrows need a model that knows their strength; a public table needs a numeric target."""
     project = released.release.project
     target = project.plan.target
     numeric = target is not None and project.schema[target].kind == "numeric"
@@ -41,7 +40,7 @@ def show(state: Session, released: ReleaseBundle) -> None:
             "many-targets",
             "Train the classifiers",
             many_targets.INTRODUCTION,
-            many_targets.work,
+            lambda real, report: many_targets.work(released, real, report),
         ):
             many_targets.show(found, released.number)
     with tabs[1]:
@@ -53,7 +52,7 @@ def show(state: Session, released: ReleaseBundle) -> None:
             "attack",
             "Play the game",
             membership_attack.INTRODUCTION,
-            lambda given, report: membership_attack.work(given, rows, report),
+            lambda real, report: membership_attack.work(released, real, rows, report),
         ):
             membership_attack.show(found)
     if numeric:
@@ -65,9 +64,9 @@ def show(state: Session, released: ReleaseBundle) -> None:
                 state,
                 released,
                 "public-table",
-                "Compare beside the public table",
+                "Compare with the public table",
                 public_table.INTRODUCTION,
-                lambda made, report: public_table.work(made, given),  # noqa: ARG005
+                lambda *_: public_table.work(released, given),
                 ready=given is not None,
             ):
                 public_table.show(found, target)
@@ -82,7 +81,7 @@ def show(state: Session, released: ReleaseBundle) -> None:
                     "arrows",
                     "Measure the arrows",
                     arrow_strength.INTRODUCTION,
-                    lambda given, report: arrow_strength.work(given, arrows, report),
+                    lambda real, report: arrow_strength.work(released, real, arrows, report),
                 )
             ):
                 arrow_strength.survived(found)
@@ -94,13 +93,13 @@ def _result(
     kind: str,
     label: str,
     introduction: str,
-    work: Callable[[ReleaseBundle, Report], Any],
+    work: Callable[[Table, Report], Any],
     *,
     ready: bool = True,
 ) -> Any:
-    """What the job of ``kind`` found for this release; until then what it will do, and the button that starts it.
+    """Return the result of this job for this release. Before it exists, show its introduction and its button.
 
-    ``work`` is given the release with real rows in memory. The button is disabled until all that it needs is ``ready``.
+    ``work`` receives real rows in memory. The button is disabled until its input is ``ready``.
     """
     key = (released.number, kind)
     if key not in state.further:
@@ -120,7 +119,7 @@ def _result(
     return state.further.get(key)
 
 
-def _start(state: Session, released: ReleaseBundle, kind: str, work: Callable[[ReleaseBundle, Report], Any]) -> None:
+def _start(state: Session, released: ReleaseBundle, kind: str, work: Callable[[Table, Report], Any]) -> None:
     try:
         record = payment.diagnosed(state, released)
     except EspalierError as error:
@@ -128,14 +127,12 @@ def _start(state: Session, released: ReleaseBundle, kind: str, work: Callable[[R
         return
 
     def recorded(report: Report) -> Any:
-        """Of a table that is read where it is, random rows are taken."""
+        """Record the evaluation in the ledger, then run the test on real rows: all of them, or random ones."""
         with judgement.read_again(released, part(report, 0.0, 0.3)) as real:
             # before anything is computed: who has looked cannot undo it
             record([t for t in (real, released.holdout) if t is not None])
-            if released.real is not None:
-                return work(released, report)
-            given = replace(released, real=some_rows(real))
-        return work(given, part(report, 0.3, 1.0))
+            rows = some_rows(real)
+        return work(rows, report if released.real is not None else part(report, 0.3, 1.0))
 
     def done(found: Any) -> None:
         state.further[released.number, kind] = found

@@ -1,4 +1,4 @@
-"""The comparison with real rows: started once, in a job; and the task that models learn from it."""
+"""The comparison with real rows, which runs once in a job, and the prediction task for TSTR."""
 
 from __future__ import annotations
 

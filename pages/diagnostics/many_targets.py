@@ -8,11 +8,12 @@ import numpy as np
 import streamlit as st
 
 from espalier.core.evaluation.downstream import CLASSIFIERS, Downstream, many_targets
+from espalier.core.tables.table import Table
 from espalier.pages.common.text import names, plain
 from espalier.pages.session.session import ReleaseBundle
 
 INTRODUCTION = (
-    "Is the table good for predictions that nobody has named yet? Up to 20 columns take turns as the target, and five "
+    "Is the table good for predictions that are not planned yet? Up to 20 columns take turns as the target, and five "
     "classifiers learn to tell each column's commonest category from the others, once from real rows and once from "
     "synthetic ones. It takes about a minute."
 )
@@ -31,11 +32,10 @@ FIGURES = {
 }
 
 
-def work(released: ReleaseBundle, report: Any) -> Downstream:
+def work(released: ReleaseBundle, real: Table, report: Any) -> Downstream:
     """The fits, in a job."""
-    made = released.release
-    assert released.real is not None
-    return many_targets(released.real, made.synthetic, released.holdout, np.random.default_rng(0), report=report)
+    synthetic, holdout = released.release.synthetic, released.holdout
+    return many_targets(real, synthetic, holdout, np.random.default_rng(0), report=report)
 
 
 def show(found: Downstream, number: int) -> None:

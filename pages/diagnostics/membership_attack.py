@@ -1,4 +1,4 @@
-"""The membership attack on the released plan: the game in words, its control, and what each attack reached."""
+"""The membership attack on the released plan: its introduction, its target rows, and the success of each attack."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from espalier.core.compare.membership import MODELS, Played, play, rows_of
 from espalier.core.errors import EspalierError
 from espalier.core.evaluation.membership.attack import BLIND_BELOW
 from espalier.core.evaluation.membership.game import TARGETS
+from espalier.core.tables.table import Table
 from espalier.pages.common import charts
 from espalier.pages.common.text import plain
 from espalier.pages.session.session import ReleaseBundle
 
 INTRODUCTION = (
-    "Could somebody tell from the synthetic table whether one person's row was in the real one? A game answers it. The "
-    f"attacker sees {MODELS} tables, each released under this plan from half of up to 1,000 real rows, and guesses "
-    "which rows were in. The tables are drawn for the game alone and thrown away. It takes minutes."
+    "Could an attacker infer from the synthetic table whether one person's row was in the real one? A game answers "
+    f"it. The attacker sees {MODELS} tables, each released under this plan from half of up to 1,000 real rows, and "
+    "guesses which rows were in. The tables are drawn for the game alone and thrown away. It takes minutes."
 )
 
 
@@ -32,15 +33,14 @@ def rows_field(number: int) -> str:
     )
 
 
-def work(released: ReleaseBundle, rows: str, report: Any) -> Played:
+def work(released: ReleaseBundle, real: Table, rows: str, report: Any) -> Played:
     """The game, in a job; ``rows`` as they were typed."""
-    assert released.real is not None
     words = rows.replace(",", " ").split()
     if wrong := next((word for word in words if not word.isdecimal()), ""):
         raise EspalierError(f"{wrong!r} is not the number of a row; give numbers such as 3, 17, 250")
     targets = [int(word) - 1 for word in words] or TARGETS
     project = released.release.project.with_plan(delta=released.release.budget.delta)  # of all rows, not of these
-    return play(project, released.real, np.random.default_rng(), targets=targets, report=report)
+    return play(project, real, np.random.default_rng(), targets=targets, report=report)
 
 
 def show(played: Played) -> None:

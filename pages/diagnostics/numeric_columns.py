@@ -1,4 +1,4 @@
-"""Numeric columns compared as numbers: how far values lie apart, quantiles, correlation, and a regression."""
+"""Numeric columns compared as numbers: distance, quantiles, correlation, and a regression."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Price elasticities of the synthetic rows beside those of the real ones, for columns that somebody names."""
+"""Price elasticities of the synthetic and the real rows, for chosen columns."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def show(project: Project, tables: tuple[Table, Table], which: object) -> None:
     )
     st.caption(
         f"Elasticity −2: sales of {name(sales)} fall by 2 % when {name(price)} rises by 1 %. Below −1 there is a best "
-        "mark-up on the cost; the last column is the profit of whoever takes the synthetic rows' mark-up in place of "
-        "it. Rows with a price or a sale of 0 are left out."
+        "mark-up on the cost; the last column is the profit with the synthetic rows' mark-up instead. "
+        "Rows with a price or a sale of 0 are left out."
     )
     if found["left_out"]:
         st.caption(f"Left out, with too few such rows or a single price: {names(found['left_out'])}.")

@@ -13,7 +13,7 @@ from espalier.pages.common.text import name
 from espalier.pages.session.session import ReleaseBundle
 
 INTRODUCTION = (
-    "Somebody who has a public table of the same columns adds the synthetic rows to it. How much better is the number "
+    "Someone who has a public table of the same columns adds the synthetic rows to it. How much better is the number "
     "predicted then? Rows of the public table are the test, in five parts in turn."
 )
 

@@ -1,4 +1,4 @@
-"""Do the synthetic rows answer the project's questions as the real ones do? Confidential."""
+"""Errors of the synthetic rows on the project's questions, compared with the real rows. Confidential."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import streamlit as st
 
 from espalier.core.models.base import Model
 from espalier.core.release.question_facts import agreement
-from espalier.core.report.questions import agreement_said
+from espalier.core.report.question_section import agreement_said
 from espalier.pages.common import charts
 from espalier.pages.common.text import plain
 

@@ -1,4 +1,4 @@
-"""The verdict on top of the Diagnostics page: what the table is good for, what not, and where. Confidential."""
+"""The verdict at the top of the Diagnostics page: good uses of the table, bad ones, and the evidence. Confidential."""
 
 from __future__ import annotations
 

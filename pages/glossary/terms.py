@@ -1,4 +1,4 @@
-"""The terms that the pages use, one sentence each, and the link from a term to the Glossary page."""
+"""The terms of the pages, one sentence each, and the link from a term to the Glossary page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parts of the Home page: three steps, the examples with the question that each answers, and a guided tour."""
+"""Parts of the Home page: three steps, the samples with the question that each answers, and a guided tour."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ STEPS = (
 )
 
 TOUR = (
-    ("Structure", "Look at the arrows into “readmitted”: the table links it directly to those causes alone."),
-    ("Plan", "Look below ε: one sentence says how much better an attacker could guess."),
+    ("Structure", "See the arrows into “readmitted”: the table links it directly to those causes alone."),
+    ("Plan", "Below ε, one sentence states how much better an attacker could guess."),
     ("Release", "Press the one button that spends. The files below are safe to share."),
     (
         "Diagnostics",
-        "Press “Compare with the real rows”. The first sentence tells of two models, one taught by this "
-        "table and one by real rows: which predicts better here, and which in another hospital.",
+        "Press “Compare with the real rows”. The first sentence compares two models, one trained on this "
+        "table and one on real rows: which predicts better here, and which in another hospital.",
     ),
 )
 
@@ -76,7 +76,7 @@ def samples(state: Session) -> None:
 
 
 def tour(state: Session) -> None:
-    """Four stops of the example *readmission*, each with what to look at."""
+    """Four stops of the sample *readmission*, each with its point of interest."""
     with st.expander("A guided tour: readmission, in four stops", expanded=state.sample in ("", "readmission")):
         if state.sample != "readmission":
             is_open = f"The example {plain(state.sample)} is open now. " if state.sample else ""

@@ -1,4 +1,4 @@
-"""Shares of the budget set by hand: one marginal takes more or less of its pool, and the others give way."""
+"""Shares of the budget set by hand: one marginal takes more or less of its pool, and the others share the rest."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ _WHY = {
 
 def show(state: Session, seen: Preview) -> None:
     """A marginal to choose, its share to drag, and what that does to the error of all in its pool."""
-    assert state.project is not None
     plan = state.project.plan
     hand = {} if isinstance(plan.allocation, str) else dict(plan.allocation)
     lines = [line for line in seen.lines if line.columns and len(_pool(seen, line.pool)) > 1]
@@ -40,11 +39,11 @@ def show(state: Session, seen: Preview) -> None:
 
         def take() -> None:
             share = st.session_state[f"{key}-{chosen}"] / 100
-            state.change_plan(allocation={**hand, chosen: share})
+            state.editor.change_plan(allocation={**hand, chosen: share})
 
         def release() -> None:
             rest = {name: share for name, share in hand.items() if name != chosen}
-            state.change_plan(allocation=rest or "auto")
+            state.editor.change_plan(allocation=rest or "auto")
 
         st.session_state[f"{key}-{chosen}"] = min(max(round(now), 1), round(100 * MOST_BY_HAND))
         st.slider(
@@ -58,14 +57,15 @@ def show(state: Session, seen: Preview) -> None:
         with st.container(horizontal=True):
             st.button("This one by itself again", on_click=release, disabled=chosen not in hand)
             st.button(
-                "All by themselves again", on_click=lambda: state.change_plan(allocation="auto"), disabled=not hand
+                "All by themselves again",
+                on_click=lambda: state.editor.change_plan(allocation="auto"),
+                disabled=not hand,
             )
         _effect(state, seen, line.pool, hand)
 
 
 def _effect(state: Session, seen: Preview, pool: str, hand: dict[str, float]) -> None:
     """The pool's marginals: share and expected error now, and the error without shares by hand."""
-    assert state.project is not None
     before: dict[str, float | None] = {}
     if hand:
         alone = preview(state.project.with_plan(allocation="auto", delta=seen.budget.delta), state.public_rows)

@@ -1,4 +1,4 @@
-"""The private test of the drawing: its fields and what it could notice on Plan, what it found on Structure."""
+"""The private test of the drawing: its fields and its power on Plan, its result on Structure."""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ Bound = Callable[..., dict[str, Any]]
 
 def fields(state: Session, bound: Bound) -> None:
     """How much the test gets, and how many statements it is about."""
-    assert state.project is not None
     plan = state.project.plan
 
     def take(s: Session, percent: int) -> None:
-        s.change_plan(test_drawing=percent / 100)
+        s.editor.change_plan(test_drawing=percent / 100)
 
     st.slider(
         "Share of the budget that tests the drawing (%)",
@@ -66,13 +65,12 @@ def planned(seen: Preview) -> None:
 
 
 def found(state: Session) -> None:
-    """What the last release said of the drawing."""
+    """Show the result of the last release for the drawing."""
     made = state.released
     if made is None or not made.release.drawing:
         return
     with st.expander(f"What release {made.number} says of the drawing", expanded=True):
         project = state.project
-        assert project is not None
         if made.release.project.dag.edges != project.dag.edges:
             st.info("The drawing has changed since. This is about the drawing as it stood then.")
         for test, result in made.release.drawing:

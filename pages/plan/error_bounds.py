@@ -1,20 +1,18 @@
-"""What theory promises about the target: bounds, with what they assume named and open to change."""
+"""Error bounds for the target on the Plan page, with the assumptions that the reader can change."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import streamlit as st
 
 from espalier.core.planning.error_bounds import excess_risk
-from espalier.core.planning.preview import Preview
 from espalier.core.project.plan import Plan
 from espalier.pages.common import text
 
 
-def show(seen: Preview, plan: Plan) -> None:
-    """The bound for the columns counted with the target, and for a model trained on the table."""
-    assert seen.bounds is not None
-    assert seen.bounds.tree is not None
-    inputs = seen.bounds.inputs
+def show(tree: float, features: int, inputs: Mapping[str, float], plan: Plan) -> None:
+    """Show the bound for the columns counted with the target, and for a model trained on the table."""
     with st.expander("What theory promises about the target"):
         st.markdown("Use the expected error. These **bounds** are a worst case.")
         left, right = st.columns(2)
@@ -29,10 +27,9 @@ def show(seen: Preview, plan: Plan) -> None:
             key="promise-norm",
             help="Of a linear model on one-hot columns; a regularised fit keeps it small.",
         )
-        tree = seen.bounds.tree
-        risk = excess_risk(tree, seen.features, inputs["rows"], loss, norm, inputs["beta"] / 2)
+        risk = excess_risk(tree, features, inputs["rows"], loss, norm, inputs["beta"] / 2)
         st.markdown(
-            f"- {text.name(plan.target or '')} and the {seen.features} columns counted with it, all together: "
+            f"- {text.name(plan.target or '')} and the {features} columns counted with it, all together: "
             f"{_bound(tree)} of the rows in the wrong cell, for a table made from these pairs alone whose columns "
             "depend on each other through the target only ((2|T| − 1) times the largest bound of a pair).\n"
             f"- A model trained on {inputs['rows']:,.0f} synthetic rows: its risk is above the best possible by at "

@@ -1,4 +1,4 @@
-"""What will be or was paid for, as a table: each measurement and choice with its noise, what matters most first."""
+"""Table of all measurements and choices of a plan or release with their noise, the most important first."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HIGHEST = 420
 
 
 def table(bought: Sequence[Line], of: str = "n") -> None:
-    """``of`` says what an error and a bound are a share of. A column that would be empty is left out.
+    """``of`` names the total that an error and a bound are a share of. A column that would be empty is left out.
 
     A sentence below says in what unit σ is where it is not in rows.
     """

@@ -1,4 +1,4 @@
-"""The fields of a method's own options, drawn from what the method declares of each."""
+"""Fields of a method's own options, built from their declarations."""
 
 from __future__ import annotations
 
@@ -63,13 +63,11 @@ def any_further(state: Session) -> bool:
 
 def any_changed(state: Session) -> bool:
     """Does the plan give one of those another value than the method's own?"""
-    assert state.project is not None
     usual = vars(options_of(state.project.plan)())
     return any(given.value != usual[given.key] for given in _shown(state) if not given.leads)
 
 
 def _shown(state: Session) -> list[Given]:
-    assert state.project is not None
     plan = state.project.plan
     own = options_of(plan)
     now = vars(read_options(own, plan.options))
@@ -87,7 +85,6 @@ def _field(state: Session, given: Given, bound: Bound) -> None:
         choices, label = list(option.choices), option.choices.__getitem__
         st.selectbox(option.label, choices, choices.index(value), label, help=tip, **bound(state, key))
     elif option.columns:
-        assert state.project is not None
         columns = [name for name in state.project.schema.names if name != state.project.plan.target]
         hint = option.empty or "Choose a column"
         if option.columns == "one":
@@ -101,7 +98,7 @@ def _field(state: Session, given: Given, bound: Bound) -> None:
                 now,
                 placeholder=hint,
                 help=tip,
-                **bound(state, key, lambda s, chosen: s.change_plan(**{key: chosen or None})),
+                **bound(state, key, lambda s, chosen: s.editor.change_plan(**{key: chosen or None})),
             )
     elif option.weights:
         _weights(state, given, bound)
@@ -134,7 +131,7 @@ def _weights(state: Session, given: Given, bound: Bound) -> None:
         for line in filter(str.strip, typed.splitlines()):
             what, _, number = line.rpartition(":")
             weights[what.strip()] = fields.number(number, f"the weight of {what.strip()}")
-        s.change_plan(**{key: weights})
+        s.editor.change_plan(**{key: weights})
 
     lines = "\n".join(f"{what}: {number:g}" for what, number in value.items())
     tip = f"{option.help} One a line, such as age × income: 2".strip()
@@ -148,7 +145,7 @@ def _share(state: Session, given: Given, bound: Bound) -> None:
     key, option, value = given
 
     def take(s: Session, percent: int) -> None:
-        s.change_plan(**{key: percent / 100})
+        s.editor.change_plan(**{key: percent / 100})
 
     low, high = round(100 * (option.low or 0)), round(100 * (option.high or 1))
     st.slider(f"{option.label} (%)", low, high, round(100 * value), help=option.help or None, **bound(state, key, take))

@@ -1,4 +1,4 @@
-"""How many rows of each person count, the declared total, and what may be held out for shareable figures."""
+"""Fields for rows per person, the declared total, and the rows held out for the private evaluation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ TENTH = 0.1
 
 def show(state: Session, spots: dict[str, Any], bound: Bound) -> None:
     """The fields. ``bound`` gives a widget its key and puts its value into the plan."""
-    assert state.project is not None
     project, plan = state.project, state.project.plan
     st.markdown(f"**Rows per person.** {text.people(project)}")
     shell.link_to("Data", "Change this on Data", primary=False)
@@ -50,8 +49,8 @@ def show(state: Session, spots: dict[str, Any], bound: Bound) -> None:
         plan.private_evaluation > 0,
         wrap=True,
         help="A tenth of the people (without a person column: of the rows), chosen at random, is kept out of the "
-        "release and judges it. Nobody is in both parts, so it adds no privacy cost. The figures are safe to share. "
+        "release and judges it. No one is in both parts, so it adds no privacy cost. The figures are safe to share. "
         "The release is made from a tenth fewer rows.",
-        **bound(state, "private_evaluation", lambda s, v: s.change_plan(private_evaluation=TENTH if v else 0.0)),
+        **bound(state, "private_evaluation", lambda s, v: s.editor.change_plan(private_evaluation=TENTH if v else 0.0)),
     )
     spots["private_evaluation"] = st.container()

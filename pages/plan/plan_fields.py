@@ -1,4 +1,4 @@
-"""The fields of a plan, each with a place for the conflict that it can mend."""
+"""The fields of a plan."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from espalier.core.release.blurred import SENTENCE
 from espalier.pages.common import fields, shell, text
 from espalier.pages.common.text import plain
 from espalier.pages.plan import drawing_test, method_options, people_fields, purpose
+from espalier.pages.plan.conflicts import Spots
 from espalier.pages.session.session import Session
 
 PRESETS = (0.1, 0.5, 1.0, 2.0, 5.0)
-Spots = dict[str, Any]
 _FENCE = {
     "always": "This method always has it.",
     "never": "This method never has it.",
@@ -31,8 +31,7 @@ _FENCE = {
 
 
 def show(state: Session) -> Spots:
-    """Draw the fields; returns the place under each where a conflict belongs."""
-    assert state.project is not None
+    """Draw the fields. Return the place under each, where a conflict is shown."""
     plan, columns = state.project.plan, list(state.project.schema.names)
     offered, private = [*METHODS, *BLURRINGS], not is_blurring(plan)
     spots: Spots = {}
@@ -79,7 +78,7 @@ def show(state: Session) -> Spots:
 
 
 def _about(plan: Plan) -> str:
-    """What the plan's method does, and when to choose it."""
+    """Return what the plan's method does, and when to choose it."""
     if is_blurring(plan):
         method = blurring_of(plan)
         return f"**{method.title}**: {method.summary}. {method.when}"
@@ -88,8 +87,7 @@ def _about(plan: Plan) -> str:
 
 
 def _advanced(state: Session, spots: Spots, public: bool) -> None:
-    """Unit of privacy, δ, n and rows per person; open where something there is not as usual."""
-    assert state.project is not None
+    """Unit of privacy, δ, n and rows per person; open if any differs from its default."""
     plan = state.project.plan
     unusual = not public or plan.delta is not None or state.public_rows is None or "delta" in state.trouble
     with st.expander("Advanced: who is protected, δ, number of rows", expanded=unusual):
@@ -120,7 +118,6 @@ def _advanced(state: Session, spots: Spots, public: bool) -> None:
 
 def _fence(state: Session, spots: Spots) -> None:
     """The switches of the fence."""
-    assert state.project is not None
     plan, method = state.project.plan, method_of(state.project.plan)
     fair, kept = _bound(state, "fair"), method.capabilities.fence
     st.session_state[fair["key"]] = method.fenced(plan)
@@ -139,14 +136,13 @@ def _fence(state: Session, spots: Spots) -> None:
             wrap=True,
             help="Without it, an inadmissible column may be linked to the outcome or to the protected "
             "columns, not to both. "
-            "With it, it stands on the protected columns' side.",
+            "With it, such a column is on the protected columns' side.",
             **_bound(state, "strict"),
         )
 
 
 def _promise(state: Session, spots: Spots) -> None:
-    """ε, n where it is still to be typed, and what is advanced."""
-    assert state.project is not None
+    """Fields for ε, for n if it is missing, and the advanced ones."""
     plan = state.project.plan
     _epsilon(state)
     spots["epsilon"] = spots["consequences"] = st.container()
@@ -158,7 +154,6 @@ def _promise(state: Session, spots: Spots) -> None:
 
 
 def _more(state: Session) -> None:
-    assert state.project is not None
     plan, method = state.project.plan, method_of(state.project.plan)
     a, b = st.columns(2)
     with a:
@@ -201,7 +196,7 @@ def _more(state: Session) -> None:
             0.5,
             plan.schema_share,
             0.01,
-            help="For columns whose bins or categories nobody has declared (Data page: “at most 50”, “8 bins”): they "
+            help="For columns without declared bins or categories (Data page: “at most 50”, “8 bins”): they "
             "are chosen privately, from this share, and the counts get that much less. 0.05 is a fair start.",
             **_bound(state, "schema_share"),
         )
@@ -217,13 +212,12 @@ def _more(state: Session) -> None:
 
 
 def _further_targets(state: Session) -> None:
-    """More columns to predict, and how much each counts beside the target's 1."""
-    assert state.project is not None
+    """Further columns to predict, with weights relative to the target's."""
     plan = state.project.plan
     further = [name for name in plan.targets if name != plan.target]
 
     def take(s: Session, chosen: list[str]) -> None:
-        s.change_plan(targets={name: plan.targets.get(name, 1.0) for name in chosen})
+        s.editor.change_plan(targets={name: plan.targets.get(name, 1.0) for name in chosen})
 
     st.multiselect(
         "Further targets",
@@ -237,8 +231,7 @@ def _further_targets(state: Session) -> None:
     for i, name in enumerate(further):
 
         def weigh(s: Session, weight: float, name: str = name) -> None:
-            assert s.project is not None
-            s.change_plan(targets={**s.project.plan.targets, name: weight})
+            s.editor.change_plan(targets={**s.project.plan.targets, name: weight})
 
         st.number_input(
             f"Weight of {plain(name)} (the target's is {plan.weights[plan.target or '']:g})",
@@ -250,7 +243,6 @@ def _further_targets(state: Session) -> None:
 
 
 def _epsilon(state: Session) -> None:
-    assert state.project is not None
     epsilon = state.project.plan.epsilon
     field = _bound(state, "epsilon", _take_epsilon)
     typed = state.drafts.plan.epsilon
@@ -287,10 +279,8 @@ def _n(state: Session) -> None:
     def take() -> None:
         state.rows = st.session_state[key]
 
-    def count() -> None:
-        assert state.text is not None
-        assert state.project is not None
-        state.rows = public_rows(state.project.plan, state.text.rows)
+    def declare(rows: int) -> None:
+        state.rows = public_rows(state.project.plan, rows)
 
     st.session_state[key] = state.rows
     st.number_input(
@@ -304,17 +294,22 @@ def _n(state: Session) -> None:
         help="Public under replace-one. Needed for δ = 1/n², and to show errors as a share of n.",
     )
     if state.public_rows is None and state.text is not None:
-        st.button("Use the open table's number of rows", on_click=count, help="This declares it as public.")
+        st.button(
+            "Use the open table's number of rows",
+            on_click=declare,
+            args=(state.text.rows,),
+            help="This declares it as public.",
+        )
 
 
 def _bound(state: Session, name: str, take: Callable[[Session, Any], None] | None = None) -> dict[str, Any]:
-    """A widget's key, and the callback that puts its value into the plan."""
+    """Return a widget's key and the callback that stores its value in the plan."""
     key = f"plan-{state.opened}-{name}"
 
     def changed() -> None:
         value = st.session_state[key]
         try:
-            (take or (lambda s, v: s.change_plan(**{name: v})))(state, value)
+            (take or (lambda s, v: s.editor.change_plan(**{name: v})))(state, value)
             state.trouble.pop(name, None)
         except EspalierError as error:
             state.trouble[name] = str(error).removeprefix("plan: ")
@@ -323,13 +318,12 @@ def _bound(state: Session, name: str, take: Callable[[Session, Any], None] | Non
 
 
 def _method(state: Session, method: str) -> None:
-    """Another method; what the plan says of the fence is remembered for the methods that leave it to the plan."""
-    assert state.project is not None
+    """Change the method. The plan's choice of the fence is remembered for methods that leave it to the plan."""
     plan = state.project.plan
     if not is_blurring(plan) and (method_of(plan).capabilities.fence == "optional" or plan.fair is not None):
         state.drafts.plan.fair = plan.fair
-    if method in BLURRINGS:  # it refuses a plan that promises something
-        state.change_plan(
+    if method in BLURRINGS:  # it refuses a plan with a guarantee
+        state.editor.change_plan(
             method=method,
             fair=None,
             epsilon=math.inf,
@@ -343,73 +337,28 @@ def _method(state: Session, method: str) -> None:
         return
     if not plan.has_epsilon:
         state.drafts.plan.epsilon = None
-        state.change_plan(method=method, epsilon=1.0)
+        state.editor.change_plan(method=method, epsilon=1.0)
     optional = METHODS[method].capabilities.fence == "optional"
-    state.change_plan(method=method, fair=state.drafts.plan.fair if optional else None)
+    state.editor.change_plan(method=method, fair=state.drafts.plan.fair if optional else None)
 
 
 def _purposeful(state: Session, advice: Advice) -> None:
     """Plan with the method that was recommended, and with the options that it needs for the purpose."""
     _method(state, advice.method.name)
-    state.change_plan(**advice.changes)
+    state.editor.change_plan(**advice.changes)
     state.opened += 1  # fresh fields, which show the plan that was taken
 
 
 def _take_epsilon(state: Session, typed: str) -> None:
     state.drafts.plan.epsilon = typed
-    state.change_plan(epsilon=fields.number(typed, "ε"))
+    state.editor.change_plan(epsilon=fields.number(typed, "ε"))
 
 
 def _typed_delta(state: Session) -> str:
-    assert state.project is not None
     typed, delta = state.drafts.plan.delta, state.project.plan.delta
     return typed if typed is not None else "" if delta is None else f"{delta:g}"
 
 
 def _delta(state: Session, typed: str) -> None:
     state.drafts.plan.delta = typed
-    state.change_plan(delta=fields.number(typed, "δ") if typed.strip() else None)
-
-
-_ON_SCREEN = {"delta": "δ must be given here: a number above 0 and far below 1/n, such as 1e-9."}
-"""What the project file calls delta is called δ here."""
-_NEXT = {
-    "rows": "δ is 1/n², so the plan needs the number of rows n: type it here, or give δ a number.",
-    "person": "Next: type the **Declared total of rows** below. How many rows are left when each person keeps only a "
-    "few is confidential, so the table is filled up or cut to a number that you declare. Or choose add-remove under "
-    "**Neighbouring tables**, which needs no such number.",
-    "questions": "Next: add questions or counts below. This method answers nothing else.",
-    "target": "Next: choose the **Target** above. The method protects what predicts one column: say which.",
-}
-"""What is only not filled in yet, by the field beside which it is said."""
-_EMPTY = {
-    "rows": "the number of rows n, or δ",
-    "person": "the declared total of rows",
-    "questions": "a question or a count",
-    "target": "the target",
-}
-"""What such a field is called where it is spoken of elsewhere."""
-
-
-def to_fill_in(error: EspalierError) -> str:
-    """The next step, where nothing is wrong and a field is only still empty; else nothing."""
-    key = error.data.get("key", "")
-    return _NEXT.get(key, "") if key == "rows" or error.data.get("missing") else ""
-
-
-def still_empty(error: EspalierError) -> str:
-    """What is still to be given, by its name; nothing where something is wrong."""
-    return _EMPTY[error.data["key"]] if to_fill_in(error) else ""
-
-
-def conflict(spots: Spots, error: EspalierError) -> None:
-    """Explain a conflict where it can be mended, or say what is still to be filled in."""
-    key = error.data.get("key", "")
-    sentence = plain(error)
-    with spots.get(key) or st.container():
-        if step := to_fill_in(error):
-            st.info(step)
-        else:
-            st.error(_ON_SCREEN.get(key, f"{sentence[:1].upper()}{sentence[1:]}"))
-        if key in ("roles", "regime"):
-            shell.link_to("Structure", "Fix this on the Structure page", primary=False)
+    state.editor.change_plan(delta=fields.number(typed, "δ") if typed.strip() else None)

@@ -1,4 +1,4 @@
-"""Shareable figures: what they will cost and how sharp they will be, and what they are."""
+"""Private evaluation: its cost and precision before the release, its figures after."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 
 import streamlit as st
 
-from espalier.core.evaluation.private.figures import PrivateEvaluation, PrivateFigure
+from espalier.core.evaluation.private.evaluation import PrivateEvaluation, PrivateFigure
 from espalier.core.planning.preview import Preview
 from espalier.core.privacy.accounting import round_up
 from espalier.pages.common.text import SAFE, name, plain
@@ -85,11 +85,11 @@ def show(evaluation: PrivateEvaluation, stem: str) -> None:
         if any(f.name == "accuracy" for f in there):
             guess = evaluation.accuracy_baseline
             st.markdown(
-                f"Beside accuracy: always guessing the commonest value gives about **{guess:.3f}**, by the same noisy "
-                "counts."
+                f"For comparison, always guessing the commonest value gives an accuracy of about **{guess:.3f}**, by "
+                "the same noisy counts."
                 if guess is not None
-                else "Beside accuracy: these counts do not say what always guessing the commonest value gives; its "
-                "share in the synthetic table tells about as much."
+                else "These counts do not show the accuracy of always guessing the commonest value. Its share in the "
+                "synthetic table is close to it."
             )
         st.markdown(MEANING)
         st.download_button(

@@ -1,4 +1,4 @@
-"""What the table is for: the method that this recommends, why, and what of the drawing the plan leaves unused."""
+"""The purpose of the table: the recommended method, the reason, and the parts of the drawing that the plan ignores."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from espalier.pages.session.session import Session
 
 
 def show(state: Session, take: Callable[[Session, Advice], None]) -> None:
-    """The question, the answer's recommendation, and one click to follow it."""
-    assert state.project is not None
+    """Ask for the purpose, show the recommendation, and offer a button that follows it."""
     project = state.project
     chosen = st.pills("What is the table for?", list(PURPOSES), format_func=PURPOSES.__getitem__, key="purpose")
     if chosen is not None:
@@ -39,8 +38,7 @@ def show(state: Session, take: Callable[[Session, Advice], None]) -> None:
 
 
 def left_aside(state: Session) -> None:
-    """What of the drawing plays no part in the plan: seldom a fault, so it waits until somebody asks."""
-    assert state.project is not None
+    """Show, on request, the parts of the drawing that the plan ignores. This is seldom a fault."""
     if found := unused(state.project):
         with st.expander("More: what of the drawing this plan leaves aside"):
             st.markdown(

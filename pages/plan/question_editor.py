@@ -1,4 +1,4 @@
-"""The questions and counts of a project: built from sentences and lists, never from text that would be run."""
+"""Editor of the questions and counts of a project, built from lists. No text is ever executed."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ _ABOUT = (
 
 
 def show(state: Session) -> Any:
-    """What is asked, the builder and the share; returns the place for a conflict."""
-    assert state.project is not None
+    """Show the questions, the builder and the share. Return the place for a conflict."""
     listed, plan = state.project.question_list, state.project.plan
     with st.expander("Questions that reports will ask", expanded=bool(listed)):
         st.markdown(_ABOUT)
@@ -40,7 +39,7 @@ def show(state: Session) -> Any:
             st.session_state[key] = round(100 * plan.question_share)
 
             def take() -> None:
-                state.change_plan(question_share=st.session_state[key] / 100)
+                state.editor.change_plan(question_share=st.session_state[key] / 100)
 
             st.slider(
                 "Share of the budget for questions and counts (%)",
@@ -77,7 +76,6 @@ def _listed(state: Session, listed: QuestionList) -> None:
 
 
 def _remove(state: Session, kind: str, i: int) -> None:
-    assert state.project is not None
     listed = state.project.question_list
     left = tuple(e for j, e in enumerate(getattr(listed, kind)) if j != i)
     _take(state, QuestionList(listed.questions, left) if kind == "counts" else QuestionList(left, listed.counts))
@@ -85,7 +83,6 @@ def _remove(state: Session, kind: str, i: int) -> None:
 
 def _build(state: Session, listed: QuestionList) -> None:
     """The sentence: the kind, the columns, what each may be, a name."""
-    assert state.project is not None
     schema, at = state.project.schema, f"{state.opened}-{len(listed.questions)}-{len(listed.counts)}"
     kind = st.segmented_control(
         "Add", ["a question", "a count"], default="a question", key=f"ask-kind-{at}", required=True
@@ -114,7 +111,7 @@ def _build(state: Session, listed: QuestionList) -> None:
         return
     entry: dict[str, Any] = {"of": where} if counting else {"where": where}
     if counting:
-        entry["up_to"] = st.number_input("Told apart up to", 1, max(len(where), 1), len(where), key=f"ask-top-{at}")
+        entry["up_to"] = st.number_input("Distinguished up to", 1, max(len(where), 1), len(where), key=f"ask-top-{at}")
     said = in_words(entry)
     st.markdown(f"**{plain(said[0].upper() + said[1:])}**" if counting else f"**How many {plain(said)} are there?**")
     called = st.text_input("Called", key=f"ask-name-{kind}-{at}", placeholder="a short name for the report").strip()
@@ -139,7 +136,6 @@ def _values(column: Column, key: str) -> list[Any]:
 
 
 def _add(state: Session, entry: dict[str, Any]) -> None:
-    assert state.project is not None
     listed = state.project.question_list
     if "of" in entry:
         _take(state, QuestionList(listed.questions, (*listed.counts, entry)))
@@ -149,14 +145,13 @@ def _add(state: Session, entry: dict[str, Any]) -> None:
 
 def _take(state: Session, listed: QuestionList) -> None:
     try:
-        state.change_questions(listed)
+        state.editor.change_questions(listed)
         state.trouble.pop("questions", None)
     except EspalierError as error:
         state.trouble["questions"] = str(error)
 
 
 def _file(state: Session, listed: QuestionList) -> None:
-    assert state.project is not None
     with st.popover("Questions from a CSV file", icon=":material/upload:"):
         st.markdown(
             "A line for each condition, with the header `question,column,values`: categories with `;` between them, or "

@@ -1,4 +1,4 @@
-"""What a release tells of its questions and counts: a table and a dot plot. All of it may leave the building."""
+"""Answers of a release to its questions and counts: a table and a dot plot. All of it is safe to share."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from espalier.core.project.question_list import in_words
-from espalier.core.report.questions import agreement_said, asked_words
+from espalier.core.report.question_section import agreement_said, asked_words
 from espalier.pages.common import charts
 from espalier.pages.common.text import plain
 

@@ -1,4 +1,4 @@
-"""What a release hands over: its files, its graph with the fence, its bill, its first rows."""
+"""A release on screen: its files, its graph with the fence, its cost, its first rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from espalier.pages.board import graph_picture
 from espalier.pages.common import charts, shell, sign_in, text
 from espalier.pages.common.text import SAFE, name, names, plain
 from espalier.pages.plan import measurement_table
-from espalier.pages.release import fence, fence_picture, payment
+from espalier.pages.release import answers, fence, fence_picture, payment
 from espalier.pages.session.session import ReleaseBundle, Session
 
 FILES = (
@@ -80,7 +80,7 @@ def _sharing(released: ReleaseBundle) -> None:
             "Shared with viewers",
             value=there,
             key=f"share-{released.number}",
-            help="Whoever signs in as a viewer can see this release's figures and take its table, report and "
+            help="Anyone who signs in as a viewer can see this release's figures and take its table, report and "
             "accounting. Nothing else of this project is shown to them.",
         )
         if on and not there:
@@ -96,7 +96,7 @@ def show(state: Session, released: ReleaseBundle) -> None:
     release = released.release
     project = release.project
     st.subheader(f"Release {released.number} of {plain(project.name)}: {release.rows:,} synthetic rows", anchor=False)
-    if state.project is None or not state.project.says_the_same(released.planned):
+    if not state.has_project or not state.project.says_the_same(released.planned):
         st.info(
             "The open project is another, or has changed since. This release was made from the project as it stood "
             "then; its own project file is below."
@@ -104,14 +104,14 @@ def show(state: Session, released: ReleaseBundle) -> None:
     for warning in nothing_found(released.planned.schema, project.schema):
         st.warning(plain(warning))
     files(released)
-    payment.recorded(state)
+    payment.recorded(release)
     with st.container(horizontal=True):
         shell.link_to("Diagnostics", "Next: Diagnostics")
         shell.link_to("Analyse", "Analyse: figures with intervals", primary=False)
     told = release.to_json()
     tabs = ["What was measured", "What was spent", "First rows", *["Questions"] * ("questions" in told)]
-    graph, bill, rows, *answers = st.tabs(tabs)
-    for place in answers:
+    graph, bill, rows, *questions = st.tabs(tabs)
+    for place in questions:
         with place:
             answers.show(told, f"asked-{released.number}")
     with graph:

@@ -1,4 +1,4 @@
-"""The fence of a release on screen: its picture, what it gave up where that was paid for, and one pair asked about."""
+"""The fence of a release on screen: its picture, its measured cost, and the check of one pair."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def picture(release: Release) -> None:
     st.caption(
         "Figures on dashed lines: noisy scores in rows, which this plan paid for."
         if bought
-        else "A dashed line does not say how strong that link is in the real table: this plan did not pay for that. "
+        else "A dashed line does not show how strong that link is in the real table: this plan did not pay for that. "
         "Not all refused pairs are drawn."
     )
 

@@ -27,9 +27,9 @@ COLORS = {
 BANDS = ("right", "gate", "left")
 """Across the picture: the separation's right (protected columns), its gate, its left (the outcome)."""
 STAR = 3
-"""From so many pairs of one column within its band on, the band has two lanes: the column in one, its pairs across."""
+"""A band has two lanes once one column has this many pairs in it: the column in one lane, its pairs in the other."""
 RISES = tuple(sign * 0.25 * k for k in range(15) for sign in (1, -1))
-"""By so many rows a line that crosses a band may rise or fall, the least that will do."""
+"""Rises and falls, in rows, of a line that crosses a band; the smallest that fits is used."""
 FREE = 3
 """Columns on neither side stand below, so many to a row."""
 
@@ -186,7 +186,9 @@ def _lanes(columns: Sequence[str], edges: Sequence[Pair], side: Mapping[str, str
                 lane |= dict.fromkeys(new, 1 - lane[n])
         pair = [[n for n in inside if lane.get(n) == 0], [n for n in inside if lane.get(n) != 0]]
         leaving = [n for a, b in edges for n, m in ((a, b), (b, a)) if n in near and m not in near]
-        pair.sort(key=lambda names: sum(n in names for n in leaving))  # what is linked to the gate stands beside it
+        pair.sort(
+            key=lambda names: sum(n in names for n in leaving)
+        )  # columns linked to the gate are placed next to it
         out[band] = pair[::-1] if band == "left" else pair
     return out
 

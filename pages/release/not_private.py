@@ -1,4 +1,4 @@
-"""Rows of a method that is not private: a tick before, and what they give away after."""
+"""Rows of a method that is not private: a confirmation before, and what they reveal after."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ from espalier.core.tables.reading import TextTable, read_table
 from espalier.core.tables.table import Table
 from espalier.pages.common import shell
 from espalier.pages.common.text import name, plain
-from espalier.pages.session.session import Session
+from espalier.pages.session.session import BlurredBundle, Session
 
 
 def show(state: Session) -> None:
     """The whole of the Release page for such a method."""
-    assert state.project is not None
-    st.error(f"**{NOT_PRIVATE}.** {SENTENCE} No ε and no ledger stand for it, and it cannot be shared with viewers.")
+    st.error(f"**{NOT_PRIVATE}.** {SENTENCE} It has no ε and no ledger entry, and it cannot be shared with viewers.")
     if state.job is not None:
         shell.progress()
     elif state.text is None:
@@ -32,11 +31,10 @@ def show(state: Session) -> None:
     if reason := state.trouble.get("release"):
         st.error(f"No rows were made: {plain(reason)}")
     if state.blurred is not None:
-        _result(state.blurred)
+        _result(state.blurred.made)
 
 
 def _make(state: Session, text: TextTable) -> None:
-    assert state.project is not None
     try:
         blurring_of(state.project.plan).check(state.project)
     except EspalierError as error:
@@ -54,9 +52,8 @@ def _make(state: Session, text: TextTable) -> None:
     )
 
     def start(changes: Mapping[str, float] | None = None) -> None:
-        state.change_plan(**(changes or {}))
+        state.editor.change_plan(**(changes or {}))
         project = state.project
-        assert project is not None
         data, called = (None, "") if given is None else (given.getvalue(), given.name)
         offered: dict[str, float] = {}
 
@@ -69,7 +66,7 @@ def _make(state: Session, text: TextTable) -> None:
                 raise
 
         def done(made: Blurred) -> None:
-            state.blurred, state.blurred_from, state.blurred_figures = made, Table.encode(text, project.schema), None
+            state.blurred = BlurredBundle(made, Table.encode(text, project.schema))
 
         def ended(reason: str) -> None:
             state.trouble["release"], state.offered = reason, offered
@@ -90,9 +87,9 @@ def _make(state: Session, text: TextTable) -> None:
 
 def _result(made: Blurred) -> None:
     st.subheader(f"{made.rows:,} rows of {plain(made.project.name)}: NOT PRIVATE", anchor=False)
-    st.table([{"What the rows give away": what, "": value} for what, value in shown(made.disclosure)])
+    st.table([{"What the rows reveal": what, "": value} for what, value in shown(made.disclosure)])
     if made.public is not None:
-        st.markdown(f"Beside the public table: ΔMSE = **{made.public['delta_mse']:.0%}**.")
+        st.markdown(f"Added to the public table: ΔMSE = **{made.public['delta_mse']:.0%}**.")
     for file, data in made.files.items():
         st.download_button(
             f"{file} (NOT PRIVATE)" if "NOT-PRIVATE" not in file else file,

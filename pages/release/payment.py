@@ -1,4 +1,4 @@
-"""Which budget of the ledger a release is paid from: choosing it, opening one, and what is left of it."""
+"""Payment of a release: the choice of a table's budget, the form that opens one, and what is left of it."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from espalier.core.planning.preview import Preview
 from espalier.core.privacy.accounting import round_up
 from espalier.core.privacy.contribution import public_rows
 from espalier.core.project.plan import Neighbors
+from espalier.core.release.artefact import Release
 from espalier.core.tables.source import Source
 from espalier.pages.common import fields, shell, sign_in, text
 from espalier.pages.common.text import name, plain
@@ -25,7 +26,7 @@ UNRECORDED, NEW = "Not recorded in a ledger", "Open a new budget …"
 
 
 def open_ledger() -> tuple[Ledger | None, str]:
-    """The ledger, opened once in a session, and what is the trouble with it; both empty where there is none yet."""
+    """Return the ledger, opened once in a session, and an error. Both are empty if there is no ledger yet."""
     state, where = session.here(), default_ledger()
     if state.ledger is None or state.ledger[0] != where:
         try:
@@ -36,7 +37,7 @@ def open_ledger() -> tuple[Ledger | None, str]:
 
 
 def budgets(ledger: Ledger | None) -> tuple[dict[str, Population], str]:
-    """Every table's budget by the table's name, and what is the trouble with the ledger."""
+    """Return every table's budget by the table's name, and an error of the ledger."""
     if ledger is None:
         return {}, ""
     try:
@@ -46,12 +47,12 @@ def budgets(ledger: Ledger | None) -> tuple[dict[str, Population], str]:
 
 
 def chosen(state: Session) -> tuple[Population | None, str]:
-    """The budget that a release of the open table is paid from, as it stands now, and what is the trouble with it.
+    """Return the budget that a release of the open table is paid from, and an error.
 
-    Where nobody has chosen yet, a table that the ledger knows by the project's name is taken for it; a sample, whose
-    rows are invented, is not recorded unless somebody wants it to be.
+    Before a choice, the table with the project's name is taken if the ledger has one. A sample has invented rows and is
+    not recorded unless it is chosen.
     """
-    if state.project is None or state.paid_from == "" or (state.paid_from is None and state.sample):
+    if not state.has_project or state.paid_from == "" or (state.paid_from is None and state.sample):
         return None, ""
     ledger, trouble = open_ledger()
     known, more = budgets(ledger)
@@ -90,7 +91,7 @@ def choose(state: Session) -> tuple[bool, Population | None]:
     )
     if picked == UNRECORDED:
         if not state.sample:
-            st.caption("Nothing will add this release up with others from the same people. Its report says so.")
+            st.caption("Nothing will add this release up with others from the same people. Its report states this.")
         return True, None
     if picked == NEW:
         opening_form(state, known)
@@ -99,8 +100,7 @@ def choose(state: Session) -> tuple[bool, Population | None]:
 
 
 def fits(state: Session, population: Population) -> bool:
-    """Is the plan in the budget's unit? If not, say so and offer to mend it."""
-    assert state.project is not None
+    """Is the plan in the budget's unit of privacy? If not, show a warning and a button that changes the plan."""
     plan = state.project.plan
     try:
         population.fits(state.project, state.paid_from or "")
@@ -115,7 +115,7 @@ def fits(state: Session, population: Population) -> bool:
             try:
                 if person is not None or k > 1:
                     state.answer(False, person, k)
-                state.change_plan(neighbors=population.neighbors, rows_per_person=k, delta=delta, person=person)
+                state.editor.change_plan(neighbors=population.neighbors, rows_per_person=k, delta=delta, person=person)
                 state.trouble.pop("unit", None)
             except EspalierError as error:
                 state.trouble["unit"] = str(error)
@@ -131,7 +131,7 @@ def fits(state: Session, population: Population) -> bool:
 
 
 def outlook(population: Population, seen: Preview) -> bool:
-    """What is left of the budget and what this plan would leave; is it enough?"""
+    """Show what is left of the budget and what this plan would leave. Return whether it is enough."""
     left = population.outlook(seen.budget.rho)
     total = f"of {name(population.name)}, whose total is ε = {population.epsilon:g} at δ = {population.delta:g}"
     if not left["fits"]:
@@ -155,13 +155,13 @@ def outlook(population: Population, seen: Preview) -> bool:
 def known_table(state: Session) -> tuple[bool, bool]:
     """Does the ledger know the open table, by this name and no other? If not, the person is asked.
 
-    Returns whether a release may go on, and whether somebody has ticked what is warned of now.
+    Return whether a release may continue, and whether the current warning is confirmed.
     """
     assert state.paid_from
     ledger, trouble = open_ledger()
     if state.relation is not None:
         if state.known_elsewhere != (state.tables, state.paid_from):
-            st.caption("Whether the ledger knows this table is told when it is read: a known one is refused then.")
+            st.caption("The ledger is asked about this table when it is read. A known table is refused then.")
             return True, False
         ticked = st.checkbox(
             "I have read why the ledger refused, and want to release from this table under this name",
@@ -207,14 +207,14 @@ def _more(like_it: int) -> str:
 
 
 def opening_form(state: Session, known: dict[str, Population]) -> None:
-    """One small form, filled in as far as it can be guessed: a table's name and its total, set once."""
-    plan = state.project.plan if state.project else None
+    """Show the form that opens a budget, with proposed values: a table's name and its total, set once."""
+    plan = state.project.plan if state.has_project else None
     key = f"open-budget-{state.tables}-{len(known)}"
     with st.container(border=True):
         st.markdown("**Open a table's budget.** Its total and its unit of privacy are set once and stay.")
         a, b = st.columns(2)
         a.text_input(
-            "Name of the table", state.project.name if state.project and state.has_table else "", key=f"{key}-table"
+            "Name of the table", state.project.name if state.has_project and state.has_table else "", key=f"{key}-table"
         )
         people = {p.name: p for p in known.values()}
         nobody = "people not in any other budget"
@@ -257,13 +257,13 @@ def opening_form(state: Session, known: dict[str, Population]) -> None:
             "Person column of this table",
             plan.person or "" if plan else "",
             key=f"{key}-person",
-            placeholder="none: you promise that nobody has more rows",
-            help="The column that says whose a row is. It is fixed: no release may name another. Empty: no release "
-            "names one, and nothing enforces the rows per person.",
+            placeholder="none: you promise that no one has more rows",
+            help="The column that identifies the person of a row. It is fixed: no release may name another. Empty: no "
+            "release names one, and nothing enforces the rows per person.",
         )
         a, b = st.columns(2)
         a.text_input("Set by", who(), key=f"{key}-who", disabled=sign_in.guarded())
-        b.text_input("Note", key=f"{key}-note", placeholder="for yourself and whoever reads the ledger")
+        b.text_input("Note", key=f"{key}-note", placeholder="for you and the readers of the ledger")
         if state.has_table:
             st.caption(
                 "Opening a budget spends nothing. The release is a step of its own after it, on the Release page."
@@ -274,7 +274,7 @@ def opening_form(state: Session, known: dict[str, Population]) -> None:
 
 
 def _open(state: Session, key: str, nobody: str) -> None:
-    """Open the budget as the form says, and pay from it."""
+    """Open the budget of the form, and pay from it."""
     sign_in.need_steward()
     entered = {str(k).removeprefix(f"{key}-"): v for k, v in st.session_state.items() if str(k).startswith(key)}
     state.trouble.pop("ledger", None)
@@ -296,13 +296,13 @@ def _open(state: Session, key: str, nobody: str) -> None:
     except EspalierError as error:
         state.trouble["ledger"] = str(error)
         return
-    if state.project is not None and state.has_table:
+    if state.has_project and state.has_table:
         state.paid_from = entered["table"].strip()
 
 
 def _delta(state: Session, neighbors: Neighbors, person: str | None) -> float:
     """A δ to begin with: the plan's, or 1/n² where n is known and public in the form's own unit, or 1e-9."""
-    if state.project is None:
+    if not state.has_project:
         return 1e-9
     plan = replace(state.project.plan, neighbors=neighbors, person=(person or "").strip() or None)
     if plan.delta is not None:
@@ -317,16 +317,13 @@ def _delta_key(key: str, neighbors: Neighbors, person: str | None) -> str:
 
 
 def who() -> str:
-    """Who is at the screen: whoever signed in, else the user who runs the app."""
+    """Return the person who signed in, otherwise the user who runs the app."""
     signed_in = st.user.get("email") if st.user.get("is_logged_in") else None
     return str(signed_in or whoami())
 
 
-def recorded(state: Session) -> None:
-    """Whether the release on the screen is in the ledger."""
-    released = state.released
-    assert released is not None
-    release = released.release
+def recorded(release: Release) -> None:
+    """Show whether a release is in the ledger."""
     if release.reservation is None:
         st.markdown("**Not recorded in a ledger.** Closing or reloading this tab forgets it: download what you need.")
         return

@@ -1,8 +1,6 @@
-"""Who answers for a release: who drew, who confirmed the schema, who approved. It goes into project and report."""
+"""Signatures of a release: who drew, who confirmed the schema, who approved. Project and report contain them."""
 
 from __future__ import annotations
-
-from dataclasses import replace
 
 import streamlit as st
 
@@ -13,16 +11,13 @@ from espalier.pages.session.session import Session
 
 def fields(state: Session) -> None:
     """One line for each; an empty one is left out, and the report then says “not signed”."""
-    assert state.project is not None
     signed = state.project.signoff
     with st.expander(f"Who answers for it ({sum(key in signed for key in SIGNOFF)} of {len(SIGNOFF)} signed)"):
         for place, key in zip(st.columns(len(SIGNOFF)), SIGNOFF, strict=True):
             field = f"signoff-{state.opened}-{key}"
 
             def take(key: str = key, field: str = field) -> None:
-                assert state.project is not None
-                typed = {**state.project.signoff, key: str(st.session_state[field]).strip()}
-                state.project = replace(state.project, signoff={k: v for k, v in typed.items() if v})
+                state.editor.sign({**state.project.signoff, key: str(st.session_state[field]).strip()})
 
             place.text_input(
                 SIGNED[key],
@@ -30,5 +25,5 @@ def fields(state: Session) -> None:
                 key=field,
                 max_chars=120,
                 on_change=take,
-                help="A name or a role. It is saved in the project file and stands on the report's first page.",
+                help="A name or a role. It is saved in the project file and is on the report's first page.",
             )

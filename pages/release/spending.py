@@ -1,4 +1,4 @@
-"""One release of the session: started once, in a job; kept with its files."""
+"""Start a release of the session in a job, and keep it with its files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from espalier.core.errors import LedgerError, TableError
 from espalier.core.ledger.ledger import Ledger, default_ledger
 from espalier.core.planning.preview import Preview, preview
 from espalier.core.privacy.accounting import epsilon_of, total_up
-from espalier.core.privacy.bought_schema import table_described
 from espalier.core.privacy.contribution import public_rows, split
 from espalier.core.progress import Report, part
 from espalier.core.project.file import Project
@@ -21,8 +20,7 @@ from espalier.pages.session.session import ReleaseBundle, Session, Spent
 
 
 class Paid(NamedTuple):
-    """What a release is paid from: the table's name in the ledger, who releases, a note, and whether somebody
-    has ticked what the ledger warns of."""
+    """Payment of a release: the table's name in the ledger, the person, a note, and a confirmed warning."""
 
     table: str
     who: str
@@ -33,11 +31,11 @@ class Paid(NamedTuple):
 def start(state: Session, share: float, rho: float, delta: float, paid: Paid | None = None) -> None:
     """Spend the budget of the open project on the open table, ``share`` of its rows kept back for testing.
 
-    ``rho`` and ``delta`` are what was agreed to, for the rows that are left. ``paid`` None: not recorded in a ledger.
+    ``rho`` and ``delta`` are the agreed cost for the rows that are left. ``paid`` None: not recorded in a ledger.
     """
-    project = state.project
-    if project is None or not state.has_table or state.job is not None:
+    if not state.has_project or not state.has_table or state.job is not None:
         return
+    project = state.project
     began, relation, n = threading.Event(), state.relation, state.public_rows
     table = None if relation is not None else state.table()
     plan, number = project.plan, state.releases + 1
@@ -79,7 +77,7 @@ def start(state: Session, share: float, rho: float, delta: float, paid: Paid | N
 def _make_far(
     project: Project, relation: Relation, n: int | None, paid: Paid | None, began: threading.Event, report: Report
 ) -> Release:
-    """The release of a table that is read where it is, once, into codes that are gone at the end."""
+    """Release a table that is read once, where it is stored, into codes that are deleted at the end."""
     from espalier.core.release.spend import release
     from espalier.core.tables.frames import opened
 
@@ -104,7 +102,7 @@ def _make_far(
 def _make(
     project: Project, table: Table, share: float, paid: Paid | None, began: threading.Event, report: Report
 ) -> tuple[Release, Table, Table | None]:
-    """The release, the rows it was made from, and those that were kept back."""
+    """Return the release, the rows that it was made from, and the holdout."""
     account = Ledger(default_ledger()).account(*paid[:3], again=paid.ticked) if paid else None
     holdout = None
     if share:
@@ -116,21 +114,18 @@ def _make(
         report(0.95 * fraction, message)
         began.set()  # from here on something may have been drawn
 
-    made = release(project, table, report_begun, account)  # from here on it is kept, also if somebody cancels
-    planned, known = project.schema, made.project.schema
-    if planned.undeclared:  # what was bought is what the rows are judged by
-        table = table_described(table, planned, known)
-        holdout = None if holdout is None else table_described(holdout, planned, known)
+    made = release(project, table, report_begun, account)  # from here on it is kept, even after a cancel
+    if project.schema.undeclared:  # the rows are compared under the bought schema
+        table = table.recoded(made.project.schema)
+        holdout = None if holdout is None else holdout.recoded(made.project.schema)
     return made, table, holdout
 
 
 def kept_back(state: Session, table: Table, share: float, delta: float | None) -> tuple[Preview, int | None]:
-    """What a release would do with ``share`` of the people or rows kept back, and how many rows are left, where that
-    is public.
+    """Return the preview with a holdout of this ``share``, and the number of rows left if that is public.
 
     ``delta`` is the ledger's, for a plan without one.
     """
-    assert state.project is not None
     project, size = _without(state.project, table, share)
     n = public_rows(project.plan, table.rows)
     left = n if n is None or size is None else n - size
@@ -140,9 +135,9 @@ def kept_back(state: Session, table: Table, share: float, delta: float | None) -
 
 
 def _without(project: Project, table: Table, share: float) -> tuple[Project, int | None]:
-    """The project for what is left when ``share`` is kept back, and how many rows that is where it is public.
+    """Return the project for the rows left after a holdout of this ``share``, and the holdout's size if n is public.
 
-    Where it is private, people (or rows) are kept back with that chance each; a declared total shrinks by the share.
+    If n is private, each person (or row) is held out with this probability; a declared total shrinks by the share.
     """
     plan = project.plan
     if plan.person is not None and plan.rows is not None and plan.neighbors == "replace-one":
@@ -153,7 +148,7 @@ def _without(project: Project, table: Table, share: float) -> tuple[Project, int
 
 
 def total(state: Session) -> tuple[float, float, float] | None:
-    """ρ, ε and δ of all releases of the open table together; None if they speak of different units of privacy."""
+    """Return ρ, ε and δ of all releases of the open table together; None if their units of privacy differ."""
     mine = [s for s in state.spent if s.table == state.tables]
     if len({(s.neighbors, s.rows_per_person, s.person) for s in mine}) != 1:
         return None

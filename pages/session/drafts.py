@@ -1,4 +1,4 @@
-"""What a person has typed, chosen or placed on a page and is not part of the project: one record for each page."""
+"""Unfinished input of each page: what is typed, chosen or placed, and not yet part of the project."""
 
 from __future__ import annotations
 
@@ -9,21 +9,18 @@ from espalier.core.graph.dag import Dag
 from espalier.core.graph.formats.mixed import MixedGraph
 from espalier.core.graph.merge import Difference, Side
 from espalier.core.graph.roles import Roles
-from espalier.core.graph.separations import Separation
-from espalier.core.project.constraints import Constraints
+from espalier.core.project.editor import Drawing
 from espalier.core.project.file import Project
 from espalier.core.tables.reading import TextTable
 from espalier.pages.board.boxes import Places
 from espalier.pages.data.schema_rows import SchemaDraft
 
-Drawing = tuple[Dag, Roles, str | None]
-"""Graph, roles and target."""
 Arrow = tuple[str, str]
 
 
 @dataclass
 class Field:
-    """A widget's key and default; ``shown`` is what it shows now, ``basis`` what it chooses from."""
+    """A widget: its key, its default, the value that it shows, and the options that it offers (``basis``)."""
 
     key: str
     default: Any
@@ -41,12 +38,12 @@ class Message(TypedDict):
 
 @dataclass
 class BoardDraft:
-    """The drawing board. ``board`` is the browser's board and ``taken`` the last of its actions that was carried out.
+    """The drawing board. ``board`` identifies the browser's board; ``taken`` is the last action that was carried out.
 
-    ``view`` (None: whatever suits the number of columns), ``marks`` (None: all) and ``steps`` say what is shown.
-    ``places`` are positions of boxes by view, ``wide`` the width in pixels that lines of boxes may have, ``fits``
-    counts how often the picture was to be fitted to its frame. ``effect`` is the column chosen last, ``pair`` the two
-    columns that are compared, ``refused`` the causes that could not be drawn, by effect, with the reason.
+    ``view`` (None: chosen by the number of columns), ``marks`` (None: all) and ``steps`` set what is shown. ``places``
+    are positions of boxes by view, ``wide`` is the greatest width of a line of boxes in pixels, and ``fits`` counts
+    the requests to fit the picture to its frame. ``effect`` is the column chosen last, ``pair`` the two columns that
+    are compared, ``refused`` the causes that could not be drawn, by effect, with the reason.
     """
 
     board: str | None = None
@@ -68,7 +65,7 @@ class BoardDraft:
 
 @dataclass
 class ArrowTableDraft:
-    """The table of arrows: the drawing that it shows, its rows, and those that lack a cause or an effect."""
+    """The table of arrows: its drawing, its rows, and the rows without a cause or an effect (``half``)."""
 
     revision: int = 0
     dag: Dag | None = None
@@ -78,21 +75,21 @@ class ArrowTableDraft:
 
 @dataclass
 class GraphFileDraft:
-    """A graph of another tool. ``file`` is the upload that was read last and ``closed`` counts those put away."""
+    """A graph of another tool. ``file`` is the upload that was read last; ``closed`` counts the files put away."""
 
     text: str = ""
     file: str | None = None
     closed: int = 0
     graph: tuple[str, MixedGraph] | None = None
-    """Its title, and what was read."""
+    """Title and graph."""
     answers: dict[str, str] = field(default_factory=dict)
     remarks: tuple[tuple[str, ...], Drawing] | None = None
-    """What was done to the graph that was taken over, and the drawing that came of it."""
+    """Changes made to the imported graph, and the resulting drawing."""
 
 
 @dataclass(frozen=True)
 class OtherDrawing:
-    """Another person's drawing, with the columns that are not known here, and what was done to read it."""
+    """Another person's drawing, its columns that are unknown here, and the changes made to read it."""
 
     title: str
     dag: Dag
@@ -111,7 +108,7 @@ class MergeDraft:
 
 @dataclass
 class PlanDraft:
-    """The texts of ε and δ as typed, and the fence's switch for the methods that leave it to the plan."""
+    """ε and δ as typed, and the switch of the fence for methods that leave it to the plan."""
 
     epsilon: str | None = None
     delta: str | None = None
@@ -120,12 +117,12 @@ class PlanDraft:
 
 @dataclass(repr=False)
 class Drafts:
-    """The drafts of all pages. ``separations``, ``constraints`` and ``target`` wait for columns that are left out."""
+    """The drafts of all pages."""
 
     schema: SchemaDraft | None = None
     schema_errors: int = 0
     answering: bool = False
-    """Whether the answer about the rows of one person is being changed."""
+    """Is the answer about the rows of one person being changed?"""
     upload: tuple[str, TextTable] | None = None
     """The uploaded file's id, and the table that was read from it."""
     board: BoardDraft = field(default_factory=BoardDraft)
@@ -133,17 +130,16 @@ class Drafts:
     graph_file: GraphFileDraft = field(default_factory=GraphFileDraft)
     merge: MergeDraft = field(default_factory=MergeDraft)
     plan: PlanDraft = field(default_factory=PlanDraft)
-    separations: list[Separation] = field(default_factory=list)
-    constraints: Constraints = field(default_factory=Constraints)
-    target: str | None = None
     fields: dict[str, Field] = field(default_factory=dict)
     fields_made: int = 0
 
 
 @dataclass(frozen=True)
 class Kept:
-    """What the browser's tab had kept: a whole project, or (where it held guesses) its drawing and the ``answer``:
-    whether each person has one row, the person column, and the row limit."""
+    """What the browser tab kept: a whole project or, if the project held guesses, only its drawing and the ``answer``.
+
+    The answer states whether each person has one row, the person column, and the row limit.
+    """
 
     title: str
     dag: Dag

@@ -63,7 +63,7 @@ class Queue:
             self._changed.notify_all()
 
     def place(self, job: Job) -> str:
-        """What stands before ``job``, in words."""
+        """Return a sentence about the jobs before ``job`` in the queue."""
         with self._changed:
             if job not in self._waiting:
                 return "Starting"
@@ -87,7 +87,7 @@ class Job:
         ended: Callable[[str], None],
         wanted: Callable[[], bool] = lambda: True,
     ) -> None:
-        """``ended(reason)`` is called in place of ``done`` if the work failed or was cancelled.
+        """``ended(reason)`` is called instead of ``done`` if the work failed or was cancelled.
 
         ``wanted()`` says whether anybody is still there to take the result. Raises :class:`EspalierError` where the
         queue is full.
@@ -138,7 +138,7 @@ class Job:
             if self._wanted():
                 seen = time.monotonic()
             elif time.monotonic() - seen > GONE:
-                raise Cancelled("nobody was waiting for it any more")
+                raise Cancelled("no one was waiting for it any more")
 
     def _run(self) -> None:
         try:

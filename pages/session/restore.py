@@ -46,9 +46,9 @@ def _component() -> Any:
 
 def kept(state: Session) -> str | None:
     """The text that the tab keeps of what is open."""
-    project = state.project
-    if project is None:
+    if not state.has_project:
         return None
+    project = state.project
     whole = not project.unconfirmed
     one_row = stated(project.one_row_per_person, project.plan)
     answer = None if one_row is None else [one_row, project.plan.person, project.plan.rows_per_person]
@@ -100,7 +100,7 @@ def keep(state: Session) -> None:
     key = "espalier-draft"
 
     def take() -> None:
-        if state.project is None and state.found is None:
+        if not state.has_project and state.found is None:
             try:
                 state.found = read(st.session_state[key].get("found"))
             except EspalierError:
@@ -140,7 +140,7 @@ def offer(state: Session) -> None:
                 f"off the table, so they were not kept: open the table again, then put the drawing back."
             )
         with st.container(horizontal=True):
-            able = found.project is not None or state.project is not None
+            able = found.project is not None or state.has_project
             part = "drawing" if _drawn(found) else "answer"
             label = "Restore the draft" if found.project else f"Put the {part} back"
             if found.project is not None or _drawn(found) or found.answer:
@@ -152,7 +152,7 @@ def offer(state: Session) -> None:
 
 def fits(state: Session, found: Kept) -> bool:
     """Is there anything to say? A drawing or answer must fit the table that is open, if one is."""
-    if found.project is not None or state.project is None or _answers(state, found):
+    if found.project is not None or not state.has_project or _answers(state, found):
         return True
     known = set(state.project.schema.names)
     return any(known.issuperset(columns) for columns in _drawn(found))
@@ -160,7 +160,6 @@ def fits(state: Session, found: Kept) -> bool:
 
 def _answers(state: Session, found: Kept) -> bool:
     """Whether the answer about the rows of one person can be put back."""
-    assert state.project is not None
     if found.answer is None or not state.project.unit_open:
         return False
     _, person, _ = found.answer
@@ -183,13 +182,13 @@ def bring_back(state: Session) -> None:
     if found.project is not None:
         text = read_table(FOLDER / f"{found.sample}.csv", f"{found.sample}.csv") if found.sample in SAMPLES else None
         state.open(found.project, text, found.rows, found.sample if text else "")
-    elif state.project is not None:
+    elif state.has_project:
         if found.answer is not None and _answers(state, found):
             state.answer(*found.answer)
         columns = state.project.schema.names
         dag, _ = inside(found.dag, columns)
         roles = {role: tuple(c for c in cols if c in columns) for role, cols in found.roles.items()}
-        state.redraw(replace(dag, notes={**dag.notes, **state.project.dag.notes}), Roles(**roles))
+        state.editor.redraw(replace(dag, notes={**dag.notes, **state.project.dag.notes}), Roles(**roles))
 
 
 def forget(state: Session) -> None:

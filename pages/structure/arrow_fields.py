@@ -1,4 +1,4 @@
-"""The fields of the Structure page: all that the drawing does, without a mouse, and what is said about its parts."""
+"""Fields of the Structure page: everything that the board does, without a mouse, and details of its parts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ Of = tuple[str, ...]
 
 def view(state: Session) -> None:
     """Which columns the drawing shows, and what it marks."""
-    assert state.project is not None
     left, right = st.columns([2, 3], gap="medium", vertical_alignment="bottom")
     shown, marks = field(state, "view", drawing.view(state)), field(state, "marks", drawing.marks(state))
     left.selectbox(
@@ -53,7 +52,6 @@ def view(state: Session) -> None:
 
 def _around(state: Session) -> None:
     """Which neighbourhood is shown: the search among all columns, and how far it reaches."""
-    assert state.project is not None
     left, right = st.columns([3, 2], gap="medium", vertical_alignment="bottom")
     columns = list(state.project.schema.names)
     find, steps = field(state, "find", drawing.centre(state), columns), field(state, "steps", drawing.steps(state))
@@ -78,7 +76,6 @@ def _around(state: Session) -> None:
 
 def causes(state: Session) -> None:
     """Effect, causes of it, target: the same as the drawing, in boxes."""
-    assert state.project is not None
     project, columns = state.project, list(state.project.schema.names)
     effect, target = drawing.centre(state), project.plan.target
     box = field(state, "effect", effect, columns)
@@ -114,15 +111,13 @@ def causes(state: Session) -> None:
         key=box.key,
         on_change=_take_target,
         args=(state,),
-        help="The column that somebody will want to predict from the table. Some methods spend most of the budget on "
-        "it.",
+        help="The column that will be predicted from the table. Some methods spend most of the budget on it.",
         placeholder="The column to predict",
     )
 
 
 def roles(state: Session) -> None:
     """The columns of each role."""
-    assert state.project is not None
     columns = list(state.project.schema.names)
     for role, meaning in text.ROLES.items():
         given = list(getattr(state.project.roles, role))
@@ -144,7 +139,7 @@ def roles(state: Session) -> None:
 
 
 def _outcome(state: Session, columns: list[str], given: str | None, meaning: str) -> None:
-    """There is one outcome, unless the project file says otherwise."""
+    """There is one outcome, unless the project file names several."""
     box = field(state, "role-outcome", given, columns)
     st.selectbox(
         "Outcome",
@@ -159,8 +154,7 @@ def _outcome(state: Session, columns: list[str], given: str | None, meaning: str
 
 
 def annotation(state: Session) -> None:
-    """What is said about the selected arrow or column."""
-    assert state.project is not None
+    """Show the details of the selected arrow or column."""
     dag = state.project.dag
     options: list[Of] = [*dag.edges, *((c,) for c in state.project.schema.names)]
     columns, arrow = drawing.selected(state)
@@ -175,7 +169,7 @@ def annotation(state: Session) -> None:
         args=(state,),
         format_func=" → ".join,
         placeholder="Select one on the drawing, or here",
-        help="Say how sure you are, and where you know it from: whoever reads the report sees it.",
+        help="Give your confidence and your source. Readers of the report see both.",
     )
     if of is None:
         return
@@ -232,8 +226,7 @@ def annotation(state: Session) -> None:
 
 
 def pair(state: Session) -> None:
-    """What stands between two columns, on request."""
-    assert state.project is not None
+    """Show the paths between two columns, on request."""
     project, columns = state.project, list(state.project.schema.names)
     chosen, arrow = drawing.selected(state)
     both = arrow or chosen
@@ -277,14 +270,13 @@ def _take_steps(state: Session) -> None:
 
 
 def _take_remark(state: Session, of: Of, what: str) -> None:
-    assert state.project is not None
     dag, value = state.project.dag, taken(state, f"{what}-{of!r}")
     changes: dict[str, Any] = {what: "" if value is None else value}
-    state.redraw(dag.annotated(of, replace(dag.annotation(*of), **changes)))
+    state.editor.redraw(dag.annotated(of, replace(dag.annotation(*of), **changes)))
 
 
 def _take_selected(state: Session) -> None:
-    """What was chosen is selected; a field that only repeats what it shows must not narrow what is selected."""
+    """Select the choice. A field that only repeats its value must not narrow the selection."""
     shown, of = state.drafts.fields["annotate"].shown, taken(state, "annotate")
     if of == shown:
         return
@@ -295,8 +287,7 @@ def _take_selected(state: Session) -> None:
 
 
 def _erase(state: Session, arrow: tuple[str, str]) -> None:
-    assert state.project is not None
-    state.redraw(state.project.dag.without([arrow]))
+    state.editor.redraw(state.project.dag.without([arrow]))
     drawing.say(state, f"{arrow[0]} → {arrow[1]} is erased. Undo brings it back.")
 
 
@@ -317,11 +308,11 @@ def _take_effect(state: Session, name: str) -> None:
 
 
 def _take_causes(state: Session, effect: str, name: str) -> None:
-    """Arrows into ``effect`` as chosen; a cycle is refused and what was chosen stays in the field."""
+    """Draw the chosen arrows into ``effect``. A cycle is refused, and the choice stays in the field."""
     chosen = taken(state, name)
     refused = state.drafts.board.refused
     try:
-        state.change_causes(effect, chosen)
+        state.editor.change_causes(effect, chosen)
         refused.pop(effect, None)
     except EspalierError as error:
         refused[effect] = (chosen, str(error))
@@ -330,9 +321,9 @@ def _take_causes(state: Session, effect: str, name: str) -> None:
 def _take_role(state: Session, role: str) -> None:
     """A role as chosen; a column that had another role moves."""
     chosen = taken(state, f"role-{role}")
-    state.change_role(role, chosen if isinstance(chosen, list) else [] if chosen is None else [chosen])
+    state.editor.change_role(role, chosen if isinstance(chosen, list) else [] if chosen is None else [chosen])
 
 
 def _take_target(state: Session) -> None:
     """The column that the table is for predicting."""
-    state.redraw(target=taken(state, "target"))
+    state.editor.redraw(target=taken(state, "target"))

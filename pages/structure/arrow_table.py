@@ -1,4 +1,4 @@
-"""All arrows as a table that can be edited: a row is an arrow, and what is said about it."""
+"""Editable table of all arrows with their annotations."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ FIELDS = ("cause", "effect", "belief", "may_break", "source", "note")
 
 def show(state: Session) -> None:
     """The table; what it takes goes into the project at once. A row that is not complete stays in the table."""
-    assert state.project is not None
     dag, columns = state.project.dag, list(state.project.schema.names)
     draft = state.drafts.arrows
     if draft.dag is not dag and draft.dag != dag:
@@ -105,12 +104,11 @@ def drawn(dag: Dag, rows: Sequence[Row]) -> tuple[Dag, list[Row]]:
 
 
 def _take(state: Session, key: str) -> None:
-    assert state.project is not None
     draft = state.drafts.arrows
     try:
         drawn_now, half = drawn(state.project.dag, edited(draft.rows, st.session_state[key]))
         drawn_now.check_columns(state.project.schema.names)
-        state.redraw(drawn_now)
+        state.editor.redraw(drawn_now)
     except EspalierError as error:
         state.trouble["arrow_table"] = str(error)
         return

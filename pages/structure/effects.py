@@ -1,4 +1,4 @@
-"""The effect of one column on another, as the drawing has it: what to adjust for, and which paths are open."""
+"""The effect of one column on another by the drawing: valid adjustment sets and open paths."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from espalier.pages.session.session import Session
 
 
 def show(state: Session) -> None:
-    """Two columns to choose, the valid sets, and the paths under the chosen one in words."""
+    """Show two columns to choose, the valid adjustment sets, and the paths under the chosen set."""
     project = state.project
-    assert project is not None
     with st.expander("The effect of one column on another: what to adjust for"):
         columns, target = list(project.schema.names), project.plan.target
         effect = planned_effect(project.plan)
@@ -48,7 +47,6 @@ def show(state: Session) -> None:
 def asked(state: Session) -> tuple[Effect, tuple[str, ...]] | None:
     """The effect that the fields ask for, and the set that is tried; None while none is, or it cannot be asked."""
     project = state.project
-    assert project is not None
     kept, planned = st.session_state, planned_effect(project.plan)
     treatment = kept.get(f"effect-of-{state.opened}", planned.treatment if planned else None)
     outcome = kept.get(f"effect-on-{state.opened}", project.plan.target)
@@ -83,7 +81,6 @@ def _set_key(state: Session, question: Effect) -> str:
 
 def _answer(state: Session, question: Effect) -> None:
     project = state.project
-    assert project is not None
     schema = project.schema
     valid = choices(question, schema.sizes)
     if not question.on_causal_paths - {question.outcome} and question.outcome not in question.on_causal_paths:
@@ -107,6 +104,6 @@ def _answer(state: Session, question: Effect) -> None:
         head = "**Paths between them**; those that are open and not the effect are red in the drawing"
         st.markdown("\n".join([head, *lines]))
     st.caption(
-        f"This holds as far as the drawing does. {plain(question.caveat)} To count what it rests on, choose the effect "
+        f"This holds if the drawing is right. {plain(question.caveat)} To count what it rests on, choose the effect "
         "regime on Plan."
     )

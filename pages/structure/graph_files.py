@@ -1,4 +1,4 @@
-"""Graph files: a graph of another tool is read, settled and taken over; and this one is written for other tools."""
+"""Graph files: import another tool's graph after settling its open questions, and export this one."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _bring(state: Session) -> None:
         st.error(plain(state.trouble["graph"]))
     if draft.graph is not None:
         _resolve(state, *draft.graph)
-    elif draft.remarks is not None and draft.remarks[1] == state.drawing:
+    elif draft.remarks is not None and draft.remarks[1] == state.editor.drawing:
         st.success("Taken over. Undo, above the drawing, brings back what was there.")
         _list(draft.remarks[0])
 
@@ -104,7 +104,6 @@ def _away(state: Session) -> None:
 
 
 def _resolve(state: Session, title: str, graph: MixedGraph) -> None:
-    assert state.project is not None
     kind, columns = FORMATS[graph.format].title, state.project.schema.names
     st.markdown(
         f"**{plain(title)}** · {kind} · {len(graph.nodes):,} names, {len(graph.edges):,} links · "
@@ -219,7 +218,6 @@ def _answer_all(state: Session, questions: list[Question], answer: str) -> None:
 def _take_over(state: Session, title: str, resolved: Resolved, keep: bool) -> None:
     """The resolved graph into the project, in one step that can be undone."""
     project = state.project
-    assert project is not None
     assert resolved.dag is not None
     state.trouble.pop("graph_taking", None)
     try:
@@ -229,7 +227,7 @@ def _take_over(state: Session, title: str, resolved: Resolved, keep: bool) -> No
         roles, target = _roles(project.roles, resolved.roles), project.plan.target
         if len(roles.outcome) == 1 and (target is None or target in project.roles.outcome):
             target = roles.outcome[0]
-        state.redraw(dag, roles, target=target)
+        state.editor.redraw(dag, roles, target=target)
     except EspalierError as error:
         state.trouble["graph_taking"] = f"{error} The drawing is unchanged."
         return
@@ -237,7 +235,7 @@ def _take_over(state: Session, title: str, resolved: Resolved, keep: bool) -> No
         state.drafts.board.places = {}
         state.drafts.board.fits += 1
     _close(state)
-    state.drafts.graph_file.remarks = (resolved.remarks, state.drawing)
+    state.drafts.graph_file.remarks = (resolved.remarks, state.editor.drawing)
     drawing.say(state, f"{title} is imported: {len(resolved.dag.edges)} arrows. Undo brings back what was here.")
 
 
@@ -272,7 +270,7 @@ def _close(state: Session) -> None:
 
 
 def _list(sentences: Any) -> None:
-    """Sentences, of which the first are shown and the others a click away."""
+    """Show the first sentences; the others unfold on a click."""
     lines = [f"- {plain(sentence)}" for sentence in sentences]
     if lines:
         st.markdown("\n".join(lines[:8]))
@@ -283,7 +281,6 @@ def _list(sentences: Any) -> None:
 
 def _take(state: Session) -> None:
     project = state.project
-    assert project is not None
     left, right = st.columns(2, gap="medium", vertical_alignment="bottom")
     kind = left.selectbox(
         "Format", list(FORMATS), key=f"graph-format-{state.opened}", format_func=lambda f: FORMATS[f].title

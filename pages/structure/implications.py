@@ -1,4 +1,4 @@
-"""What a drawing implies, in words and icons: direct causes, neighbourhood, fence and open paths."""
+"""Implications of a drawing as sentences and icons: direct causes, neighbourhood, fence, open paths."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from espalier.pages.glossary.terms import term
 from espalier.pages.session.session import Session
 
 PARENT, BLANKET, BEHIND, GATE = "◆", "◇", "▮", "∩"
-"""The icons of the drawing; its legend says what they mean."""
+"""Icons of the drawing, which its legend explains."""
 
 
 def tags(column: str, project: Project, now: Implied, marks: Iterable[str]) -> list[str]:
-    """The marks of one column, in words."""
+    """Return the marks of one column as text."""
     out, roles = [], project.roles
     if "fence" in marks and is_fenced(project.plan) and roles.protected and roles.outcome:
         role = roles.of(column)
@@ -40,7 +40,7 @@ def tags(column: str, project: Project, now: Implied, marks: Iterable[str]) -> l
 
 
 def told(project: Project, now: Implied) -> list[dict[str, Any]]:
-    """What the drawing implies, in short sentences beside it; ``bad`` marks a warning."""
+    """Return what the drawing implies, in short sentences; ``bad`` marks a warning."""
     target, roles, dag = project.plan.target, project.roles, project.dag
     out: list[dict[str, Any]] = []
 
@@ -80,7 +80,7 @@ def told(project: Project, now: Implied) -> list[dict[str, Any]]:
 
 
 def apart(one: str, other: str, separation: Separation, own: bool) -> str:
-    """Why two columns are kept apart, and how to lift it."""
+    """Return why two columns are separated, and how to remove the separation."""
     through = f"linked only through {', '.join(separation.given)}" if separation.given else "not linked at all"
     why = f" Why: {separation.why}." if separation.why else ""
     lift = "Delete lifts it." if own else "It comes from the roles and the plan's method."
@@ -88,7 +88,7 @@ def apart(one: str, other: str, separation: Separation, own: bool) -> str:
 
 
 def avoiding(found: Implied, roles: Roles) -> list[Path]:
-    """The open paths that avoid the admissible columns; the others are opened by looking at those."""
+    """Return the open paths that avoid the admissible columns. Conditioning on these columns opens the others."""
     return [p for p in found.paths if not set(p) & set(roles.admissible)]
 
 
@@ -99,7 +99,7 @@ def path_words(path: Path, edges: Iterable[tuple[str, str]]) -> str:
 
 
 def erasing(found: Change) -> str:
-    """What erasing an arrow would change, in one or two sentences."""
+    """Return one or two sentences on the consequences of erasing an arrow."""
     parts = []
     if found.parents_lost:
         parts.append(f"{', '.join(found.parents_lost)} would be no direct cause of the target")
@@ -117,15 +117,13 @@ def erasing(found: Change) -> str:
 def now(state: Session) -> tuple[Dag, Implied]:
     """The drawing that the sets are read off, with or without its contested arrows, and what it implies."""
     project = state.project
-    assert project is not None
     dag = project.dag.without(project.dag.contested) if state.drafts.board.without_contested else project.dag
     return dag, implied(dag, project.plan.target, project.roles)
 
 
 def show(state: Session, dag: Dag, found: Implied) -> None:
-    """The sets as text, and what the drawing says about the fence."""
+    """Show the sets as text, and the fence that the drawing implies."""
     project = state.project
-    assert project is not None
     target, roles = project.plan.target, project.roles
     if target is not None:
         st.markdown(f"**Direct causes of {name(target)}:** {names(found.parents, 40, 'none drawn')}.")
@@ -176,7 +174,6 @@ def _listed(paths: list[Path], dag: Dag) -> None:
 def contested(state: Session) -> None:
     """The switch that leaves contested arrows out of the sets, and what they make of difference."""
     project = state.project
-    assert project is not None
     if not project.dag.contested:
         return
     box = field(state, "without_contested", state.drafts.board.without_contested)

@@ -1,4 +1,4 @@
-"""Two people's drawings side by side: what differs, settled one by one, and merged into one."""
+"""Compare two drawings, settle each difference, and merge them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ SIDES: dict[Side, str] = {"mine": "This drawing", "theirs": "Theirs"}
 
 def show(state: Session) -> None:
     """Load another person's drawing, settle the differences, merge."""
-    assert state.project is not None
     file = st.file_uploader(
         "Another person's project file or graph file",
         key=f"theirs-file-{state.opened}",
@@ -73,12 +72,11 @@ def read(data: bytes, title: str = "") -> tuple[Dag, tuple[str, ...]]:
 
 
 def _decide(state: Session, theirs: OtherDrawing) -> None:
-    assert state.project is not None
     project, draft = state.project, state.drafts.merge
     if theirs.remarks:
         st.markdown("\n".join(f"- {plain(sentence)}" for sentence in theirs.remarks))
     if theirs.unknown:
-        st.warning(f"Not among the columns here, so left aside with their arrows: {names(theirs.unknown)}.")
+        st.warning(f"Not among the columns here, so left out with their arrows: {names(theirs.unknown)}.")
     for place, head, dag in zip(
         st.columns(2), ("This drawing", f"Theirs ({theirs.title})"), (project.dag, theirs.dag), strict=True
     ):
@@ -155,9 +153,8 @@ def _rest(state: Session, open_: list[Difference], side: Side) -> None:
 
 
 def _merge(state: Session, theirs: Dag) -> None:
-    assert state.project is not None
     try:
-        state.redraw(merge(state.project.dag, theirs, state.drafts.merge.decided))
+        state.editor.redraw(merge(state.project.dag, theirs, state.drafts.merge.decided))
     except EspalierError as error:
         state.trouble["merge"] = str(error)
         return

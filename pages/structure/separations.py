@@ -1,4 +1,4 @@
-"""Separations beyond the fence of the roles: listed, added, taken off."""
+"""Separations in addition to the fence of the roles: list, add, remove."""
 
 from __future__ import annotations
 
@@ -15,15 +15,14 @@ from espalier.pages.session.session import Session
 def show(state: Session) -> None:
     """The further separations of the open project."""
     project = state.project
-    assert project is not None
     listed = project.separations
     fenced = "; ".join(m.title for m in METHODS.values() if m.capabilities.fence != "never")
     with st.expander(
         f"Further separations ({len(listed)})" if listed else "Further separations", expanded=bool(listed)
     ):
         st.markdown(
-            "Beside the fence of the roles you can ask for more: *these columns must show no link to those, except "
-            f"through the gate*. A plan with a fence ({fenced}) keeps all of them at once."
+            "In addition to the fence of the roles, you can require more: *these columns must show no link to those, "
+            f"except through the gate*. A plan with a fence ({fenced}) keeps all of them at once."
         )
         for i, s in enumerate(listed):
             left, right = st.columns([6, 1], vertical_alignment="center")
@@ -50,17 +49,16 @@ def show(state: Session) -> None:
                 f"The plan's method, {text.method(project.plan.method)}, does not keep these; choose one with a fence "
                 "on Plan."
             )
-    if kept := state.drafts.separations:
+    if kept := state.editor.aside.separations:
         st.caption(f"Kept aside, as columns of theirs are left out on Data: {len(kept)} of the further separations.")
 
 
 def _add(state: Session, key: str) -> None:
-    assert state.project is not None
     clique, chosen = state.project.schema.clique, st.session_state
     left, right, given = (clique(chosen[f"{key}-{side}"]) for side in ("left", "right", "given"))
     new = Separation(left, right, given, chosen[f"{key}-why"])
     try:
-        state.change_separations([*state.project.separations, new])
+        state.editor.change_separations([*state.project.separations, new])
     except GraphError as error:
         state.trouble["separation"] = str(error)
         return
@@ -71,7 +69,6 @@ def _add(state: Session, key: str) -> None:
 
 
 def _remove(state: Session, i: int) -> None:
-    assert state.project is not None
     kept = list(state.project.separations)
     del kept[i]
-    state.change_separations(kept)
+    state.editor.change_separations(kept)

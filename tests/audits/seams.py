@@ -30,13 +30,14 @@ import numpy as np
 from espalier.core.cli.main import main as command
 from espalier.core.errors import EspalierError
 from espalier.core.ledger.ledger import Ledger
-from espalier.core.privacy import bought_schema, contribution, mechanisms
+from espalier.core.privacy import bought_schema, mechanisms
 from espalier.core.privacy.accounting import Budget, round_up
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
 from espalier.core.release.shelf import share
 from espalier.core.release.spend import release
+from espalier.core.tables import random_rows
 from espalier.core.tables.guessing import guess_schema
 from espalier.core.tables.reading import read_table
 from espalier.core.tables.table import Table
@@ -106,7 +107,7 @@ def without_noise() -> Iterator[None]:
             (mechanisms, "noisy_max", lambda *_: 0),
             (bought_schema, "add_gaussian", answer),
             (bought_schema, "noisy_max", lambda *_: 0),
-            (contribution, "_lots", lambda count: np.arange(count, dtype=np.uint64)),
+            (random_rows, "fresh_lots", lambda count: np.arange(count, dtype=np.uint64)),
             (np.random, "default_rng", lambda *_: drawn(0)),
         ):
             stack.enter_context(mock.patch.object(module, name, fixed))

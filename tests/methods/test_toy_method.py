@@ -120,7 +120,7 @@ def test_a_folder_that_lost_its_model_is_damaged(toy, tmp_path):
     release(project(), table()).save(tmp_path / "o")
     (tmp_path / "o" / "model.npz").unlink(missing_ok=True)
     if toy:
-        with pytest.raises(ProjectError, match="not a whole release folder"):
+        with pytest.raises(ProjectError, match="not a complete release folder"):
             load_release(tmp_path / "o")
     else:
         assert load_release(tmp_path / "o").model is None

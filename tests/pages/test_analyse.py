@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from espalier.core.analysis import asking
-from espalier.core.analysis.figures import Regression
+from espalier.core.analysis import figure_from_text
+from espalier.core.analysis.estimands import Regression
 from espalier.core.analysis.tally import Tally
 from tests.support.app import field, finish, go, press, sample, sentences, state
 
@@ -19,7 +19,7 @@ def test_heart_failure_and_readmission_adjusted_for_age(app: AppTest) -> None:
     """“Is heart failure associated with readmission after adjusting for age; how sure?” In under two minutes."""
     begun = time.monotonic()
     sample(go(app, "data"), "readmission")
-    state(app).change_plan(regime="predictive", features=None, epsilon=2.0)
+    state(app).editor.change_plan(regime="predictive", features=None, epsilon=2.0)
     press(go(app, "release"), "Spend")
     finish(app)
     assert any(b.label.startswith("Analyse") for b in app.button)
@@ -34,7 +34,7 @@ def test_heart_failure_and_readmission_adjusted_for_age(app: AppTest) -> None:
     assert severe["answer"] in ("counted", "given the model")
     table = state(app).table()
     schema = table.schema
-    figure = asking.regression(schema, "readmitted=yes", ["heart_failure", "age"])
+    figure = figure_from_text.regression(schema, "readmitted=yes", ["heart_failure", "age"])
     assert isinstance(figure, Regression)
     truth = np.exp(figure.estimate(Tally.of_rows(table.codes, schema.sizes, figure.columns))[0][2])
     assert truth > 2
@@ -77,7 +77,7 @@ def test_an_effect_is_asked_on_structure_and_answered_on_analyse(app: AppTest) -
     said = sentences(app)
     assert "Valid sets to adjust for" in said
     assert "not drawn would bias the effect" in said
-    state(app).change_plan(regime="effect", treatment="diabetes", features=None, epsilon=2.0)
+    state(app).editor.change_plan(regime="effect", treatment="diabetes", features=None, epsilon=2.0)
     go(app, "plan")
     assert not app.error
     press(go(app, "release"), "Spend")

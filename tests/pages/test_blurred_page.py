@@ -39,7 +39,7 @@ def test_the_plan_says_it_and_asks_for_no_epsilon(app: AppTest) -> None:
 
 def test_a_tick_then_rows_and_what_they_give_away(app: AppTest) -> None:
     chosen(app)
-    state(app).change_plan(anonymize=["marker", "haemoglobin"], lid=0.6, landmarks=200)
+    state(app).editor.change_plan(anonymize=["marker", "haemoglobin"], lid=0.6, landmarks=200)
     go(app, "release")
     assert any(NOT_PRIVATE in e.value for e in app.error)
     button = next(b for b in app.button if "NOT PRIVATE" in b.label)
@@ -47,8 +47,8 @@ def test_a_tick_then_rows_and_what_they_give_away(app: AppTest) -> None:
     next(c for c in app.checkbox if "blurred real person" in c.label).check().run()
     press(app, "Make the rows (NOT PRIVATE)")
     finish(app)
-    made = state(app).blurred
-    assert made is not None, state(app).trouble
+    assert state(app).blurred is not None, state(app).trouble
+    made = state(app).blurred.made
     assert NOT_PRIVATE_CSV in made.files
     assert state(app).released is None
     assert not state(app).spent
@@ -66,8 +66,8 @@ def test_the_defaults_are_refused_on_the_sample_and_one_click_takes_what_can_be_
     assert any("cannot be reached" in e.value for e in app.error)
     offer = state(app).offered["lid"]
     finish(press(app, f"Ask for a LID of {offer:.0%}"))
-    made = state(app).blurred
-    assert made is not None, state(app).trouble
+    assert state(app).blurred is not None, state(app).trouble
+    made = state(app).blurred.made
     assert state(app).project.plan.options["lid"] == offer
     assert made.disclosure["lid_inputs"] <= offer
     assert not any(b.label.startswith("Ask for") for b in app.button)

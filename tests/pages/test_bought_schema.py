@@ -17,7 +17,6 @@ def test_a_table_is_opened_by_its_header_and_every_part_is_seen_in_the_plan(app:
     upload(app, TEXT)
     press(app, "Buy the schema: no look at the rows")
     project = state(app).project
-    assert project is not None
     assert all(c.undeclared for c in project.schema.columns)
     assert not project.unconfirmed
     go(app, "data")
@@ -52,13 +51,13 @@ def test_a_release_with_a_bought_schema_is_judged_on_its_own_rows(app: AppTest):
     draft = state(app).drafts.schema
     assert draft is None or draft.columns()
     assert "5% of the budget buys" in sentences(app)
-    draft = SchemaDraft.of(state(app).project.schema)  # type: ignore[union-attr]
+    draft = SchemaDraft.of(state(app).project.schema)
     draft.rows[0]["kind"] = "numeric"
     assert draft.columns()[0] == Column.to_buy("age", "numeric", bins=10), "its kind is all that has to be said"
     draft.rows[0] |= {"kind": "categorical", "categories": "", "edges": "8 bins"}
     assert draft.columns()[0] == Column.to_buy("age", "categorical", 50)
     state(app).answer(True)
-    state(app).project = state(app).project.with_plan(epsilon=50.0)  # type: ignore[union-attr]
+    state(app).editor.project = state(app).project.with_plan(epsilon=50.0)
     start(state(app), 0.2, 1.0, 1e-6)
     finish(app)
     assert "release" not in state(app).trouble

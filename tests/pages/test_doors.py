@@ -349,5 +349,5 @@ def test_only_releases_reach_the_shelf(shelf: Path) -> None:
     shelf.mkdir()
     (shelf / "0123456789abcdef.zip").write_bytes(b"broken")
     assert shared.shared() == []
-    with pytest.raises(ProjectError, match="not shared any more"):
+    with pytest.raises(ProjectError, match="no longer shared"):
         shared.files("0123456789abcdef")

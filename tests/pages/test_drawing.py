@@ -44,7 +44,6 @@ def send(state: Session, *actions: dict[str, Any], board: str = "one", start: in
 
 
 def edges(state: Session) -> tuple[tuple[str, str], ...]:
-    assert state.project is not None
     return state.project.dag.edges
 
 
@@ -126,9 +125,8 @@ def test_what_is_no_list_of_actions_is_ignored(sent: Any) -> None:
 
 def test_a_shared_cause_is_drawn_warned_of_and_undone() -> None:
     state = fresh(edges=(("a", "y"), ("b", "c")))
-    state.redraw(target="y")
+    state.editor.redraw(target="y")
     send(state, {"do": "share", "pair": ["y", "a"]}, {"do": "share", "pair": ["b", "z"]})
-    assert state.project is not None
     assert state.project.dag.hidden == (("y", "a"), ("b", "z"))
     sent = board.data(state, implications.now(state)[1])
     assert [(e["from"], e["to"]) for e in sent["shared"]] == [("y", "a"), ("b", "z")]
@@ -143,16 +141,15 @@ def test_a_separation_is_made_drawn_and_lifted_on_the_board() -> None:
     state = send(
         fresh(), {"do": "separate", "columns": ["a", "y", "c"]}, {"do": "separate", "columns": ["y", "a", "c"]}
     )
-    assert state.project is not None
     assert [(s.left, s.right, s.given) for s in state.project.separations] == [(("a",), ("y",), ("c",))]
     assert state.drafts.board.message is not None
     assert "kept apart so already" in state.drafts.board.message["text"]
-    state.redraw(roles=Roles(outcome=("y",), protected=("b",)))
-    state.change_plan(method="mst", fair=None)
+    state.editor.redraw(roles=Roles(outcome=("y",), protected=("b",)))
+    state.editor.change_plan(method="mst", fair=None)
     sent = board.data(state, implications.now(state)[1])
     assert [(e["from"], e["to"]) for e in sent["apart"]] == [("a", "y")], "a plan without a fence adds none"
     assert "linked only through c" in sent["apart"][0]["text"]
-    state.change_plan(method="privci", fair=None)
+    state.editor.change_plan(method="privci", fair=None)
     sent = board.data(state, implications.now(state)[1])
     assert {(e["from"], e["to"]) for e in sent["apart"]} == {("a", "y"), ("y", "b")}
     send(state, {"do": "unlink", "link": ["b", "y", "apart"]}, start=3)
@@ -163,7 +160,6 @@ def test_a_separation_is_made_drawn_and_lifted_on_the_board() -> None:
 
 def test_there_is_one_outcome_and_the_target_follows_it() -> None:
     state = send(fresh(), {"do": "role", "column": "y", "role": "outcome"})
-    assert state.project is not None
     assert (state.project.roles.outcome, state.project.plan.target) == (("y",), "y")
     send(
         state,
@@ -178,7 +174,7 @@ def test_there_is_one_outcome_and_the_target_follows_it() -> None:
 
 def test_undo_and_redo_go_through_all_kinds_of_changes() -> None:
     state = fresh()
-    steps = [state.drawing]
+    steps = [state.editor.drawing]
     for k, action in enumerate(
         (
             {"do": "draw", "arrow": ["a", "y"]},
@@ -189,23 +185,22 @@ def test_undo_and_redo_go_through_all_kinds_of_changes() -> None:
         )
     ):
         send(state, action, start=k + 1)
-        steps.append(state.drawing)
+        steps.append(state.editor.drawing)
     for step in reversed(steps[:-1]):
-        assert state.undo()
-        assert state.drawing == step
-    assert not state.undo()
+        assert state.editor.undo()
+        assert state.editor.drawing == step
+    assert not state.editor.undo()
     for step in steps[1:]:
-        assert state.redo()
-        assert state.drawing == step
-    assert not state.redo()
-    state.undo()
-    state.redraw(state.project.dag.drawn("b", "c") if state.project else None)
-    assert not state.redo(), "a new change leaves nothing to do again"
+        assert state.editor.redo()
+        assert state.editor.drawing == step
+    assert not state.editor.redo()
+    state.editor.undo()
+    state.editor.redraw(state.project.dag.drawn("b", "c"))
+    assert not state.editor.redo(), "a new change leaves nothing to do again"
 
 
 def test_places_are_kept_and_new_columns_come_below() -> None:
     state = send(fresh(edges=(("a", "y"),)), {"do": "move", "at": {n: [k * 100, 0] for k, n in enumerate("abcy")}})
-    assert state.project is not None
     at = drawing.places(state, list(NAMES))
     assert [at[n] for n in "abcy"] == [(k * 100, 0) for k in range(4)]
     assert at["z"][1] > 50
@@ -214,9 +209,9 @@ def test_places_are_kept_and_new_columns_come_below() -> None:
 def test_looking_changes_nothing() -> None:
     state = fresh(edges=(("a", "y"),))
     before = state.project
-    board.data(state, implied(before.dag, None, before.roles) if before else None)  # type: ignore[arg-type]
+    board.data(state, implied(before.dag, None, before.roles))
     assert state.project == before
-    assert not state.past
+    assert not state.editor.past
 
 
 def test_boxes_do_not_lie_on_one_another() -> None:
@@ -236,9 +231,9 @@ def test_boxes_do_not_lie_on_one_another() -> None:
 
 def test_boxes_that_grow_push_their_neighbours_aside() -> None:
     state = fresh(("age", "race", "sex", "y"), (("age", "y"), ("race", "y"), ("sex", "y")))
-    state.change_plan(method="privci", fair=None)
+    state.editor.change_plan(method="privci", fair=None)
     before = drawing.places(state, ["age", "race", "sex", "y"])
-    state.redraw(roles=Roles(("y",), ("age", "race", "sex")), target="y")
+    state.editor.redraw(roles=Roles(("y",), ("age", "race", "sex")), target="y")
     nodes = {n["id"]: n for n in board.data(state, implications.now(state)[1])["nodes"]}
     line = sorted((n for n in nodes.values() if n["id"] != "y"), key=lambda n: n["x"])
     assert [n["id"] for n in line] == sorted(("age", "race", "sex"), key=lambda n: before[n][0])
@@ -269,11 +264,10 @@ def test_many_columns_are_shown_around_the_selected_one() -> None:
 
 def test_the_board_is_told_in_plain_json() -> None:
     state = fresh(edges=(("a", "y"), ("b", "y")))
-    state.redraw(roles=Roles(("y",), ("a",), ("b",)), target="y")
-    state.change_plan(method="privci", fair=None)
-    assert state.project is not None
+    state.editor.redraw(roles=Roles(("y",), ("a",), ("b",)), target="y")
+    state.editor.change_plan(method="privci", fair=None)
     said = Annotation(belief="contested", may_break=True)
-    state.redraw(state.project.dag.annotated(("a", "y"), said))
+    state.editor.redraw(state.project.dag.annotated(("a", "y"), said))
     sent = board.data(state, implications.now(state)[1])
     assert json.loads(json.dumps(sent, allow_nan=False)) == sent
     arrow = next(e for e in sent["edges"] if e["from"] == "a")
@@ -284,14 +278,14 @@ def test_the_board_is_told_in_plain_json() -> None:
     labels = {n["id"]: n["label"] for n in sent["nodes"]}
     assert labels["a"].split("\n") == ["a", "(protected)", "▮ ◆"]
     assert labels["b"].split("\n") == ["b", "(admissible)", "∩ ◆"]
-    state.change_plan(method="mst", fair=None)
+    state.editor.change_plan(method="mst", fair=None)
     labels = {n["id"]: n["label"] for n in board.data(state, implications.now(state)[1])["nodes"]}
     assert labels["a"].split("\n") == ["a", "(protected)", "◆"], "a plan without a fence draws none"
 
 
 def test_the_set_to_adjust_for_and_what_it_leaves_open_are_marked() -> None:
     state = fresh(edges=(("z", "a"), ("z", "y"), ("c", "a"), ("c", "y"), ("a", "y")))
-    state.change_plan(method="prism", regime="effect", target="y", treatment="a", fair=None)
+    state.editor.change_plan(method="prism", regime="effect", target="y", treatment="a", fair=None)
     sent = board.data(state, implications.now(state)[1])
     tags = {n["id"]: n["label"].split("\n") for n in sent["nodes"]}
     assert "treatment" in tags["a"]
@@ -306,9 +300,8 @@ def test_the_set_to_adjust_for_and_what_it_leaves_open_are_marked() -> None:
 
 def test_the_switch_leaves_contested_arrows_out_of_the_sets() -> None:
     state = fresh(edges=(("a", "y"), ("b", "y")))
-    state.redraw(target="y")
-    assert state.project is not None
-    state.redraw(state.project.dag.annotated(("a", "y"), Annotation(belief="contested")))
+    state.editor.redraw(target="y")
+    state.editor.redraw(state.project.dag.annotated(("a", "y"), Annotation(belief="contested")))
     assert implications.now(state)[1].parents == ("a", "b")
     state.drafts.board.without_contested = True
     assert implications.now(state)[1].parents == ("b",)
@@ -427,9 +420,8 @@ def test_annotating_in_the_fields_reaches_the_plan_page(page: AppTest) -> None:
     assert "billing_code would leave the Markov blanket" in shown(page)
     next(c for c in page.checkbox if c.label == "May break elsewhere").check().run()
     next(t for t in page.text_area if t.label == "Note").set_value("billed afterwards").run()
-    assert state.project is not None
     assert state.project.dag.annotation("readmitted", "billing_code") == Annotation("billed afterwards", may_break=True)
-    state.change_plan(regime="graphical")
+    state.editor.change_plan(regime="graphical")
     page.switch_page("pages/04_plan.py").run()
     assert "may break elsewhere: readmitted → billing_code" in shown(page)
 
@@ -445,7 +437,6 @@ def test_two_columns_and_what_stands_between_them(page: AppTest) -> None:
 
 def test_two_drawings_are_settled_and_merged(page: AppTest) -> None:
     state: Session = page.session_state[KEY]
-    assert state.project is not None
     mine = state.project.dag
     theirs = replace(mine, edges=(*(e for e in mine.edges if e != ("sex", "smoking")), ("smoking", "sex")))
     theirs = theirs.drawn("smoking", "readmitted")
@@ -458,7 +449,7 @@ def test_two_drawings_are_settled_and_merged(page: AppTest) -> None:
     next(b for b in page.button if b.label == "Theirs for the rest").click().run()
     next(b for b in page.button if b.label.startswith("Merge")).click().run()
     assert set(state.project.dag.edges) == set(theirs.edges)
-    state.undo()
+    state.editor.undo()
     assert state.project.dag == mine
 
 
@@ -477,7 +468,7 @@ def test_a_draft_is_offered_on_any_page_and_opens_with_its_sample() -> None:
     state = Session()
     app = sample(start(), "hiring")
     old: Session = app.session_state[KEY]
-    old.redraw(old.project.dag.without(old.project.dag.edges[:1]) if old.project else None)
+    old.editor.redraw(old.project.dag.without(old.project.dag.edges[:1]))
     new = at_home()
     state = new.session_state[KEY]
     state.found = restore.read(restore.kept(old))
@@ -495,7 +486,6 @@ def test_a_whole_draft_is_offered_until_another_project_is_opened_and_a_drawing_
     old: Session = sample(start(), "hiring").session_state[KEY]
     new = sample(start(), "readmission")
     state: Session = new.session_state[KEY]
-    assert state.project is not None
     whole = restore.read(restore.kept(old))
     opened = state.project
     state.found = whole

@@ -14,6 +14,7 @@ from streamlit.testing.v1 import AppTest
 
 from espalier.core.ledger.ledger import Ledger
 from espalier.core.ledger.population import Population
+from espalier.core.project.editor import ProjectEditor
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
@@ -105,7 +106,7 @@ def test_a_number_of_rows_that_became_private_is_handed_to_nobody() -> None:
         (Plan("mst", 1.0, person="patient"), None),
         (Plan("mst", 1.0, neighbors="add-remove", delta=1e-9), None),
     ):
-        state.project, state.rows = Project("ward", SCHEMA, plan), 150
+        state.open_project, state.rows = ProjectEditor(Project("ward", SCHEMA, plan)), 150
         assert state.public_rows == public
 
 
@@ -114,7 +115,6 @@ def test_what_a_guess_leaves_out_stops_a_release_and_is_told(app: AppTest, where
     press(upload(app, f"case,sex,ill\n{rows}", "ward.csv"), "Guess the columns")
     review(app)
     left = state(app)
-    assert left.project is not None
     assert Project.loads(left.project.dumps()).schema.unconfirmed == ("case",)
     assert "`case`" in "".join(e.value for e in go(app, "release").error)
     assert not any(b.label == "Open this budget" for b in app.button)

@@ -23,8 +23,7 @@ def released(app: AppTest) -> AppTest:
     sample(go(app, "data"), "hiring")
     session = state(app)
     project = session.project
-    assert project is not None
-    session.project = project.with_plan(method="decoder", steps=2, fair=False, target=project.plan.target)
+    session.editor.project = project.with_plan(method="decoder", steps=2, fair=False, target=project.plan.target)
     finish(press(go(app, "release"), "Spend"))
     return go(app, "diagnostics")
 
@@ -43,7 +42,6 @@ def test_they_are_run_one_by_one_and_their_figures_shown(released: AppTest, monk
     assert re.search(r"synthetic links are \*\*\d+ %\*\* of the real ones", sentences(released))
     links = state(released).further[1, "arrows"]
     project = state(released).project
-    assert project is not None
     assert {found.arrow for found in links} == set(project.dag.edges)
     assert links[0].real == max(found.real for found in links) > 0.05
     finish(press(released, "Train the classifiers"))

@@ -39,7 +39,7 @@ def field(app: AppTest, line: int) -> AppTest:
 
 
 def test_a_graph_is_settled_taken_over_and_undone(app: AppTest) -> None:
-    before = state(app).drawing
+    before = state(app).editor.drawing
     assert {"gender", "club", "qualification", "hired"} <= set(state(app).project.schema.names)
     paste(app, GRAPH)
     assert any("6 names, 5 links" in str(m.value) for m in app.markdown)
@@ -48,42 +48,42 @@ def test_a_graph_is_settled_taken_over_and_undone(app: AppTest) -> None:
     assert field(app, 10).value is None
     taking = next(b for b in app.button if b.label == "Put it in place of the drawing")
     assert taking.disabled
-    assert state(app).drawing == before, "nothing changes before it is taken over"
+    assert state(app).editor.drawing == before, "nothing changes before it is taken over"
 
     go(go(app, "plan"), "structure")
     press(app, "Give one link the direction")
     press(app, "Not in my table: 1 name ")
     press(app, "Put it in place of the drawing")
-    dag, roles, target = state(app).drawing
+    dag, roles, target = state(app).editor.drawing
     assert dag.edges == (("gender", "club"), ("qualification", "hired"), ("club", "hired"))
     assert dag.hidden == (("hired", "qualification"),)
     assert roles.outcome == ("hired",)
     assert target == "hired"
     assert any("is taken as 'club' → 'hired'" in str(m.value).replace("\\", "") for m in app.markdown)
 
-    state(app).undo()
+    state(app).editor.undo()
     app.run()
-    assert state(app).drawing == before
+    assert state(app).editor.drawing == before
 
 
 def test_adding_keeps_what_is_drawn_and_a_cycle_is_refused(app: AppTest) -> None:
     drawn = state(app).project.dag.edges
     press(paste(app, "dag { hobby -> hours_available }"), "Add it")
     assert state(app).project.dag.edges == (*drawn, ("hobby", "hours_available"))
-    before = state(app).drawing
+    before = state(app).editor.drawing
     cause, effect = drawn[0]
     press(paste(app, f"dag {{ {effect} -> {cause} }}"), "Add it")
-    assert state(app).drawing == before
+    assert state(app).editor.drawing == before
     assert any("cycle" in e.value for e in app.error)
     assert state(app).drafts.graph_file.graph is not None, "the file is still there"
 
 
 def test_a_broken_graph_is_said_with_its_line_and_nothing_is_lost(app: AppTest) -> None:
-    before = state(app).drawing
+    before = state(app).editor.drawing
     paste(app, "dag {\na -> b\nb ->\n}")
     assert any("line 4" in e.value for e in app.error)
     assert next(t for t in app.text_area if t.label.startswith("or its text")).value.startswith("dag {")
-    assert state(app).drawing == before
+    assert state(app).editor.drawing == before
     paste(app, "x" * 2_000_001)
     assert any("command line" in e.value for e in app.error)
 

@@ -68,7 +68,7 @@ def test_a_budget_is_opened_paid_from_and_seen(app: AppTest, where: Path) -> Non
     go(app, "ledger")
     assert [m.label for m in app.metric] == ["Total ε", "Spent ε", "Spent ρ", "Left ρ", "Largest next ε"]
     assert "Releasing the same plan again, ε = 1, would leave" in sentences(app)
-    state(app).change_plan(epsilon=0.5)
+    state(app).editor.change_plan(epsilon=0.5)
     assert "The open plan, ε = 0.5, would leave" in sentences(go(app, "ledger"))
     shown = app.dataframe[0].value
     assert shown["entry"].dropna().tolist() == [entry.id]
@@ -106,7 +106,7 @@ def test_what_is_not_left_cannot_be_spent(app: AppTest, where: Path) -> None:
     assert not any(b.label.startswith("Spend") for b in app.button)
     assert len(budget(where).entries) == 1
     assert any(b.label == "Choose another ε on Plan" for b in app.button)
-    state(app).change_plan(epsilon=budget(where).largest())
+    state(app).editor.change_plan(epsilon=budget(where).largest())
     go(app, "release")
     finish(press(app, "Spend"))
     assert len(budget(where).entries) == 2
@@ -128,7 +128,7 @@ def test_somebody_else_was_faster(app: AppTest, where: Path) -> None:
 def test_another_unit_is_explained_and_mended(app: AppTest) -> None:
     opened(app)
     state(app).answer(False, None, 3)
-    state(app).change_plan(delta=1e-7)
+    state(app).editor.change_plan(delta=1e-7)
     go(app, "plan")
     assert "fixed rows per person" in sentences(app).replace("\\", "")
     go(app, "release")
@@ -176,7 +176,7 @@ def test_diagnostics_are_recorded_before_the_next_release(app: AppTest, where: P
     assert state(app).findings
     (looked,) = budget(where).diagnoses
     assert looked.what == "the Diagnostics page"
-    state(app).change_plan(epsilon=0.3)
+    state(app).editor.change_plan(epsilon=0.3)
     finish(press(go(app, "release"), "Spend"))
     assert [e.diagnostics_before for e in budget(where).entries] == [0, 1]
     assert json.loads(state(app).released.files["release.json"])["ledger"]["diagnostics_before"] == 1
@@ -240,7 +240,6 @@ def test_a_table_of_ones_own_is_asked_about_and_known_again(app: AppTest, where:
 def test_what_was_released_since_the_page_was_drawn_needs_a_tick(app: AppTest, where: Path) -> None:
     opened(app)
     project, text = state(app).project, state(app).text
-    assert project is not None
     assert text is not None
     ledger = Ledger(where)
     ledger.open_table("elsewhere", epsilon=2.0, delta=1e-9)

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from espalier.core.project.editor import ProjectEditor
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
@@ -30,7 +31,7 @@ def state(tmp_path, monkeypatch):
         pa.table({"a": np.array(["x", "y"])[rng.integers(0, 2, 500)], "v": rng.integers(0, 10, 500)}),
         tmp_path / "t.parquet",
     )
-    return Session(project=Project("far", SCHEMA, Plan("mst", 5.0, 1e-6))), str(tmp_path / "t.parquet")
+    return Session(ProjectEditor(Project("far", SCHEMA, Plan("mst", 5.0, 1e-6)))), str(tmp_path / "t.parquet")
 
 
 def test_a_file_on_the_server_is_released_from_where_it_is(state, monkeypatch):
@@ -199,7 +200,7 @@ def test_compare_says_what_to_do_instead(ready):
 
 def test_its_columns_are_offered_as_the_person_column_and_told_when_they_are_left_out(ready):
     session = here(ready)
-    session.project = Project("far", Schema(SCHEMA.columns[:1]), Plan("mst", 5.0, 1e-6))
+    session.editor.project = Project("far", Schema(SCHEMA.columns[:1]), Plan("mst", 5.0, 1e-6))
     assert "**Left out of everything:** `v`" in sentences(go(ready, "data"))
     press(ready, "Answer the question")
     field(ready, "radio", "Can one person").set_value("column").run()

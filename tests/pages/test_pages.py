@@ -126,7 +126,7 @@ def test_the_other_hospital(app: AppTest) -> None:
 
 def test_a_table_drowned_in_noise_is_not_recommended(app: AppTest) -> None:
     sample(app, "readmission")
-    state(app).change_plan(epsilon=0.01)
+    state(app).editor.change_plan(epsilon=0.01)
     finish(press(go(app, "release"), "Spend"))
     finish(press(go(app, "diagnostics"), "Compare"))
     assert any("This table should not be used" in e.value for e in app.error)
@@ -266,10 +266,9 @@ def test_an_unexpected_error_shows_no_value_and_no_traceback(app: AppTest, monke
 
 def test_guesses_stand_out_and_block_a_release_until_confirmed(app: AppTest) -> None:
     upload(app, people())
-    assert state(app).project is None, "nothing is read into a schema before it is asked for"
+    assert not state(app).has_project, "nothing is read into a schema before it is asked for"
     press(app, "Guess the columns")
     project = state(app).project
-    assert project is not None
     assert len(project.schema.guessed) == 3
     assert any(h.value.startswith("Review what was guessed") for h in app.subheader)
     go(app, "release")
@@ -288,7 +287,7 @@ def test_guesses_stand_out_and_block_a_release_until_confirmed(app: AppTest) -> 
     assert made is not None
     assert made.files["synthetic.csv"].decode().startswith('"Name of ward, old",年齢,out*come*')
     report = made.files["report.html"].decode()
-    assert "the curator has confirmed that they are public knowledge: “Name of ward, old” (kind, " in report
+    assert "The curator has confirmed that they are public knowledge: “Name of ward, old” (kind, " in report
 
 
 @pytest.mark.parametrize(("typed", "guessed"), [('"A; b"; C; other', True), ("C; other", True), ("D; other", False)])
@@ -371,7 +370,7 @@ def test_a_column_moves_to_its_new_role(app: AppTest) -> None:
 )
 def test_conflicts_are_explained(app: AppTest, changes: dict[str, Any], text: str) -> None:
     sample(app, "hiring")
-    state(app).change_plan(**changes)
+    state(app).editor.change_plan(**changes)
     go(app, "plan")
     assert text in sentences(app).replace("\\", "")
     assert ("once **the target** is given above" in sentences(app)) == ("Next: choose" in text)
@@ -381,14 +380,12 @@ def test_conflicts_are_explained(app: AppTest, changes: dict[str, Any], text: st
 
 def fenced(app: AppTest) -> bool:
     project = state(app).project
-    assert project is not None
     return method_of(project.plan).fenced(project.plan)
 
 
 def beside(app: AppTest) -> str:
     """What the board says beside the drawing."""
     project = state(app).project
-    assert project is not None
     return "\n".join(line["text"] for line in implications.told(project, implications.now(state(app))[1]))
 
 
@@ -396,7 +393,7 @@ def test_the_structure_page_claims_a_fence_only_where_the_plan_has_one(app: AppT
     go(sample(app, "hiring"), "structure")
     assert fenced(app)
     assert "fence erases these links" in beside(app)
-    state(app).change_plan(method="mst", fair=None)
+    state(app).editor.change_plan(method="mst", fair=None)
     go(app, "structure")
     assert "fence erases" not in beside(app)
     assert "has no fence: these links may show" in beside(app)
@@ -450,7 +447,7 @@ def test_a_wrong_delta_stays_in_its_field(app: AppTest) -> None:
 
 def test_what_was_open_can_be_brought_back(app: AppTest) -> None:
     sample(app, "hiring")
-    state(app).change_plan(epsilon=0.3)
+    state(app).editor.change_plan(epsilon=0.3)
     app.run()
     sample(app, "services")
     press(app, "Go back to")
@@ -495,7 +492,7 @@ def test_no_cache_is_shared_between_sessions() -> None:
 
 def test_the_fence_of_a_release_is_shown_explained_and_asked_about(app: AppTest) -> None:
     go(sample(app, "hiring"), "plan")
-    state(app).change_plan(explain=0.2, width=2)
+    state(app).editor.change_plan(explain=0.2, width=2)
     go(app, "release")
     finish(press(app, "Spend"))
     said = sentences(app)
@@ -559,11 +556,11 @@ def test_further_separations_are_added_refused_removed_and_parked(app: AppTest) 
     assert "Further separations (1)" in [e.label for e in app.expander]
 
     schema = state(app).project.schema
-    state(app).change_schema(type(schema)(tuple(c for c in schema.columns if c.name != "hobby")))
+    state(app).editor.change_schema(type(schema)(tuple(c for c in schema.columns if c.name != "hobby")))
     assert state(app).project.separations == ()
     app.run()
     assert "Kept aside" in sentences(app)
-    state(app).change_schema(schema)
+    state(app).editor.change_schema(schema)
     assert len(state(app).project.separations) == 1
     app.run()
     press(app, "Remove")
@@ -621,7 +618,7 @@ def test_people_are_kept_back_whole(app: AppTest) -> None:
     review(app)
     session = state(app)
     session.answer(False, "patient", 2)
-    session.change_plan(rows=100)
+    session.editor.change_plan(rows=100)
     go(app, "release")
     next(s for s in app.selectbox if s.label.startswith("Paid from")).set_value("Not recorded in a ledger").run()
     app.select_slider[0].set_value(30).run()
@@ -645,7 +642,7 @@ def test_private_figures_stand_apart_from_those_that_are_not(app: AppTest) -> No
     finish(press(app, "Spend"))
     section = json.loads(state(app).released.files["release.json"])["looking"]
     assert section["rows"] == 800
-    assert b"shareable figures" in state(app).released.files["report.html"]
+    assert b"private evaluation" in state(app).released.files["report.html"]
 
     go(app, "diagnostics")
     shown = sentences(app)
@@ -665,7 +662,7 @@ def test_an_identifier_is_left_out_and_can_be_the_person_column(app: AppTest) ->
     review(app)
     assert state(app).project.schema.unconfirmed == ("patient_nbr",), "what is left out was read off the rows as well"
     go(app, "release")
-    assert "nobody has confirmed: `patient_nbr`" in sentences(app)
+    assert "unconfirmed guesses: `patient_nbr`" in sentences(app)
     assert not any(s.label.startswith("Paid from") for s in app.selectbox)
     press(go(app, "data"), "Leave it out")
     assert state(app).project.schema.unconfirmed == ()
@@ -749,8 +746,8 @@ def test_a_table_read_as_one_column_is_doubted(app: AppTest) -> None:
 @pytest.mark.parametrize("method", ["privci", "prefair"])
 def test_the_fence_of_a_method_that_has_it_is_not_said_to_be_a_switch(app: AppTest, method: str) -> None:
     sample(app, "readmission")
-    state(app).redraw(roles=Roles())
-    state(app).change_plan(method=method, fair=None)
+    state(app).editor.redraw(roles=Roles())
+    state(app).editor.change_plan(method=method, fair=None)
     said = sentences(go(app, "plan"))
     assert "A fence needs at least one protected column" in said.replace("\\", "")
     assert "choose a method that has none" in said

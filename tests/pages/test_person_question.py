@@ -146,7 +146,7 @@ def test_samples_answer_the_question(app: AppTest, name: str) -> None:
 
 
 def test_a_method_that_promises_nothing_is_not_asked(guessed: AppTest) -> None:
-    state(guessed).change_plan(method=next(iter(BLURRINGS)))
+    state(guessed).editor.change_plan(method=next(iter(BLURRINGS)))
     assert not waiting(go(guessed, "plan"))
 
 
@@ -169,7 +169,7 @@ def test_a_project_file_is_asked_only_where_it_leaves_the_question_open(
         uploader = next(u for u in app.file_uploader if u.label == "Its project file")
         uploader.upload("p.json", json.dumps(data).encode(), "application/json").run()
         assert "one\\_row\\_per\\_person" in sentences(app)
-        assert state(app).project is None
+        assert not state(app).has_project
         return
     state(app).open(project, read_table(TABLE.encode(), "ward.csv"))
     is_open = given is None and not person
@@ -209,7 +209,7 @@ def test_an_answer_for_another_table_is_not_offered(guessed: AppTest) -> None:
     state(guessed).answer(False, "patient_nbr", 2)
     found = restore.read(restore.kept(state(guessed)))
     session = Session()
-    assert session.project is None
+    assert not session.has_project
     text = read_table(b"sex,ill\nf,no\nm,yes\n", "other.csv")
     session.open(blank("other", state(guessed).project.schema), text)
     assert not restore.fits(session, replace(found))

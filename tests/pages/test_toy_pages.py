@@ -23,7 +23,6 @@ def toyed(app: AppTest, monkeypatch: pytest.MonkeyPatch) -> AppTest:
 
 def plan_of(app: AppTest) -> dict[str, object]:
     project = state(app).project
-    assert project is not None
     return dict(project.plan.options)
 
 

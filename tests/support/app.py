@@ -84,7 +84,7 @@ def answer(app: AppTest, column: str | None = None, rows: int | None = None) -> 
 
 def review(app: AppTest) -> AppTest:
     """Confirm each guessed column on the Data page; each person has one row, unless that was answered before."""
-    if state(app).project is not None and state(app).project.unit_open:
+    if state(app).has_project and state(app).project.unit_open:
         answer(app)
     while buttons := [b for b in app.button if (b.key or "").startswith("review-confirm")]:
         assert not buttons[0].disabled, sentences(app)
