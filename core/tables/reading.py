@@ -433,7 +433,8 @@ def _from_arrow(table: Any, shown: str) -> TextTable:
         for part in parts:
             texts = [*_written(part, name, shown, row), MISSING]
             codes.append(_codes(part.indices, len(texts) - 1) + len(values))
-            values, row = values + texts, row + len(part)
+            values += texts
+            row += len(part)
         columns[name] = _distinct(values, np.concatenate([np.empty(0, np.int64), *codes]))
     return TextTable(columns, table.num_rows, shown)
 
