@@ -18,13 +18,21 @@ from numpy.typing import NDArray
 from benchmarks.questions import matrix_of, parts_of, predicates, rows_along, triangles, truth_of, two_tree
 from espalier.core.models.base import MarginalModel
 from espalier.core.models.graphical.estimation import SMOOTHING, estimate
-from espalier.core.models.questions import Network, Rule, fit, lower, multiplicative_weights, public_rule, sensitivity
-from espalier.core.models.questions.weights import Choose, Margin
+from espalier.core.models.question_fit import (
+    Network,
+    Rule,
+    fit,
+    lower,
+    multiplicative_weights,
+    public_rule,
+    sensitivity,
+)
+from espalier.core.models.question_fit.weights import Choose, Margin
 from espalier.core.planning.preview import preview
 from espalier.core.privacy.accounting import rho_of
 from espalier.core.privacy.draws import Measurement
-from espalier.core.privacy.questions.lowering import mask_of
-from espalier.core.privacy.questions.recipes import answers
+from espalier.core.privacy.question_recipes.lowering import mask_of
+from espalier.core.privacy.question_recipes.recipes import answers
 from espalier.core.project.file import Project
 from espalier.core.project.question_list import QuestionList
 from espalier.core.project.question_types import Question

@@ -39,8 +39,8 @@ from benchmarks.common import one_hot
 from benchmarks.decoder import Arrows, Codes, released
 from benchmarks.decoder_tables import ADULT, arrows, noisy_or
 from espalier.core.evaluation.downstream import CLASSIFIERS, Downstream, Tables, downstream
-from espalier.core.evaluation.membership.attack import Attack, Verdict, ceiling, run
-from espalier.core.evaluation.membership.features import SUMMARIES
+from espalier.core.evaluation.membership.attack import Attack, AttackResult, ceiling, run
+from espalier.core.evaluation.membership.attack_features import SUMMARIES
 from espalier.core.evaluation.membership.game import Game, choose_targets, publish, shadow_releases
 from espalier.core.models.decoder import Decoder, draw, parents_of, probabilities
 from espalier.core.models.decoder_training import Training, distributions, rake, train
@@ -268,7 +268,7 @@ def attack(models: int, only: str) -> None:
     }
     print(f"{models} models of 500 of 1,000 rows; ceiling at ε = 1: {ceiling(rho_of(1.0, ATTACK_DELTA), Unit()):.3f}")
     start = time.process_time()
-    controls: dict[Attack, Verdict] = {}
+    controls: dict[Attack, AttackResult] = {}
     for name, synthesise in methods.items():
         if controls and only not in name:
             continue

@@ -28,8 +28,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from benchmarks import adult
-from espalier.core.analysis import asking
-from espalier.core.analysis.figures import Figure, FloatArray
+from espalier.core.analysis import figure_from_text
+from espalier.core.analysis.estimands import Figure, FloatArray
 from espalier.core.analysis.study import Study
 from espalier.core.analysis.tally import Tally
 from espalier.core.graph.dag import Dag
@@ -74,16 +74,16 @@ class Population:
     def figures(self) -> dict[str, Figure]:
         """The four figures; of a number the mean instead of a share, and no odds ratio."""
         schema, group, outcome = self.schema, self.group, self.outcome
-        effect = asking.effect(schema, group, outcome, self.given, self.n)
-        regression = asking.regression(schema, outcome, [group])
+        effect = figure_from_text.effect(schema, group, outcome, self.given, self.n)
+        regression = figure_from_text.regression(schema, outcome, [group])
         if schema[outcome].kind == "numeric":
-            difference = asking.mean_difference(schema, outcome, group)
+            difference = figure_from_text.mean_difference(schema, outcome, group)
             return {"difference": difference, "effect": effect, "regression": regression}
         return {
-            "difference": asking.difference(schema, outcome, group),
+            "difference": figure_from_text.difference(schema, outcome, group),
             "effect": effect,
             "regression": regression,
-            "odds ratio": asking.odds_ratio(schema, outcome, group),
+            "odds ratio": figure_from_text.odds_ratio(schema, outcome, group),
         }
 
 
@@ -207,7 +207,7 @@ def reference(population: Population, table: Table) -> str:
     y = frame[population.outcome].to_numpy()
     number = population.schema[population.outcome].kind == "numeric"
     if number:
-        y = np.asarray(asking.middles(population.schema[population.outcome]))[y.astype(int)]
+        y = np.asarray(figure_from_text.middles(population.schema[population.outcome]))[y.astype(int)]
     family = sm.families.Gaussian() if number else sm.families.Binomial()
     fit = sm.GLM(y, sm.add_constant(frame[[population.group]].to_numpy()), family=family).fit()
     figure = population.figures()["regression"]

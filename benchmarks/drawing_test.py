@@ -14,7 +14,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from espalier.core.analysis.drawing_test import LARGEST_NOTICED, judged, p_value
+from espalier.core.analysis.independence_test import LARGEST_NOTICED, judged, p_value
 from espalier.core.analysis.null import Counts, Null
 from espalier.core.analysis.strength import POWER, associated, noticed, power, strength
 from espalier.core.privacy.accounting import rho_of

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from benchmarks import adult
 from benchmarks.tables import drawn
 from espalier.core.analysis.combine import combine
-from espalier.core.analysis.figures import Difference, Figure, Level, OddsRatio, Proportion, Regression
+from espalier.core.analysis.estimands import Difference, Figure, Level, OddsRatio, Proportion, Regression
 from espalier.core.analysis.gate import Cell
 from espalier.core.analysis.study import Study
 from espalier.core.analysis.tally import Tally

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from espalier.core.models.graphical.estimation import estimate
-from espalier.core.models.questions import (
+from espalier.core.models.question_fit import (
     Block,
     Count,
     Fit,

@@ -11,7 +11,7 @@
     python -m benchmarks.scale sqlite           a tenth of the rows in an engine whose rows pass through in batches
     python -m benchmarks.scale postgres         78 counts inside PostgreSQL beside its encode scan, a tenth of the rows
     python -m benchmarks.scale spark            78 counts beside Spark's encode scan (needs requirements-spark.txt)
-    python -m benchmarks.scale counts --rows 100000000
+    python -m benchmarks.scale numeric --rows 100000000     the last of these layouts alone: ten files in a folder
 
 The table is Adult's rows drawn again and again; more than 10⁷ are the same file several times, in a folder. CPU
 seconds are of all threads, those of a server or of Spark with them; each part runs in a process of its own, so that its
@@ -31,8 +31,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +46,7 @@ from espalier.core.tables.counting import Counting, count_many
 from espalier.core.tables.reading import read_table
 from espalier.core.tables.table import Table
 
-PARTS = ("counts", "wide", "people", "output", "release", "app", "sqlite", "postgres", "spark")
+PARTS = ("counts", "numeric", "wide", "people", "output", "release", "app", "sqlite", "postgres", "spark")
 STEP = 1_000_000
 SAME = 10_000_000
 """A table of more rows than these is a folder that holds their file so many times."""
@@ -139,8 +141,14 @@ def duckdb_scan(path: Path, schema: Schema) -> float:
 
 def counts(folder: Path, rows: int) -> None:
     """Speed of a snapshot and of all counts beside DuckDB's scan: one file, 100 files, texts only, numbers only."""
-    for layout in ("file", "folder", "texts", "numbers"):
+    for layout in ("file", "folder", "texts"):
         apart(f"from benchmarks.scale import layout; layout({str(folder)!r}, {rows}, {layout!r})")
+    numeric(folder, rows)
+
+
+def numeric(folder: Path, rows: int) -> None:
+    """The same for whole numbers alone."""
+    apart(f"from benchmarks.scale import layout; layout({str(folder)!r}, {rows}, 'numbers')")
 
 
 def layout(folder: str, rows: int, name: str) -> None:
@@ -159,7 +167,8 @@ def layout(folder: str, rows: int, name: str) -> None:
         schema = Schema(tuple(c for c in schema.columns if c.kind != "numeric")[:6])
     asked = [q for q in cliques() if set(q) <= set(schema.names)]
     print(f"\n{name}: {rows:,} rows × {len(schema.columns)}")
-    scan = duckdb_scan(path, schema)
+    with ProcessPoolExecutor(1, get_context("spawn")) as other:  # its memory is not ours
+        scan = other.submit(duckdb_scan, path, schema).result()
     relation = open_relation(path)
     snapshot, first = clock(lambda: relation.snapshot(schema))
     got, again = clock(lambda: snapshot.count_many(asked))
@@ -280,7 +289,7 @@ def release(folder: Path, rows: int) -> None:
 
 def app(folder: Path, rows: int) -> None:
     """Must show 7: a file of the server opened, planned and released in a browser; the memory of the real server."""
-    from espalier.pages.parts.data import far
+    from espalier.pages.data import opening_on_server
     from tests.reliability.load import CHROMIUMS, memory, server
 
     if importlib.util.find_spec("playwright") is None or not any(map(shutil.which, CHROMIUMS)):
@@ -289,7 +298,7 @@ def app(folder: Path, rows: int) -> None:
     path, project = folder / "adult.parquet", folder / "adult.json"
     generate_apart(path, rows)
     project.write_text(adult_project("prism").dumps(), "utf-8")
-    os.environ[far.ALLOWED] = "1"
+    os.environ[opening_on_server.ALLOWED] = "1"
     with server(str(folder)) as (address, pid):
         idle, start = memory(pid), tree_seconds(pid)
         seen = driven(address, path, project, rows)

@@ -1,6 +1,6 @@
 """Espalier's headless core. It computes everything and imports no user interface.
 
-It offers some names of ``import espalier`` too: this was their place before the package had a name.
+Some names of ``import espalier`` are also available here, where they were before the package had a name.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Errors that a user can mend, with clear messages."""
+"""Errors that a user can correct, with clear messages."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ DAMAGED = (
     *(AttributeError, LookupError, ValueError, TypeError, OverflowError, OSError, EOFError, RuntimeError, MemoryError),
     *(BadZipFile, zlib.error, TokenError),
 )
-"""What readers of archives, arrays and JSON raise for files that somebody changed."""
+"""Exceptions that readers of archives, arrays and JSON raise for damaged files."""
 
 
 def wheel_with(extra: str) -> str:
-    """Return a sentence that says how to install an extra. It names a file: PyPI's `espalier` is another project."""
+    """Return a sentence on how to install an extra. It names a file, because PyPI's `espalier` is another project."""
     return f"Install it with: pip install 'espalier_tables-{__version__}-py3-none-any.whl[{extra}]'"
 
 
 class ErrorData(TypedDict, total=False):
-    """What an error is about, so that a page can place it and a test can read it."""
+    """Subject of an error, for pages that place it and tests that read it."""
 
     key: str
     """Key of the plan or of the project file."""
     missing: str | bool
-    """What the user has not given yet."""
+    """What the user has not provided yet."""
     column: str | None
     columns: Sequence[str]
     name: str
@@ -71,9 +71,9 @@ class ErrorData(TypedDict, total=False):
 
 
 class EspalierError(Exception):
-    """Base of all errors a user can mend; the text says what is wrong, where, and what to do.
+    """Base of all errors that a user can correct; the text states what is wrong, where, and what to do.
 
-    The text ends with a full stop: a caller adds none. ``data`` says what the error is about.
+    The text ends with a full stop, so callers add none. ``data`` is the subject of the error.
 
     >>> import espalier as es
     >>> try:
@@ -89,12 +89,12 @@ class EspalierError(Exception):
 
 
 def sentence(text: str) -> str:
-    """Return ``text`` with a full stop at its end, unless a mark ends it already."""
+    """Return ``text`` with a full stop at its end, unless it already ends with a punctuation mark."""
     return text if not text or text.endswith((".", "?", "!", "…", ":")) else f"{text}."
 
 
 class SchemaError(EspalierError):
-    """A column's public description is wrong or not confirmed.
+    """The public description of a column is wrong or unconfirmed.
 
     >>> import espalier as es
     >>> es.Schema(())
@@ -104,7 +104,7 @@ class SchemaError(EspalierError):
 
 
 class TableError(EspalierError):
-    """A table cannot be read, or does not fit its schema.
+    """A table cannot be read or does not fit its schema.
 
     >>> import espalier as es
     >>> es.read_table(b"", name="clinic.csv")
@@ -114,7 +114,7 @@ class TableError(EspalierError):
 
 
 class GraphError(EspalierError):
-    """The drawn graph or the roles are not possible (a cycle, an unknown column …).
+    """The drawn graph or the roles are impossible, for example because of a cycle or an unknown column.
 
     >>> import espalier as es
     >>> es.Dag((("smoker", "sick"), ("sick", "smoker")))
@@ -134,7 +134,7 @@ class ProjectError(EspalierError):
 
 
 class BudgetError(EspalierError):
-    """A measurement was asked for that the budget does not cover. Nothing was read.
+    """A request exceeds the budget. Nothing was read.
 
     >>> import espalier as es
     >>> issubclass(es.LedgerError, es.BudgetError)  # the command line exits with 3 for both
@@ -143,7 +143,9 @@ class BudgetError(EspalierError):
 
 
 class LedgerError(BudgetError):
-    """The ledger refuses: not enough is left, another unit of privacy, an unknown table. Nothing was read.
+    """The ledger refuses: too little budget is left, the unit of privacy differs, or the table is unknown.
+
+    Nothing was read.
 
     >>> import espalier as es
     >>> es.Ledger("empty.db", create=True).account("register")

@@ -1,4 +1,4 @@
-"""For notebooks: a release judged beside a data frame."""
+"""Evaluation of a release against a data frame, for notebooks."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from espalier.core.tables.frames import as_table
 
 
 def evaluate(result: Release | Released, data: Any, *, holdout: Any = None, report: Report = silent) -> Evaluation:
-    """Compare a release with the real table it was made from. Confidential: every real row is looked at.
+    """Compare a release with the real table it was made from. The result is confidential: it depends on every real row.
 
-    ``data`` and ``holdout`` (rows that were kept back) are data frames or tables, see
-    :func:`espalier.core.tables.frames.as_table`. Raises :class:`espalier.core.errors.TableError` where they do not fit
-    the project.
+    ``data`` and ``holdout`` are data frames or tables, see :func:`espalier.core.tables.frames.as_table`. Raises
+    :class:`espalier.core.errors.TableError` if they do not fit the project.
 
     >>> import espalier as es, pandas as pd
     >>> frame = pd.DataFrame({"smoker": ["yes", "no"] * 500, "sick": ["yes", "no", "no", "no"] * 250})
@@ -30,5 +29,5 @@ def evaluate(result: Release | Released, data: Any, *, holdout: Any = None, repo
     schema = result.project.schema
     synthetic = result.table if isinstance(result, Released) else result.synthetic
     real = as_table(data, schema, result.project.plan.person)
-    kept_back = None if holdout is None else as_table(holdout, schema)
-    return evaluate_tables(result.project, real, synthetic, model=result.model, holdout=kept_back, report=report)
+    rows = None if holdout is None else as_table(holdout, schema)
+    return evaluate_tables(result.project, real, synthetic, model=result.model, holdout=rows, report=report)

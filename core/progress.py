@@ -1,4 +1,4 @@
-"""How long work tells how far it has come, and how it is cancelled."""
+"""Progress reporting and cancellation."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from typing import TypeVar
 
 T = TypeVar("T")
 PULSE = 0.3
-"""Seconds between two looks whether somebody cancels, while something else works."""
+"""Seconds between two checks for cancellation."""
 Report = Callable[[float, str], None]
-"""(fraction done, message). Raising from it, such as :class:`espalier.core.errors.Cancelled`, ends the work."""
+"""Called with (fraction done, message). Raising from it, usually :class:`espalier.core.errors.Cancelled`, cancels."""
 
 
 def silent(fraction: float, message: str) -> None:
-    """A report that nobody listens to."""
+    """Ignore progress: the default report."""
 
 
 def part(report: Report, start: float, end: float) -> Report:
-    """``report`` for a part of the work that takes it from ``start`` to ``end``."""
+    """Return a report for a part of the work that advances ``report`` from ``start`` to ``end``."""
     return lambda fraction, message: report(start + (end - start) * fraction, message)
 
 
 def interruptible(work: Callable[[], T], pulse: Callable[[], None], stop: Callable[[], object]) -> T:
-    """What ``work`` returns, done in a thread; what ``pulse`` raises meanwhile comes out once ``stop()`` ended it."""
+    """Run ``work`` in a thread and return its result. If ``pulse`` raises meanwhile, call ``stop()`` and raise it."""
     with ThreadPoolExecutor(1) as pool:
         answer = pool.submit(work)
         try:

@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from espalier.core.analysis.asking import difference as difference
-    from espalier.core.analysis.asking import odds_ratio as odds_ratio
-    from espalier.core.analysis.asking import proportion as proportion
-    from espalier.core.analysis.asking import regression as regression
-    from espalier.core.analysis.asking import sentence as sentence
+    from espalier.core.analysis.answer_text import sentence as sentence
     from espalier.core.analysis.combine import combine as combine
+    from espalier.core.analysis.figure_from_text import difference as difference
+    from espalier.core.analysis.figure_from_text import odds_ratio as odds_ratio
+    from espalier.core.analysis.figure_from_text import proportion as proportion
+    from espalier.core.analysis.figure_from_text import regression as regression
     from espalier.core.analysis.loading import load_release as load_release
     from espalier.core.analysis.study import Study as Study
     from espalier.core.errors import BudgetError as BudgetError
@@ -66,11 +66,11 @@ _WHERE = {
     "load_release": "analysis.loading",
     "evaluate": "notebook",
     "Study": "analysis.study",
-    "proportion": "analysis.asking",
-    "difference": "analysis.asking",
-    "odds_ratio": "analysis.asking",
-    "regression": "analysis.asking",
-    "sentence": "analysis.asking",
+    "proportion": "analysis.figure_from_text",
+    "difference": "analysis.figure_from_text",
+    "odds_ratio": "analysis.figure_from_text",
+    "regression": "analysis.figure_from_text",
+    "sentence": "analysis.answer_text",
     "combine": "analysis.combine",
     "Ledger": "ledger.ledger",
     "EspalierError": "errors",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -19,19 +20,20 @@ from espalier.core.tables.source import Source
 ROOT = Path(__file__).resolve().parent.parent
 FILES = sorted([*(ROOT / "core").rglob("*.py"), *(ROOT / "pages").rglob("*.py"), ROOT / "app.py"])
 CLASSES = ("Source", "Table", "Snapshot", "Relation")
-ONLY = {"count_many", "residual_sums", "batches"}
+ONLY = {"count_many", "residual_sums", "batches", "text_counts", "leaf_counts", "grid_counts", "to_total", "recoded"}
 """Members of a source that share their name with no other method of the product."""
 OPENING = {
     *("open", "connect", "create_engine", "create_connection", "urlopen", "ZipFile"),
     *("read_text", "read_bytes", "write_text", "write_bytes", "ParquetFile", "ParquetWriter", "open_csv"),
 }
 """Functions that open a file, an archive or a connection."""
-PUBLIC = {"schema", "person_column", "names_people", "kept", "digest", "close"}
+PUBLIC = {"schema", "person_column", "names_people", "row_limit", "digest", "counts_only", "encodes", "close"}
 """Members that hold no private value, or that every owner of a source may call."""
 
 Reasons = Mapping[str, tuple[str, ...]]
 
 
+@cache
 def tree_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text("utf-8"))
 
@@ -90,6 +92,12 @@ def used(tree: ast.AST) -> Iterator[tuple[str, ast.Attribute]]:
             yield node.attr, node
 
 
+@cache
+def members_of(path: Path) -> frozenset[str]:
+    """The members of sources that a file uses, by name."""
+    return frozenset(name for name, _ in used(tree_of(path)))
+
+
 def imported(tree: ast.AST) -> set[str]:
     """Every module and name that a file imports, at its top and inside functions."""
     found: set[str] = set()
@@ -116,30 +124,48 @@ UNIT = "bounds the rows of a person, fills to a total, splits at random: no figu
 CALLERS: dict[str, Reasons] = {
     "count": {
         TABLES: ("core/tables/",),
-        CURATOR: ("core/privacy/bought_schema.py",),
         DIAGNOSTICS: (
             "core/evaluation/dependence.py",
             "core/evaluation/quality.py",
-            "pages/parts/diagnostics/distributions.py",
+            "pages/diagnostics/distributions.py",
         ),
     },
     "count_many": {
         TABLES: ("core/tables/",),
         CURATOR: ("core/privacy/curator.py",),
-        DIAGNOSTICS: ("core/evaluation/fidelity.py", "pages/parts/diagnostics/distributions.py"),
+        DIAGNOSTICS: ("core/evaluation/fidelity.py", "pages/diagnostics/distributions.py"),
     },
+    "cells": {TABLES: ("core/tables/",), DIAGNOSTICS: ("core/evaluation/fidelity.py",)},
+    "sample": {
+        TABLES: ("core/tables/",),
+        DIAGNOSTICS: ("core/evaluation/__init__.py",),
+        "the first rows of a relation, for the steward who asks for them": ("pages/02_data.py",),
+    },
+    "in_memory": {TABLES: ("core/tables/",), DIAGNOSTICS: ("core/compare/fence_cost.py", "core/cli/evaluate.py")},
+    "text_counts": {TABLES: ("core/tables/",), CURATOR: ("core/privacy/bought_schema.py",)},
+    "leaf_counts": {TABLES: ("core/tables/",), CURATOR: ("core/privacy/bought_schema.py",)},
+    "grid_counts": {TABLES: ("core/tables/",), CURATOR: ("core/privacy/bought_schema.py",)},
+    "split": {TABLES: ("core/tables/",), UNIT: ("core/privacy/contribution.py",)},
+    "limited": {TABLES: ("core/tables/",), UNIT: ("core/privacy/contribution.py",)},
+    "to_total": {TABLES: ("core/tables/",), UNIT: ("core/privacy/contribution.py",)},
+    "recoded": {
+        TABLES: ("core/tables/",),
+        "the rows of a release, and those that judge it, by the bought schema": (
+            "core/release/spend.py",
+            "pages/release/spending.py",
+        ),
+    },
+    "widened": {TABLES: ("core/tables/",), CURATOR: ("core/evaluation/private/held_out.py",)},
     "residual_sums": {TABLES: ("core/tables/",), RECIPE: ("core/privacy/gradient.py",)},
     "batches": {
         TABLES: ("core/tables/",),
-        RECIPE: ("core/privacy/clipped.py", "core/privacy/moments.py", "core/privacy/questions/recipes.py"),
-        UNIT: ("core/privacy/parts.py",),
-        DIAGNOSTICS: ("core/evaluation/__init__.py", "core/evaluation/questions.py"),
+        RECIPE: ("core/privacy/clipped.py", "core/privacy/moments.py", "core/privacy/question_recipes/recipes.py"),
+        DIAGNOSTICS: ("core/evaluation/question_errors.py",),
         "synthetic rows": ("core/release/output.py",),
         "a list of its own": ("core/methods/workload.py",),
     },
     "numbers": {
         TABLES: ("core/tables/",),
-        CURATOR: ("core/privacy/bought_schema.py",),
         RECIPE: ("core/privacy/moments.py",),
         DIAGNOSTICS: ("core/evaluation/marketing.py",),
         "refuses a table without numbers before anything is drawn": ("core/release/spend.py",),
@@ -147,7 +173,6 @@ CALLERS: dict[str, Reasons] = {
     },
     "take": {
         TABLES: ("core/tables/",),
-        UNIT: ("core/privacy/contribution.py", "core/privacy/parts.py"),
         DIAGNOSTICS: (
             "core/evaluation/__init__.py",
             "core/evaluation/classifier.py",
@@ -160,18 +185,18 @@ CALLERS: dict[str, Reasons] = {
         TABLES: ("core/tables/",),
         CURATOR: ("core/privacy/curator.py",),
         RECIPE: ("core/privacy/moments.py",),
-        UNIT: ("core/privacy/contribution.py", "core/privacy/parts.py"),
+        UNIT: ("core/privacy/contribution.py",),
         DIAGNOSTICS: (
             "core/compare/membership.py",
             "core/evaluation/",
-            "pages/parts/diagnostics/distributions.py",
+            "pages/diagnostics/distributions.py",
         ),
         "an argument of `public_rows`, which hides a private number": ("core/release/spend.py",),
         "blurred rows, marked as not private": ("core/release/blurred.py",),
         "synthetic rows": ("core/analysis/loading.py", "core/release/output.py"),
         "an argument of `public_rows`; shows the owner the size": (
-            "pages/parts/release/spending.py",
-            "pages/release.py",
+            "pages/release/spending.py",
+            "pages/05_release.py",
         ),
     },
 }
@@ -182,7 +207,7 @@ ROOMS = {
     "core/privacy/": "curator, recipes and units",
     "core/evaluation/": DIAGNOSTICS,
     "core/compare/": "runs plans and their diagnostics on the owner's machine",
-    "core/analysis/asked_copies.py": "counts synthetic rows of a copy",
+    "core/analysis/question_copies.py": "counts synthetic rows of a copy",
     "core/analysis/loading.py": "reads the synthetic table of a release back",
     "core/release/": "hands the source to the curator",
     "core/analysis/": "synthetic rows: its copies, and a release that is read again",
@@ -208,9 +233,12 @@ OPENERS: Reasons = {
         "core/tables/spark.py",
         "core/tables/sql.py",
     ),
+    "writes the bytes of a file where PyReadStat reads them, gone when it returns": ("core/tables/stat_rows.py",),
+    "reads a dictionary or a code book": ("core/dictionaries/reading.py", "core/code_books/__init__.py"),
+    "writes a released table's dictionary": ("core/release/artefact.py",),
     "reads and writes a project, a graph, questions or a model": (
         "core/cli/init.py",
-        "core/cli/questions.py",
+        "core/cli/questions_option.py",
         "core/graph/formats/describe.py",
         "core/models/graphical/model.py",
         "core/project/file.py",
@@ -220,14 +248,17 @@ OPENERS: Reasons = {
         "core/analysis/loading.py",
         "core/release/output.py",
         "core/release/shelf.py",
+        "core/statement/folder.py",
     ),
+    "reads and writes keys": ("core/statement/keys.py",),
+    "the program's own source files, for their digest": ("core/statement/claims.py",),
     "the ledger": ("core/cli/ledger.py", "core/ledger/archive.py", "core/ledger/store.py", "core/ledger/verify.py"),
     "output of a command": ("core/cli/main.py",),
-    "scripts and styles of the app": ("pages/parts/board/board.py", "pages/parts/board/boxes.py"),
+    "scripts and styles of the app": ("pages/board/board.py", "pages/board/boxes.py"),
     "`state.open` loads a table into the session": (
-        "pages/parts/data/far.py",
-        "pages/parts/data/opening.py",
-        "pages/parts/session/restore.py",
+        "pages/data/opening_on_server.py",
+        "pages/data/opening.py",
+        "pages/session/restore.py",
     ),
 }
 """Files that open files, archives or connections."""
@@ -248,7 +279,7 @@ def compare(found: set[str], reasons: Reasons) -> None:
 
 @pytest.mark.parametrize("member", CALLERS)
 def test_each_member_of_a_source_has_its_callers(member):
-    found = {where(p) for p in FILES if any(name == member for name, _ in used(tree_of(p)))}
+    found = {where(p) for p in FILES if member in members_of(p)}
     compare(found | {"core/tables/source.py"}, CALLERS[member])
 
 
@@ -290,7 +321,75 @@ BROKEN = {
     "take": "def leak():\n    return Table.encode(text, schema).take([0])",
     "rows": "def read() -> Relation: ...\n\ndef leak():\n    some = read()\n    return some.rows",
     "residual_sums": "def leak(x):\n    return x.residual_sums('y', (), {})",
+    **{
+        name: f"def leak(given: Source):\n    return given.{name}"
+        for name in (
+            *("cells", "sample", "in_memory", "text_counts", "leaf_counts", "grid_counts"),
+            *("split", "limited", "to_total", "recoded", "widened"),
+        )
+    },
 }
+
+
+SHAPES = {"Source", "Table", "Snapshot", "RemoteSnapshot", "Relation", "TextTable"}
+"""Classes of tables that no file outside `core/tables` may test for: their interface answers what a caller needs."""
+
+
+def asked_classes(tree: ast.AST) -> Iterator[tuple[str, int]]:
+    """The classes that a file tests a value for, with their lines: by `isinstance`, `type(…) is` and `match`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and last(node.func) in {"isinstance", "issubclass"}:
+            inside = node.args[1:]
+        elif isinstance(node, ast.Compare) and isinstance(node.left, ast.Call) and last(node.left.func) == "type":
+            inside = node.comparators
+        elif isinstance(node, ast.MatchClass):
+            inside = [node.cls]
+        else:
+            continue
+        for part in inside:
+            for name in ast.walk(part):
+                if isinstance(name, ast.Name | ast.Attribute):
+                    yield last(name), part.lineno
+
+
+def test_no_file_outside_the_room_tests_the_class_of_a_table():
+    outside = [path for path in FILES if not where(path).startswith("core/tables/")]
+    found = [(where(p), line) for p in outside for name, line in asked_classes(tree_of(p)) if name in SHAPES]
+    assert found == [], "ask the source instead, or give the interface a method"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "isinstance(real, Table)",
+        "isinstance(real, (int, tables.Snapshot))",
+        "isinstance(real, Snapshot | RemoteSnapshot)",
+        "type(real) is Table",
+        "match real:\n    case Relation():\n        pass",
+    ],
+)
+def test_a_test_of_a_class_is_found(code):
+    assert SHAPES & {name for name, _ in asked_classes(ast.parse(code))}
+
+
+FIELDS = {"held_out", "impossible", "budget", "spending", "sizes", "rows", "unit"}
+"""Fields of a curator that nothing outside it may set."""
+
+
+def set_on_curators(tree: ast.AST) -> Iterator[int]:
+    """The lines on which a file sets a field of a curator that is not its own object."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign):
+            continue
+        for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+            if isinstance(target, ast.Attribute) and target.attr in FIELDS and last(target.value).endswith("curator"):
+                yield node.lineno
+
+
+def test_nothing_is_set_on_a_curator_from_outside():
+    assert [(where(path), line) for path in FILES for line in set_on_curators(tree_of(path))] == []
+    assert list(set_on_curators(ast.parse("curator.held_out = True")))
+    assert list(set_on_curators(ast.parse("self.curator.budget = budget")))
 
 
 @pytest.mark.parametrize("member", CALLERS)

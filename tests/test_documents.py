@@ -1,9 +1,11 @@
-"""The documents: generated pages are current, and every link leads somewhere."""
+"""The documents: generated pages are current, links lead somewhere, and public names have docstrings."""
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -34,3 +36,33 @@ def test_every_module_that_is_named_exists(page):
     for name in re.findall(r"python -m ((?:benchmarks|tests|docs)\.[a-z_.]+)", page.read_text("utf-8")):
         path = ROOT / name.rstrip(".").replace(".", "/")
         assert path.with_suffix(".py").exists() or (path / "__main__.py").exists(), name
+
+
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+
+
+def undocumented(tree: ast.Module | ast.ClassDef) -> Iterator[str]:
+    """Yield the public functions and classes without a docstring, methods included, overloads excepted."""
+    for node in tree.body:
+        if not isinstance(node, Definition) or node.name.startswith("_"):
+            continue
+        overload = any(ast.unparse(decorator).endswith("overload") for decorator in node.decorator_list)
+        if not overload and ast.get_docstring(node) is None:
+            yield node.name
+        if isinstance(node, ast.ClassDef):
+            yield from (f"{node.name}.{name}" for name in undocumented(node))
+
+
+def test_every_public_function_and_class_of_core_has_a_docstring():
+    found = {
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in (ROOT / "core").rglob("*.py")
+        for name in undocumented(ast.parse(path.read_text("utf-8")))
+    }
+    commands = {one for one in found if one.startswith("core/cli/") and one.endswith(": run")}
+    assert not found - commands
+
+
+def test_a_missing_docstring_is_found():
+    code = "def f(): ...\nclass A:\n    def g(self): ...\n@overload\ndef h(): ...\ndef _i(): ..."
+    assert list(undocumented(ast.parse(code))) == ["f", "A", "A.g"]

@@ -56,7 +56,8 @@ def test_the_wheel_holds_the_product_and_nothing_else(built):
         inside = {name for name in archive.namelist() if ".dist-info/" not in name}
         licences = {Path(name).name for name in archive.namelist() if "/licenses/" in name}
     assert {name.split("/")[0] for name in inside} == {"espalier"}
-    listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "core", "pages", "sample_data"]
+    rooms = ("core", "pages", "sample_data", "verifier")
+    listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", *rooms]
     tracked = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\0")
     wanted = {f"espalier/{name}" for name in tracked if name and not name.endswith(".md")}
     own = {"espalier/__init__.py", "espalier/app.py", "espalier/py.typed", "espalier/.streamlit/config.toml"}
@@ -124,7 +125,7 @@ def test_what_an_extra_brings_is_named_where_it_is_missing(bare, tmp_path, extra
 def port(full: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     """The installed app, started by its own command in an empty folder."""
     port, folder = free_port(), tmp_path_factory.mktemp("elsewhere")
-    [page] = full.parent.parent.glob("lib/*/site-packages/espalier/pages/glossary.py")
+    [page] = full.parent.parent.glob("lib/*/site-packages/espalier/pages/10_glossary.py")
     with page.open("a") as file:  # an error, to see that no detail of it is shown
         file.write("\nimport streamlit\nif 'broken' in streamlit.query_params: raise ValueError('a private value')\n")
     command = [str(full.with_name("espalier")), "app", "--no-browser", f"--port={port}"]

@@ -17,6 +17,7 @@ from tests.support import corpus
 
 ROOT = Path(__file__).resolve().parent.parent
 FILES = {"synthetic.csv", "release.json", "report.html", "model.npz", "answers.npz", "croissant.json", "project.json"}
+FILES |= {"label.html", "registry.yaml", "statement.json"}
 TABLES = corpus.tables()
 PROJECTS = corpus.projects()
 SECONDS = 10

@@ -1,4 +1,4 @@
-"""What may be concluded from a release: honest intervals, effects through the drawing, a test of the drawing.
+"""Conclusions from a release: honest intervals, effects by the drawing, and a test of the drawing.
 
-All of it is post-processing of what a release holds, or of noisy counts that are handed in: nothing here reads rows.
+Everything here is post-processing of a release or of noisy counts that a caller passes in. Nothing reads private rows.
 """

@@ -1,4 +1,4 @@
-"""A figure asked of a release's copies: numbers, intervals where they are earned, and why."""
+"""Estimates of a figure from the copies of a release, with the intervals that the gate allows and the reasons."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from espalier.core.analysis.combine import combine
-from espalier.core.analysis.figures import Figure
+from espalier.core.analysis.estimands import Figure
 from espalier.core.analysis.gate import RARE, Badge, Gate, Needs
-from espalier.core.analysis.missing import MissingShares
+from espalier.core.analysis.missing_shares import MissingShares
 from espalier.core.analysis.tally import Tally
 
 MANY_MISSING = 0.05
-"""Share of the rows left out from which missing cells are named as a reason for a wide interval."""
+"""Missing cells are a cause of a wide interval once at least this share of the rows is left out."""
 
 Cause = Literal["noise", "few rows", "weak overlap", "missing"]
 
 
 @dataclass(frozen=True)
 class Width:
-    """What makes an interval as wide as it is: all ``causes`` that matter, the first of them noise or few rows.
+    """Causes of an interval's width, the largest first: noise or few rows, then weak overlap and missing cells.
 
-    ``rows`` and ``noise`` (both in rows) are those of the smallest group that the figure compares.
+    ``rows`` and ``noise`` belong to the smallest group that the figure compares; both are numbers of rows.
     """
 
     causes: tuple[Cause, ...]
@@ -36,10 +36,11 @@ class Width:
 
 @dataclass(frozen=True)
 class Answer:
-    """One number. ``low`` and ``high`` are None where no interval may be shown. Ratios are given as ratios.
+    """One estimated number with its interval. Ratios are ratios, not logarithms.
 
-    It is about the rows where all columns are ``observed`` (those of its columns that can be missing); ``left_out`` is
-    the share of the other rows. ``missing`` are the shares missing by group, ``width`` is None without an interval.
+    ``low``, ``high`` and ``width`` are `None` if no interval may be shown. The number is about the rows where the
+    columns ``observed`` are not missing; ``left_out`` is the share of all other rows. ``missing`` has the missing
+    shares by group.
     """
 
     name: str
@@ -56,7 +57,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Copies:
-    """The rows of a release's copies as codes, whether they were drawn evenly, and the unit's rows per person."""
+    """Rows of a release's copies as codes, whether they were drawn evenly, and the row limit per person."""
 
     rows: Sequence[Mapping[str, NDArray[Any]]]
     sizes: Mapping[str, int]
@@ -65,10 +66,10 @@ class Copies:
 
 
 def answer(figure: Figure, copies: Copies, gate: Gate, missing: Sequence[MissingShares] = ()) -> tuple[Answer, ...]:
-    """Estimate ``figure`` in each copy alone, combine, and show the intervals that the gate lets through.
+    """Estimate ``figure`` in each copy, combine the estimates, and keep the intervals that the gate allows.
 
-    Where a number cannot be worked out in some copy it gets no interval: its category hardly occurs. Without overlap
-    there is no number either. ``missing`` are the shares that are missing, of the whole figure.
+    A number that cannot be computed in every copy has no interval, because a category hardly occurs. Without
+    overlap it has no value either. ``missing`` are the missing shares of the whole figure.
     """
     tallies = [Tally.of_rows(rows, copies.sizes, figure.columns) for rows in copies.rows]
     found = [figure.estimate(tally) for tally in tallies]
@@ -77,7 +78,7 @@ def answer(figure: Figure, copies: Copies, gate: Gate, missing: Sequence[Missing
     for i, part in enumerate(figure.parts()):
         badge = gate.judge(part.needs)
         if not np.isfinite(values[:, i]).all():
-            sentence = "This number cannot be worked out in every copy: one of its groups hardly occurs."
+            sentence = "This number cannot be computed in every copy, because a compared group hardly occurs."
             badge = badge if badge.kind in ("assumed", "no overlap") else Badge("thin", sentence, 0.0)
         known = np.isfinite(values[:, i]).any() and badge.kind != "no overlap"
         centre, ends = float(np.nanmean(values[:, i])) if known else math.nan, None
@@ -108,7 +109,8 @@ def answer(figure: Figure, copies: Copies, gate: Gate, missing: Sequence[Missing
 
 
 def _width(needs: Needs, gate: Gate, left_out: float, k: int) -> Width:
-    """In the smallest group of r rows, noise adds σ² to a variance of k r: the larger of the two comes first."""
+    """Return the causes of the width. In the smallest group of r rows, noise adds σ² to the sampling variance k r; the
+    larger of the two comes first."""
     rows, noise = gate.smallest(needs) if needs.cells or needs.rests else (math.inf, gate.sigma(needs.columns))
     causes: list[Cause] = ["noise" if noise**2 > k * rows else "few rows"]
     if gate.overlap(needs).weak >= RARE:

@@ -1,12 +1,12 @@
-"""Copies of a release: what it might have been, had the people and the noise come out otherwise.
+"""Copies of a release: the same release with another sample of people and other noise.
 
-A copy repeats, around the released counts, all that is random in them: n rows are drawn from the released model in the
-place of the sample, noise of the same scale is added, and the model is fitted to the result on the same cliques. It is
-post-processing of noisy answers: it costs no budget, and its randomness protects nobody, so NumPy's generator will do.
-The idea is the parametric bootstrap of Ferrando, Wang & Sheldon (2022), centred on the counts instead of the model,
-so that estimates spread as after a posterior draw.
+A copy repeats everything random in the released counts. It draws n rows from the released model as the sample, adds
+noise of the same scale, and fits the model to the result on the same cliques. Copies are post-processing of noisy
+answers, so they cost no budget. Their randomness protects no one, so NumPy's generator suffices. The method is the
+parametric bootstrap of Ferrando, Wang & Sheldon (2022), centred on the counts instead of the model. Estimates then
+spread as after a posterior draw.
 
-Outside of it: that cliques were chosen by looking at the table, and values inside bins.
+Copies do not repeat the private choice of cliques, nor the values inside bins.
 """
 
 from __future__ import annotations
@@ -23,48 +23,48 @@ from espalier.core.models.graphical import GraphicalModel, Zeros, estimate, refi
 from espalier.core.privacy.draws import Measurement, Merged, fold
 
 SMOOTHING = 0.3
-"""How much the fit of a copy prefers independent columns.
+"""How strongly the fit of a copy prefers independent columns.
 
-A release smooths by 1 to 3, which brings its table nearer to the truth over all cells, but pulls each count towards
-independence, by smoothing · σ · log(p / q) with q the share of independent columns: up to several σ, always in the same
-direction, and no interval knows of it. On Adult at ε = 1, odds ratios that were counted cover 71 % if copies smooth by
-3, and 93 % with 0.3. Without any smoothing a fit takes ten times as long.
+A release smooths by 1 to 3. This brings its table closer to the truth over all cells but pulls each count towards
+independence, by smoothing · σ · log(p / q) with q the share under independence. The pull reaches several σ, always in
+the same direction, and no interval accounts for it. On Adult at ε = 1, intervals of counted odds ratios cover 71 % if
+copies smooth by 3, and 93 % if they smooth by 0.3. Without smoothing a fit takes ten times as long.
 """
 
 FIRM = 2.0
-"""How many times firmer than they are known a copy's fit holds the counts of single columns (`one_ways`)."""
+"""The fit of a copy divides the noise of single-column counts (`one_ways`) by this factor."""
 
 Rows = Mapping[str, NDArray[Any]]
 """Rows as codes, one array per column."""
 
 
-class Model(Protocol):
-    """What a copy asks of the released model."""
+class CopyableModel(Protocol):
+    """What a copy needs from the released model."""
 
     @property
     def total(self) -> float:
-        """How many rows it stands for."""
+        """Number of rows that the model represents."""
         ...
 
     def marginal(self, clique: Sequence[str], /) -> NDArray[np.float64]:
-        """Expected counts."""
+        """Return the expected counts over ``clique``, one axis per column."""
         ...
 
     def sample(self, rows: int, rng: np.random.Generator, /, *, even: bool = False) -> Mapping[str, NDArray[Any]]:
-        """Rows."""
+        """Draw ``rows`` rows as codes, one array per column; ``even`` spreads them over the cells."""
         ...
 
 
-M = TypeVar("M", bound=Model)
+M = TypeVar("M", bound=CopyableModel)
 Refit = Callable[[Sequence[Measurement]], M]
-"""Fits a model to measurements as the release was fitted: same columns, cliques, total and merged categories."""
+"""Fits a model to measurements like the release: with the same columns, cliques, total and merged categories."""
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """What is wanted: how many ``copies``, each of how many ``rows``, drawn ``evenly`` or one by one.
+    """Number of ``copies``, number of ``rows`` in each, and whether the rows are drawn ``evenly`` or one by one.
 
-    ``rows_per_person`` k scales the sampling part by √k: with several rows a person fewer people were drawn than rows.
+    ``rows_per_person`` k scales the sampling error by √k, because a sample of n rows holds fewer than n people.
     ``merged`` are the groups of categories that the measurements count.
     """
 
@@ -81,19 +81,19 @@ class Recipe:
 
 
 def perturbed(
-    measurements: Sequence[Measurement], model: Model, recipe: Recipe, rng: np.random.Generator
+    measurements: Sequence[Measurement], model: CopyableModel, recipe: Recipe, rng: np.random.Generator
 ) -> tuple[Measurement, ...]:
-    """y′ = y + √k (counts of n rows drawn from ``model`` − n p) + N(0, σ²), clique by clique.
+    """Return y′ = y + √k (counts of n rows drawn from ``model`` − n p) + N(0, σ²) for each clique.
 
-    The n rows are the same for all cliques, and n is the model's total: public, or from noisy answers alone.
+    All cliques count the same n rows. n is the model's total, which is public or comes from noisy answers alone.
     """
     return disturbed(measurements, model, model.sample(max(round(model.total), 1), rng), recipe, rng)
 
 
 def disturbed(
-    measurements: Sequence[Measurement], model: Model, drawn: Rows, recipe: Recipe, rng: np.random.Generator
+    measurements: Sequence[Measurement], model: CopyableModel, drawn: Rows, recipe: Recipe, rng: np.random.Generator
 ) -> tuple[Measurement, ...]:
-    """`perturbed` by these ``drawn`` rows."""
+    """Return `perturbed` measurements, with ``drawn`` as the n rows."""
     n = len(next(iter(drawn.values())))
     codes = {name: recipe.merged[name][drawn[name]] if name in recipe.merged else drawn[name] for name in drawn}
     out: list[Measurement] = []
@@ -108,12 +108,12 @@ def disturbed(
 
 
 def copies(
-    measurements: Sequence[Measurement], model: Model, refit: Refit[M], recipe: Recipe, rng: np.random.Generator
+    measurements: Sequence[Measurement], model: CopyableModel, refit: Refit[M], recipe: Recipe, rng: np.random.Generator
 ) -> Iterator[tuple[M, Rows]]:
-    """Copy by copy, its model and its rows.
+    """Yield the model and the rows of each copy.
 
-    The ``measurements`` are those that ``model`` was fitted to, its noisy counts as released; it should be one of
-    ``refit``, so that what was drawn from it leans no further towards independence than the copies do.
+    ``measurements`` are the released noisy counts that ``model`` was fitted to. ``model`` should itself come from
+    ``refit``, so that its rows lean no further towards independence than those of the copies.
     """
     for _ in range(recipe.copies):
         made = refit(perturbed(measurements, model, recipe, rng))
@@ -123,12 +123,11 @@ def copies(
 def warm_refit(
     model: GraphicalModel, total: float | None, merged: Merged | None = None, zeros: Sequence[Zeros] = ()
 ) -> Refit[GraphicalModel]:
-    """A refit that starts where ``model`` is, smooths by `SMOOTHING`, and holds columns near `one_ways`.
+    """Return a refit that starts at ``model``, smooths by `SMOOTHING` and keeps single columns close to `one_ways`.
 
-    ``total`` None (add-remove) takes the number of rows from a copy's counts.
-
-    Where categories are merged it fits over the groups and spreads them evenly again, as the release did. ``zeros`` are
-    the cells that no row may have.
+    If ``total`` is `None` (add-remove), the refit estimates the number of rows from the counts of the copy. It fits
+    over ``merged`` groups of categories and divides each group evenly, like the release. ``zeros`` are impossible
+    cells.
     """
     groups = merged or {}
     start = _over_groups(model, groups)
@@ -142,12 +141,12 @@ def warm_refit(
 
 
 def one_ways(measurements: Sequence[Measurement]) -> list[Measurement]:
-    """What all ``measurements`` together say of each column alone, with σ divided by `FIRM`.
+    """Return the counts of each single column that all ``measurements`` imply, with σ divided by `FIRM`.
 
-    Each clique is summed over its other columns and weighted by its precision. That is linear in the counts, so it errs
-    in no direction. The fit does: it cannot go below zero in cells that hold noise alone, so it finds too many rows in
-    rare categories, which common ones then lack, and a copy has the noise of the counts twice. On Adult at ε = 1 the
-    commonest categories of eight columns lacked 34 of 8,000 rows in the copies; held so they lack 15.
+    Each clique is summed over its other columns and weighted by its precision. The result is linear in the counts and
+    therefore unbiased. The fit is biased: it cannot go below zero in cells of pure noise, so it puts too many rows into
+    rare categories, and copies contain the noise of the counts twice. On Adult at ε = 1 the most common categories of
+    eight columns lacked 34 of 8,000 rows in the copies. With these counts in the fit they lack 15.
     """
     sums: dict[str, NDArray[np.float64]] = {}
     precision: dict[str, float] = {}
@@ -161,7 +160,7 @@ def one_ways(measurements: Sequence[Measurement]) -> list[Measurement]:
 
 
 def _over_groups(model: GraphicalModel, merged: Merged) -> GraphicalModel:
-    """The model over groups that `refine` spread out: within a group all potentials are equal but for a constant."""
+    """Return the model over groups, before `refine`. Within a group all potentials are equal up to a constant."""
     sizes = {n: int(merged[n].max()) + 1 if n in merged else size for n, size in model.sizes.items()}
     first = {name: np.unique(groups, return_index=True)[1] for name, groups in merged.items()}
     potentials = {}

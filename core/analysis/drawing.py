@@ -1,8 +1,8 @@
-"""The private test of the drawing beside any method: what is tested, what it costs, and what came out.
+"""Private test of the drawing, available with any method: its statements, their cost and the results.
 
-The statements are chosen from the drawing and public numbers alone. Their counts are bought from the rows that the
-release is made from, after the hold-out and the limit per person, for a share of the budget; the method divides what is
-left and never sees them. Everything after the counts is post-processing.
+The statements are chosen from the drawing and public numbers alone. Their counts take a share of the budget and are
+bought from the rows of the release, after the holdout and the row limit per person. The method divides the rest of the
+budget and never sees these counts. Everything after the counts is post-processing.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from espalier.core.analysis.drawing_test import LARGEST_NOTICED, Tested, judged
+from espalier.core.analysis.independence_test import LARGEST_NOTICED, Tested, judged
 from espalier.core.analysis.null import Counts, Null
 from espalier.core.analysis.strength import POWER, noticed, power
 from espalier.core.errors import ProjectError
@@ -34,8 +34,11 @@ LEVEL = 0.05
 
 @dataclass(frozen=True)
 class Test:
-    """One ``statement`` with its noisy ``counts``; ``predicted`` is the smallest odds ratio that would be noticed four
-    times in five, by even margins and public numbers (None: not even one of 100, or n is not known)."""
+    """One ``statement`` with its noisy ``counts``.
+
+    ``predicted`` is the smallest odds ratio that the test detects with 80 % power, assuming even margins. It uses
+    public numbers alone, and is `None` if even an odds ratio of 100 goes undetected or n is private.
+    """
 
     statement: Separation
     counts: Measurement
@@ -44,7 +47,7 @@ class Test:
 
 @contextmanager
 def tested(curator: Curator, project: Project) -> Iterator[tuple[Test, ...]]:
-    """Buy the counts of the plan's statements; while it lasts, a method is told what is left of the budget.
+    """Buy the counts of the plan's statements. Inside the context the curator offers the rest of the budget.
 
     Raises :class:`ProjectError` for a statement that the drawing does not imply.
     """
@@ -57,7 +60,7 @@ def tested(curator: Curator, project: Project) -> Iterator[tuple[Test, ...]]:
         yield ()
         return
     found = []
-    for statement in chosen:  # bought one by one, so that each has noise of its own
+    for statement in chosen:  # bought one at a time, so that each has independent noise
         rhos = _price(curator, project, statement, len(chosen))
         (counts,) = curator.measure(rhos, POOL)
         likely = None
@@ -69,13 +72,14 @@ def tested(curator: Curator, project: Project) -> Iterator[tuple[Test, ...]]:
 
 
 def statements_of(project: Project) -> tuple[Separation, ...]:
-    """What a plan asks to test: its list, or as many implied independences, target and treatment first.
+    """Return the statements to test: the plan's list, or that number of implied independences.
 
-    Raises :class:`ProjectError`.
+    Independences of the target and the treatment come first. Raises :class:`ProjectError` without a drawing, or for a
+    listed statement that cannot be tested.
     """
     plan, schema = project.plan, project.schema
     if not project.dag.edges:
-        raise ProjectError("there is no drawing to test: draw arrows on the Structure page", key="test_drawing")
+        raise ProjectError("There is no drawing to test. Draw arrows on the Structure page.", key="test_drawing")
     if isinstance(plan.statements, int):
         effect = planned_effect(plan)
         first = [name for name in (plan.target, effect.treatment if effect else None) if name is not None]
@@ -83,10 +87,10 @@ def statements_of(project: Project) -> tuple[Separation, ...]:
     for statement in plan.statements:
         named = (*statement.left, *statement.right, *statement.given)
         if odd := next((name for name in named if name not in schema), None):
-            raise ProjectError(f"plan: statements name {odd!r}, which is not a column", key="statements")
+            raise ProjectError(f"plan: statements name {odd!r}, which is not a column.", key="statements")
         if why := check_statement(project.dag, statement):
             raise ProjectError(
-                f"plan: the statement on {' and '.join(named[:2])} cannot be tested: {why}", key="statements"
+                f"plan: the statement about {' and '.join(named[:2])} cannot be tested: {why}", key="statements"
             )
         if any(schema[name].size < 2 for name in (*statement.left, *statement.right)):
             raise ProjectError(f"plan: {' or '.join(named[:2])} has only one value", key="statements")
@@ -94,16 +98,16 @@ def statements_of(project: Project) -> tuple[Separation, ...]:
 
 
 def _chosen(curator: Curator, project: Project) -> tuple[Separation, ...]:
-    """The plan's statements; of those that were not listed, the ones that so many rows could tell anything about.
+    """Return the statements to buy. Statements that the plan does not list are dropped if their test has no power.
 
-    The largest that could not goes first, as each that goes leaves more budget to the others.
+    The one with the most cells is dropped first, because each dropped statement leaves more budget to the others.
     """
     found = list(statements_of(project))
     if not isinstance(project.plan.statements, int) or not curator.rows:
         return tuple(found)
     delta = curator.unit.count_sensitivity
 
-    def tells(statement: Separation) -> bool:
+    def powerful(statement: Separation) -> bool:
         (rho,) = _price(curator, project, statement, len(found)).values()
         null = _even(project, statement, curator.rows or 1, delta / math.sqrt(2 * rho))
         return power(null, LARGEST_NOTICED, LEVEL / len(found)) >= POWER
@@ -112,10 +116,10 @@ def _chosen(curator: Curator, project: Project) -> tuple[Separation, ...]:
         return math.prod(_shape(project, statement))
 
     while found:
-        silent = [s for s in found if not tells(s)]
-        if not silent:
+        powerless = [s for s in found if not powerful(s)]
+        if not powerless:
             break
-        found.remove(max(silent, key=cells))
+        found.remove(max(powerless, key=cells))
     return tuple(found)
 
 
@@ -135,7 +139,7 @@ def _even(project: Project, statement: Separation, rows: int, sigma: float) -> N
 
 
 def outcome(project: Project, tests: Sequence[Test], rng: np.random.Generator) -> tuple[tuple[Test, Tested], ...]:
-    """Each test with what came out of it, all judged together."""
+    """Return each test with its result; all tests are judged together."""
     schema, tables = project.schema, []
     for test in tests:
         names, clique = (*test.statement.left, *test.statement.right, *test.statement.given), test.counts.clique
@@ -148,7 +152,7 @@ def outcome(project: Project, tests: Sequence[Test], rng: np.random.Generator) -
 
 
 def test_facts(found: Sequence[tuple[Test, Tested]]) -> dict[str, Any]:
-    """The section of ``release.json``."""
+    """Return the section ``test_drawing`` of ``release.json``."""
     out = []
     for test, result in found:
         s, strong = test.statement, result.strength
@@ -172,15 +176,15 @@ def test_facts(found: Sequence[tuple[Test, Tested]]) -> dict[str, Any]:
 
 
 def sentences(section: Mapping[str, Any]) -> list[str]:
-    """What came out, in words: the strength of each first."""
+    """Return one sentence per statement, each starting with the strength of the association."""
     return [one["sentence"] for one in section["statements"]]
 
 
 def predicted(test: Test) -> str:
-    """What a plan may expect of one test, in words."""
+    """Return the sentence of a plan on the expected power of one test."""
     s = test.statement
     given = f" given {' and '.join(s.given)}" if s.given else ""
     pair = f"{s.left[0]} and {s.right[0]}{given}"
     if test.predicted is None:
-        return f"{pair}: not even an odds ratio of 100 would be noticed, or n is not known"
-    return f"{pair}: an odds ratio of {test.predicted:.1f} would be noticed four times in five, were margins even"
+        return f"{pair}: even an odds ratio of 100 would go unnoticed, or n is private"
+    return f"{pair}: with even margins, an odds ratio of {test.predicted:.1f} would be noticed four times in five"

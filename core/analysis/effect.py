@@ -1,9 +1,9 @@
 """The effect of a treatment on an outcome, crude and adjusted, in one table of rows.
 
 The adjusted risk under treatment t is Σ_z p(z) P(event | t, z): the adjustment formula (Pearl, Causality, 2nd ed.,
-equation 3.19), with Z from `espalier.core.graph.adjustment`. P(event | t, z) is read off each stratum of Z (saturated),
-or from a logistic regression of the outcome on treatment and Z by main effects. The two estimate different things where
-the effect differs between strata in ways that main effects cannot follow.
+equation 3.19), with Z from `espalier.core.graph.adjustment`. P(event | t, z) comes from each stratum of Z (saturated),
+or from a logistic regression of the outcome on treatment and Z with main effects. The two estimands differ if the
+effect differs between strata in a way that main effects cannot express.
 """
 
 from __future__ import annotations
@@ -16,31 +16,31 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from espalier.core.analysis.figures import FloatArray, Part, Regression, compared, linear, logistic, observed_cells
+from espalier.core.analysis.estimands import FloatArray, Part, Regression, compared, linear, logistic, observed_cells
 from espalier.core.analysis.gate import Cell, Needs
 from espalier.core.analysis.tally import Tally
 
 Form = Literal["saturated", "logistic"]
 Means = dict[int, tuple[float, float]]
-"""By treatment level, the mean outcome under it and under the reference."""
+"""Mean outcome under each treatment level and under the reference."""
 
 ROWS_PER_STRATUM = 20
-"""Below this many rows for each stratum and treatment, on average, strata run empty."""
+"""With fewer rows per stratum and treatment on average, some strata are empty."""
 
 
 def suggested_form(rows: int, sizes: Mapping[str, int], treatment: str, adjust: tuple[str, ...]) -> Form:
-    """Saturated where the strata are few for so many ``rows``, else logistic; from public numbers."""
+    """Return "saturated" if ``rows`` fill the strata, else "logistic". The choice uses public numbers alone."""
     cells = math.prod(sizes[name] for name in (treatment, *adjust))
     return "saturated" if rows >= ROWS_PER_STRATUM * cells else "logistic"
 
 
 @dataclass(frozen=True)
 class StandardisedEffect:
-    """Differences and ratios of risk between treatment levels: crude, and adjusted for ``adjust`` if that names any.
+    """Differences and ratios of risk between treatment levels: crude, and adjusted for the columns ``adjust``.
 
-    ``event`` is the outcome's category whose risk is compared; where it is None, means of the outcome's ``scores`` (a
-    number per category; the middles of bins for a binned one) are, and there are no ratios. Each category of the
-    treatment is compared with ``reference``. ``sizes`` are the numbers of categories, ``labels`` what they are called.
+    ``event`` is the category of the outcome that defines the risk. If it is `None`, the figure compares means of the
+    outcome's ``scores``, one number per category (bin midpoints of a binned column), and has no ratios. Each category
+    of the treatment is compared with ``reference``. ``sizes`` are numbers of categories, ``labels`` their names.
     """
 
     treatment: str
@@ -57,25 +57,25 @@ class StandardisedEffect:
     def __post_init__(self) -> None:
         names = (self.treatment, self.outcome, *self.adjust)
         if len(set(names)) != len(names):
-            raise ValueError("treatment, outcome and the columns adjusted for must all differ")
+            raise ValueError("treatment, outcome and adjustment columns must all differ")
         if self.event is None and len(self.scores) != self.sizes[self.outcome] - (self.outcome in self.missing):
-            raise ValueError(f"there must be a score for each category of {self.outcome!r}, or an event")
+            raise ValueError(f"{self.outcome!r} needs an event, or a score for each of its categories")
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Treatment, the columns adjusted for, outcome."""
+        """Treatment, adjustment columns, outcome."""
         return (self.treatment, *self.adjust, self.outcome)
 
     @property
     def levels(self) -> tuple[int, ...]:
-        """The treatment's categories that are compared with the reference."""
+        """Codes of the treatment's categories that are compared with the reference."""
         left_out = (self.reference, self.missing.get(self.treatment))
         return tuple(code for code in range(self.sizes[self.treatment]) if code not in left_out)
 
     def parts(self) -> tuple[Part, ...]:
-        """For each level the crude and the adjusted difference, then (of an event) the crude and adjusted ratio.
+        """Return, for each level, the crude and adjusted difference, and for an event the crude and adjusted ratio.
 
-        Where nothing is adjusted for, the crude ones alone: the adjusted ones would say the same again.
+        Without adjustment columns there are no adjusted numbers, because they would equal the crude ones.
         """
         out = []
         for code in self.levels:
@@ -106,9 +106,10 @@ class StandardisedEffect:
         return tuple(out)
 
     def estimate(self, tally: Tally) -> tuple[FloatArray, FloatArray]:
-        """The numbers of `parts`; ratios as logarithms. Variances are NaN: the copies tell them.
+        """Return the numbers of `parts`, with ratios as logarithms, and NaN as variances, which come from the copies.
 
-        Crude figures use the rows where treatment and outcome are observed; adjusted ones those where all columns are.
+        Crude figures use rows where treatment and outcome are observed. Adjusted figures use rows where all columns
+        are.
         """
         told = [self._crude(tally.observed(self._missing((self.treatment, self.outcome))))]
         if self.adjust:
@@ -140,7 +141,7 @@ class StandardisedEffect:
         return {code: (float(means[code]), float(means[self.reference])) for code in self.levels}
 
     def _adjusted(self, tally: Tally) -> Means:
-        """The mean outcome, had everybody had each level of the treatment, and had everybody had the reference."""
+        """Return the mean outcome if everyone had each treatment level, and if everyone had the reference."""
         values = self._values(tally)
         if self.form == "logistic":
             return self._by_regression(tally, values)
@@ -152,7 +153,7 @@ class StandardisedEffect:
         out = {}
         for code in self.levels:
             pair = means[:, [code, self.reference]]
-            both = np.isfinite(pair).all(axis=1)  # other strata cannot tell the effect: it is that in these
+            both = np.isfinite(pair).all(axis=1)  # the effect is that in strata with rows of both levels
             whole = float(shares[both].sum())
             treated, control = shares[both] @ pair[both] / whole if whole else (math.nan, math.nan)
             out[code] = (float(treated), float(control))
@@ -183,7 +184,7 @@ class StandardisedEffect:
 
 
 def _means(groups: NDArray[np.int64], values: FloatArray, weights: FloatArray, size: int) -> FloatArray:
-    """The weighted mean of ``values`` in each group; NaN where it has no rows."""
+    """Return the weighted mean of ``values`` in each group; NaN for a group without rows."""
     rows = np.bincount(groups, weights, size)
     sums = np.bincount(groups, weights * values, size)
     out = np.full(size, math.nan)

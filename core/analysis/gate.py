@@ -1,4 +1,4 @@
-"""Which figures of a release carry an interval: those that rest on what was counted.
+"""Gate that decides which figures of a release carry an interval: those that depend on counted marginals.
 
 No combining rule repairs a figure that the release never measured, so each figure is judged first. The judgement uses
 the released cliques, noise scales and model alone.
@@ -16,44 +16,40 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from espalier.core.analysis.copies import Model
+from espalier.core.analysis.copies import CopyableModel
 from espalier.core.graph.cuts import cheapest_cut
 from espalier.core.graph.separations import Clique, clique_edges
 from espalier.core.privacy.draws import Measurement, Merged
 
 Kind = Literal["counted", "outcome pairs counted", "thin", "assumed", "no overlap"]
 Cell = tuple[tuple[str, int], ...]
-"""Columns and a code of each: the rows that have all of them."""
+"""Columns with one code each; the rows with all these codes."""
 
 ENOUGH = 4.0
-"""A figure is thin where a cell that it needs holds fewer rows than this many σ. Odds ratios on Adult at ε = 1 cover
-21 % where the smallest cell is below 1 σ, 55 % at 1–2 σ, 87 % at 2–3 σ, 91 % at 3–5 σ and 95 % above."""
+"""A figure is thin if a cell that it needs has fewer rows than this multiple of σ. On Adult at ε = 1, intervals of odds
+ratios cover 21 % if the smallest cell is below 1 σ, 55 % at 1–2 σ, 87 % at 2–3 σ, 91 % at 3–5 σ and 95 % above."""
 
 ABSENT, EXPECTED = 2.0, 5.0
-"""A stratum has no rows of a group if it holds fewer than ``ABSENT`` σ of them, where the group's share of all rows
-would put at least ``EXPECTED`` σ. Noise alone makes 5 σ look like less than 2 σ in 0.1 % of strata."""
+"""A stratum lacks a group if it holds fewer than ``ABSENT`` σ of the group's rows although the group's overall share
+predicts at least ``EXPECTED`` σ. Noise alone makes 5 σ appear as less than 2 σ in 0.1 % of strata."""
 RARE = 0.05
-"""Overlap is weak where a group makes up less than this share of a stratum, in strata with this share of the rows."""
+"""Overlap is weak if a group has less than this share of a stratum, in strata with at least this share of the rows."""
 
 
 @dataclass(frozen=True)
 class Needs:
-    """What a figure rests on: its ``columns``, and the ``cells`` whose rows it compares.
+    """Counts that a figure depends on: its ``columns``, and the ``cells`` that it compares.
 
-    ``rests`` are cells whose remainder it needs too: the rows that are alike but for another value of the cell's first
-    column. A share has one: where the remainder is noise, so is one minus the share. No fit goes below zero rows, so
-    it finds too many in such a remainder, and copies find still more: intervals miss to one side.
-
-    ``outcome`` is the column that it models given the others, if any (a regression, a standardised effect): then pairs
-    with the outcome may do.
-
-    ``together`` are further columns that must share a clique with the outcome and each other column: the treatment of
-    a standardised effect.
-
-    ``missing`` are the columns whose missing cells are left out, with the code of such a cell: they are in no remainder
-    but that of the missing cell itself, which is the rows where the column is observed.
-
-    ``support`` are groups that must all occur in each stratum of the other columns (positivity).
+    - ``rests``: cells whose remainder it needs too. The remainder of a cell has another value of the cell's first
+      column and the same values elsewhere. A share needs one: if the remainder is noise, so is one minus the share. No
+      fit goes below zero rows, so it overestimates such a remainder, copies more so, and intervals miss to one side.
+    - ``outcome``: the column that a regression or standardised effect models given the others. Pairs with the outcome
+      may then suffice.
+    - ``together``: columns that must share a clique with the outcome and each other column, such as the treatment of a
+      standardised effect.
+    - ``missing``: columns whose missing cells are left out, with the code of such a cell. Missing cells belong to no
+      remainder. The remainder of the missing cell itself is the rows where the column is observed.
+    - ``support``: groups that must all occur in each stratum of the other columns (positivity).
     """
 
     columns: tuple[str, ...]
@@ -67,10 +63,10 @@ class Needs:
 
 @dataclass(frozen=True)
 class Overlap:
-    """How the compared groups share the strata: ``lacking`` and ``weak`` are shares of the rows.
+    """Overlap of the compared groups across strata.
 
-    ``lacking`` is that of strata without rows of some group, ``weak`` that of strata where some group is rare.
-    ``where`` are the groups and strata that lack rows, the largest stratum first.
+    ``lacking`` is the share of rows in strata without rows of some group, ``weak`` the share in strata where some group
+    is rare. ``where`` are the groups and strata without rows, the largest stratum first.
     """
 
     lacking: float = 0.0
@@ -80,10 +76,10 @@ class Overlap:
 
 @dataclass(frozen=True)
 class Badge:
-    """The answer for one figure. ``interval``: may one be shown; ``promised``: is its coverage promised.
+    """Verdict on one figure.
 
-    ``apart`` are two columns that were not counted together, and ``given`` those given which the table takes them as
-    independent (both empty unless ``kind`` is "assumed"). ``thinnest`` is the smallest cell needed, in σ.
+    ``apart`` are two columns that were not counted together, and ``given`` the columns given which the table treats
+    them as independent; both are empty unless ``kind`` is "assumed". ``thinnest`` is the smallest needed cell, in σ.
     """
 
     kind: Kind
@@ -94,12 +90,12 @@ class Badge:
 
     @property
     def interval(self) -> bool:
-        """May an interval be shown?"""
+        """Whether an interval may be shown."""
         return self.kind in ("counted", "outcome pairs counted")
 
     @property
     def promised(self) -> bool:
-        """Is the interval's coverage promised?"""
+        """Whether the coverage of the interval is promised."""
         return self.kind == "counted"
 
 
@@ -109,13 +105,13 @@ class Gate:
     def __init__(
         self,
         measurements: Iterable[Measurement],
-        model: Model,
+        model: CopyableModel,
         merged: Merged | None = None,
         labels: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
-        """``measurements`` are those that ``model`` was fitted to; of their values only the shapes are used.
+        """``measurements`` are those that ``model`` was fitted to; only the shapes of their values are used.
 
-        ``merged`` are the groups of categories that they count, ``labels`` what the categories are called.
+        ``merged`` are the groups of categories that they count, ``labels`` the names of the categories.
         """
         self._model = model
         self._labels = labels or {}
@@ -129,17 +125,17 @@ class Gate:
 
     @cached_property
     def edges(self) -> tuple[tuple[str, str], ...]:
-        """Pairs that were counted together."""
+        """Pairs of columns that were counted together."""
         return clique_edges(self._noise)
 
     def counted(self, columns: Iterable[str]) -> bool:
-        """Do all these columns share a counted clique?"""
+        """Return whether all these columns share a counted clique."""
         return any(set(columns) <= set(clique) for clique in self._noise)
 
     def sigma(self, columns: Sequence[str]) -> float:
-        """The noise in a cell of the marginal over ``columns``, in rows, from all cliques that hold them.
+        """Return the noise in a cell of the marginal over ``columns``, in rows, from all cliques that contain them.
 
-        Summing out the other columns of a clique adds up as many cells' noise.
+        Summing out the other columns of a clique adds the noise of the summed cells.
         """
         precision = 0.0
         for clique, sigma in self._noise.items():
@@ -151,12 +147,12 @@ class Gate:
         return precision**-0.5 if precision else math.inf
 
     def noise(self, cell: Cell, rest: bool = False, missing: Mapping[str, int] | None = None) -> float:
-        """The noise in a cell, or in the sum of the cells that are its ``rest``, in rows."""
+        """Return the noise in a cell, or in the sum of the cells of its ``rest``, in rows."""
         names = [name for name, _ in cell]
         return self.sigma(names) * math.sqrt(max(len(self._others(cell, missing or {})) if rest else 1, 1))
 
     def judge(self, needs: Needs) -> Badge:
-        """One of five answers."""
+        """Return the badge of a figure with these needs, one of five kinds."""
         names = needs.columns
         if self.counted(names):
             return (
@@ -177,25 +173,25 @@ class Gate:
                 or self._thin(needs)
                 or Badge(
                     "outcome pairs counted",
-                    f"Given the model: {_listed(others)} were each counted with {with_outcome}, but not all together; "
-                    "their joint pattern is modelled. No coverage is promised.",
+                    f"Given the model: {_listed(others)} were each counted with {with_outcome}, but not all together. "
+                    "Their joint pattern is modelled. No coverage is promised.",
                     self._thinnest(needs),
                 )
             )
         return self._assumed(needs)
 
     def smallest(self, needs: Needs) -> tuple[float, float]:
-        """Rows and noise of the cell or remainder that has the fewest rows for its noise; infinite without cells."""
+        """Return rows and noise of the cell or remainder with the fewest rows per noise; infinite without cells."""
         cells = [(self._rows(cell), self.noise(cell)) for cell in needs.cells]
         missing = needs.missing
         rests = [(self._rest(cell, missing), self.noise(cell, True, missing)) for cell in needs.rests]
         return min(cells + rests, key=lambda found: found[0] / found[1], default=(math.inf, 1.0))
 
     def overlap(self, needs: Needs) -> Overlap:
-        """How the groups of ``needs.support`` share the strata of the other columns, by the released model.
+        """Return how the groups of ``needs.support`` overlap in the strata of the other columns, by the released model.
 
-        Strata are those of all other columns where these were counted together with the groups' column, else those of
-        each of them alone. Rows with a missing cell are in none.
+        Strata combine all other columns if these were counted together with the groups' column. Otherwise each column
+        forms strata alone. Rows with a missing cell belong to no stratum.
         """
         names = [n for n in needs.columns if n != needs.outcome and n not in needs.together]
         if not needs.support or not names:
@@ -231,17 +227,17 @@ class Gate:
         return Overlap(without, few, tuple(place for _, place in where))
 
     def _no_overlap(self, needs: Needs) -> Badge | None:
-        """Positivity: each compared group has rows in each stratum. Where one has none, no effect can be estimated."""
+        """Return a badge if positivity fails: some compared group has no rows in some stratum; else `None`."""
         found = self.overlap(needs)
         if not found.where:
             return None
         group, stratum = found.where[0]
-        others = f", and {len(found.where) - 1} more such places" if len(found.where) > 1 else ""
+        others = f", and there are {len(found.where) - 1} more such places" if len(found.where) > 1 else ""
         return Badge(
             "no overlap",
-            f"No answer: among rows with {self._named(stratum)} hardly any, if any, have {self._named(group)}{others}. "
-            f"About {100 * found.lacking:.0f} % of the rows are in such a stratum, and nothing shows what the outcome "
-            "would be there. Coarsen or leave out these columns, or ask about the other rows alone.",
+            f"No answer: among rows with {self._named(stratum)}, hardly any have {self._named(group)}{others}. "
+            f"About {100 * found.lacking:.0f} % of the rows are in such a stratum, and the table does not show the "
+            "outcome there. Coarsen or leave out these columns, or ask about the other rows alone.",
             0.0,
         )
 
@@ -262,7 +258,7 @@ class Gate:
         return float(alike[self._others(cell, missing)].sum())
 
     def _others(self, cell: Cell, missing: Mapping[str, int]) -> list[int]:
-        """The codes of a cell's first column that are in its remainder."""
+        """Return the codes of a cell's first column that form its remainder."""
         name, code = cell[0]
         return [c for c in range(self._counts(cell).shape[0]) if c not in (code, missing.get(name))]
 
@@ -280,8 +276,8 @@ class Gate:
             if groups is not None and np.count_nonzero(groups == groups[code]) > 1:
                 return Badge(
                     "thin",
-                    f"A category of {name} that this compares was counted in a group with other rare ones; the table "
-                    "divides the group evenly among them.",
+                    f"This figure compares a category of {name} that was counted in a group with other rare ones. The "
+                    "table divides the group evenly among them.",
                     0.0,
                 )
         thinnest = self._thinnest(needs)
@@ -289,13 +285,13 @@ class Gate:
             return None
         return Badge(
             "thin",
-            f"Too few rows: the smallest group that this compares is about {max(thinnest, 0):.1f} times as large as "
-            f"the noise in it, and {ENOUGH:g} times would be needed for an interval.",
+            f"Too few rows: the smallest compared group is about {max(thinnest, 0):.1f} times as large as its noise. "
+            f"An interval needs {ENOUGH:g} times.",
             thinnest,
         )
 
     def _assumed(self, needs: Needs) -> Badge:
-        """Name what the table takes as independent given what."""
+        """Return a badge that names the independence that the table assumes."""
         y = needs.outcome
         pairs = list(itertools.combinations(needs.columns, 2))
         if y is not None:
@@ -304,14 +300,14 @@ class Gate:
         if apart is None:
             return Badge(
                 "assumed",
-                f"{_listed(needs.columns)} were counted in smaller groups, never all together; the table takes their "
-                "joint pattern to be no richer than those.",
+                f"{_listed(needs.columns)} were counted in smaller groups, never all together. The table assumes that "
+                "their joint pattern follows from these groups.",
             )
         given = cheapest_cut(self.edges, *apart) or ()
         how = f"independent given {_listed(given)}" if given else "independent"
         return Badge(
             "assumed",
-            f"{_listed(apart)} were not counted together; the table takes them as {how}.",
+            f"{_listed(apart)} were not counted together; the table treats them as {how}.",
             apart=apart,
             given=given,
         )

@@ -1,11 +1,12 @@
-"""The one place where a release's files are read back, from a folder or from a zip. None of them is trusted.
+"""Reading the files of a release from a folder or zip. No file is trusted.
 
-Every entrance uses it: `evaluate`, `analyse`, `copies`, the pages and notebooks. It refuses with :class:`ProjectError`:
+`evaluate`, `analyse`, `copies`, the pages and notebooks all read releases here. This module refuses the following with
+:class:`ProjectError`:
 
-- files that are larger than those of a release, or unpack to more (`MOST_BYTES`), before they are unpacked;
-- JSON that is nested deeper than `DEEPEST`, larger than `MOST_JSON`, or holds a number that is none;
+- files larger than `MOST_BYTES`, packed or unpacked; the check precedes unpacking;
+- JSON that is nested deeper than `DEEPEST`, larger than `MOST_JSON`, or contains NaN or an infinite number;
 - numbers out of range: rows, σ, ρ, ε, counts, totals;
-- files that disagree: columns, categories, cliques and rows of release.json, project.json, model, counts and table.
+- files that disagree on columns, categories, cliques or rows: release.json, project.json, model, counts and table.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from espalier.core.methods.questions import Asked
 
 from espalier.core.analysis.noisy_counts import COUNTS, NoisyCounts
 from espalier.core.blurring.notice import NOT_PRIVATE_CSV
@@ -34,7 +36,7 @@ from espalier.core.tables.released import read_csv
 from espalier.core.tables.table import Table
 
 MOST_COUNT = 1e13
-"""No noisy count, no number of rows of a model and no σ is larger."""
+"""Largest accepted noisy count, number of rows of a model, and σ."""
 _TABLES = ("synthetic.csv", NOT_PRIVATE_CSV)
 _RANGES: Mapping[str, tuple[float, float]] = {
     "rows": (1, MAX_ROWS),
@@ -49,15 +51,15 @@ _RANGES: Mapping[str, tuple[float, float]] = {
     "cells": (0, MAX_ROWS),
     "candidates": (0, MAX_ROWS),
 }
-"""Least and largest value of each number of release.json that is used, wherever it is in the file."""
+"""Smallest and largest accepted value of each number of release.json, at any depth of the file."""
 _WHOLE = ("rows", "rows_shown", "copies", "cells", "candidates")
 _USED = ("spent", "asked", "measurements", "choices", "schema_bought", "rows", "rows_shown", "copies")
-"""The keys of release.json whose numbers have a range. The project checks its own."""
+"""Keys of release.json whose numbers are checked. The project checks its own numbers."""
 
 
 @dataclass(frozen=True)
 class Released:
-    """A release read back from its folder; ``model`` is None where its files hold none."""
+    """A release read from its folder; ``model`` is `None` if the folder has no model file."""
 
     facts: dict[str, Any]
     project: Project
@@ -66,20 +68,20 @@ class Released:
 
     @property
     def separations(self) -> tuple[Separation, ...]:
-        """The frame's separations."""
+        """Separations of the frame."""
         return tuple(Separation.from_json(s) for s in self.facts["separations"])
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
-        """The measured cliques."""
+        """Measured cliques."""
         return tuple(tuple(c) for c in self.facts["cliques"])
 
 
 @dataclass(frozen=True)
 class Files:
-    """The checked files of a release: what they say, without the synthetic table.
+    """Checked contents of a release's files, without the synthetic table.
 
-    ``counts`` are the noisy counts, None for a release that keeps none.
+    ``counts`` are the noisy counts; `None` for a release without them.
     """
 
     facts: dict[str, Any]
@@ -89,7 +91,7 @@ class Files:
 
 
 def load_release(folder: str | Path) -> Released:
-    """Read a release folder back; raises :class:`ProjectError` if it is not one.
+    """Read a release folder; raises :class:`ProjectError` if it is not one.
 
     >>> import espalier as es, pandas as pd
     >>> frame = pd.DataFrame({"smoker": ["yes", "no"] * 500, "sick": ["yes", "no", "no", "no"] * 250})
@@ -105,34 +107,34 @@ def load_release(folder: str | Path) -> Released:
         read = read_files(files)
         name = _TABLES[0] if read.facts.get("private", True) else NOT_PRIVATE_CSV
         if name not in files:
-            raise ProjectError(f"there is no {name}")
+            raise ProjectError(f"{name} is missing.")
         table = read_table(read, files[name])
         return Released(read.facts, read.project, read.model, table)
     except EspalierError as error:
-        said = f"{folder} is not a whole release folder, or is damaged: {error}"
+        said = f"{folder} is not a complete release folder, or is damaged: {error}"
         raise ProjectError(said, path=str(folder)) from None
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
-    """The files of a release's folder, those alone that a release may have; raises :class:`ProjectError`."""
+    """Return the files of a release's folder by name; other files are ignored. Raises :class:`ProjectError`."""
     check_release(folder)
     try:
         found = sorted(p for p in (*folder.iterdir(), *folder.glob("copies/*")) if p.is_file())
         paths = {p.relative_to(folder).as_posix(): p for p in found}
         paths = {name: p for name, p in paths.items() if is_known(name) or name == NOT_PRIVATE_CSV}
         if sum(p.stat().st_size for p in paths.values()) > MOST_BYTES:
-            raise ProjectError(f"{folder} holds more than 1 GiB", path=str(folder))
+            raise ProjectError(f"{folder} contains more than 1 GiB.", path=str(folder))
         return {name: p.read_bytes() for name, p in paths.items()}
     except (OSError, ValueError) as error:
-        what = f"cannot read {getattr(error, 'filename', None) or 'a file of it'}"
+        what = f"cannot read {getattr(error, 'filename', None) or 'one of its files'}"
         why = getattr(error, "strerror", None) or error
-        raise ProjectError(f"{folder} is not a whole release folder: {what}: {why}", path=str(folder)) from None
+        raise ProjectError(f"{folder} is not a complete release folder: {what}: {why}", path=str(folder)) from None
 
 
 def read_files(files: Mapping[str, bytes]) -> Files:
-    """What a release's ``files`` say, once each is sound and all agree; raises :class:`ProjectError`."""
+    """Return the contents of a release's ``files``; raises :class:`ProjectError` if one is damaged or two disagree."""
     if "release.json" not in files:
-        raise ProjectError("there is no release.json; give what a release wrote")
+        raise ProjectError("release.json is missing. Choose the files that a release wrote.")
     try:
         for name in (MODEL, COUNTS):
             if name in files:
@@ -140,7 +142,7 @@ def read_files(files: Mapping[str, bytes]) -> Files:
         facts = read_facts(files["release.json"])
         project = project_of(facts)
         if "project.json" in files and read_json(files["project.json"], "project.json") != facts["project"]:
-            raise ProjectError("project.json and release.json hold different projects")
+            raise ProjectError("project.json and release.json contain different projects.")
         model = _model(files, facts, project)
         counts = None
         if facts.get("noisy_counts") is not None or COUNTS in files:
@@ -151,28 +153,28 @@ def read_files(files: Mapping[str, bytes]) -> Files:
     except EspalierError as error:
         raise ProjectError(str(error), **error.data) from None
     except DAMAGED as error:
-        raise ProjectError(f"a file of it is damaged ({type(error).__name__}: {str(error)[:200]})") from None
+        raise ProjectError(f"one of its files is damaged ({type(error).__name__}: {str(error)[:200]}).") from None
 
 
 def read_table(read: Files, data: bytes) -> Table:
-    """The synthetic table in ``data``, once its columns and its number of rows are those of the release."""
+    """Return the synthetic table in ``data``; raises :class:`ProjectError` unless columns and rows match."""
     table = read_csv(read.project.schema, data)
     facts = read.facts
     if table.rows != facts.get("rows_shown", facts["rows"]):
         raise ProjectError(
-            f"the synthetic table has {table.rows:,} rows, and release.json states "
-            f"{facts.get('rows_shown', facts['rows']):,}",
+            f"The synthetic table has {table.rows:,} rows, but release.json states "
+            f"{facts.get('rows_shown', facts['rows']):,}.",
             key="rows",
         )
     return table
 
 
 def read_copies(read: Files, files: Mapping[str, bytes]) -> Iterator[Table]:
-    """The tables of the copies among ``files``, one at a time; raises :class:`ProjectError`."""
+    """Yield the tables of the copies among ``files``; raises :class:`ProjectError`."""
     names = sorted(name for name in files if name.startswith("copies/") and name.endswith(".csv.gz"))
     stated = read.facts.get("copies", 0)
     if stated and len(names) != stated:
-        raise ProjectError(f"release.json states {stated} copies, and the files hold {len(names)}", key="copies")
+        raise ProjectError(f"release.json states {stated} copies, but the files contain {len(names)}.", key="copies")
     for name in names:
         try:
             yield read_csv(read.project.schema, files[name])
@@ -181,16 +183,16 @@ def read_copies(read: Files, files: Mapping[str, bytes]) -> Iterator[Table]:
 
 
 def read_facts(data: bytes) -> dict[str, Any]:
-    """``release.json``, with the keys that every release has and numbers in range; raises :class:`ProjectError`."""
+    """Return the facts of ``release.json``; raises :class:`ProjectError` for a missing key or a number out of range."""
     facts = read_json(data, "release.json")
     if not isinstance(facts, dict):
-        raise ProjectError("release.json holds no facts of a release")
+        raise ProjectError("release.json does not describe a release.")
     kinds: Mapping[str, type] = {"project": dict, "method": str, "rows": int, "separations": list, "cliques": list}
     for key, kind in kinds.items():
         if type(facts.get(key)) is not kind:
             raise ProjectError(f"release.json: {key} is missing or of the wrong kind", key=key)
     if facts["method"] not in METHODS and facts["method"] not in BLURRINGS:
-        raise ProjectError("release.json: method names no method that this version knows", key="method")
+        raise ProjectError("release.json: this version has no such method.", key="method")
     if facts.get("model", MODEL) not in (None, MODEL) or facts.get("noisy_counts", COUNTS) not in (None, COUNTS):
         raise ProjectError("release.json: model or noisy_counts names another file", key="model")
     for key in _USED:
@@ -199,7 +201,7 @@ def read_facts(data: bytes) -> dict[str, Any]:
     names = {c.get("name") for c in schema if isinstance(c, dict)} if isinstance(schema, list) else set()
     for clique in facts["cliques"]:
         if not isinstance(clique, list) or not all(isinstance(name, str) and name in names for name in clique):
-            raise ProjectError("release.json: cliques names a column that the project does not have", key="cliques")
+            raise ProjectError("release.json: cliques names a column that is not in the project.", key="cliques")
     for separation in facts["separations"]:
         if not isinstance(separation, dict) or not {"left", "right", "given"} <= set(separation):
             raise ProjectError("release.json: a separation lacks left, right or given", key="separations")
@@ -208,10 +210,7 @@ def read_facts(data: bytes) -> dict[str, Any]:
 
 
 def project_of(facts: Mapping[str, Any]) -> Project:
-    """The project in ``facts``, once their unit of privacy and their cost are stated as it has them.
-
-    Raises :class:`EspalierError`.
-    """
+    """Return the project in ``facts``; raises :class:`EspalierError` if its unit of privacy or cost do not match."""
     project = Project.from_json(facts["project"])
     if not facts.get("private", True):
         return project
@@ -221,12 +220,12 @@ def project_of(facts: Mapping[str, Any]) -> Project:
             raise ProjectError(f"release.json: {key} is missing or of the wrong kind", key=key)
     for key in ("neighbors", "rows_per_person", "person"):
         if facts["spent"].get(key) != getattr(project.plan, key):
-            raise ProjectError(f"release.json and its project state different units of privacy ({key})", key=key)
+            raise ProjectError(f"release.json and its project state different units of privacy ({key}).", key=key)
     return project
 
 
 def _check_ranges(value: Any, key: str) -> None:
-    """Refuse a number below ``key`` that is out of the range of its own key."""
+    """Raise :class:`ProjectError` for a number under ``key`` that is out of range."""
     if isinstance(value, dict):
         for inner, held in value.items():
             _check_ranges(held, inner)
@@ -249,51 +248,64 @@ def _model(files: Mapping[str, bytes], facts: Mapping[str, Any], project: Projec
         raise ProjectError(f"there is no {MODEL}")
     model = METHODS[facts["method"]].load(files[MODEL])
     if set(model.columns) != set(project.schema.names):
-        raise ProjectError(f"{MODEL} and the project have different columns", key="columns")
+        raise ProjectError(f"{MODEL} and the project have different columns.", key="columns")
     sizes = getattr(model, "sizes", None)
     if sizes is not None and dict(sizes) != dict(project.schema.sizes):
-        raise ProjectError(f"{MODEL} and the project have different categories", key="sizes")
+        raise ProjectError(f"{MODEL} and the project have different categories.", key="sizes")
     if not (math.isfinite(model.total) and 0 <= model.total <= MOST_COUNT):
-        raise ProjectError(f"{MODEL} states no possible number of rows", key="total")
+        raise ProjectError(f"{MODEL} states an impossible number of rows.", key="total")
     return model
 
 
 def _counts(files: Mapping[str, bytes], facts: Mapping[str, Any], project: Project) -> NoisyCounts:
-    """The noisy counts of the release, each over cells of the project's columns."""
+    """Return the noisy counts of the release; raises :class:`ProjectError` if they do not fit the project."""
     if COUNTS not in files:
-        raise ProjectError(f"there is no {COUNTS}")
+        raise ProjectError(f"{COUNTS} is missing.")
     counts = NoisyCounts.loads(files[COUNTS])
     sizes = dict(project.schema.sizes)
     rows = counts.rows
     if not (rows is None or (type(rows) is int and 0 < rows <= MAX_ROWS)):
-        raise ProjectError(f"{COUNTS} states no possible number of rows", key="rows")
+        raise ProjectError(f"{COUNTS} states an impossible number of rows.", key="rows")
     groups = dict(sizes)
     for name, merged in counts.merged.items():
         used = np.unique(merged)
         if merged.shape != (sizes.get(name),) or not np.array_equal(used, np.arange(len(used))):
-            raise ProjectError(f"{COUNTS} groups categories that the project does not have", key="merged")
+            raise ProjectError(f"{COUNTS} groups categories that are not in the project.", key="merged")
         groups[name] = len(used)
     for one in counts.marginals:
         if not one.clique or any(name not in groups for name in one.clique):
-            raise ProjectError(f"{COUNTS} counts a column that the project does not have", key="columns")
+            raise ProjectError(f"{COUNTS} counts a column that is not in the project.", key="columns")
         if one.values.shape != tuple(groups[name] for name in one.clique):
-            raise ProjectError(f"{COUNTS} has other cells than the project's columns", key="cells")
+            raise ProjectError(f"{COUNTS} and the columns of the project have different numbers of cells.", key="cells")
     for one in (*counts.marginals, *counts.histograms):
         _check_noise(one)
     if counts.direct is not None:
         _check_noise(Measurement((), counts.direct.values, counts.direct.sigma, counts.direct.rho))
+    if (asked := counts.beside(project)) is not None:
+        _check_asked(asked, project.plan.max_cells)
     for clique, mask in counts.impossible.items():
         if mask.shape != tuple(sizes.get(name) for name in clique):
-            raise ProjectError(f"{COUNTS} rules out cells that the project does not have", key="impossible")
+            raise ProjectError(f"{COUNTS} rules out cells that are not in the project.", key="impossible")
     if {frozenset(c) for c in facts["cliques"]} != {frozenset(m.clique) for m in counts.measurements}:
-        raise ProjectError(f"{COUNTS} and release.json have different cliques", key="cliques")
+        raise ProjectError(f"{COUNTS} and release.json have different cliques.", key="cliques")
     return counts
 
 
+def _check_asked(asked: Asked, max_cells: int) -> None:
+    """Refuse answers to other questions or counts than the project's, and questions that need too large a model."""
+    asked.size(max_cells)
+    told, sizes = asked.answers, asked.lowered.sizes
+    if told.direct is not None and told.direct.values.shape != (len(told.questions),):
+        raise ProjectError(f"{COUNTS} and the project have different questions", key="questions")
+    shapes = {(count.name,): (sizes[count.name],) for count in told.counts}
+    if any(shapes.get(one.clique) != one.values.shape for one in told.histograms):
+        raise ProjectError(f"{COUNTS} and the project have different counts", key="counts")
+
+
 def _check_noise(one: Measurement) -> None:
-    """Refuse noisy counts that are no numbers, and noise of an impossible scale."""
+    """Raise :class:`ProjectError` for noisy counts that are not finite, and for an impossible noise scale."""
     fine = isinstance(one.sigma, int | float) and isinstance(one.rho, int | float) and isinstance(one.pool, str)
     if not (fine and 0 < one.sigma <= MOST_COUNT and 0 <= one.rho <= _RANGES["rho"][1]):
-        raise ProjectError(f"{COUNTS}: σ must be above 0 and ρ at least 0", key="sigma")
+        raise ProjectError(f"{COUNTS}: σ must be above 0 and ρ at least 0.", key="sigma")
     if not np.all(np.abs(one.values) <= MOST_COUNT):
-        raise ProjectError(f"{COUNTS} holds a count that is no number, or none of rows", key="values")
+        raise ProjectError(f"{COUNTS} contains an impossible count.", key="values")

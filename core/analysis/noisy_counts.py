@@ -1,6 +1,6 @@
-"""``answers.npz``: the noisy counts that a release's model was fitted to, so that copies can be made at any time.
+"""``answers.npz``: the noisy counts that the model of a release was fitted to. Copies can be made from it at any time.
 
-They are what the budget bought, so they may be handed over; the file holds plain arrays and text, no pickle.
+The budget paid for these counts, so they may be shared. The file contains plain arrays and text, no pickle.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from espalier.core.errors import DAMAGED, ProjectError
 from espalier.core.graph.separations import Clique
 from espalier.core.methods import Fitted
 from espalier.core.methods.marginals import Marginals
+from espalier.core.methods.question_answers import Answers, Asked
 from espalier.core.methods.question_links import scopes_of
-from espalier.core.methods.questions import Answers, Asked
 from espalier.core.privacy.draws import Measurement, Merged, SumMeasurement
 from espalier.core.project.file import Project
 
@@ -29,11 +29,13 @@ FORMAT = "espalier-counts/1"
 
 @dataclass(frozen=True)
 class NoisyCounts:
-    """The ``measurements`` of a fit, the number of ``rows`` it knew (None under add-remove), its ``merged`` groups, and
-    the cells that it held to be ``impossible``.
+    """Noisy counts of a fit.
 
-    Where questions or counts over rows were measured beside them, ``asked`` are the marginals counted for these,
-    ``histograms`` those of the counts, and ``direct`` the answers to all questions.
+    - ``measurements``: counts of the method's marginals.
+    - ``rows``: the public number of rows; `None` under add-remove.
+    - ``merged``: groups of categories. ``impossible``: cells that the constraints rule out.
+    - ``asked``: marginals counted for questions and counts. ``histograms``: noisy histograms of the counts.
+    - ``direct``: noisy answers to all questions; `None` if they were not asked directly.
     """
 
     measurements: tuple[Measurement, ...]
@@ -46,7 +48,7 @@ class NoisyCounts:
 
     @classmethod
     def of(cls, fitted: Fitted) -> NoisyCounts | None:
-        """What ``fitted`` counted; None for a method that fits something else than marginals."""
+        """Return the counts of ``fitted``; `None` for a method that does not fit marginals."""
         if isinstance(fitted, Asked):
             base, told = fitted.base, fitted.answers
             more = (told.marginals, told.histograms, told.direct)
@@ -57,11 +59,11 @@ class NoisyCounts:
 
     @property
     def marginals(self) -> tuple[Measurement, ...]:
-        """All counts of columns together, whatever they were counted for."""
+        """All counted marginals, including those counted for questions."""
         return (*self.measurements, *self.asked)
 
-    def beside(self, project: Project) -> Asked | None:
-        """What questions and counts joined, to be fitted again; None where there are none."""
+    def with_questions(self, project: Project) -> Asked | None:
+        """Return marginals, questions and counts together, ready to be fitted again; `None` without questions."""
         if not (self.asked or self.histograms or self.direct):
             return None
         sizes = dict(project.schema.sizes)
@@ -72,7 +74,7 @@ class NoisyCounts:
         return Asked(base, answers, tuple(scopes_of(project).values()))
 
     def dumps(self) -> bytes:
-        """The file."""
+        """Return the contents of the file."""
         head: dict[str, Any] = {
             "format": FORMAT,
             "rows": self.rows,
@@ -97,7 +99,7 @@ class NoisyCounts:
 
     @classmethod
     def loads(cls, data: bytes) -> NoisyCounts:
-        """Read what `dumps` gave; raises :class:`ProjectError` for anything else."""
+        """Read the output of `dumps`; raises :class:`ProjectError` for anything else."""
         try:
             with np.load(io.BytesIO(data), allow_pickle=False) as file:
                 head = json.loads(file["head"].tobytes())
@@ -116,11 +118,11 @@ class NoisyCounts:
                 impossible = dict(zip(map(tuple, head["impossible"]), held, strict=True))
                 return cls(rows=head["rows"], merged=merged, impossible=impossible, direct=direct, **counts)
         except DAMAGED as error:
-            raise ProjectError(f"{COUNTS} is damaged, or no file of noisy counts") from error
+            raise ProjectError(f"{COUNTS} is damaged, or is not a file of noisy counts.") from error
 
 
 _ARRAYS = {"measurements": "counts", "asked": "asked", "histograms": "histogram"}
-"""What the arrays of each list of counts are called."""
+"""Prefix of the array names for each list of counts."""
 _TOLD = ("what", "sigma", "sensitivity", "rho", "pool")
 
 
@@ -133,6 +135,6 @@ def _floats(values: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def _whole(values: NDArray[np.float64]) -> NDArray[np.int64] | NDArray[np.float64]:
-    """Counts with discrete noise are whole numbers, which pack better."""
+    """Return whole numbers as integers, which compress better. Counts with discrete noise are whole."""
     near = np.rint(values)
     return near.astype(np.int64) if np.array_equal(near, values) else values

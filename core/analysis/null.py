@@ -1,7 +1,7 @@
 """Noisy counts of (X, Y, Z), and X ⊥ Y | Z fitted to them: e_xyz = n_xz n_yz / n_z.
 
-Residuals are summed over the strata of Z with weights n_z / (n_z + I J σ²), so that strata that are mostly noise count
-little.
+Residuals are summed over the strata of Z with weights n_z / (n_z + I J σ²), which are small for strata that are mostly
+noise.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FloatArray = NDArray[np.float64]
 class Counts:
     """Noisy counts of (X, Y, Z): ``values`` of shape I × J × K, ``sigma`` their noise, both in rows.
 
-    ``rows_per_person`` is how many rows a person may have. ``ordered``: both columns have an order (or two values).
+    ``rows_per_person`` is the row limit per person. ``ordered``: both columns are ordered or have two values.
     """
 
     values: FloatArray
@@ -30,21 +30,21 @@ class Counts:
 
     def __post_init__(self) -> None:
         if self.values.ndim != 3 or min(self.values.shape[:2]) < 2:
-            raise ValueError("the counts need three axes, and two categories or more on the first two")
+            raise ValueError("the counts need three axes, the first two with at least two categories")
         if not (self.sigma >= 0 and math.isfinite(self.sigma)):
-            raise ValueError(f"sigma ({self.sigma}) must be a number of rows")
+            raise ValueError(f"sigma ({self.sigma}) must be a finite number of rows, at least 0")
         if self.rows_per_person < 1:
             raise ValueError(f"rows_per_person ({self.rows_per_person}) must be at least 1")
 
     @cached_property
     def null(self) -> Null:
-        """The fitted null."""
+        """Fitted null hypothesis."""
         return Null.fit(self.values, self.sigma, self.rows_per_person)
 
 
 @dataclass(frozen=True)
 class Null:
-    """X ⊥ Y | Z as fitted: rows ``n`` of each stratum, shares ``x`` (K × I) and ``y`` (K × J) in it."""
+    """Fitted X ⊥ Y | Z: rows ``n`` of each stratum, and the shares ``x`` (K × I) and ``y`` (K × J) in it."""
 
     n: FloatArray
     x: FloatArray
@@ -54,10 +54,10 @@ class Null:
 
     @classmethod
     def fit(cls, values: FloatArray, sigma: float, rows_per_person: int = 1) -> Null:
-        """Closed form, from margins shrunk towards even ones as far as their spread is noise (Louis 1984).
+        """Return the null of ``values`` in closed form, with margins shrunk by the noise in their spread (Louis 1984).
 
-        Unshrunk, the margins of a table that is mostly noise look extreme, the tables simulated from them more so,
-        and p comes out too large.
+        Without shrinkage, the margins of a table of mostly noise are too extreme, the tables simulated from them more
+        so, and p is too large.
         """
         i, j, _ = values.shape
         n = _shrunk(values.sum(axis=(0, 1)), i * j * sigma**2)
@@ -67,24 +67,24 @@ class Null:
 
     @classmethod
     def uniform(cls, shape: tuple[int, int, int], rows: float, sigma: float, rows_per_person: int = 1) -> Null:
-        """All cells alike: what is assumed before anything was counted."""
+        """Return the null with equal cells, the assumption before anything is counted."""
         i, j, k = shape
         return cls(np.full(k, rows / k), np.full((k, i), 1 / i), np.full((k, j), 1 / j), sigma, rows_per_person)
 
     @property
     def expected(self) -> FloatArray:
-        """e_xyz, I × J × K."""
+        """Expected counts e_xyz, I × J × K."""
         out: FloatArray = np.einsum("k,ki,kj->ijk", self.n, self.x, self.y)
         return out
 
     @property
     def weights(self) -> FloatArray:
-        """n_z / (n_z + I J σ²)."""
+        """Weights of the strata, n_z / (n_z + I J σ²)."""
         cells = self.x.shape[1] * self.y.shape[1]
         return np.asarray(self.n / (self.n + cells * self.sigma**2), dtype=np.float64)
 
     def covariance(self) -> FloatArray:
-        """Of the weighted sum of residuals under the null, IJ × IJ: sampling (times k rows a person) and noise.
+        """Return the covariance of the weighted sum of residuals under the null, IJ × IJ: k times sampling, plus noise.
 
         The residual of stratum z is (A ⊗ B) applied to its counts, with A = I − x 1ᵀ and B = I − y 1ᵀ.
         """
@@ -97,10 +97,10 @@ class Null:
         return out
 
     def simulate(self, tables: int, rng: np.random.Generator) -> FloatArray:
-        """``tables`` tables of the null, noise added; the number of rows is that of the fit, rounded.
+        """Draw ``tables`` noisy tables from the null; each has the rounded number of rows of the fit.
 
-        With k rows a person, n / k people are drawn and all rows of one are alike: the widest spread that k rows of
-        a person can cause.
+        With k rows per person, n / k people are drawn and all rows of a person are equal. This is the widest spread
+        that k rows per person can cause.
         """
         p = np.maximum(self.expected, 0.0).ravel()
         people = max(round(float(p.sum()) / self.rows_per_person), 1)
@@ -110,10 +110,10 @@ class Null:
 
 
 def _shrunk(values: FloatArray, noise: float, centre: FloatArray | float | None = None) -> FloatArray:
-    """``values`` moved towards ``centre`` (their mean) until they spread as they would without ``noise`` (a variance).
+    """Shrink ``values`` towards ``centre`` (default: their mean) to the spread they would have without ``noise``.
 
-    With the whole correction of James & Stein they would spread less than that, and a Z that both columns depend on
-    would look weaker than it is. Nothing is left below half a row.
+    ``noise`` is a variance. The full correction of James & Stein would shrink further, and a Z that both columns depend
+    on would appear too weak. No value stays below half a row.
     """
     middle = values.mean() if centre is None else centre
     spread = float(np.mean((values - middle) ** 2))
@@ -122,14 +122,14 @@ def _shrunk(values: FloatArray, noise: float, centre: FloatArray | float | None 
 
 
 def _shares(margin: FloatArray, n: FloatArray, noise: float) -> FloatArray:
-    """Shares (K × I) of a margin in each stratum: shrunk towards those of all strata, which are shrunk towards even."""
+    """Return shares (K × I) of a margin, shrunk towards the shares over all strata, themselves shrunk towards even."""
     whole = _shrunk(margin.sum(axis=0), len(margin) * noise)
     found = _shrunk(margin, noise, n[:, None] * (whole / whole.sum()))
     return np.asarray(found / found.sum(axis=1, keepdims=True), dtype=np.float64)
 
 
 def margins(values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """n (… K), x (… K × I), y (… K × J) of tables … I × J × K; a margin below half a row is taken as half a row."""
+    """Return n (… K), x (… K × I) and y (… K × J) of tables … I × J × K; margins are at least half a row."""
     x = np.maximum(np.moveaxis(values.sum(axis=-2), -1, -2), 0.5)
     y = np.maximum(np.moveaxis(values.sum(axis=-3), -1, -2), 0.5)
     n = np.maximum(values.sum(axis=(-3, -2)), 1.0)
@@ -137,7 +137,7 @@ def margins(values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
 
 
 def residuals(values: FloatArray, sigma: float) -> FloatArray:
-    """The weighted sum of residuals of each table, … I × J, each from its own fitted null."""
+    """Return the weighted sum of residuals of each table from its own fitted null, … I × J."""
     n, x, y = margins(values)
     weights = n / (n + values.shape[-3] * values.shape[-2] * sigma**2)
     expected = np.einsum("...k,...ki,...kj->...ijk", n, x, y)

@@ -1,32 +1,32 @@
-"""The effect of the plan's treatment on its target, estimated from copies of the release.
+"""Effect of the plan's treatment on its target, estimated from copies of the release.
 
-The copies are made of noisy counts that the budget has paid for.
+The copies come from noisy counts that the budget has paid for.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from espalier.core.analysis import asking
-from espalier.core.analysis.missing_cells import missing_sentences
+from espalier.core.analysis import answer_text, figure_from_text
+from espalier.core.analysis.missing_text import missing_sentences
 from espalier.core.analysis.study import Study
 from espalier.core.graph.adjustment import Effect, choices, ways
 from espalier.core.methods import planned_effect
 from espalier.core.progress import Report, silent
 
 MOST_WAYS = 8
-"""Paths that the report writes out."""
+"""Number of paths that the report lists."""
 
 
 def effect_facts(study: Study, report: Report = silent) -> dict[str, Any] | None:
-    """The section of ``release.json``; None where the plan asks for no effect."""
+    """Return the section ``effect`` of ``release.json``; `None` if the plan has no effect."""
     project = study.project
     planned = planned_effect(project.plan)
     if planned is None:
         return None
     treatment, outcome = planned.treatment, planned.outcome
     asked = Effect(project.dag, treatment, outcome)
-    figure = asking.effect_by_drawing(project, treatment, outcome, None, study.rows)
+    figure = figure_from_text.effect_by_drawing(project, treatment, outcome, None, study.rows)
     studied = study.with_copies(report=report)
     answers = studied.ask(figure)
     missing, warnings = missing_sentences(project.schema, answers)
@@ -38,11 +38,11 @@ def effect_facts(study: Study, report: Report = silent) -> dict[str, Any] | None
         "adjust": list(figure.adjust),
         "by": "drawing" if planned.adjust is None else "plan",
         "valid_sets": len(valid),
-        "why": asking.adjusted_for(project, figure),
+        "why": answer_text.adjusted_for(project, figure),
         "ways": [way.sentence for way in ways(asked, figure.adjust, MOST_WAYS)],
         "form": figure.form,
         "copies": len(studied.given),
-        "numbers": [asking.to_json(project.schema, answer) for answer in answers],
+        "numbers": [answer_text.to_json(project.schema, answer) for answer in answers],
         "missing": missing,
         "warnings": warnings,
     }

@@ -1,8 +1,8 @@
-"""How strong a conditional association is, from noisy counts, and the smallest one that would be noticed.
+"""Strength of a conditional association from noisy counts, and the smallest strength that a test detects.
 
-Strength is one number: the odds ratio between the lowest and the highest categories of both columns, of an association
-that is linear in evenly spaced scores (Agresti, Categorical Data Analysis, 3rd ed., section 10.5.1); where a column has
-no order, the information in nats that the one tells about the other.
+For ordered columns the strength is an odds ratio between the lowest and highest categories of both columns. It assumes
+an association that is linear in evenly spaced scores (Agresti, Categorical Data Analysis, 3rd ed., section 10.5.1). For
+other columns it is their conditional mutual information in nats.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from espalier.core.analysis.null import Counts, FloatArray, Null, residuals
 
 POWER = 0.8
 FURTHEST = math.log(100)
-"""Log odds ratios are looked for up to this."""
+"""Largest log odds ratio that is searched."""
 SWEEPS, CLOSE = 60, 1e-7
-"""Rounds of fitting margins at most, and how near to 1 the last factors must be to stop before."""
+"""Most rounds of fitting margins, and the distance of the last factors from 1 at which fitting stops early."""
 
 
 @dataclass(frozen=True)
 class Strength:
-    """How strong the association is: ``value`` with its interval; ``kind`` says of what.
+    """Strength of an association: ``value`` with its 95 % interval, an odds ratio or information by ``kind``.
 
-    An odds ratio of 1 and information of 0 are what the drawing says.
+    The drawing implies an odds ratio of 1 and information of 0.
     """
 
     kind: Literal["odds ratio", "information"]
@@ -37,13 +37,16 @@ class Strength:
 
 
 def scores(size: int) -> FloatArray:
-    """Evenly spaced from 0 to 1."""
+    """Return ``size`` scores, evenly spaced from 0 to 1."""
     return np.linspace(0.0, 1.0, size)
 
 
 def associated(null: Null, theta: float) -> FloatArray:
-    """Expected counts with the margins of ``null`` in each stratum and the log odds ratio ``theta`` between the lowest
-    and highest categories of both: exp(θ u v), fitted to the margins in turn (Deming & Stephan 1940)."""
+    """Return expected counts with the margins of ``null`` in each stratum and an association exp(θ u v).
+
+    ``theta`` is the log odds ratio between the lowest and highest categories of both columns. Iterative proportional
+    fitting restores the margins (Deming & Stephan 1940).
+    """
     u, v = scores(null.x.shape[1]), scores(null.y.shape[1])
     table = null.expected * np.exp(theta * np.outer(u, v))[:, :, None]
     rows, columns = (null.n[:, None] * null.x).T, (null.n[:, None] * null.y).T
@@ -57,12 +60,12 @@ def associated(null: Null, theta: float) -> FloatArray:
 
 
 def strength(counts: Counts) -> Strength:
-    """The common odds ratio with a 95 % interval where both columns are ordered, else information."""
+    """Return the common odds ratio if both columns are ordered, else the information; each with a 95 % interval."""
     return _odds_ratio(counts) if counts.ordered else _information(counts)
 
 
 def _odds_ratio(counts: Counts) -> Strength:
-    """Solve Σ_z w_z Σ u v (N − m(θ)) = 0; the variance is that of the sum at θ̂ by its slope squared."""
+    """Solve Σ_z w_z Σ u v (N − m(θ)) = 0. The variance is that of the sum at θ̂ divided by its squared slope."""
     null = counts.null
     w = null.weights
     product = np.outer(scores(null.x.shape[1]), scores(null.y.shape[1]))
@@ -70,13 +73,13 @@ def _odds_ratio(counts: Counts) -> Strength:
     def total(values: FloatArray) -> float:
         return float(np.einsum("ijk,ij,k->", values, product, w))
 
-    # the null's margins are not the counts' own: compare residuals with residuals
+    # the null has other margins than the counts, so compare residuals with residuals
     observed = float((residuals(counts.values, counts.sigma) * product).sum())
     base = total(null.expected)
     theta = _root(lambda t: total(associated(null, t)) - base - observed)
     step = 0.02
     moved = associated(null, theta + step) - associated(null, theta - step)
-    slopes = np.einsum("ijk,ij->k", moved, product) / (2 * step)  # of Σ u v in each stratum, which is its variance too
+    slopes = np.einsum("ijk,ij->k", moved, product) / (2 * step)  # slope of Σ u v per stratum, equal to its variance
     spread = 0.0
     for x, y, weight, slope in zip(null.x, null.y, w, slopes, strict=True):
         a, b = np.eye(len(x)) - x[:, None], np.eye(len(y)) - y[:, None]
@@ -88,7 +91,7 @@ def _odds_ratio(counts: Counts) -> Strength:
 
 
 def _root(function: Callable[[float], float]) -> float:
-    """Where an increasing function is 0, within ± `FURTHEST`; the nearer end where it is nowhere."""
+    """Return the root of an increasing function within ± `FURTHEST`, or the nearer end if there is none."""
     low, high = -FURTHEST, FURTHEST
     if function(low) >= 0:
         return low
@@ -101,10 +104,10 @@ def _root(function: Callable[[float], float]) -> float:
 
 
 def _information(counts: Counts) -> Strength:
-    """Information in nats per row, by inverting a noncentral χ² for the statistic.
+    """Return information in nats per row, by inverting a noncentral χ² for the statistic.
 
-    The residuals' direction says how much information goes with how much noncentrality: with S the weighted sum and H
-    how it answers to log-linear interactions Θ, information is Θᵀ Σ_z n_z (C_x ⊗ C_y) Θ / 2n where H Θ = S.
+    The direction of the residuals fixes the ratio of information to noncentrality. With S the weighted sum of residuals
+    and H its derivative by log-linear interactions Θ, information is Θᵀ Σ_z n_z (C_x ⊗ C_y) Θ / 2n where H Θ = S.
     """
     from scipy.stats import ncx2
 
@@ -124,7 +127,7 @@ def _information(counts: Counts) -> Strength:
     scale = info / statistic
 
     def noncentrality(chance: float) -> float:
-        """λ at which a statistic this small has this chance; 0 where even λ = 0 gives less."""
+        """Return λ at which the chance of a statistic this small is ``chance``; 0 if λ = 0 already gives less."""
         low, high = 0.0, 4 * statistic + 100
         if ncx2.cdf(statistic, df, 1e-12) <= chance:
             return 0.0
@@ -139,7 +142,7 @@ def _information(counts: Counts) -> Strength:
 
 
 def power(null: Null, odds_ratio: float, level: float) -> float:
-    """The chance that an association of this odds ratio is noticed at ``level``, by a noncentral χ²."""
+    """Return the power of the test at ``level`` for this odds ratio, by a noncentral χ²."""
     from scipy.stats import chi2, ncx2
 
     sums = np.einsum("ijk,k->ij", associated(null, math.log(odds_ratio)) - null.expected, null.weights).ravel()
@@ -149,9 +152,9 @@ def power(null: Null, odds_ratio: float, level: float) -> float:
 
 
 def noticed(null: Null, level: float = 0.05) -> float | None:
-    """The smallest odds ratio above 1 that is noticed with 80 % power; None where one of 100 is not.
+    """Return the smallest odds ratio above 1 that the test detects with 80 % power; `None` if 100 goes undetected.
 
-    With `Null.uniform` it is a prediction from public numbers, before anything is paid.
+    With `Null.uniform` this is a prediction from public numbers, before anything is paid.
     """
     if power(null, math.exp(FURTHEST), level) < POWER:
         return None

@@ -1,6 +1,6 @@
-"""What may be concluded from one release: its copies, and figures asked of them.
+"""A study of one release: its copies, and figures estimated from them.
 
-Everything here works on what a release hands over, so it costs no budget and its results may be shared.
+A study reads the files of a release alone, so it costs no budget and its results may be shared.
 """
 
 from __future__ import annotations
@@ -10,59 +10,56 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from espalier.core.analysis.answers import Answer, Copies, answer
-from espalier.core.analysis.asked_copies import asked_copies, fitted_as_copy
 from espalier.core.analysis.copies import Recipe, Refit, Rows, copies, warm_refit
-from espalier.core.analysis.figures import Figure
+from espalier.core.analysis.estimands import Figure
 from espalier.core.analysis.gate import Gate
 from espalier.core.analysis.loading import files_of, read_copies, read_files
-from espalier.core.analysis.missing import missing_shares, questions
+from espalier.core.analysis.missing_shares import missing_shares, questions
 from espalier.core.analysis.noisy_counts import NoisyCounts
+from espalier.core.analysis.question_copies import asked_copies, fitted_as_copy
 from espalier.core.blurring.notice import NOT_PRIVATE
 from espalier.core.errors import EspalierError, ProjectError
 from espalier.core.methods import Fitted
-from espalier.core.methods.questions import Asked
+from espalier.core.methods.question_answers import Asked
 from espalier.core.models.base import Model
 from espalier.core.models.graphical import GraphicalModel, Zeros
-from espalier.core.models.questions.model import VisibleModel
+from espalier.core.models.question_fit.model import VisibleModel
 from espalier.core.progress import Report, silent
 from espalier.core.project.file import Project
 
-if TYPE_CHECKING:
-    pass
-
 SUGGESTED = 20
-"""Copies: with 5, intervals cover as well and are a third wider."""
+"""Suggested number of copies. With 5, intervals have the same coverage and are a third wider."""
 MOST = 100
 ROWS_AT_HAND = 100_000
-"""Rows of a copy that is made only to work figures out: spread evenly, so many err by less than 1 in 100,000."""
+"""Rows of a copy that only serves to estimate figures. Evenly spread, they are accurate to 1 in 100,000."""
 NO_COUNTS = (
-    "figures with intervals, and copies, are made from noisy counts of marginals, and this release keeps none: its "
-    "method fits something else, or it was made before counts were kept. Release with a method that counts marginals, "
-    "such as Workload or PRISM"
+    "Copies and figures with intervals need noisy counts of marginals, and this release has none: its method does not "
+    "count marginals, or an older version made it. Release with a method that counts marginals, such as Workload or "
+    "PRISM."
 )
 
 
 class Finished(Protocol):
-    """The parts of a finished release that a study reads."""
+    """Parts of a finished release that a study reads."""
 
     @property
     def project(self) -> Project:
-        """The project with its released schema."""
+        """Project with its released schema."""
         ...
 
     @property
     def fitted(self) -> Fitted:
-        """The noisy answers that the model was fitted to."""
+        """Noisy answers that the model was fitted to."""
         ...
 
     @property
     def model(self) -> Model:
-        """The model that the rows were drawn from."""
+        """Model that the rows were drawn from."""
         ...
 
     @property
@@ -72,13 +69,13 @@ class Finished(Protocol):
 
     @property
     def copies(self) -> Sequence[tuple[Model, Rows]]:
-        """The copies that were made with the release."""
+        """Copies that were made with the release, each a model and its rows."""
         ...
 
 
 @dataclass(frozen=True)
 class Study:
-    """A release as its figures see it: ``rows`` of each copy, and the copies it came with (``given``).
+    """A release prepared for estimation: its noisy counts, the number of ``rows`` of a copy, and its copies ``given``.
 
     >>> import espalier as es, pandas as pd
     >>> frame = pd.DataFrame({"smoker": ["yes", "no"] * 500, "sick": ["yes", "no", "no", "no"] * 250})
@@ -97,7 +94,7 @@ class Study:
 
     @classmethod
     def of(cls, release: Finished) -> Study:
-        """Of a release just made; raises :class:`ProjectError` where no copies can be made of it."""
+        """Return the study of a release in memory; raises :class:`ProjectError` if it has no noisy counts."""
         counted = NoisyCounts.of(release.fitted)
         if counted is None or not isinstance(release.model, GraphicalModel | VisibleModel):
             raise ProjectError(NO_COUNTS, key="copies")
@@ -105,13 +102,13 @@ class Study:
 
     @classmethod
     def of_files(cls, files: Mapping[str, bytes]) -> Study:
-        """Of a release's files; raises :class:`ProjectError`."""
+        """Return the study of a release's files; raises :class:`ProjectError`."""
         try:
             read = read_files(files)
         except ProjectError as error:
-            raise ProjectError(f"these are not the files of a release: {error}", **error.data) from None
+            raise ProjectError(f"These are not the files of a release: {error}", **error.data) from None
         if not read.facts.get("private", True):
-            raise ProjectError(f"{NOT_PRIVATE}. Copies and intervals are made of private releases only", key="copies")
+            raise ProjectError(f"{NOT_PRIVATE}. Only private releases have copies and intervals.", key="copies")
         if read.counts is None or not isinstance(read.model, GraphicalModel | VisibleModel):
             raise ProjectError(NO_COUNTS, key="copies")
         given = tuple(table.codes for table in read_copies(read, files))
@@ -119,7 +116,7 @@ class Study:
 
     @classmethod
     def of_folder(cls, folder: Path) -> Study:
-        """Of a release's folder; raises :class:`ProjectError`."""
+        """Return the study of a release's folder; raises :class:`ProjectError`."""
         files = files_of(folder)
         try:
             return cls.of_files(files)
@@ -128,12 +125,12 @@ class Study:
 
     @cached_property
     def _asked(self) -> Asked | None:
-        """Questions and counts that were measured beside the marginals."""
-        return self.counted.beside(self.project)
+        """Marginals with the questions and counts that were measured with them; `None` without questions."""
+        return self.counted.with_questions(self.project)
 
     @cached_property
     def _refit(self) -> Refit[GraphicalModel]:
-        """How a copy is fitted."""
+        """Function that fits the model of a copy."""
         counted, model = self.counted, self.model
         assert isinstance(model, GraphicalModel)
         total = None if counted.rows is None else float(counted.rows)
@@ -142,23 +139,23 @@ class Study:
 
     @cached_property
     def centre(self) -> GraphicalModel | VisibleModel:
-        """What the copies lie around: the released counts, fitted as a copy is."""
+        """Centre of the copies: a model fitted to the released counts with the smoothing of a copy."""
         if self._asked is not None:
             return fitted_as_copy(self._asked)
         return self._refit(self.counted.measurements)
 
     @cached_property
     def gate(self) -> Gate:
-        """Which figures carry an interval."""
+        """Gate that decides which figures carry an interval."""
         labels = {column.name: column.labels for column in self.project.schema.columns}
         return Gate(self.counted.marginals, self.centre, self.counted.merged, labels)
 
     def drawn(
         self, number: int, rng: np.random.Generator, *, evenly: bool = True
     ) -> Iterator[tuple[GraphicalModel | VisibleModel, Rows]]:
-        """``number`` new copies, each with its model.
+        """Yield ``number`` new copies, each a model and its rows.
 
-        As many rows of a person as the unit of privacy allows widen the sampling part.
+        Sampling error grows with the row limit per person of the unit of privacy.
         """
         counted, k = self.counted, self.project.plan.rows_per_person
         recipe = Recipe(number, self.rows, evenly, k, counted.merged)
@@ -169,30 +166,30 @@ class Study:
     def more(
         self, number: int, rng: np.random.Generator, report: Report = silent
     ) -> Iterator[tuple[GraphicalModel | VisibleModel, Rows]]:
-        """``number`` new copies: refitted and drawn, one at a time, each its model and its rows.
+        """Yield ``number`` new copies drawn as the plan draws rows, each a model and its rows.
 
-        Raises :class:`ProjectError` for a number that is not 1 … 100.
+        Raises :class:`ProjectError` for a number outside 1 … 100.
         """
         if not 1 <= number <= MOST:
-            raise ProjectError(f"the number of copies ({number}) must be from 1 to {MOST}", key="copies")
+            raise ProjectError(f"The number of copies ({number}) must be between 1 and {MOST}.", key="copies")
         evenly = self.project.plan.rows_drawn == "even"
         for i, copy in enumerate(self.drawn(number, rng, evenly=evenly)):
             report((i + 1) / number, f"Copy {i + 1} of {number}")
             yield copy
 
     def with_copies(self, number: int = SUGGESTED, report: Report = silent) -> Study:
-        """This study with the copies that the release came with; with ``number`` new ones where they are not two."""
+        """Return this study with the copies of the release, or with ``number`` new ones if it has fewer than two."""
         if len(self.given) > 1:
             return self
-        seed = int.from_bytes(hashlib.sha256(self.counted.dumps()).digest()[:8])  # who asks again gets the same answer
+        seed = int.from_bytes(hashlib.sha256(self.counted.dumps()).digest()[:8])  # the same question, the same answer
         small = replace(self, rows=min(self.rows, ROWS_AT_HAND))
         made = tuple(rows for _, rows in small.more(max(number, 2), np.random.default_rng(seed), report))
         return replace(self, given=made)
 
     def ask(self, figure: Figure) -> tuple[Answer, ...]:
-        """The numbers of ``figure``, with the intervals that it has earned, and what is missing."""
+        """Return the numbers of ``figure`` with the intervals that the gate allows; raises without copies."""
         if len(self.given) < 2:
-            raise EspalierError("a figure needs copies: make some first")
+            raise EspalierError("A figure needs copies. Make some first.")
         plan, sizes = self.project.plan, self.project.schema.sizes
         copies = Copies(self.given, sizes, plan.rows_drawn == "even", plan.rows_per_person)
         asked = questions(figure, sizes)

@@ -1,4 +1,4 @@
-"""Rows as what every figure needs of them: the patterns that occur in some columns, and how many rows have each."""
+"""Tallies: the patterns of values that occur in some columns, with the number of rows of each."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Tally:
-    """``codes`` has a row per pattern and a column per name in ``columns``; ``weights`` are rows, not always whole."""
+    """Patterns and their rows. ``codes`` has a row per pattern and a column per name in ``columns``; ``weights`` are
+    numbers of rows, not always whole."""
 
     columns: tuple[str, ...]
     codes: NDArray[np.int64]
@@ -21,7 +22,7 @@ class Tally:
 
     @classmethod
     def of_rows(cls, rows: Mapping[str, NDArray[Any]], sizes: Mapping[str, int], columns: Sequence[str]) -> Tally:
-        """The patterns of ``columns`` in a table of codes."""
+        """Return the patterns of ``columns`` in a table of codes."""
         flat = np.zeros(len(rows[columns[0]]), dtype=np.int64)
         shape = tuple(sizes[name] for name in columns)
         if math.prod(shape) > 2**62:
@@ -39,17 +40,17 @@ class Tally:
         return cls(tuple(columns), codes, counts.astype(np.float64))
 
     def observed(self, missing: Mapping[str, int]) -> Tally:
-        """The patterns without a missing cell; ``missing`` names columns and the code of their missing cells."""
+        """Return the patterns without a missing cell; ``missing`` maps columns to the code of a missing cell."""
         keep = np.ones(len(self.weights), dtype=np.bool_)
         for name, code in missing.items():
             keep &= self.of(name) != code
         return self if keep.all() else Tally(self.columns, self.codes[keep], self.weights[keep])
 
     def of(self, column: str) -> NDArray[np.int64]:
-        """The code of ``column`` in each pattern."""
+        """Return the code of ``column`` in each pattern."""
         return self.codes[:, self.columns.index(column)]
 
     @property
     def total(self) -> float:
-        """All rows."""
+        """Number of rows."""
         return float(self.weights.sum())

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from espalier.core.cli.given import whole
+from espalier.core.cli.number_types import whole
 from espalier.core.cli.terminal import bar
 from espalier.core.errors import ProjectError
 
@@ -72,8 +72,8 @@ def _copies(opt: argparse.Namespace) -> None:
 
 
 def _analyse(opt: argparse.Namespace) -> None:
-    from espalier.core.analysis import asking
-    from espalier.core.analysis.missing_cells import missing_sentences
+    from espalier.core.analysis import answer_text, figure_from_text
+    from espalier.core.analysis.missing_text import missing_sentences
     from espalier.core.analysis.study import Study
 
     if (opt.outcome is None) != (opt.predictors is None):
@@ -81,17 +81,18 @@ def _analyse(opt: argparse.Namespace) -> None:
     if opt.among and not (opt.proportion or opt.mean):
         raise ProjectError("--among belongs to --proportion or --mean")
     study = Study.of_folder(opt.folder)
+    print(checked(opt.folder), file=sys.stderr)
     schema = study.project.schema
     if opt.proportion:
-        figure: Any = asking.proportion(schema, opt.proportion, opt.among)
+        figure: Any = figure_from_text.proportion(schema, opt.proportion, opt.among)
     elif opt.mean:
-        figure = asking.mean(schema, opt.mean, opt.among)
+        figure = figure_from_text.mean(schema, opt.mean, opt.among)
     elif opt.mean_difference:
-        figure = asking.mean_difference(schema, *opt.mean_difference)
+        figure = figure_from_text.mean_difference(schema, *opt.mean_difference)
     elif opt.difference:
-        figure = asking.difference(schema, *opt.difference)
+        figure = figure_from_text.difference(schema, *opt.difference)
     elif opt.odds_ratio:
-        figure = asking.odds_ratio(schema, *opt.odds_ratio)
+        figure = figure_from_text.odds_ratio(schema, *opt.odds_ratio)
     elif opt.effect:
         if not study.project.dag.edges:
             raise ProjectError(
@@ -100,25 +101,35 @@ def _analyse(opt: argparse.Namespace) -> None:
             )
         treatment, outcome = opt.effect
         adjust = _columns(opt.adjust) if opt.adjust else None
-        figure = asking.effect_by_drawing(study.project, treatment, outcome, adjust, study.rows)
-        print(asking.adjusted_for(study.project, figure), file=sys.stderr)
+        figure = figure_from_text.effect_by_drawing(study.project, treatment, outcome, adjust, study.rows)
+        print(answer_text.adjusted_for(study.project, figure), file=sys.stderr)
     else:
-        figure = asking.regression(schema, opt.outcome, _columns(opt.predictors))
+        figure = figure_from_text.regression(schema, opt.outcome, _columns(opt.predictors))
     with bar(opt.json) as report:
         answers = study.with_copies(opt.number, report).ask(figure)
     if opt.json:
-        found = [{**asking.to_json(schema, a), "of": asking.asked(schema, figure)} for a in answers]
+        found = [{**answer_text.to_json(schema, a), "of": answer_text.asked(schema, figure)} for a in answers]
         print(json.dumps(found, indent=1, ensure_ascii=False, allow_nan=False))
         return
-    print(f"Asked: {asking.asked(schema, figure)}.")
+    print(f"Asked: {answer_text.asked(schema, figure)}.")
     for answer in answers:
-        print(f"[{asking.BADGES[answer.badge.kind]}] {asking.sentence(answer)}")
+        print(f"[{answer_text.BADGES[answer.badge.kind]}] {answer_text.sentence(answer)}")
     said, warnings = missing_sentences(schema, answers)
     for line in (*said, *(f"Warning: {warning}" for warning in warnings)):
         print(line)
-    if steps := asking.remedy(study.project, figure, answers):
+    if steps := answer_text.remedy(study.project, figure, answers):
         print(steps)
     print("From the release alone: no row of the real table was read, and these figures may be shared.")
+
+
+def checked(folder: Path) -> str:
+    """Return a sentence on the result of the checker for ``folder``."""
+    from espalier.verifier.check import verify
+
+    failed = [f for f in verify(folder) if f.holds is False]
+    if not failed:
+        return "Checked: the release is consistent with its privacy statement."
+    return f"Warning: {len(failed)} checks of the release fail ({failed[0].text}). Run: espalier verify {folder}"
 
 
 def _columns(text: str) -> list[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import espalier
-from espalier.core.cli.given import whole
+from espalier.core.cli.number_types import whole
 from espalier.core.errors import EspalierError, wheel_with
 
 NEEDED = ("streamlit", "pyvis", "plotly")

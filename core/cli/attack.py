@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from espalier.core.cli import ledger, project_file
-from espalier.core.cli.given import whole
+from espalier.core.cli.number_types import whole
 from espalier.core.cli.terminal import bar
 
 

@@ -49,9 +49,7 @@ def add(commands: Any) -> None:
 def run(opt: argparse.Namespace) -> None:
     from espalier.core.analysis.loading import load_release
     from espalier.core.evaluation import evaluate
-    from espalier.core.tables.frames import as_table, opened, read_data
-    from espalier.core.tables.relation import Relation
-    from espalier.core.tables.table import Table
+    from espalier.core.tables.frames import as_table, opened, read_data, relation_of
 
     released = load_release(opt.folder)
     schema = released.project.schema
@@ -59,9 +57,10 @@ def run(opt: argparse.Namespace) -> None:
     holdout = as_table(read_data(opt.holdout), schema) if opt.holdout else None
     public = as_table(read_data(opt.public), schema) if opt.public else None
     read = read_data(opt.data, opt.relation)
-    if isinstance(read, Relation):
+    person = released.project.plan.person
+    if relation_of(read) is not None:
         _need_no_rows(opt)
-    person = None if isinstance(read, Relation) else released.project.plan.person  # every row counts here
+        person = None  # every row counts here
     with bar(opt.json) as progress, opened(read, schema, person, report=part(progress, 0.0, 0.2)) as real:
         tables = [real, holdout] if holdout else [real]
         ledger.record_diagnostics(opt, released.facts, [table.digest for table in tables])
@@ -73,8 +72,8 @@ def run(opt: argparse.Namespace) -> None:
         found = {"private": False, "warning": released.facts["warning"], **found}
         print(f"warning: {found['warning']}", file=sys.stderr)
     if opt.classifiers:
-        assert isinstance(real, Table)
-        found["many_targets"] = classified(opt, released.table, real, holdout)
+        assert real.in_memory is not None  # else `_need_no_rows` has refused
+        found["many_targets"] = classified(opt, released.table, real.in_memory, holdout)
     if opt.json:
         print(json.dumps(found, indent=1, ensure_ascii=False, allow_nan=False))
     else:
@@ -115,12 +114,11 @@ def check_markets(opt: argparse.Namespace, project: Project) -> None:
 def markets(opt: argparse.Namespace, project: Project, tables: tuple[Source, Table, Table | None]) -> dict[str, Any]:
     """Price elasticities, and what the rows add to a public table, where they were asked for."""
     from espalier.core.evaluation.marketing import gain_of, prices_of
-    from espalier.core.tables.table import Table
 
     (real, synthetic, public), found = tables, {}
     if opt.price is not None:
-        assert isinstance(real, Table)
-        found["prices"] = prices_of(real, synthetic, opt.price, opt.sales, opt.per)
+        assert real.in_memory is not None  # else `_need_no_rows` has refused
+        found["prices"] = prices_of(real.in_memory, synthetic, opt.price, opt.sales, opt.per)
     if public is not None:
         found["public"] = gain_of(project.schema, project.plan.target, synthetic, public)
     return found

@@ -10,12 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from espalier.core.cli.given import whole
+from espalier.core.cli.number_types import whole
 from espalier.core.cli.release import TABLE
 from espalier.core.errors import ProjectError
 from espalier.core.project.people import KEY, ROWS_KEPT, in_words, proposed
 
 if TYPE_CHECKING:
+    from espalier.core.project.declared_by import DeclaredBy
     from espalier.core.project.file import Project
     from espalier.core.project.schema import Schema
     from espalier.core.tables.reading import TextTable
@@ -52,6 +53,33 @@ def add(commands: Any) -> None:
         metavar="TEXT",
         help="texts that mean an empty cell wherever they stand, such as '?' or -9",
     )
+    init.add_argument(
+        "--dictionary",
+        action="append",
+        default=[],
+        metavar="FILE[:COLUMN]",
+        help="a data dictionary: REDCap (CSV), DDI (XML), SPSS, Stata, SAS, or CSV with code,label (of COLUMN) or "
+        "column,code,label; may be given several times",
+    )
+    init.add_argument(
+        "--not-from-these-rows",
+        action="store_true",
+        help="your statement about every --dictionary: it was not produced from these rows",
+    )
+    init.add_argument(
+        "--undeclared",
+        action="append",
+        default=[],
+        metavar="COLUMN=CHOICE",
+        help="what to do about cells that a dictionary does not declare: missing, guess or leave-out",
+    )
+    init.add_argument(
+        "--code-book",
+        action="append",
+        default=[],
+        metavar="COLUMN=BOOK",
+        help="use a whole code book as the column's hierarchy, such as icd-9-cm",
+    )
     people = init.add_mutually_exclusive_group()
     people.add_argument("--person", metavar="COLUMN", help="one person can have several rows; COLUMN identifies them")
     people.add_argument("--one-row-per-person", action="store_true", help="each person has one row: your promise")
@@ -70,9 +98,9 @@ def run(opt: argparse.Namespace) -> None:
     from espalier.core.project.file import Project
     from espalier.core.project.plan import SCHEMA_SHARE, Plan
     from espalier.core.project.schema import Schema
-    from espalier.core.tables.frames import read_data
-    from espalier.core.tables.guessing import guess_schema, looks_like_dates
-    from espalier.core.tables.relation import Relation, is_url
+    from espalier.core.tables.frames import read_data, relation_of
+    from espalier.core.tables.guessing import guess_schema
+    from espalier.core.tables.relation import is_url
 
     elsewhere = is_url(opt.table) or opt.table.startswith("env:")
     path = Path(opt.relation or "table") if elsewhere else Path(opt.table)
@@ -81,6 +109,10 @@ def run(opt: argparse.Namespace) -> None:
     if out.exists():
         raise ProjectError(f"{out} is there already; nothing is overwritten. Name another file: --out FILE")
     _check_people(opt)
+    if opt.buy and (opt.dictionary or opt.code_book):
+        raise ProjectError("--buy takes names alone: leave --dictionary and --code-book out, or --buy")
+    if opt.undeclared and not opt.dictionary:
+        raise ProjectError("--undeclared belongs to --dictionary")
     if opt.buy and opt.missing:
         raise ProjectError("--missing reads the rows, and --buy takes names alone: give only one")
     read = read_data(opt.table, opt.relation)
@@ -96,32 +128,34 @@ def run(opt: argparse.Namespace) -> None:
         print(f"{out}: a draft for {len(draft.schema.columns)} columns; it holds their names, and nothing of the rows")
         print(BUYING.format(out=out, table=_again(opt), person=_to_answer(draft)), file=sys.stderr)
         return
-    if isinstance(read, Relation):
-        read = read.sample()
-        print(f"guessed from the first {read.rows:,} rows: other rows may hold other values", file=sys.stderr)
-    schema = guess_schema(read, opt.missing)
+    text = read.sample()
+    if relation_of(read) is not None:
+        print(f"guessed from the first {text.rows:,} rows: other rows may hold other values", file=sys.stderr)
+    schema, used = _drafted(text, opt) if opt.dictionary else (guess_schema(text, opt.missing), ())
+    schema = _with_books(schema, opt)
     if strange := [m for m in opt.missing if not any(m in c.missing_marks for c in schema.columns)]:
         raise ProjectError(f"no column of {opt.table} holds {', '.join(map(repr, strange))}; see --missing")
-    draft = Project(name, schema, Plan(DEFAULT, 1.0), one_row_per_person=None)
-    draft = _answered(draft, opt, list(filter(None, read.columns)))
+    plan = Plan(DEFAULT, 1.0, schema_share=SCHEMA_SHARE if schema.undeclared else 0.0)
+    draft = Project(name, schema, plan, dictionaries=used, one_row_per_person=None)
+    draft = _answered(draft, opt, list(filter(None, text.columns)))
     schema, person = draft.schema, draft.plan.person
     _write(draft, out)
     out_of_it = [c.name for c in schema.left_out if c.name != person]
     left = f", left out as identifiers: {', '.join(out_of_it)}" if out_of_it else ""
     print(f"{out}: a draft for {len(schema.columns)} columns{left}. It may hold private values until it is confirmed")
-    dates = [c.name for c in schema.columns if looks_like_dates(read.columns[c.name])]
+    dates = [c.name for c in schema.guessed if c.dates is not None]
     if dates:
         print(
-            f"Columns of dates: {', '.join(dates)}. Every day is a category now. Write instead, with a range that you "
-            'would know without the table: {"name": …, "kind": "date", "dates": {"from": "2020-01-01", "to": '
-            '"2024-12-31", "by": "month"}}',
+            f"Columns of dates: {', '.join(dates)}. They count months, quarters or years of whole years. Write "
+            'a range that you would know without the table: "dates": {"from": "2020-01-01", "to": "2024-12-31", "by": '
+            '"month"}',
             file=sys.stderr,
         )
-    marked = _marks(read, schema)
+    marked = _marks(text, schema)
     many = [
         f"{c.name} ({c.size:,})"
         for c in schema.columns
-        if c.kind == "categorical" and c.size > MANY and c.name not in (*dates, *marked)
+        if c.kind == "categorical" and not c.undeclared and c.size > MANY and c.name not in (*dates, *marked)
     ]
     if many:
         print(
@@ -147,6 +181,70 @@ def run(opt: argparse.Namespace) -> None:
         f"  4. espalier release {out} --data {_again(opt)} --out DIR",
         file=sys.stderr,
     )
+
+
+def _drafted(read: TextTable, opt: argparse.Namespace) -> tuple[Schema, tuple[DeclaredBy, ...]]:
+    """The schema that the dictionaries declare, what they leave open guessed, and a record of the dictionaries."""
+    from espalier.core.dictionaries.drafting import CHOICES, draft_schema
+    from espalier.core.dictionaries.reading import read_dictionary
+    from espalier.core.project.declared_by import STATEMENT
+
+    if not opt.not_from_these_rows:
+        raise ProjectError(
+            f'a dictionary is public only with your statement "{STATEMENT}". Give --not-from-these-rows if that is '
+            "true of each --dictionary; leave the dictionary out otherwise"
+        )
+    dictionaries = []
+    for given in opt.dictionary:
+        place, colon, column = given.rpartition(":")
+        named = colon and not Path(given).exists()
+        dictionaries.append(read_dictionary(place if named else given, column=column if named else None))
+    choices = _paired(opt.undeclared, "--undeclared", tuple(CHOICES))
+    draft = draft_schema(dictionaries, read, opt.missing, choices)  # type: ignore[arg-type]
+    draft.check()
+    for found in dictionaries:
+        for note in found.notes:
+            print(f"{found.source}: {note}", file=sys.stderr)
+    if draft.free_text:
+        print(f"left out, because the dictionary declares free text: {', '.join(draft.free_text)}", file=sys.stderr)
+    if draft.absent:
+        print(f"declared, but not in the table: {', '.join(draft.absent)}", file=sys.stderr)
+    return draft.schema, draft.used
+
+
+def _with_books(schema: Schema, opt: argparse.Namespace) -> Schema:
+    """The schema with the columns of ``--code-book`` declared by whole books."""
+    from espalier.core.code_books import CODE_BOOKS
+    from espalier.core.project.schema import Column
+
+    books = _paired(opt.code_book, "--code-book", CODE_BOOKS)
+    if strange := [name for name in books if name not in schema]:
+        raise ProjectError(f"--code-book: there is no column {strange[0]!r} among those of the draft")
+    return replace(
+        schema,
+        columns=tuple(
+            replace(
+                Column.of_book(c.name, books[c.name], missing=True, missing_marks=c.missing_marks),
+                label=c.label,
+                unit=c.unit,
+                description=c.description,
+            )
+            if c.name in books
+            else c
+            for c in schema.columns
+        ),
+    )
+
+
+def _paired(given: list[str], option: str, allowed: tuple[str, ...]) -> dict[str, str]:
+    """COLUMN=VALUE of an option that may be given several times."""
+    out = {}
+    for text in given:
+        column, equals, value = text.rpartition("=")
+        if not equals or value not in allowed:
+            raise ProjectError(f"{option} takes COLUMN=VALUE, with one of {', '.join(allowed)}")
+        out[column] = value
+    return out
 
 
 def _check_people(opt: argparse.Namespace) -> None:
@@ -273,12 +371,12 @@ def _write(draft: Project, out: Path) -> None:
         raise ProjectError(f"cannot write {out}: {error.strerror or error}", path=str(out)) from None
 
 
-def _marks(read: TextTable, schema: Schema) -> dict[str, tuple[str, ...]]:
+def _marks(text: TextTable, schema: Schema) -> dict[str, tuple[str, ...]]:
     """Return by column the texts that may mean an empty cell and were not declared."""
     from espalier.core.tables.guessing import possible_marks
 
     found = {
-        c.name: tuple(m for m in possible_marks(read.columns[c.name]) if m not in c.missing_marks)
+        c.name: tuple(m for m in possible_marks(text.columns[c.name]) if m not in c.missing_marks)
         for c in schema.columns
     }
     return {name: marks for name, marks in found.items() if marks}

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from espalier.core.cli.given import number, whole
+from espalier.core.cli.number_types import number, whole
 from espalier.core.errors import LedgerError, LedgerUnavailable, ProjectError
 
 if TYPE_CHECKING:

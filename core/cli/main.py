@@ -1,7 +1,7 @@
-"""The command line: init, plan, release, evaluate, copies, analyse, attack, graph, demo, ledger, app.
+"""The command line: one module for each group of commands.
 
-Exit status: 0 done; 2 bad input, conflict, or size refused (a clear line on stderr, no output folder left); 3 the
-budget or the ledger refuses.
+Exit status: 0 done; 1 a check of `verify` fails; 2 bad input, conflict, or size refused (a clear line on stderr, no
+output folder left); 3 the budget or the ledger refuses.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from espalier import __version__
-from espalier.core.cli import analyse, app, attack, evaluate, graph, init, ledger, plan, release
+from espalier.core.cli import analyse, app, attack, evaluate, graph, init, ledger, plan, release, statement
 from espalier.core.errors import BudgetError, EspalierError
 
 LONGEST = 800
@@ -31,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = _Parser(prog="espalier", description="Synthetic tables under differential privacy.")
     parser.add_argument("--version", action="version", version=f"espalier {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="command", title="commands")
-    for group in (init, plan, release, evaluate, analyse, attack, graph, ledger, app):
+    for group in (init, plan, release, evaluate, analyse, attack, graph, ledger, statement, app):
         group.add(commands)
 
     opt = parser.parse_args(argv)
@@ -42,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal that has no ρ gets \u03c1
     try:
-        opt.run(opt)
+        return int(opt.run(opt) or 0)
     except BudgetError as error:
         print(_line(error), file=sys.stderr)
         return 3
@@ -57,6 +57,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     except BrokenPipeError:  # the reader of our output has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:  # a name that is too long, a folder that may not be listed
+        said = f"cannot use {error.filename or 'a file'}: {error.strerror or type(error).__name__}"
+        print(_line(EspalierError(said)), file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         spends = opt.command in ("release", "demo")
         print(

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from espalier.core.cli import ledger, project_file, questions
-from espalier.core.cli.given import between, whole
+from espalier.core.cli import ledger, project_file, questions_option
+from espalier.core.cli.number_types import between, whole
 from espalier.core.cli.release import TABLE
 from espalier.core.errors import ProjectError
 from espalier.core.methods import method_of
@@ -38,7 +38,7 @@ def add(commands: Any) -> None:
     plan.add_argument("--explain-sql", action="store_true", help="print the SQL for the engine of --data; reads no row")
     plan.add_argument("--data", metavar="TABLE", help="state also what its catalogue says the relation is; " + TABLE)
     plan.add_argument("--relation", metavar="NAME", help="the name of the table in the engine")
-    questions.add_option(plan)
+    questions_option.add_option(plan)
     ledger.add_options(plan)
     plan.set_defaults(run=run)
 
@@ -50,7 +50,7 @@ def _explain(project: Project, data: str | None, relation: str | None) -> None:
     if data is None:
         raise ProjectError("--explain-sql needs --data TABLE, whose catalogue lists the types of the columns")
     found = located(data, relation)
-    print(f"-- {found.told}")
+    print(f"-- {found.notice}")
     print(";\n".join(found.statements(project.schema, project.plan)) + ";")
 
 
@@ -76,7 +76,7 @@ def run(opt: argparse.Namespace) -> None:
         _explain(project_file.load(opt.project), opt.data, opt.relation)
         return
     account = ledger.account(opt)
-    project, left = questions.load(opt), None
+    project, left = questions_option.load(opt), None
     if account is not None:
         project = account.population.fits(project, account.table)
     try:

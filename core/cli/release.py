@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from espalier.core.blurring.registry import is_blurring
-from espalier.core.cli import ledger, questions
+from espalier.core.cli import ledger, questions_option
+from espalier.core.cli.statement import KEY_HELP, signer
 from espalier.core.cli.terminal import bar
 from espalier.core.errors import EspalierError, ProjectError
 from espalier.core.methods import check_options
@@ -16,6 +17,8 @@ from espalier.core.project.file import Project
 
 if TYPE_CHECKING:
     from espalier.core.ledger.account import Account
+    from espalier.core.release.artefact import TableFormat
+    from espalier.core.statement.keys import Signer
 
 TABLE = (
     "the private table: a file (CSV, Parquet, Excel) or folder of Parquet files of any size, or a URL (postgresql://…, "
@@ -33,16 +36,17 @@ def add(commands: Any) -> None:
     release.add_argument("--out", type=Path, required=True, help="a new or empty folder")
     release.add_argument(
         "--as",
+        "--format",
         dest="kind",
-        choices=["csv", "parquet"],
+        choices=["csv", "parquet", "sav", "dta", "xpt"],
         default="csv",
-        help="parquet: all rows in a Parquet file too",
+        help="a second file of the table: Parquet, SPSS (sav), Stata (dta) or SAS transport (xpt), with a dictionary",
     )
     release.add_argument(
         "--into", metavar="NAME", help="write the synthetic rows into this new table of the same database too"
     )
     release.add_argument("--quiet", action="store_true", help="no progress on stderr")
-    questions.add_option(release)
+    questions_option.add_option(release)
     ledger.add_options(release)
     ledger.add_consent(release)
     release.add_argument("--by", default="", metavar="WHO", help="who releases (default: the user of this machine)")
@@ -53,6 +57,7 @@ def add(commands: Any) -> None:
         help="a public table of the same columns, to judge rows that are not private",
     )
     release.add_argument("--note", default="", metavar="TEXT", help="a note for the ledger")
+    release.add_argument("--key", type=Path, metavar="FILE", help=KEY_HELP)
     release.set_defaults(run=run)
 
     demo = commands.add_parser("demo", help="release a bundled sample to a folder")
@@ -63,25 +68,28 @@ def add(commands: Any) -> None:
 
 
 def run(opt: argparse.Namespace) -> None:
-    project = questions.load(opt)
+    project = questions_option.load(opt)
     if is_blurring(project.plan):
         _not_private(project, opt)
         return
+    key = signer(opt.key)  # asked for before anything is read
     if opt.public:
         raise ProjectError("--public belongs to methods that are not private", key="public")
     account = ledger.account(opt, opt.by, opt.note)
     output = Output(opt.out, opt.quiet, opt.kind, opt.into)
-    release_to(project, opt.data, output, opt.relation, account)
+    release_to(project, opt.data, output, opt.relation, account, key)
 
 
 def _not_private(project: Project, opt: argparse.Namespace) -> None:
-    """Rows of a method that is not private. Choosing it in the plan is the consent; no ledger can stand for it."""
+    """Rows of a method that is not private. Choosing it in the plan is the consent; no ledger records it."""
     from espalier.core.blurring.notice import NOT_PRIVATE
     from espalier.core.release.blurred import blurred, shown
     from espalier.core.release.files import check_folder
     from espalier.core.release.spend import refuse_guessed
     from espalier.core.tables.reading import read_table
 
+    if opt.key:
+        raise ProjectError(f"{NOT_PRIVATE}; no key signs it. Leave --key out", key="method")
     if any(getattr(opt, key, None) for key in ("ledger", "table", "note")):
         raise ProjectError(
             f"{NOT_PRIVATE}: no ledger keeps count of it; leave the options of the ledger out", key="method"
@@ -106,20 +114,25 @@ class Output(NamedTuple):
 
     folder: Path
     quiet: bool = False
-    kind: Literal["csv", "parquet"] = "csv"
+    kind: TableFormat = "csv"
     into: str | None = None
 
 
 def release_to(
-    project: Project, data: str, output: Output, relation: str | None = None, account: Account | None = None
+    project: Project,
+    data: str,
+    output: Output,
+    relation: str | None = None,
+    account: Account | None = None,
+    key: Signer | None = None,
 ) -> None:
     """Read the table, spend and write."""
     from espalier.core.progress import part
     from espalier.core.release.files import check_folder
     from espalier.core.release.output import arrow_columns
     from espalier.core.release.spend import refuse_guessed, release
-    from espalier.core.tables.frames import destination, opened, read_data
-    from espalier.core.tables.relation import Relation
+    from espalier.core.release.stat_output import STAT_FORMATS, check_stat, losses
+    from espalier.core.tables.frames import destination, opened, read_data, relation_of
 
     out, quiet, plan = output.folder, output.quiet, project.plan
 
@@ -127,6 +140,8 @@ def release_to(
     check_folder(out)
     project.need_unit()
     refuse_guessed(project)
+    if output.kind in STAT_FORMATS:
+        check_stat(project.schema, output.kind)
     if account is not None:
         account.check(project)  # what the ledger will refuse is refused before the table is read
     place = None if output.into is None else destination(data, output.into)
@@ -136,8 +151,9 @@ def release_to(
     left_out = [name for name in read.columns if name not in project.schema and name != plan.person]
     if left_out and not quiet:
         print(f"left out (not in the schema): {', '.join(left_out)}", file=sys.stderr)
-    if isinstance(read, Relation) and not quiet:
-        print(read.told, file=sys.stderr)
+    far = relation_of(read)
+    if far is not None and not quiet:
+        print(far.notice, file=sys.stderr)
     if project.plan.person and not quiet:
         k = project.plan.rows_per_person
         print(f"at most {k} row{'s' * (k > 1)} of each person in {project.plan.person!r} are kept", file=sys.stderr)
@@ -147,7 +163,7 @@ def release_to(
     ):
         for warning in account.warnings(table.digest) if account else ():
             print(f"warning: {warning}", file=sys.stderr)
-        made = release(project, table, part(progress, 0.3, 1.0), account)
+        made = release(project, table, part(progress, 0.3, 1.0), account, key)
     if made.ledger_trouble:
         print(f"warning: {made.ledger_trouble}", file=sys.stderr)
     try:
@@ -161,13 +177,16 @@ def release_to(
             f"{error} The release is paid for and kept: espalier ledger take {entry} --out ANOTHER_FOLDER"
         ) from None
     if place is not None:
-        if isinstance(read, Relation):
-            read.close()  # DuckDB refuses writers while it is open
+        if far is not None:
+            far.close()  # DuckDB refuses writers while it is open
         try:
             with bar(quiet) as progress:
                 made.write_into(place, progress)
         except EspalierError as error:
             raise type(error)(f"{error} The release is made and written to {out}") from None
+    if not quiet and output.kind in STAT_FORMATS:
+        for loss in losses(made.project.schema, output.kind):
+            print(f"note: {loss}", file=sys.stderr)
     if not quiet:
         from espalier.core.privacy.accounting import round_up
 

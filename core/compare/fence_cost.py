@@ -34,7 +34,7 @@ Figures = dict[str, float | None]
 
 
 @dataclass(frozen=True)
-class FenceCost:
+class CostOfFence:
     """The figures of a release, compared with those of releases without its fence. Computed on real rows.
 
     q in rows (the best tree of measured pairs, exact counts), TV and KL (nats) as means over pairs, AUC of a model
@@ -67,7 +67,7 @@ class FenceCost:
 
 
 def without_fence(project: Project) -> Project | None:
-    """The same plan without the fence, or the method's counterpart that has none. None where there is no fence."""
+    """Return the same plan without the fence, or the method's counterpart without one; `None` if there is no fence."""
     method = method_of(project.plan)
     return project.with_plan(**method.without_fence) if method.fenced(project.plan) else None
 
@@ -80,7 +80,7 @@ def fence_cost(
     *,
     holdout: Table | None = None,
     report: Report = silent,
-) -> FenceCost | None:
+) -> CostOfFence | None:
     """Return the cost of the fence of ``project`` to its release of ``real``, or None where the plan has none.
 
     ``edges`` are the pairs inside the release's measured cliques. Models are tested on ``holdout``, else on ``real``.
@@ -112,7 +112,7 @@ def fence_cost(
         theirs.append(figures(made.synthetic, made.edges))
     report(1.0, "Compared")
     width = method_of(free.plan).limits.width(free.plan)
-    return FenceCost(free.plan.method, width, ours, tuple(theirs), best_tree_quality(real))
+    return CostOfFence(free.plan.method, width, ours, tuple(theirs), best_tree_quality(real))
 
 
 def _auc(project: Project, table: Table, tested: Table) -> float | None:
@@ -127,14 +127,14 @@ def _auc(project: Project, table: Table, tested: Table) -> float | None:
 
 def cost_or_reason(project: Project, real: Source, *args: Any, **kwargs: Any) -> dict[str, Any]:
     """Return `fence_cost` for ``evaluate``: its figures, or null with a reason."""
-    if not isinstance(real, Table):
+    if (table := real.in_memory) is None:
         why = (
             "the table would be released again without the fence, which needs its rows in memory, and it is read where "
             "it is; release from a file of fewer rows to see it"
         )
         return {"fence_cost": None, "fence_cost_reason": why}
     try:
-        cost = fence_cost(project, real, *args, **kwargs)
+        cost = fence_cost(project, table, *args, **kwargs)
     except Cancelled:
         raise
     except EspalierError as error:

@@ -1,7 +1,7 @@
-"""The membership game played on a plan: releases of small tables, attacked. Confidential, and never in a report.
+"""The membership game on a plan: attacks on releases of small tables. Confidential, and never in a report.
 
-Every shadow release is a real one, of part of a pool taken from the open table. None of them is handed over, and no
-ledger counts them, so the answer is for the curator's eyes only.
+Every shadow release is a real release of part of a pool from the open table. None of them leaves the machine and no
+ledger records them, so the result is for the curator alone.
 """
 
 from __future__ import annotations
@@ -13,7 +13,14 @@ from typing import Any, get_args
 import numpy as np
 
 from espalier.core.errors import EspalierError, TableError
-from espalier.core.evaluation.membership.attack import BLIND_BELOW, Attack, Interval, Verdict, ceiling, run
+from espalier.core.evaluation.membership.attack import (
+    BLIND_BELOW,
+    Attack,
+    AttackResult,
+    ResampledInterval,
+    ceiling,
+    run,
+)
 from espalier.core.evaluation.membership.game import (
     TARGETS,
     Codes,
@@ -62,8 +69,8 @@ class Played:
     unit: Unit
     rows: int
     models: int
-    verdicts: tuple[Verdict, ...]
-    control: tuple[Verdict, ...]
+    verdicts: tuple[AttackResult, ...]
+    control: tuple[AttackResult, ...]
 
     @property
     def top(self) -> float:
@@ -171,7 +178,7 @@ def play(
 
     shadows = shadow_releases(game, synthesise, rng, told)
     published = Shadows(tuple({n: c[there] for n, c in codes.items()} for there in shadows.inside), shadows.inside)
-    found: list[Verdict] = []
+    found: list[AttackResult] = []
     steps = [(attack, releases) for releases in (shadows, published) for attack in attacks]
     for i, (attack, releases) in enumerate(steps):
         mine = part(report, 0.6 + 0.4 * i / len(steps), 0.6 + 0.4 * (i + 1) / len(steps))
@@ -210,7 +217,7 @@ def rows_of(played: Played) -> list[dict[str, Any]]:
     ]
 
 
-def _figures(verdict: Verdict) -> dict[str, Any]:
+def _figures(verdict: AttackResult) -> dict[str, Any]:
     return {
         "auc": _interval(verdict.auc),
         "advantage": _interval(verdict.advantage),
@@ -220,5 +227,5 @@ def _figures(verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def _interval(of: Interval) -> dict[str, float]:
+def _interval(of: ResampledInterval) -> dict[str, float]:
     return {"value": of.value, "low": of.low, "high": of.high}

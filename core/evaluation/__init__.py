@@ -20,13 +20,12 @@ from espalier.core.evaluation.classifier import SEED
 from espalier.core.evaluation.fairness import Fairness, Group, fairness_of
 from espalier.core.evaluation.fidelity import ColumnFidelity, Fidelity, PairFidelity, fidelity_of
 from espalier.core.evaluation.numeric_fidelity import numbers_of, why_no_numbers
-from espalier.core.evaluation.questions import Asked, asked_of
+from espalier.core.evaluation.question_errors import QuestionErrors, asked_of
 from espalier.core.evaluation.utility import FIGURES as UTILITY_FIGURES
 from espalier.core.evaluation.utility import ITSELF, Utility, predict, target_of, utility_of
 from espalier.core.models.base import Model
 from espalier.core.privacy.contribution import check_fits
 from espalier.core.project.file import Project
-from espalier.core.tables.remote import RemoteSnapshot
 from espalier.core.tables.source import Source
 from espalier.core.tables.table import Table
 
@@ -70,7 +69,7 @@ class Evaluation:
     fairness: Fairness | None
     further: tuple[Utility, ...] = ()
     reasons: dict[str, str] = field(default_factory=dict)
-    asked: Asked | None = None
+    asked: QuestionErrors | None = None
     numbers: dict[str, Any] | None = None
     drawn: int | None = None
     looked_at_real_data: bool = field(default=True, init=False)
@@ -129,7 +128,7 @@ def evaluate(
         if table is not None:
             _check(project, table, f"the {what}")
     report = report or _silent
-    if isinstance(real, RemoteSnapshot):
+    if real.counts_only:
         return _of_counts(project, real, synthetic, report)
     everything, real = real, some_rows(real)
     others = list(project.plan.weights)[1:]
@@ -162,7 +161,7 @@ def evaluate(
 
 
 def _of_counts(project: Project, real: Source, synthetic: Table, report: Report) -> Evaluation:
-    """Evaluate from counts and sums alone: for a database, whose rows stay there."""
+    """Evaluate from counts and sums alone, for a database that keeps its rows."""
     why = "it needs rows, and those of a database stay there"
     unknown = dict.fromkeys(UTILITY_FIGURES, why)
     used, *further = (
@@ -175,18 +174,7 @@ def _of_counts(project: Project, real: Source, synthetic: Table, report: Report)
 
 def some_rows(source: Source) -> Table:
     """All rows of a table in memory, and `MOST_ROWS` of another at most, drawn at random (fixed seed)."""
-    if isinstance(source, Table):
-        return source
-    left, asked, rng = source.rows, min(MOST_ROWS, source.rows), np.random.default_rng(SEED)
-    parts = []
-    for batch in source.batches():
-        rows = len(next(iter(batch.values())))
-        share = int(rng.hypergeometric(rows, left - rows, asked))  # as if all had been drawn from at once
-        chosen = rng.choice(rows, share, replace=False)
-        parts.append({name: codes[chosen] for name, codes in batch.items()})
-        left, asked = left - rows, asked - share
-    codes = {name: np.concatenate([part[name] for part in parts]) for name in source.schema.names}
-    return Table(source.schema, codes, min(MOST_ROWS, source.rows))
+    return source.sample(MOST_ROWS, np.random.default_rng(SEED))
 
 
 def split_holdout(table: Table, share: float, rng: np.random.Generator) -> tuple[Table, Table]:

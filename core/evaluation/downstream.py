@@ -38,7 +38,7 @@ FIGURES = tuple(f"{figure}_{side}" for figure in ("auc", "f1", "accuracy") for s
 
 
 @dataclass(frozen=True)
-class Task:
+class ClassifierFigures:
     """One target and one classifier: figures of the classifier trained on real rows and on synthetic ones.
 
     ``target`` is the column, ``rarer`` the share of tested rows on the rarer side, which F1 counts as positive.
@@ -60,7 +60,7 @@ class Task:
 class Downstream:
     """All tasks; ``left_out`` are columns with one side too rare to judge (fewer than 20 rows of either table)."""
 
-    tasks: tuple[Task, ...]
+    tasks: tuple[ClassifierFigures, ...]
     left_out: tuple[str, ...]
 
     def macro(self, classifier: str | None = None, target: str | None = None) -> dict[str, float]:
@@ -138,7 +138,7 @@ def downstream(
     hot = [_one_hot(codes, tables.sizes) for codes in thinned]
     ends = np.cumsum([0, *tables.sizes.values()])
     spans = {name: (ends[i], ends[i + 1]) for i, name in enumerate(tables.sizes)}
-    tasks: list[Task] = []
+    tasks: list[ClassifierFigures] = []
     left_out = []
     with threadpool_limits(1):
         for i, target in enumerate(targets):
@@ -157,7 +157,7 @@ def downstream(
                     report((i + j / len(CLASSIFIERS)) / len(targets), f"{target}: {name}")
                 found = [_judge(name, x[k], sides[k] == positive, x[2], truth) for k in (0, 1)]
                 figures = [figure for pair in zip(*found, strict=True) for figure in pair]
-                tasks.append(Task(target, name, float(truth.mean()), *figures))
+                tasks.append(ClassifierFigures(target, name, float(truth.mean()), *figures))
     return Downstream(tuple(tasks), tuple(left_out))
 
 

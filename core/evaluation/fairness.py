@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from espalier.core.errors import SizeError
 from espalier.core.evaluation.classifier import SEED, accuracy
 from espalier.core.evaluation.dependence import IntArray, cells_of, cmi
-from espalier.core.evaluation.figures import Figure, shown, split
+from espalier.core.evaluation.figure_or_reason import Figure, shown, split
 from espalier.core.evaluation.groups import (
     CalibrationBin,
     Interval,

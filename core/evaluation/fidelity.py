@@ -8,7 +8,7 @@ every cell's count in both tables so that an empty cell does not make it infinit
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
@@ -16,17 +16,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from espalier.core.errors import TableError
-from espalier.core.evaluation.figures import shown
+from espalier.core.evaluation.figure_or_reason import shown
 from espalier.core.graph.separations import Clique
+from espalier.core.tables.counting import Cells
 from espalier.core.tables.source import Source
 from espalier.core.tables.table import Table
 
 if TYPE_CHECKING:
     from espalier.core.progress import Report
 
-DENSE_CELLS = 1_000_000
-"""A pair's table up to this size is counted whole; of a larger one only the cells that occur."""
 TOLERANCE = 0.005
 """Differences in total variation below this, and below what sampling does, are not worth a line."""
 
@@ -109,8 +107,7 @@ class Fidelity:
 def fidelity_of(real: Source, synthetic: Table, report: Report) -> Fidelity:
     """Compare every column and every pair of columns; ``real`` is the table the release was made from.
 
-    Of a table that is read where it is only counts are asked: raises :class:`TableError` for a pair of columns that
-    make more than `DENSE_CELLS` cells.
+    Raises :class:`TableError` for a pair of columns with more cells than can be counted where the rows are stored.
     """
     names, sizes = real.schema.names, real.schema.sizes
     one_by_one = [(name,) for name in names]
@@ -120,13 +117,14 @@ def fidelity_of(real: Source, synthetic: Table, report: Report) -> Fidelity:
         ColumnFidelity(n, _tv(c / real.rows, shares[n]))
         for n, c in zip(names, real.count_many(one_by_one), strict=True)
     )
-    counted = _by_rows(real, synthetic) if isinstance(real, Table) else _by_counts(real, synthetic)
+    names_of_pairs = list(combinations(names, 2))
+    counted = zip(real.cells(names_of_pairs), synthetic.cells(names_of_pairs), strict=True)
     pairs = []
     for i, a in enumerate(names):
         report(1 - (1 - i / len(names)) ** 2, f"Comparing pairs with {a}")
         for b in names[i + 1 :]:
             size = sizes[a] * sizes[b]
-            cells, r, s = counted(a, b)
+            cells, r, s = _aligned(*next(counted), size)
             p, q = r / real.rows, s / synthetic.rows
             product = shares[a][cells // sizes[b]] * shares[b][cells % sizes[b]]
             independent = _tv(p, product) + max(0.0, 1 - float(product.sum())) / 2
@@ -144,36 +142,15 @@ def fidelity_of(real: Source, synthetic: Table, report: Report) -> Fidelity:
     )
 
 
-Counted = Callable[[str, str], tuple[IntArray, IntArray, IntArray]]
-
-
-def _by_rows(real: Table, synthetic: Table) -> Counted:
-    """How a pair of columns of two tables in memory is counted, see `_count`."""
-    sizes = real.schema.sizes
-    left, right = ({name: codes.astype(np.int64) for name, codes in t.codes.items()} for t in (real, synthetic))
-    return lambda a, b: _count(left[a] * sizes[b] + left[b], right[a] * sizes[b] + right[b], sizes[a] * sizes[b])
-
-
-def _by_counts(real: Source, synthetic: Table) -> Counted:
-    """Likewise of a table that is read where it is: all pairs in one go."""
-    sizes, pairs = real.schema.sizes, list(combinations(real.schema.names, 2))
-    for a, b in pairs:
-        if sizes[a] * sizes[b] > DENSE_CELLS:
-            raise TableError(
-                f"columns {a!r} and {b!r} make {sizes[a] * sizes[b]:,} cells, too many to count where the table is; "
-                "coarsen one of the two columns, or give a file of fewer rows"
-            )
-    found = [dict(zip(pairs, table.count_many(pairs), strict=True)) for table in (real, synthetic)]
-    return lambda a, b: (np.arange(sizes[a] * sizes[b]), found[0][a, b].ravel(), found[1][a, b].ravel())
-
-
-def _count(left: IntArray, right: IntArray, size: int) -> tuple[IntArray, IntArray, IntArray]:
-    """(cells, real counts, synthetic counts): all cells of a small table, those that occur of a large one."""
-    if size <= DENSE_CELLS:
-        return np.arange(size), np.bincount(left, minlength=size), np.bincount(right, minlength=size)
-    cells, place = np.unique(np.concatenate([left, right]), return_inverse=True)
-    first, second = place[: len(left)], place[len(left) :]
-    return cells, np.bincount(first, minlength=len(cells)), np.bincount(second, minlength=len(cells))
+def _aligned(real: Cells, synthetic: Cells, size: int) -> tuple[IntArray, IntArray, IntArray]:
+    """Return (cells, real counts, synthetic counts): all ``size`` cells, or those that are occupied in either table."""
+    if len(real[0]) == size == len(synthetic[0]):
+        return real[0], real[1], synthetic[1]
+    cells = np.union1d(real[0], synthetic[0])
+    r, s = (np.zeros(len(cells), dtype=np.int64) for _ in range(2))
+    r[np.searchsorted(cells, real[0])] = real[1]
+    s[np.searchsorted(cells, synthetic[0])] = synthetic[1]
+    return cells, r, s
 
 
 def _tv(p: FloatArray, q: FloatArray) -> float:

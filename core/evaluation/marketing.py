@@ -1,6 +1,6 @@
 """The paper's measures: what released rows add to a public table (ΔMSE), and the price metrics of its Table 4.
 
-Worked out on real rows or on a public table, hence for the curator's eyes.
+The measures depend on real rows or a public table, so they are for the curator alone.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Numbers compared as numbers: quantiles, Wasserstein distance and correlation; a regression trained on synthetic rows.
 
-Worked out on the real table, hence for the curator's eyes.
+The figures depend on the real table, so they are for the curator alone.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MOST_ROWS = 20_000
 
 
 @dataclass(frozen=True)
-class ColumnFidelity:
+class NumericFidelity:
     """One numeric column, all in its own unit: ``real`` and ``synthetic`` quantiles at ``SHARES``.
 
     ``wasserstein`` is the mean distance that values must move; ``relative`` the same as a share of the declared range.
@@ -71,7 +71,7 @@ class Prediction:
 
 def column_fidelity(
     name: str, real: NDArray[np.float64], synthetic: NDArray[np.float64], bounds: tuple[float, float]
-) -> ColumnFidelity:
+) -> NumericFidelity:
     """Compare one column; empty cells (NaN) are left out on both sides. ``bounds`` are the declared ones."""
     real, synthetic = real[~np.isnan(real)], synthetic[~np.isnan(synthetic)]
     if not len(real) or not len(synthetic):
@@ -81,7 +81,7 @@ def column_fidelity(
     distance = float(wasserstein_distance(real, synthetic))
     spread = float(synthetic.std() / real.std()) if real.std() > 0 else float("nan")
     at, made = (tuple(float(q) for q in np.quantile(x, SHARES)) for x in (real, synthetic))
-    return ColumnFidelity(name, at, made, distance, distance / (bounds[1] - bounds[0]), spread)
+    return NumericFidelity(name, at, made, distance, distance / (bounds[1] - bounds[0]), spread)
 
 
 def correlations(
@@ -129,7 +129,7 @@ def _judged(truth: NDArray[np.float64], told: NDArray[np.float64]) -> Prediction
 
 
 def forest(seed: int) -> Any:
-    """The regression that every method is judged by."""
+    """Return the regression that evaluates every method."""
     from sklearn.ensemble import RandomForestRegressor
 
     return RandomForestRegressor(100, min_samples_leaf=5, random_state=seed)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from espalier.core.evaluation.classifier import MAX_ENTRIES, FloatArray, accuracy, auc, cross_scores, fit
-from espalier.core.evaluation.figures import Figure, shown, split
+from espalier.core.evaluation.figure_or_reason import Figure, shown, split
 from espalier.core.project.file import Project
 from espalier.core.tables.table import Table
 

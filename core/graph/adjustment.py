@@ -37,7 +37,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Validity:
     """Whether a set is valid, and why not: ``forbidden`` columns of it, an open ``path``, and a sentence."""
 
     valid: bool
@@ -143,22 +143,22 @@ def _descendants(names: set[str], edges: Iterable[Arrow], avoid: frozenset[str])
     return seen
 
 
-def verdict(effect: Effect, chosen: Iterable[str]) -> Verdict:
+def verdict(effect: Effect, chosen: Iterable[str]) -> Validity:
     """Check ``chosen``; return its forbidden columns with the reason, or a path that it leaves open."""
     columns = tuple(dict.fromkeys(chosen))
     t, y = effect.treatment, effect.outcome
     if wrong := tuple(name for name in columns if name in effect.forbidden or name in effect.unseen):
-        return Verdict(False, " ".join(_why_not(effect, name) for name in wrong), forbidden=wrong)
+        return Validity(False, " ".join(_why_not(effect, name) for name in wrong), forbidden=wrong)
     if separated(effect.back_door, [t], [y], columns):
         given = f"given {_listed(columns)}" if columns else "with nothing adjusted for"
-        return Verdict(
+        return Validity(
             True, f"{given[0].upper()}{given[1:]}, every path from {t} to {y} that is not the effect is closed."
         )
     path = open_paths(effect.back_door, [t], [y], columns, most=1).paths[0]
     after = f"given {_listed(columns)}" if columns else "with nothing adjusted for"
     opened = [n for a, n, b in zip(path, path[1:], path[2:], strict=False) if {(a, n), (b, n)} <= set(effect.edges)]
     blame = f"; it is open because adjusting opens it at {_listed(opened)}, where two arrows meet" if opened else ""
-    return Verdict(False, f"The path {effect.sentence_of(path)} stays open {after}{blame}.", path=path)
+    return Validity(False, f"The path {effect.sentence_of(path)} stays open {after}{blame}.", path=path)
 
 
 def checked(effect: Effect, chosen: Iterable[str]) -> tuple[str, ...]:

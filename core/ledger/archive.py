@@ -23,7 +23,12 @@ MOST_BYTES = 1 << 30
 MOST_ARRAYS = 100_000
 """Arrays in one file of a model or of counts."""
 _HEADER_2 = np.lib.format.read_array_header_2_0
-_OPTIONAL = re.compile(r"model\.npz|questions\.csv|croissant\.json|answers\.npz|copies/[0-9]{2,3}\.(csv\.gz|npz)")
+ADDED = ("statement.json", "statement.sig")
+"""Files that describe the others. The hash of a release leaves them out, so it can be signed later."""
+_OPTIONAL = re.compile(
+    r"model\.npz|questions\.csv|croissant\.json|answers\.npz|copies/[0-9]{2,3}\.(csv\.gz|npz)"
+    r"|statement\.(json|sig)|label\.html|registry\.yaml"
+)
 
 
 def is_known(name: str) -> bool:
@@ -57,9 +62,11 @@ def has_model(release_json: bytes) -> bool:
 def digest_of(files: Mapping[str, bytes]) -> str:
     """The hash of what was released: SHA-256 of what ``sha256sum`` prints for its files, sorted by name.
 
-    In a release's folder, ``find * -type f | LC_ALL=C sort | xargs sha256sum | sha256sum`` prints the same.
+    In a release's folder, ``find * -type f ! -name 'statement.*' | LC_ALL=C sort | xargs sha256sum | sha256sum``
+    prints the same.
     """
-    lines = "".join(f"{hashlib.sha256(files[name]).hexdigest()}  {name}\n" for name in sorted(files))
+    covered = sorted(name for name in files if name not in ADDED)
+    lines = "".join(f"{hashlib.sha256(files[name]).hexdigest()}  {name}\n" for name in covered)
     return hashlib.sha256(lines.encode()).hexdigest()
 
 

@@ -10,7 +10,7 @@ from espalier.core.graph.separations import Clique, Separation
 from espalier.core.methods.frame import Frame
 from espalier.core.models.base import Model
 from espalier.core.models.graphical import Size
-from espalier.core.models.questions.model import loads
+from espalier.core.models.question_fit.model import loads
 from espalier.core.privacy.curator import Curator
 from espalier.core.progress import Report, silent
 from espalier.core.project.file import Project
@@ -22,7 +22,7 @@ Fence = Literal["always", "never", "optional"]
 
 
 class Fitted(Protocol):
-    """What a method ends with: all that its model may use, all of it paid for. Nothing after it draws protective noise.
+    """Result of a method: everything that its model may use, all paid for. No protective noise is drawn afterwards.
 
     ``cliques`` are the sets of columns that were counted together, ``features`` those that were measured with a target
     (empty for most methods).
@@ -66,7 +66,7 @@ class Fit(Protocol):
 
 @dataclass(frozen=True)
 class NoOptions:
-    """The options of a method that has none of its own."""
+    """Options of a method without plan keys of its own."""
 
 
 Separations = tuple[Separation, ...]
@@ -148,11 +148,11 @@ def zero(project: Project) -> int:  # noqa: ARG001
 
 @dataclass(frozen=True)
 class Guidance:
-    """What screens and reports say of a method.
+    """Text on a method for screens and reports.
 
     ``when`` is one sentence on when to choose it. ``purposes`` are what it is recommended for (the keys of
     :data:`espalier.core.methods.purpose.PURPOSES`). ``unseparated`` describes a table without separations, given
-    whether arrows are drawn. ``advice`` says what the drawing's annotations mean for the method. ``counts_with``
+    whether arrows are drawn. ``advice`` explains what the drawing's annotations mean for the method. ``counts_with``
     returns the steps on the Plan page that make sure each of some columns is counted with an outcome (and a treatment);
     empty if no option does. ``pools`` maps the method's own pools to what they pay for.
     """
@@ -171,9 +171,9 @@ class Capabilities:
 
     ``targets``: it spends on predicting the plan's target. ``constraints``: its model can keep cells without
     probability. ``links``: its model may link columns. ``numbers``: it reads numeric columns as numbers, so tables of
-    codes alone are refused. ``questions``: what it does with the project's questions and counts. It ignores them
+    codes alone are refused. ``questions``: its support for questions and counts. It ignores them
     (``no``), ends with `Marginals`, so that a share of the budget can measure them ``beside`` it
-    (`espalier.core.methods.questions`), or spends on them ``alone``.
+    (`espalier.core.methods.question_answers`), or spends on them ``alone``.
     """
 
     fence: Fence = "optional"

@@ -51,7 +51,7 @@ class Smooth:
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
-        """Each column by itself, and the counted pairs of nominal columns."""
+        """Return each column alone, and the counted pairs of nominal columns."""
         return tuple(dict.fromkeys([*((name,) for name in self.fitted.inputs.layout.axes), *self.counted]))
 
     @property

@@ -196,7 +196,7 @@ def _frame(project: Project, separations: tuple[Separation, ...], warnings: list
 
 
 def _regime(project: Project, heads: Heads) -> list[Separation]:
-    """Each target is independent of all others given its causes: no arrow leaves it."""
+    """Each target is independent of all other columns given its causes, because no arrow leaves it."""
     clique, out = project.schema.clique, []
     for target in project.plan.weights:
         causes = heads.inputs(target)

@@ -12,8 +12,8 @@ from __future__ import annotations
 from espalier.core.methods.base import Capabilities, Guidance, Method
 from espalier.core.methods.frame import Frame
 from espalier.core.methods.marginals import Marginals, one_ways
+from espalier.core.methods.question_answers import Asked, ask
 from espalier.core.methods.question_links import scopes_of
-from espalier.core.methods.questions import Asked, ask
 from espalier.core.methods.select.allocation import BudgetSplit
 from espalier.core.privacy.curator import Curator
 from espalier.core.progress import Report, silent

@@ -18,17 +18,17 @@ from espalier.core.graph.junction_tree import FloatArray
 from espalier.core.graph.separations import Clique
 from espalier.core.methods.base import Capabilities, Guidance, Method
 from espalier.core.methods.frame import Frame
+from espalier.core.methods.question_answers import Answers
 from espalier.core.methods.question_links import links_of, scopes_of
-from espalier.core.methods.questions import Answers
 from espalier.core.methods.select.allocation import BudgetSplit
 from espalier.core.models.graphical import FitSummary, Size
-from espalier.core.models.questions.model import VisibleModel
-from espalier.core.models.questions.network import Network
-from espalier.core.models.questions.weights import multiplicative_weights, public_rule
+from espalier.core.models.question_fit.model import VisibleModel
+from espalier.core.models.question_fit.network import Network
+from espalier.core.models.question_fit.weights import multiplicative_weights, public_rule
 from espalier.core.privacy.curator import Curator
-from espalier.core.privacy.questions.lowering import Lowered, lower
-from espalier.core.privacy.questions.prediction import check_cost
-from espalier.core.privacy.questions.recipes import QuestionSums, WorstQuestion
+from espalier.core.privacy.question_recipes.lowering import Lowered, lower
+from espalier.core.privacy.question_recipes.prediction import check_cost
+from espalier.core.privacy.question_recipes.recipes import QuestionSums, WorstQuestion
 from espalier.core.progress import Report, silent
 from espalier.core.project.file import Project
 from espalier.core.project.options import option, read_options
@@ -69,7 +69,7 @@ class Chosen(Answers):
     measured: dict[int, tuple[float, float]] = field(default_factory=dict)
 
     def told(self, j: int) -> tuple[float, float] | None:
-        """The noisy answer to question ``j``, and σ; None where it was never chosen."""
+        """Return the noisy answer to question ``j`` and its σ; `None` if the question was never chosen."""
         return self.measured.get(j)
 
 

@@ -1,4 +1,4 @@
-"""The frame a plan implies: its separations, the features it protects, and the conflicts, before anything is read."""
+"""The frame of a plan: its separations, features and conflicts, all known before anything is read."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 
 LARGEST_BASIC = 4.0
-"""The largest ε of PRISM's experiments; the classical calibration is proved up to 1 a measurement."""
+"""Largest ε of PRISM's experiments. The classical calibration is proved up to ε = 1 per measurement."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """One target of prism: its weight, S (None where it is chosen privately, from ``candidates``), what was refused."""
+    """One target of prism: its weight, its features S and the refused columns.
+
+    ``features`` is `None` if S is chosen privately from ``candidates``.
+    """
 
     target: str
     weight: float
@@ -28,10 +31,11 @@ class Task:
 class Frame:
     """The constraints that a plan sets on the model's graph.
 
-    ``features`` is prism's S where the drawing decides it (None where it is chosen privately, empty for other
-    methods); ``candidates`` what a private choice may choose from; ``refused`` the columns that S would have held
-    but whose pair with the target the fence forbids; ``warnings`` sentences for the person who plans. ``features`` and
-    ``candidates`` are those of the first target; ``tasks`` has one for each (prism only).
+    - ``features``: prism's S if the drawing decides it; `None` if it is chosen privately; empty for other methods.
+    - ``candidates``: columns for a private choice of S.
+    - ``refused``: columns left out of S because the fence forbids their pair with the target.
+    - ``warnings``: sentences for the author of the plan.
+    - ``tasks``: one per target (prism only). ``features`` and ``candidates`` belong to the first target.
     """
 
     separations: tuple[Separation, ...] = ()
@@ -47,7 +51,7 @@ class Frame:
 
 
 def check_plan(plan: Plan) -> None:
-    """Raise :class:`ProjectError` for a plan whose parts contradict each other, whatever its method."""
+    """Raise :class:`ProjectError` if parts of the plan contradict each other; the checks hold for every method."""
     if plan.accounting == "basic" and plan.epsilon > LARGEST_BASIC:
         raise ProjectError(
             f"basic accounting calibrates noise for a small ε, at most {LARGEST_BASIC:g} here: "
@@ -70,7 +74,7 @@ def check_plan(plan: Plan) -> None:
 
 
 def fence(project: Project, warnings: list[str]) -> tuple[Separation, ...]:
-    """The separations that a plan with a fence carries: the one that the roles imply, and those the project lists."""
+    """Return the separations of a plan with a fence: the one that the roles imply, and those the project lists."""
     return (*_of_roles(project, warnings), *_listed(project))
 
 
@@ -105,7 +109,7 @@ def _of_roles(project: Project, warnings: list[str]) -> tuple[Separation, ...]:
 
 
 def _listed(project: Project) -> tuple[Separation, ...]:
-    """The separations that the project lists; several at once, overlapping as they may."""
+    """Return the separations that the project lists; they may overlap."""
     clique = project.schema.clique
     return tuple(
         Separation(clique(s.left), clique(s.right), clique(s.given), s.why or "a further separation")

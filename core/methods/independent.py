@@ -12,7 +12,7 @@ from espalier.core.project.file import Project
 
 
 def independent(curator: Curator, project: Project, frame: Frame, report: Report = silent) -> Marginals:  # noqa: ARG001
-    """The whole budget on one-way counts. Any separation holds, since nothing is linked to anything."""
+    """Spend the whole budget on one-way counts. Every separation holds, because no columns are linked."""
     report(0.0, "Counting every column")
     budget = BudgetSplit.of(project.plan, curator.budget, curator.sizes)
     return Marginals.of(curator, curator.measure(budget.split(1.0, one_ways(curator)), "one-way"))

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from espalier.core.graph.separations import Clique, clique_edges
-from espalier.core.methods.select.fence_cost import fence_cost_of
+from espalier.core.methods.select.refused_pairs import fence_cost_of
 from espalier.core.models.graphical import (
+    FirstFit,
     GraphicalModel,
     Size,
     Zeros,
@@ -79,17 +80,18 @@ class Marginals:
         return check_size(self.sizes, (*self.cliques, *self.impossible, *further), max_cells=max_cells)
 
     def model(self, report: Report = silent) -> GraphicalModel:
-        """The model whose marginals fit the counts best (`espalier.core.models.graphical.estimation.estimate`)."""
+        """Return the model whose marginals fit the counts best, by `espalier.core.models.graphical.estimation`."""
         total = None if self.rows is None else float(self.rows)
         smoothing = smoothing_for(self.measurements, total)
         zeros = [Zeros(q, mask) for q, mask in self.impossible.items()]
         fitted = estimate(self.counted, self.measurements, total, zeros=zeros, smoothing=smoothing, report=report)
         if self.shrunk:
-            given, smoothing = believed(fitted, self.measurements, smoothing)
+            given, smoothing, wider = believed(fitted, self.measurements, smoothing)
             again = estimate(self.counted, given, fitted.total, zeros=zeros, start=fitted, smoothing=smoothing)
             both = again.fit.converged and fitted.fit.converged
             said = f"{again.fit.criterion}, after a first fit that estimates how much of each association is noise"
-            fitted = replace(again, fit=replace(again.fit, converged=both, criterion=said))
+            before = FirstFit(fitted.potentials, wider)
+            fitted = replace(again, fit=replace(again.fit, converged=both, criterion=said), first=before)
         return refine(fitted, self.sizes, self.merged) if self.merged else fitted
 
     def facts(self, project: Project) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from espalier.core.methods.prism_frame import (
 from espalier.core.methods.select.allocation import BudgetSplit, Choices
 from espalier.core.methods.select.constrained import fits, trunk
 from espalier.core.methods.select.expected import noisy_total
-from espalier.core.methods.select.features import choose_features, fit_features, suggested
+from espalier.core.methods.select.feature_subset import choose_features, fit_features, suggested
 from espalier.core.methods.select.pairs import choose_triples
 from espalier.core.methods.select.spanning import Growth
 from espalier.core.methods.select.usefulness import expected_noise, useful_cells

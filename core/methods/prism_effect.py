@@ -1,4 +1,4 @@
-"""PRISM's effect regime: what the effect of a treatment on the target rests on is counted, the rest as a background."""
+"""PRISM's effect regime: it counts the tables that the treatment effect needs, and the rest as a background."""
 
 from __future__ import annotations
 

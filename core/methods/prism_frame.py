@@ -228,9 +228,9 @@ def _regime(project: Project, tasks: tuple[Task, ...], warnings: list[str]) -> t
 
 
 def arrows(project: Project) -> tuple[tuple[str, str], ...]:
-    """The drawn arrows that the regime reads: those into the targets, and for a Markov blanket into their effects.
+    """Return the drawn arrows that the regime uses: into the targets and, for a Markov blanket, into their effects.
 
-    What to adjust for is read off the whole drawing, so the regime of an effect uses all of it.
+    An adjustment set depends on the whole drawing, so the effect regime uses all arrows.
     """
     regime, effects = _options(project).regime, set(project.plan.weights)
     if regime == "predictive":
@@ -243,10 +243,10 @@ def arrows(project: Project) -> tuple[tuple[str, str], ...]:
 
 
 def advice(project: Project) -> tuple[str, ...]:
-    """What the regime should know about arrows that may break elsewhere, or are contested.
+    """Return warnings about arrows that the regime depends on and that are contested or may break elsewhere.
 
-    A direct cause is stable elsewhere as long as its own arrow is (PRISM §3.2): the causal regime leans on the arrows
-    into the target, the graphical one on those of its Markov blanket, the predictive one on no drawing at all.
+    A direct cause is stable in another population if its own arrow is (PRISM §3.2). The causal regime depends on the
+    arrows into the target, the graphical one on those of its Markov blanket, the predictive one on none.
     """
     regime, dag, target = _options(project).regime, project.dag, project.plan.target
     if target is None or regime == "effect":

@@ -1,14 +1,14 @@
 """The links between columns that questions and counts create, and their effect on a fence.
 
-A question joins its columns in the model: with columns on both sides of a separation, the separation is lost, and
-the plan is refused. A column on neither side could still carry a path from one side to the other, half
-through a question and half through a pair that the method counts. So every group of columns that questions link with
-one another (through columns other than the separating ones) is put on one side.
+A question joins its columns in the model. If it has columns on both sides of a separation, the separation is lost and
+the plan is refused. A column on neither side could still carry a path between the sides: half through a question, half
+through a pair that the method counts. Each group of columns that questions link, except through separating columns, is
+therefore added to one side.
 
-Proof that this is enough. Let L, R be the sides after that and S the separating columns, so that every group that
-questions link lies within L or within R. Suppose a path from L to R avoids S. Between its last column in L and the next
-one in R lie columns of neither side, which no question links: all steps there are pairs that the method counted. So the
-method's own graph has such a path, which its frame forbids.
+Proof that this suffices. Let L and R be the extended sides and S the separating columns. Every linked group lies within
+L or within R. Suppose that a path from L to R avoids S. Between its last column in L and the next one in R are only
+columns of neither side. No question links these, so all steps there are pairs that the method counted. The method's own
+graph therefore contains such a path, which its frame forbids.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from espalier.core.project.file import Project
 
 
 def scopes_of(project: Project) -> dict[str, tuple[str, ...]]:
-    """The columns that each question and each count joins, counts in conditions followed to their members."""
+    """Return the columns that each question and count joins; a count in a condition contributes its members."""
     questions, counts = project.question_list.resolve(project.schema)
     members = {count.name: tuple(count.members) for count in counts}
     found = {f"the count {name!r}": project.schema.clique(columns) for name, columns in members.items()}
@@ -35,13 +35,15 @@ def scopes_of(project: Project) -> dict[str, tuple[str, ...]]:
 
 
 def links_of(scopes: Iterable[Sequence[str]]) -> tuple[tuple[str, str], ...]:
-    """Pairs of columns within one question or count, each once."""
+    """Return the pairs of columns within one question or count, each once."""
     return tuple(dict.fromkeys(pair for scope in scopes for pair in combinations(scope, 2)))
 
 
 def widened(separation: Separation, project: Project, scopes: dict[str, tuple[str, ...]]) -> Separation:
-    """The separation with every group that questions link on one side; raises :class:`ProjectError` for a group that
-    has columns on both, naming the separation."""
+    """Return the separation with every linked group added to one side.
+
+    Raises :class:`ProjectError` that names the separation if a group has columns on both sides.
+    """
     given, left, right = set(separation.given), set(separation.left), set(separation.right)
     for group in _groups(scopes.values(), given):
         if group & left and group & right:

@@ -17,8 +17,8 @@ from espalier.core.methods.frame import Frame, check_plan, fence
 from espalier.core.methods.independent import INDEPENDENT
 from espalier.core.methods.prism import PRISM
 from espalier.core.methods.privbayes import PRIVBAYES
+from espalier.core.methods.question_answers import fit_beside
 from espalier.core.methods.question_links import scopes_of, widened
-from espalier.core.methods.questions import fit_beside
 from espalier.core.methods.trees import MST, PREFAIR, PRIVCI
 from espalier.core.methods.workload import WORKLOAD
 from espalier.core.privacy.curator import Curator

@@ -15,7 +15,7 @@ from espalier.core.methods.select.cliques import rounds
 from espalier.core.methods.select.compression import folded, rare_categories
 from espalier.core.methods.select.constrained import joined, trunk, worth_counting
 from espalier.core.methods.select.expected import independent, noisy_total
-from espalier.core.methods.select.fence_cost import refused_pairs
+from espalier.core.methods.select.refused_pairs import refused_pairs
 from espalier.core.methods.select.spanning import choose_tree
 from espalier.core.privacy.curator import Curator
 from espalier.core.privacy.draws import Merged

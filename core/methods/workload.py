@@ -23,7 +23,6 @@ from espalier.core.methods.select.allocation import BudgetSplit, Choices, label
 from espalier.core.methods.select.cliques import MOST_ROUNDS, rounds
 from espalier.core.methods.select.constrained import joined
 from espalier.core.methods.select.expected import Expected, by_model, independent, noisy_total
-from espalier.core.methods.select.fence_cost import refused_pairs, strongest_tree
 from espalier.core.methods.select.marginals import (
     FITTED,
     MEAN,
@@ -35,6 +34,7 @@ from espalier.core.methods.select.marginals import (
     shrunk,
 )
 from espalier.core.methods.select.pairs import Reach, choose_pairs
+from espalier.core.methods.select.refused_pairs import refused_pairs, strongest_tree
 from espalier.core.methods.select.spanning import Growth, choose_tree
 from espalier.core.methods.select.usefulness import expected_noise
 from espalier.core.privacy.curator import Curator
@@ -437,7 +437,7 @@ WORKLOAD = Method(
         purposes={
             "general": Purpose("It brings all pairs of columns as close to the real table as the budget allows."),
             "questions": Purpose(
-                "It answers your questions beside the pairs of columns. List them on this page and give them a share."
+                "It also answers your questions. List them on this page and give them a share of the budget."
             ),
         },
         pools={

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import log, sqrt
 from typing import Any, Protocol, runtime_checkable
 
-from espalier.core.methods.questions import Answers
+from espalier.core.methods.question_answers import Answers
 
 BETA = 0.05
 """All bounds of a release's questions and counts hold together with probability 1 − β."""

@@ -16,7 +16,7 @@ from espalier.core.analysis.drawing import POOL, Test, predicted
 from espalier.core.analysis.noisy_counts import NoisyCounts
 from espalier.core.display import card
 from espalier.core.errors import EspalierError, ProjectError, SizeError
-from espalier.core.evaluation.private.figures import PrivateFigure
+from espalier.core.evaluation.private.evaluation import PrivateFigure
 from espalier.core.evaluation.private.held_out import rehearse
 from espalier.core.graph.separations import Clique
 from espalier.core.methods import METHODS, Frame, asks, asks_causes_only, frame_of, method_of, unused_options

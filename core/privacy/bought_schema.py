@@ -38,7 +38,6 @@ from espalier.core.privacy.partitions import find_categories, rho_beside, thresh
 from espalier.core.privacy.quantiles import (
     calls_of_edges,
     choose_edges,
-    counts_on,
     levels_of,
     range_grid,
     range_of,
@@ -49,10 +48,7 @@ from espalier.core.project.hierarchy import Cut, descend
 from espalier.core.project.plan import Plan
 from espalier.core.project.public_grid import column_grid, grid_of, round_points
 from espalier.core.project.schema import Column, Schema
-from espalier.core.tables.remote import RemoteSnapshot
-from espalier.core.tables.snapshot import Snapshot
 from espalier.core.tables.source import Source
-from espalier.core.tables.table import Table
 
 POOL = "schema"
 
@@ -138,7 +134,9 @@ def _numbers(column: Column, unit: Unit, rho: float) -> list[Part]:
     if column.range is None:
         sigma, cells = gaussian_scale(unit.count_sensitivity, RANGE * rho), len(range_grid()) - 1
         what = f"range of {column.name}: rows between 1, 2, 5, 10, … on either side of 0"
-        draw = Draw("schema", what, (column.name,), POOL, cells, unit.count_sensitivity, sigma, RANGE * rho)
+        draw = Draw(
+            "schema", what, (column.name,), POOL, cells, unit.count_sensitivity, sigma, RANGE * rho, recipe="histogram"
+        )
         out.append(Part(column, draw, RANGE * rho))
         rho *= 1 - RANGE
     cuts = _first_cuts(column.bins)
@@ -147,11 +145,14 @@ def _numbers(column: Column, unit: Unit, rho: float) -> list[Part]:
     what = f"cuts of {column.name} at quantiles: {cuts} parts at most, {levels} level{'s' * (levels > 1)} of halving"
     low, high = column.range or (range_grid()[0], range_grid()[-1])
     candidates = 0 if column.range is None else len(grid_of(low, high, integer=column.integer))
-    out.append(_choice(column, what, calls * each, each, unit.rows_per_person, candidates))
+    cut = _choice(column, what, calls * each, each, unit.rows_per_person, candidates)
+    out.append(replace(cut, draw=replace(cut.draw, recipe="quantiles", given=(("cuts", cuts),))))
     cells = cuts + len(round_points(low, high, integer=column.integer))
     what = f"rows between the cuts of {column.name}, of which {column.bins} bins at most are made"
     sigma = gaussian_scale(unit.count_sensitivity, COUNTS * rho)
-    draw = Draw("schema", what, (column.name,), POOL, cells, unit.count_sensitivity, sigma, COUNTS * rho)
+    draw = Draw(
+        "schema", what, (column.name,), POOL, cells, unit.count_sensitivity, sigma, COUNTS * rho, recipe="histogram"
+    )
     return [*out, Part(column, draw, COUNTS * rho)]
 
 
@@ -173,7 +174,17 @@ def _texts(column: Column, unit: Unit, rho: float, delta: float) -> Part:
         f"at most (δ₀ = {recipe.delta:.2g})"
     )
     draw = Draw(
-        "schema", what, (column.name,), POOL, column.at_most, unit.count_sensitivity, recipe.sigma, rho, recipe.delta
+        "schema",
+        what,
+        (column.name,),
+        POOL,
+        column.at_most,
+        unit.count_sensitivity,
+        recipe.sigma,
+        rho,
+        recipe.delta,
+        recipe="threshold",
+        given=(("threshold", recipe.threshold),),
     )
     return Part(column, draw, rho)
 
@@ -191,7 +202,9 @@ def _levels(column: Column, unit: Unit, rho: float) -> list[Part]:
     for level in range(1, depth + 1):
         what = f"rows of {column.name} by level {level} of {depth} of its hierarchy"
         cells = len(column.tree.children[-1]) if level == 1 else most
-        draw = Draw("schema", what, (column.name,), POOL, cells, unit.count_sensitivity, sigma, each)
+        draw = Draw(
+            "schema", what, (column.name,), POOL, cells, unit.count_sensitivity, sigma, each, recipe="histogram"
+        )
         out.append(Part(column, draw, each))
     return out
 
@@ -199,9 +212,8 @@ def _levels(column: Column, unit: Unit, rho: float) -> list[Part]:
 def buy(table: Source, wanted: Schema, unit: Unit, parts: Sequence[Part], delta: float, spending: Spending) -> Schema:
     """``wanted`` with the undeclared columns described. All ``parts`` are paid before any row is read.
 
-    ``table`` is what the release is made from: split and truncated; a :class:`Table` that was encoded with ``wanted``,
-    or codes that were read as :func:`espalier.core.project.public_grid.as_read` says. ``delta`` is the plan's δ. What a
-    column's texts and numbers do not say, and what no category was bought for, counts as missing.
+    ``table`` is what the release is made from: split, limited, and encoded for ``wanted`` (`Source.encodes`). ``delta``
+    is the plan's δ. A text without a bought category, and a text that is no number, count as missing.
     """
     spending.debit(part.draw for part in parts)
     count = sum(_looked_for(part.column) for part in parts)
@@ -215,7 +227,6 @@ def buy(table: Source, wanted: Schema, unit: Unit, parts: Sequence[Part], delta:
             found[name] = _told_apart(table, column, unit, [part.call for part in bought])
         else:
             recipe = threshold_for(unit, bought[0].call, SLIPS * delta / count)
-            assert isinstance(table, Table)  # else `espalier.core.project.public_grid` has refused
             shown = find_categories(table.text_counts(name), recipe, column.at_most)
             kept = tuple(sorted(shown.counts)) or (NONE,)
             found[name] = Column(name, column.kind, kept, missing=True, unknown="missing")
@@ -229,11 +240,7 @@ def _told_apart(table: Source, column: Column, unit: Unit, calls: Sequence[float
     one group of it, so Δ is `Unit.count_sensitivity`, and what one person moves is known before any row is read. ρ of
     the levels adds up (adaptive composition). A level that divides nothing ends it; the rest of the price stays spent.
     """
-    if isinstance(table, Table):
-        read = table.texts[column.name]
-        counts = np.bincount(column.leaves(read.values)[read.codes], minlength=column.tree.codes)
-    else:
-        counts = table.count((column.name,))
+    counts = table.leaf_counts(column.name)
     left = iter(calls)
 
     def ask(cut: Cut) -> tuple[NDArray[np.float64], float]:
@@ -251,13 +258,9 @@ def _bought_bins(table: Source, column: Column, unit: Unit, calls: Sequence[floa
     The cells are cut at points that are public or were chosen by earlier answers, so the counts are one histogram: a
     row is in one cell, or in none where its number is missing, and Δ is `Unit.count_sensitivity`.
     """
-    if isinstance(table, Table):
-        values = table.numbers(column.name)
-        grid = column_grid(column, column.range or _bought_range(values, unit, calls[0]))
-        counts = counts_on(values, grid)
-    else:
-        grid = np.array(table.schema[column.name].edges)
-        counts = table.count((column.name,))[:-1]  # without those that are missing
+    name = column.name
+    grid = column_grid(column, column.range or _bought_range(table.grid_counts(name, range_grid()), unit, calls[0]))
+    counts = table.grid_counts(name, grid)
     chosen = choose_edges(counts, grid, _first_cuts(column.bins), unit, _chooser(calls[-2]), calls[-2])
     public = round_points(chosen[0], chosen[-1], integer=column.integer)
     cuts = np.unique([*chosen, *public])
@@ -268,10 +271,12 @@ def _bought_bins(table: Source, column: Column, unit: Unit, calls: Sequence[floa
     return Column(column.name, "numeric", edges=edges, integer=column.integer, missing=True, unknown="missing")
 
 
-def _bought_range(values: NDArray[np.float64], unit: Unit, rho: float) -> tuple[float, float]:
-    """A range where none is declared. The points are public, so the counts are one histogram, as in `_bought_bins`."""
+def _bought_range(counts: NDArray[np.int64], unit: Unit, rho: float) -> tuple[float, float]:
+    """Return a range where none is declared, from ``counts`` on `range_grid`. The points are public, so they are one
+    histogram, as in `_bought_bins`.
+    """
     sigma = gaussian_scale(unit.count_sensitivity, rho)
-    return range_of(add_gaussian(counts_on(values, range_grid()), sigma), sigma)
+    return range_of(add_gaussian(counts, sigma), sigma)
 
 
 def _chooser(rho: float) -> Callable[[Sequence[int], int], int]:
@@ -294,37 +299,3 @@ def nothing_found(wanted: Schema, schema: Schema) -> tuple[str, ...]:
         for c in wanted.undeclared
         if schema[c.name].categories == (NONE,)
     )
-
-
-def described(table: Source, wanted: Schema, schema: Schema) -> Source:
-    """``table`` (as for :func:`buy`) as its bought ``schema`` sees it."""
-    if isinstance(table, Snapshot | RemoteSnapshot):
-        finest = {c.name: _codes_of(table.schema[c.name], schema[c.name]) for c in wanted.undeclared}
-        return table.recoded(schema, finest)
-    if not isinstance(table, Table):
-        raise TypeError("a schema is bought of tables and snapshots only")
-    return table_described(table, wanted, schema)
-
-
-def table_described(table: Table, wanted: Schema, schema: Schema) -> Table:
-    """A table in memory as its bought ``schema`` sees it, from the numbers and texts as they were read."""
-    codes = dict(table.codes)
-    for name in (c.name for c in wanted.undeclared):
-        column = schema[name]
-        if column.kind == "numeric":
-            numbers = table.numbers(name)
-            bins = np.searchsorted(np.asarray(column.edges[1:-1], dtype=np.float64), numbers, side="right")
-            codes[name] = np.where(np.isnan(numbers), column.values, bins)
-        else:
-            read = table.texts[name]
-            codes[name] = column.encode(read.values)[read.codes]
-    return replace(table, schema=schema, codes=codes, texts={})
-
-
-def _codes_of(finest: Column, bought: Column) -> NDArray[np.int64]:
-    """The code in ``bought`` of each code of the same column as it was read."""
-    if finest.kind == "numeric":
-        codes = np.searchsorted(np.asarray(bought.edges[1:-1]), np.asarray(finest.edges[:-1]), side="right")
-    else:
-        codes = bought.encode(finest.categories)
-    return np.append(codes, bought.values) if finest.missing else codes

@@ -100,6 +100,7 @@ class ClippedGradient:
     step: int = 0
     kind: Literal["sums"] = "sums"
     units: int = UNITS
+    recipe: str = "clipped-gradient"
 
     @property
     def what(self) -> str:
@@ -115,6 +116,10 @@ class ClippedGradient:
         """Raise :class:`ValueError` unless the network is one of these columns."""
         if dict(self.heads.sizes) != dict(sizes):
             raise ValueError("the network was made for other columns than the table has")
+
+    def given(self, unit: Unit) -> tuple[tuple[str, float], ...]:  # noqa: ARG002
+        """The largest norm of a row's gradient."""
+        return (("clip", clip_units(self.clip) / UNITS),)
 
     def sensitivity(self, unit: Unit) -> int:
         """See :func:`clipped_sensitivity`."""

@@ -1,5 +1,7 @@
 """People and their rows: at most k rows a person, and some of the people set aside, before anything is counted.
 
+Each source carries out both steps (`Source.limited`, `to_total` and `split`); the proofs are here.
+
 Both are randomised transformations. One argument shows that they keep the promise:
 
 **Coupling.** Let r be all lots drawn here, one for each row or person (and for each filler row), independent of one
@@ -26,27 +28,15 @@ People are compared by the person column's text as written: a person written in 
 
 from __future__ import annotations
 
-import os
-from dataclasses import replace
-from typing import Any, overload
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TypeVar
 
 from espalier.core.errors import ProjectError, TableError
-from espalier.core.privacy.parts import split_snapshot, to_total
 from espalier.core.privacy.unit import Unit
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
-from espalier.core.project.public_grid import as_read
-from espalier.core.project.schema import Column
-from espalier.core.tables.remote import RemoteSnapshot
-from espalier.core.tables.snapshot import Snapshot
 from espalier.core.tables.source import Source
-from espalier.core.tables.table import Table
 
-Rows = NDArray[np.int64]
-Lots = NDArray[np.uint64]
+S = TypeVar("S", bound=Source)
 
 
 def public_rows(plan: Plan, rows_in_table: int | None) -> int | None:
@@ -69,7 +59,7 @@ def check_fits(project: Project, table: Source, what: str = "the table", *, figu
     (:func:`known_rows`). With ``figures`` the table only serves figures that never
     leave, and may have been read without its people.
     """
-    if table.schema != (project.schema if isinstance(table, Table) else as_read(project.schema)):
+    if not table.encodes(project.schema):
         differs = next((c.name for c in project.schema.columns if c not in table.schema.columns), None)
         raise TableError(
             f"{what} was read with another schema than the project's"
@@ -98,8 +88,8 @@ def known_rows(source: Source, unit: Unit) -> int | None:
     replace-one and ``unit`` says add-remove: the unit's sensitivities would not hold.
     """
     if source.person_column is not None:
-        if source.kept is None or source.kept > unit.rows_per_person:
-            left = "any number" if source.kept is None else str(source.kept)
+        if source.row_limit is None or source.row_limit > unit.rows_per_person:
+            left = "any number" if source.row_limit is None else str(source.row_limit)
             raise TableError(
                 f"the table names people (column {source.person_column!r}) and keeps {left} of each one's rows, but "
                 f"the unit of privacy says at most {unit.rows_per_person}. Release it with a plan that names this "
@@ -125,11 +115,7 @@ def held_rows(plan: Plan, total: int | None) -> int:
     return min(max(round(plan.private_evaluation * total), 1), total - 1)
 
 
-@overload
-def bounded(table: Table, most: int, total: int | None = None) -> Table: ...
-@overload
-def bounded(table: Source, most: int, total: int | None = None) -> Source: ...
-def bounded(table: Source, most: int, total: int | None = None) -> Source:
+def bounded(table: S, most: int, total: int | None = None) -> S:
     """Return at most ``most`` = k rows of each person, chosen at random; with a ``total`` R, exactly R rows.
 
     With R, surplus rows are left out at random, and missing rows are filled with invented ones, each cell
@@ -152,63 +138,11 @@ def bounded(table: Source, most: int, total: int | None = None) -> Source:
     filled or cut to a total. A snapshot was cut to k rows of a person when it was made
     (:mod:`espalier.core.tables.lots` has the proof), so that only the total is left.
     """
-    if not isinstance(table, Table):
-        return _bounded_snapshot(table, most, total)
-    if table.person is None:
-        raise TableError("this table was read without its person column; read it again with that column")
-    kept = first_of_each(table.person, _lots(table.rows), most)
-    if total is None:
-        return replace(table.take(kept), kept=most)
-    short = max(total - len(kept), 0)
-    chosen = np.sort(kept[first(_lots(len(kept)), total)])
-    codes = {
-        c.name: np.concatenate([table.codes[c.name][chosen], (_lots(short) % np.uint64(c.size)).astype(np.int64)])
-        for c in table.schema.columns
-    }
-    middles = {name: _middles(table.schema[name]) for name in table.values}
-    values = {
-        name: np.concatenate([numbers[chosen], middles[name][codes[name][len(chosen) :]]])
-        for name, numbers in table.values.items()
-    }
-    return replace(table, codes=codes, values=values, rows=total, person=None, kept=most)
+    limited = table.limited(most)
+    return limited if total is None else limited.to_total(total)
 
 
-def _bounded_snapshot(source: Source, most: int, total: int | None) -> Source:
-    if not source.names_people or source.kept is None or source.kept > most:
-        raise TableError(f"the snapshot does not keep at most {most} rows of each person; read the table again")
-    if total is None:
-        return source
-    if isinstance(source, Snapshot):
-        return to_total(source, total)
-    if isinstance(source, RemoteSnapshot):
-        return source.to_total(total)
-    raise TypeError("only tables and snapshots are filled or cut to a total")
-
-
-def _middles(column: Column) -> NDArray[np.float64]:
-    """The number that a filler row has in each bin of a numeric column: its middle, NaN where it is missing."""
-    edges = np.asarray(column.edges)
-    return np.append((edges[:-1] + edges[1:]) / 2, [np.nan] * column.missing)
-
-
-def first_of_each(person: NDArray[Any], lots: Lots, most: int) -> Rows:
-    """The rows (ascending) that are among the ``most`` of their person with the smallest lots."""
-    order = np.lexsort((lots, person))
-    starts = np.flatnonzero(np.diff(person[order], prepend=-1))
-    place = np.arange(len(order)) - np.repeat(starts, np.diff(starts, append=len(order)))
-    return np.sort(order[place < most])
-
-
-def first(lots: Lots, most: int) -> Rows:
-    """The ``most`` places (all, where there are fewer) with the smallest lots."""
-    return np.argsort(lots, kind="stable")[:most].astype(np.int64)
-
-
-@overload
-def split(table: Table, share: float, size: int | None = None) -> tuple[Table, Table]: ...
-@overload
-def split(table: Source, share: float, size: int | None = None) -> tuple[Source, Source]: ...
-def split(table: Source, share: float, size: int | None = None) -> tuple[Source, Source]:
+def split(table: S, share: float, size: int | None = None) -> tuple[S, S]:
     """Return (rest, held): a part set aside at random, independent of the content; by person where people are named.
 
     Each person (each row) is held with chance ``share``; where ``size`` is given, exactly that many rows are, which
@@ -234,22 +168,4 @@ def split(table: Source, share: float, size: int | None = None) -> tuple[Source,
     """
     if table.names_people and size is not None:
         raise TableError("people are held out with all their rows, so how many rows that makes cannot be set")
-    if isinstance(table, Snapshot):
-        return split_snapshot(table, share, size)
-    if isinstance(table, RemoteSnapshot):
-        return table.split(share, size)
-    if not isinstance(table, Table):
-        raise TypeError("only tables and snapshots are split")
-    if table.person is not None:
-        heads = int(table.person.max(initial=-1)) + 1
-        held = (_lots(heads) < np.uint64(share * 2.0**64))[table.person]
-    elif size is None:
-        held = _lots(table.rows) < np.uint64(share * 2.0**64)
-    else:
-        held = np.zeros(table.rows, dtype=np.bool_)
-        held[first(_lots(table.rows), size)] = True
-    return table.take(~held), table.take(held)
-
-
-def _lots(count: int) -> Lots:
-    return np.frombuffer(os.urandom(8 * count), dtype=np.uint64)
+    return table.split(share, size)

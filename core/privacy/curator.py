@@ -24,7 +24,7 @@ from espalier.core.graph.separations import Clique
 from espalier.core.privacy.accounting import Budget, round_up, total_up
 from espalier.core.privacy.contribution import known_rows
 from espalier.core.privacy.draws import Draw, Measurement, Merged, ScoreMeasurement, SumMeasurement, fold
-from espalier.core.privacy.questions.recipes import QuestionSums, WorstQuestion, answers
+from espalier.core.privacy.question_recipes.recipes import QuestionSums, WorstQuestion, answers
 from espalier.core.privacy.scores import ConditionalScore, EdgeScore, FeatureScore, Score, vector_sensitivity
 from espalier.core.privacy.sums import PROVED, SumRecipe
 from espalier.core.privacy.unit import Unit
@@ -102,12 +102,14 @@ class Curator(ABC):
         rows: int | None,
         max_cells: int,
         impossible: Impossible | None = None,
+        *,
+        held_out: bool = False,
     ) -> None:
         """A curator of columns of ``sizes``, which may spend ``budget.rho``."""
         self.sizes: Mapping[str, int] = dict(sizes)
         self.unit, self.budget, self.rows = unit, budget, rows
         self.spending = Spending(budget.rho)
-        self.held_out = False
+        self.held_out = held_out
         self.scored: list[ScoreMeasurement] = []
         self.impossible: Impossible = impossible or {}
         self.whole: Mapping[str, int] = dict(sizes)
@@ -152,7 +154,21 @@ class Curator(ABC):
         sensitivity = score.sensitivity(self.unit, n)
         scale, unit = self._choice_scale(sensitivity, rho), score.per_row(n)
         self._debit(
-            [Draw("choice", what, None, pool, 0, sensitivity / unit, scale / unit, rho, candidates=len(candidates))]
+            [
+                Draw(
+                    "choice",
+                    what,
+                    None,
+                    pool,
+                    0,
+                    sensitivity / unit,
+                    scale / unit,
+                    rho,
+                    candidates=len(candidates),
+                    recipe=score.recipe,
+                    given=score.given(n),
+                )
+            ]
         )
         return self._pick(score, candidates, scale)
 
@@ -178,6 +194,7 @@ class Curator(ABC):
                     scale / unit,
                     rho,
                     candidates=recipe.candidates,
+                    recipe="worst-question",
                 )
             ]
         )
@@ -192,7 +209,8 @@ class Curator(ABC):
         n = self._score_rows()
         sensitivity = vector_sensitivity(score, len(wanted), self.unit, n)
         scale, unit = self._gaussian_scale(sensitivity, rho), score.per_row(n)
-        self._debit([Draw("scores", what, None, pool, len(wanted), sensitivity / unit, scale / unit, rho)])
+        draw = Draw("scores", what, None, pool, len(wanted), sensitivity / unit, scale / unit, rho)
+        self._debit([replace(draw, recipe=score.recipe, given=score.given(n))])
         values = self._scores(score, wanted, scale)
         made = ScoreMeasurement(wanted, values / unit, scale / unit, sensitivity / unit, rho, pool)
         self.scored.append(made)
@@ -212,7 +230,7 @@ class Curator(ABC):
         sensitivity = like.sensitivity(self.unit)
         scale = self._gaussian_scale(sensitivity, rho)
         draw = Draw(like.kind, like.what, None, pool, like.cells, sensitivity / like.units, scale / like.units, rho)
-        self._debit([draw] * times)
+        self._debit([replace(draw, recipe=like.recipe, given=like.given(self.unit))] * times)
         left = iter(range(times))
 
         def answer(recipe: SumRecipe) -> SumMeasurement:
@@ -310,9 +328,12 @@ class PrivateCurator(Curator):
         max_cells: int,
         spending: Spending | None = None,
         impossible: Impossible | None = None,
+        *,
+        held_out: bool = False,
     ) -> None:
         """``max_cells`` is the largest marginal it will count; ``spending`` is where it books, if not in its own."""
-        super().__init__(source.schema.sizes, unit, budget, known_rows(source, unit), max_cells, impossible)
+        rows = known_rows(source, unit)
+        super().__init__(source.schema.sizes, unit, budget, rows, max_cells, impossible, held_out=held_out)
         if spending is not None:
             if spending.limit > budget.rho:
                 raise ValueError("what is booked elsewhere is held to the budget all the same")

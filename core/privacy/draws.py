@@ -25,7 +25,8 @@ class Draw:
     the length of the answer (0 for a choice, whose ``candidates`` say among how many). ``sensitivity`` Δ and ``scale``
     are in rows; the scale is σ of a discrete Gaussian, or that of a choice's noise.
     ``rho`` is its price in zCDP and ``delta`` the δ₀ of an approximate-zCDP draw (0 for nearly all). ``held_out``: it
-    was drawn from the people held out to judge the release.
+    was drawn from the people held out to judge the release. ``recipe`` names the proof of Δ (`PROOFS`), and ``given``
+    lists the public numbers that Δ depends on in addition to the unit of privacy.
     """
 
     kind: Kind
@@ -40,7 +41,26 @@ class Draw:
     candidates: int = 0
     held_out: bool = False
     is_open: bool = False
+    recipe: str = "counts"
+    given: tuple[tuple[str, float], ...] = ()
 
+
+PROOFS = {
+    "counts": "core/privacy/unit.py: Unit.count_sensitivity",
+    "histogram": "core/privacy/moments.py: Histogram.sensitivity",
+    "moments": "core/privacy/moments.py: Moments.sensitivity",
+    "questions": "core/privacy/questions/recipes.py: QuestionSums",
+    "count-histogram": "core/privacy/questions/recipes.py: CountHistogram",
+    "clipped-gradient": "core/privacy/clipped.py: clipped_sensitivity",
+    "logistic-gradient": "core/privacy/gradient.py: gradient_sensitivity",
+    "edge-score": "core/privacy/scores.py: EdgeScore",
+    "feature-score": "core/privacy/scores.py: FeatureScore",
+    "conditional-score": "core/privacy/scores.py: ConditionalScore",
+    "worst-question": "core/privacy/questions/recipes.py: WorstQuestion",
+    "quantiles": "core/privacy/quantiles.py: calls_of_level",
+    "threshold": "core/privacy/partitions.py: distances",
+}
+"""Where the sensitivity of each recipe is proved: a file, and the class or function whose docstring holds the proof."""
 
 PartKind = Literal["select", "measure", "look"]
 """What a ledger's line says a draw was for: choosing what to measure, measuring it, or judging the result."""

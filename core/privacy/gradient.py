@@ -27,6 +27,7 @@ class LogisticGradient:
     weights: Weights
     kind: Literal["gradient"] = "gradient"
     units: int = UNITS
+    recipe: str = "logistic-gradient"
 
     @property
     def what(self) -> str:
@@ -49,6 +50,10 @@ class LogisticGradient:
                 raise ValueError(f"the weights of {name!r} do not fit its categories")
             if not np.all(np.abs(self.weights[name]) <= LARGEST_WEIGHT):  # also where one is not a number
                 raise ValueError(f"the weights of {name!r} must be numbers of at most {LARGEST_WEIGHT:g}")
+
+    def given(self, unit: Unit) -> tuple[tuple[str, float], ...]:  # noqa: ARG002
+        """The number of columns, and of classes."""
+        return (("columns", len(self.columns)), ("classes", self.weights[self.target].shape[1] + 1))
 
     def sensitivity(self, unit: Unit) -> int:
         """See :func:`gradient_sensitivity`."""

@@ -171,6 +171,7 @@ class Histogram:
     together: int = 1
     kind: Literal["sums"] = field(default="sums", init=False)
     units: int = field(default=1, init=False)
+    recipe: str = field(default="histogram", init=False)
 
     @property
     def cells(self) -> int:
@@ -180,6 +181,10 @@ class Histogram:
     def check(self, sizes: Mapping[str, int]) -> None:
         """Raise :class:`ValueError` unless its columns are those of the table and its bins are found row by row."""
         _check(self.reading, self.group, sizes)
+
+    def given(self, unit: Unit) -> tuple[tuple[str, float], ...]:  # noqa: ARG002
+        """None."""
+        return ()
 
     def sensitivity(self, unit: Unit) -> float:
         """Of counts: k under add-remove, √2·k under replace-one.
@@ -211,6 +216,7 @@ class Moments:
     reading: Reading
     vectors: Scored | WithOutcome
     kind: Literal["sums"] = field(default="sums", init=False)
+    recipe: str = field(default="moments", init=False)
 
     @property
     def square(self) -> int:
@@ -230,6 +236,10 @@ class Moments:
     def check(self, sizes: Mapping[str, int]) -> None:
         """Raise :class:`ValueError` unless its columns are those of the table and its lines are found row by row."""
         _check(self.reading, self.vectors, sizes)
+
+    def given(self, unit: Unit) -> tuple[tuple[str, float], ...]:  # noqa: ARG002
+        """None."""
+        return ()
 
     def sensitivity(self, unit: Unit) -> float:
         """29·k·s under add-remove and 29·√2·k·s under replace-one, with s = ``square``.

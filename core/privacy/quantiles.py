@@ -9,8 +9,8 @@ edge z keeps the values equal to z on its right, as here. Several quantiles are 
 then those of each half among the values of that half (Kaplan, Schnapp & Stemmer 2022). Which choices are made depends
 on the grid and on earlier choices alone, never on the values.
 
-Edges are chosen from one histogram, the numbers of values between the points of the grid (:func:`counts_on`): an engine
-that counts can give it, and the values stay where they are.
+Edges are chosen from one histogram, the numbers of values between the points of the grid
+(`Source.grid_counts`): an engine that counts can give it, and the values stay where they are.
 
 Nothing here draws: the caller pays for ``choose(scores, sensitivity)``, the exponential mechanism. Missing values (NaN)
 count nowhere. Infinite values are clipped into the grid like any other.
@@ -106,23 +106,16 @@ def calls_of_edges(bins: int, unit: Unit) -> int:
     return 1 + (levels - 1) * calls_of_level(unit) if levels else 0
 
 
-def counts_on(values: Values, grid: Values) -> NDArray[np.int64]:
-    """Count the ``values`` between adjacent points of ``grid``; those outside are in the first or the last cell."""
-    known = np.asarray(values, dtype=np.float64)
-    places = np.searchsorted(grid[1:-1], known[~np.isnan(known)], side="right")
-    return np.bincount(places, minlength=len(grid) - 1)
-
-
 def choose_edges(
     counts: NDArray[np.int64], grid: Values, bins: int, unit: Unit, choose: Choose, rho: float
 ) -> tuple[float, ...]:
     """Edges of at most ``bins`` bins that hold about the same number of values each, by `levels_of` levels.
 
-    ``counts`` are those of the values on ``grid`` (:func:`counts_on`). The outermost edges are those of ``grid``. Where
-    many values are equal, or the grid is coarse, there are fewer bins. ``rho`` is the price of one call: a cut costs a
-    public number of rows for each doubling of its distance from the lower end of its part, one noise scale. So of
-    cuts with the same counts the one next to the equal values below is chosen, and a bin for "none" ends just
-    above 0. A public number added to a score leaves its sensitivity as it is.
+    ``counts`` are those of the values on ``grid`` (`Source.grid_counts`). The outermost edges are those of ``grid``.
+    Where many values are equal, or the grid is coarse, there are fewer bins. ``rho`` is the price of one call: a cut
+    costs a public number of rows for each doubling of its distance from the lower end of its part, one noise scale. So
+    of cuts with the same counts the one next to the equal values below is chosen, and a bin for "none" ends just above
+    0. A public number added to a score leaves its sensitivity as it is.
 
     Guarantee: with ``choose`` at price ρ a call, `calls_of_edges` (bins, unit) × ρ in zCDP.
     """

@@ -13,7 +13,7 @@ from espalier.core.graph.separations import Clique
 from espalier.core.privacy.accounting import Budget
 from espalier.core.privacy.curator import Curator, Impossible
 from espalier.core.privacy.draws import Draw, Merged
-from espalier.core.privacy.questions.recipes import WorstQuestion
+from espalier.core.privacy.question_recipes.recipes import WorstQuestion
 from espalier.core.privacy.scores import Score
 from espalier.core.privacy.sums import SumRecipe
 from espalier.core.privacy.unit import Unit
@@ -39,10 +39,12 @@ class Rehearsal(Curator):
         budget: Budget,
         rows: int | None,
         impossible: Impossible | None = None,
+        *,
+        held_out: bool = False,
     ) -> None:
         """``rows`` is n if the person who plans has given it. The plan's preview checks the sizes."""
         public = rows if unit.neighbors == "replace-one" else None
-        super().__init__(sizes, unit, budget, public, sys.maxsize, impossible)
+        super().__init__(sizes, unit, budget, public, sys.maxsize, impossible, held_out=held_out)
         self._guess = rows or UNKNOWN_ROWS
         self._chosen = False
 

@@ -25,7 +25,13 @@ of fewer than 2^53 rows in all."""
 
 
 class Score(Protocol):
-    """The interface of a score to the curator."""
+    """The interface of a score to the curator. ``recipe`` is its name in `espalier.core.privacy.draws.PROOFS`."""
+
+    recipe: str
+
+    def given(self, n: int | None) -> tuple[tuple[str, float], ...]:
+        """The public numbers that its sensitivity depends on in addition to the unit; ``n`` as in `sensitivity`."""
+        ...
 
     def fits(self, clique: Clique) -> bool:
         """Return whether the score is defined for ``clique``."""
@@ -72,9 +78,15 @@ class EdgeScore:
     the clique has: the cells of its joint table are those of any one histogram.
     """
 
+    recipe = "edge-score"
+
     def __init__(self, expected: Callable[[Clique], NDArray[np.float64]], per_cell: float = 0.0) -> None:
         """``expected(clique)`` is E in rows, from noisy answers only; ``per_cell`` in rows."""
         self._expected, self._per_cell = expected, per_cell
+
+    def given(self, n: int | None) -> tuple[tuple[str, float], ...]:  # noqa: ARG002
+        """None."""
+        return ()
 
     def fits(self, clique: Clique) -> bool:
         """Two columns or more; or none, the choice of counting nothing, whose score is 0 on every table."""
@@ -121,12 +133,18 @@ class FeatureScore:
     replaced row goes and comes: 4096k units.
     """
 
+    recipe = "feature-score"
+
     def __init__(self, target: str | Mapping[Clique, str]) -> None:
         """``target`` is the target, or that of each clique; which one it is must be public."""
         self._target = target
 
     def _of(self, clique: Clique) -> str | None:
         return self._target if isinstance(self._target, str) else self._target.get(clique)
+
+    def given(self, n: int | None) -> tuple[tuple[str, float], ...]:
+        """The number of rows, where it is public."""
+        return () if n is None else (("rows", n),)
 
     def fits(self, clique: Clique) -> bool:
         """The target and at least one other column."""
@@ -168,9 +186,15 @@ class ConditionalScore:
     triangle inequality; a replaced row goes and comes.
     """
 
+    recipe = "conditional-score"
+
     def __init__(self, target: str) -> None:
         """``target`` is the column that is conditioned on."""
         self._target = target
+
+    def given(self, n: int | None) -> tuple[tuple[str, float], ...]:  # noqa: ARG002
+        """None."""
+        return ()
 
     def fits(self, clique: Clique) -> bool:
         """The target and two other columns."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from espalier.core.privacy.clipped import ClippedGradient
 from espalier.core.privacy.gradient import LogisticGradient
 from espalier.core.privacy.moments import Histogram, Moments
-from espalier.core.privacy.questions.recipes import CountHistogram, QuestionSums
+from espalier.core.privacy.question_recipes.recipes import CountHistogram, QuestionSums
 from espalier.core.privacy.unit import Unit
 from espalier.core.tables.source import Source
 
@@ -44,6 +44,15 @@ class SumRecipe(Protocol):
     @property
     def units(self) -> int:
         """Units to a row."""
+        ...
+
+    @property
+    def recipe(self) -> str:
+        """Its name in `espalier.core.privacy.draws.PROOFS`."""
+        ...
+
+    def given(self, unit: Unit) -> tuple[tuple[str, float], ...]:
+        """The public numbers that its sensitivity depends on in addition to the ``unit``."""
         ...
 
     def check(self, sizes: Mapping[str, int]) -> None:

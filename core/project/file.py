@@ -13,6 +13,8 @@ from espalier.core.graph.dag import Dag
 from espalier.core.graph.roles import Roles
 from espalier.core.graph.separations import Separation
 from espalier.core.project.constraints import KEYS, Constraints
+from espalier.core.project.declared_by import KEY as DICTIONARIES
+from espalier.core.project.declared_by import DeclaredBy, read_declared_by
 from espalier.core.project.json_text import read_json
 from espalier.core.project.people import KEY as ONE_ROW
 from espalier.core.project.people import OPEN, UNASKED, Answer, answer_after, check_answer, is_open, read_answer, stated
@@ -49,6 +51,8 @@ class Project:
     signoff: Mapping[str, str] = field(default_factory=dict)
     """Who answers for what: ``drawn_by``, ``schema_confirmed_by``, ``approved_by``; and why the plan was chosen:
     ``chosen_because``, ``compared_with``."""
+    dictionaries: tuple[DeclaredBy, ...] = ()
+    """Dictionaries that declared parts of the schema; see :mod:`espalier.core.project.declared_by`."""
     one_row_per_person: Answer = UNASKED
     """Answer to the question that fixes the unit of privacy; see :mod:`espalier.core.project.people`."""
 
@@ -135,6 +139,7 @@ class Project:
             "name": self.name,
             "schema": self.schema.to_json(),
             **({"left_out": [c.to_json() for c in self.schema.left_out]} if self.schema.left_out else {}),
+            **({DICTIONARIES: [d.to_json() for d in self.dictionaries]} if self.dictionaries else {}),
             **({} if self.one_row_per_person == UNASKED else {ONE_ROW: self.one_row_per_person}),
             "dag": self.dag.to_json(),
             "roles": self.roles.to_json(),
@@ -157,7 +162,7 @@ class Project:
         if data.get("format") != FORMAT:
             raise ProjectError(f"this is not an Espalier project: format is {data.get('format')!r}, not {FORMAT!r}")
         known = {"format", "name", "schema", "left_out", "dag", "roles", "separations"}
-        known |= {"questions", "counts", "signoff", "plan", ONE_ROW, *KEYS}
+        known |= {"questions", "counts", "signoff", "plan", ONE_ROW, DICTIONARIES, *KEYS}
         if odd := set(data) - known:
             raise ProjectError(f"unknown key {sorted(odd)[0]!r} in the project file", key=sorted(odd)[0])
         for key in ("schema", "plan"):
@@ -176,6 +181,7 @@ class Project:
             question_list=QuestionList.from_json(data.get("questions", []), data.get("counts", [])),
             constraints=Constraints.from_json(data),
             signoff=_signoff(data.get("signoff", {})),
+            dictionaries=read_declared_by(data.get(DICTIONARIES, [])),
             one_row_per_person=read_answer(data[ONE_ROW]) if ONE_ROW in data else UNASKED,
         )
 

@@ -37,7 +37,15 @@ def as_read(schema: Schema) -> Schema:
 
 def _finest(column: Column) -> Column:
     if column.hierarchy:
-        return Column(column.name, column.kind, column.tree.texts, missing=column.missing, unknown=column.unknown)
+        return Column(
+            column.name,
+            column.kind,
+            column.tree.texts,
+            missing=column.missing,
+            unknown=column.unknown,
+            missing_marks=column.missing_marks,
+            code_book=column.code_book,
+        )
     if column.range is None:
         lacks, has, declare = "its categories", "a text without declared categories has", "them, or a hierarchy"
         if column.kind == "numeric":
@@ -60,6 +68,22 @@ def column_grid(column: Column, low_high: tuple[float, float]) -> Values:
         low, high = math.floor(low), math.ceil(high)
         high = max(high, low + 2)
     return grid_of(low, high, integer=column.integer)
+
+
+def counts_on(values: Values, grid: Values) -> NDArray[np.int64]:
+    """Count the ``values`` between adjacent points of ``grid``; those outside are in the first or the last cell."""
+    known = np.asarray(values, dtype=np.float64)
+    places = np.searchsorted(grid[1:-1], known[~np.isnan(known)], side="right")
+    return np.bincount(places, minlength=len(grid) - 1)
+
+
+def codes_in(finest: Column, bought: Column) -> NDArray[np.int64]:
+    """Return the code in ``bought`` of each code of the same column at its finest public codes."""
+    if finest.kind == "numeric":
+        codes = bought.bins_of(np.asarray(finest.edges[:-1]))
+    else:
+        codes = bought.encode(finest.categories)
+    return np.append(codes, bought.values) if finest.missing else codes
 
 
 def grid_of(low: float, high: float, *, integer: bool, points: int = 1024) -> Values:

@@ -17,11 +17,13 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from espalier.core.code_books import checked_book, code_book
 from espalier.core.errors import SchemaError, TableError
 from espalier.core.project.bin_density import places
 from espalier.core.project.cells import MISSING as MISSING
 from espalier.core.project.dates import DateBins, date_texts, day_number
 from espalier.core.project.hierarchy import Cut, Hierarchy
+from espalier.core.project.numerals import STYLES, plain_number
 
 Kind = Literal["categorical", "ordinal", "numeric"]
 NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
@@ -43,7 +45,17 @@ _KEYS = {
     "dates",
     "missing_marks",
     "hierarchy",
+    "code_book",
+    "number_style",
+    "label",
+    "unit",
+    "description",
+    "labels",
 }
+_DESCRIBED = ("label", "unit", "description")
+"""Texts about a column for people to read."""
+LONGEST_LABEL = 10_000
+"""Characters of a label, unit or description at most."""
 FIELDS = {
     "kind": "kind",
     "categories": "categories",
@@ -102,6 +114,12 @@ class Column:
 
     ``hierarchy`` pairs each code and group with the group it belongs to (empty: none). Then the codes are known, and
     the budget buys how deep it is expanded: to at most ``at_most`` codes and groups (:meth:`of_hierarchy`).
+    ``code_book`` names the book of `espalier.core.code_books` that the codes are from; a text that counts as one of its
+    codes is read as that code.
+
+    ``number_style`` is how the table writes numbers, one of `espalier.core.project.numerals.STYLES`; empty for a plain
+    point. ``label``, ``unit`` and ``description`` are texts for people; ``value_labels`` pairs values with theirs (in
+    the project file: ``labels``). They change no cell. They are untrusted: what shows them escapes them.
 
     Raises :class:`SchemaError` for a description that cannot be.
 
@@ -130,6 +148,12 @@ class Column:
     decimals: int | None = None
     missing_marks: tuple[str, ...] = ()
     hierarchy: tuple[tuple[str, str], ...] = ()
+    code_book: str = ""
+    number_style: str = ""
+    label: str = ""
+    unit: str = ""
+    description: str = ""
+    value_labels: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
@@ -150,6 +174,13 @@ class Column:
             raise self._error('"missing_marks" needs "missing": true, so that there is a place for them')
         if taken := set(self.missing_marks) & {MISSING, *self.categories, *(t for _, g in self.groups for t in g)}:
             raise self._error(f"{min(taken)!r} cannot be both a mark of a missing value and a value, or an empty text")
+        if self.number_style and (self.kind != "numeric" or self.dates is not None or self.number_style not in STYLES):
+            raise self._error(f"number_style belongs to numbers, and is one of {', '.join(STYLES)}")
+        if self.code_book:
+            code_book(self.code_book)
+        for text in (self.label, self.unit, self.description, *(t for pair in self.value_labels for t in pair)):
+            if not isinstance(text, str) or len(text) > LONGEST_LABEL:
+                raise self._error(f"labels, units and descriptions are texts of at most {LONGEST_LABEL:,} characters")
         for key, fields in (("guessed", self.guessed), ("confirmed", self.confirmed)):
             if odd := set(fields) - FIELDS.keys():
                 raise self._error(f"{key} names {sorted(odd)}, which are not fields that can be guessed")
@@ -246,7 +277,15 @@ class Column:
 
     @classmethod
     def of_hierarchy(
-        cls, name: str, hierarchy: Mapping[str, str], at_most: int = APART, *, missing: bool = False, unknown: str = ""
+        cls,
+        name: str,
+        hierarchy: Mapping[str, str],
+        at_most: int = APART,
+        *,
+        missing: bool = False,
+        unknown: str = "",
+        missing_marks: tuple[str, ...] = (),
+        code_book: str = "",
     ) -> Column:
         """Return a column of many codes in groups of groups, to be expanded within the budget.
 
@@ -259,6 +298,8 @@ class Column:
             missing=missing or unknown == "missing",
             unknown="missing" if unknown == "missing" else "refuse",
             hierarchy=tuple(hierarchy.items()),
+            missing_marks=missing_marks,
+            code_book=code_book,
         )
         top = len(made.tree.children[-1]) - made.missing
         if top > at_most:
@@ -270,6 +311,14 @@ class Column:
                 column=name,
             )
         return made
+
+    @classmethod
+    def of_book(
+        cls, name: str, book: str, at_most: int = APART, *, missing: bool = False, missing_marks: tuple[str, ...] = ()
+    ) -> Column:
+        """Return a column that uses a whole code book as its hierarchy; raise :class:`SchemaError` for no such book."""
+        groups = code_book(book).groups
+        return cls.of_hierarchy(name, groups, at_most, missing=missing, missing_marks=missing_marks, code_book=book)
 
     @cached_property
     def tree(self) -> Hierarchy:
@@ -318,7 +367,22 @@ class Column:
             missing=self.missing,
             unknown=self.unknown,
             groups=tuple((name, inside) for name, inside in found if inside != (name,)),
+            missing_marks=self.missing_marks,
+            code_book=self.code_book,
+            label=self.label,
+            unit=self.unit,
+            description=self.description,
+            value_labels=self.value_labels,
         )
+
+    def label_of(self, text: str) -> str:
+        """The label of a value or group; an empty text if it has none."""
+        return self._value_labels.get(text, "")
+
+    @cached_property
+    def _value_labels(self) -> dict[str, str]:
+        from_book = code_book(self.code_book).labels if self.code_book else {}
+        return {**from_book, **dict(self.value_labels)}
 
     @property
     def step(self) -> float:
@@ -329,6 +393,12 @@ class Column:
     def values(self) -> int:
         """Number of categories or bins, without missing."""
         return len(self.edges) - 1 if self.kind == "numeric" else len(self.categories)
+
+    @cached_property
+    def middles(self) -> NDArray[np.float64]:
+        """The middle of each bin of a numeric column, NaN for a missing cell."""
+        edges = np.asarray(self.edges)
+        return np.append((edges[:-1] + edges[1:]) / 2, [np.nan] * self.missing)
 
     @property
     def size(self) -> int:
@@ -381,6 +451,9 @@ class Column:
             known |= {member: known[group] for group, members in self.groups for member in members}
             known |= dict.fromkeys((MISSING, *self.missing_marks), self.empty_code)
             unknown = self.unknown_code
+            if self.code_book:
+                leaf = code_book(self.code_book).leaf
+                texts = [text if text in known else leaf(text) or text for text in texts]
             return np.fromiter((known.get(text, unknown) for text in texts), np.int64, len(texts))
         numbers = [self._number(text) for text in texts]
         codes = self.bins_of(np.array([math.nan if x is None else x for x in numbers], dtype=np.float64))
@@ -398,11 +471,13 @@ class Column:
         known = {text: i for i, text in enumerate(self.tree.texts)}
         out = np.full(len(texts), len(known), dtype=np.int64)
         for i, text in enumerate(texts):
-            if text in known:
-                out[i] = known[text]
-            elif text == MISSING and not self.missing:
-                self._refuse_empty()
-            elif text != MISSING and self.unknown != "missing":
+            code = text if text in known or not self.code_book else code_book(self.code_book).leaf(text)
+            if self._empty(text):
+                if not self.missing:
+                    self._refuse_empty()
+            elif code in known:
+                out[i] = known[code]
+            elif self.unknown != "missing":
                 self._refuse_unknown(text)
         return out
 
@@ -425,6 +500,9 @@ class Column:
             return None
         if self.dates is not None:
             return day_number(text)
+        if self.number_style:
+            plain = plain_number(text, self.number_style)
+            return None if plain is None else float(plain)
         return float(text) if NUMBER.fullmatch(text) else None
 
     def _refuse_empty(self) -> None:
@@ -499,7 +577,9 @@ class Column:
             if self.hierarchy:
                 out |= {"missing": True} if self.missing else {}
                 out |= {"unknown": self.unknown} if self.unknown == "missing" else {}
-                out["hierarchy"] = dict(self.hierarchy)
+                out |= {"missing_marks": list(self.missing_marks)} if self.missing_marks else {}
+                out |= self._book_json() or {"hierarchy": dict(self.hierarchy)}
+            out |= self._described_json()
             return {**out, **({"range": list(self.range)} if self.range else {})}
         if self.dates is not None:
             out |= {"kind": "date", "dates": self.dates.to_json()}
@@ -511,6 +591,8 @@ class Column:
             out["groups"] = {group: list(members) for group, members in self.groups}
         if self.decimals is not None:
             out["decimals"] = self.decimals
+        out |= self._book_json() | self._described_json()
+        out |= {"number_style": self.number_style} if self.number_style else {}
         for key in ("integer", "missing"):
             if getattr(self, key) and (key != "integer" or self.dates is None):
                 out[key] = True
@@ -523,11 +605,34 @@ class Column:
                 out[key] = list(fields)
         return out
 
+    def _book_json(self) -> dict[str, Any]:
+        """The code book by its name and digest; nothing where there is none."""
+        if not self.code_book:
+            return {}
+        return {"code_book": {"name": self.code_book, "digest": code_book(self.code_book).digest}}
+
+    def _described_json(self) -> dict[str, Any]:
+        """The texts for people; nothing where there are none."""
+        out: dict[str, Any] = {key: text for key in _DESCRIBED if (text := getattr(self, key))}
+        return {**out, **({"labels": dict(self.value_labels)} if self.value_labels else {})}
+
     @classmethod
     def from_json(cls, data: Any) -> Column:
         """A column from the project file; raises :class:`SchemaError`."""
         if not isinstance(data, Mapping):
             raise SchemaError(f"each entry of the schema must be an object, not {data!r}")
+        texts = {key: data[key] for key in (*_DESCRIBED, "labels") if key in data}
+        if not texts:
+            return cls._from_json(data)
+        made = cls._from_json({key: value for key, value in data.items() if key not in texts})
+        labels = texts.pop("labels", {})
+        if not isinstance(labels, Mapping):
+            raise made._error("labels must be an object, value to label")
+        return replace(made, **texts, value_labels=tuple(labels.items()))
+
+    @classmethod
+    def _from_json(cls, data: Mapping[str, Any]) -> Column:
+        """A column without its texts for people."""
         name = data.get("name")
         if not isinstance(name, str):
             raise SchemaError(f"a column's name must be a text, not {name!r}")
@@ -536,6 +641,10 @@ class Column:
         for key in ("integer", "missing"):
             if not isinstance(data.get(key, False), bool):
                 raise SchemaError(f"column {name!r}: {key} must be true or false", column=name)
+        book = _book(name, data.get("code_book"))
+        if book and not {"categories", "groups"} & set(data):
+            inside = {key: value for key, value in data.items() if key != "code_book"}
+            return cls._of_hierarchy({**inside, "hierarchy": code_book(book).groups}, book)
         if "hierarchy" in data:
             return cls._of_hierarchy(data)
         if held := {"at_most", "bins", "range"} & set(data):
@@ -565,6 +674,8 @@ class Column:
             guessed=_texts(name, "guessed", data.get("guessed", [])),
             confirmed=_texts(name, "confirmed", data.get("confirmed", [])),
             groups=_groups(name, data.get("groups", {})),
+            code_book=book,
+            number_style=data.get("number_style", ""),
         )
 
     @classmethod
@@ -594,11 +705,12 @@ class Column:
         )
 
     @classmethod
-    def _of_hierarchy(cls, data: Mapping[str, Any]) -> Column:
+    def _of_hierarchy(cls, data: Mapping[str, Any], book: str = "") -> Column:
         """A column with a hierarchy from the project file. Categories, where given, must be codes of it; those that it
         does not name are at the top."""
         name, given, at_most = data["name"], data["hierarchy"], data.get("at_most", APART)
         allowed = {"name", "kind", "hierarchy", "at_most", "missing", "unknown", "categories", "guessed", "confirmed"}
+        allowed |= {"missing_marks"}
         if odd := set(data) - allowed:
             raise SchemaError(f"column {name!r} has a hierarchy, so it has no {sorted(odd)[0]!r}", column=name)
         if data.get("kind", "categorical") != "categorical":
@@ -616,7 +728,13 @@ class Column:
         listed = _texts(name, "categories", data.get("categories", []))
         missing = data.get("missing", False)
         made = cls.of_hierarchy(
-            name, with_categories(name, given, listed), at_most, missing=missing, unknown=data.get("unknown", "refuse")
+            name,
+            with_categories(name, given, listed),
+            at_most,
+            missing=missing,
+            unknown=data.get("unknown", "refuse"),
+            missing_marks=_texts(name, "missing_marks", data.get("missing_marks", [])),
+            code_book=book,
         )
         if made.unknown == "missing" and not missing:
             raise made._error('"unknown": "missing" needs "missing": true, so that there is a place for them')
@@ -824,6 +942,17 @@ class Schema:
             tuple(LeftOut.from_json(c) for c in left_out),
             tuple(Identifier.from_json(c, i) for i, c in enumerate(data) if told[i]),
         )
+
+
+def _book(name: str, data: Any) -> str:
+    """The name of a code book from the project file, whose digest must be that of the book's present contents."""
+    if data is None:
+        return ""
+    if isinstance(data, str):
+        return code_book(data).name
+    if not isinstance(data, Mapping) or set(data) != {"name", "digest"}:
+        raise SchemaError(f'column {name!r}: a code book has a "name" and a "digest"', column=name)
+    return checked_book(data["name"], data["digest"]).name
 
 
 def _whole_numbers(low: float, high: float, *, closed: bool) -> tuple[int, int]:

@@ -1,6 +1,6 @@
-"""What is handed over: the synthetic table, the model, the accounting, the report; and how a folder of it is read.
+"""A finished release: the synthetic table, the model, the accounting and the report.
 
-``release.json`` and ``report.html`` hold no figure computed on real rows outside the budget.
+``release.json`` and ``report.html`` contain no figure computed on real rows outside the budget.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from espalier import __version__
 from espalier.core.analysis.drawing import Test, test_facts
-from espalier.core.analysis.drawing_test import Tested
+from espalier.core.analysis.independence_test import Tested
 from espalier.core.analysis.noisy_counts import COUNTS, NoisyCounts
+from espalier.core.dictionaries.writing import dictionary_csv, dictionary_json
 from espalier.core.display import card
-from espalier.core.evaluation.private.figures import PrivateEvaluation
+from espalier.core.evaluation.private.evaluation import PrivateEvaluation
 from espalier.core.ledger.archive import MODEL
 from espalier.core.methods import Fitted, Frame, method_of
 from espalier.core.models.base import Codes, Model
@@ -30,9 +31,14 @@ from espalier.core.privacy.draws import Draw
 from espalier.core.privacy.partitions import epsilon_beside
 from espalier.core.progress import Report, silent
 from espalier.core.project.file import Project
+from espalier.core.project.schema import Schema
 from espalier.core.release.files import copy_files, save_files
-from espalier.core.release.output import WHOLE, write_into, write_texts, write_whole
+from espalier.core.release.output import WHOLE, write_into, write_texts, write_whole, write_whole_into
 from espalier.core.release.question_facts import question_facts
+from espalier.core.release.stat_output import STAT_FORMATS, StatFormat, write_stat
+from espalier.core.statement import claims as statement
+from espalier.core.statement import label, registry
+from espalier.core.statement.keys import Signer
 from espalier.core.tables.catalogue import TRUSTED
 from espalier.core.tables.consistency import violations
 from espalier.core.tables.destination import Destination
@@ -44,28 +50,31 @@ if TYPE_CHECKING:
     from espalier.core.ledger.account import Reservation
     from espalier.core.planning.verdict import Verdict
 
+TableFormat = Literal["csv", "parquet", "sav", "dta", "xpt"]
+"""Formats of the released table: CSV is always written, another one next to it."""
+
 PROMISES = (
-    "The figures are for this release alone. Another release from the same people adds to them: ρ adds up.",
-    "Whoever made this release declares the schema (column names, categories, bin edges) to be public.",
-    "That the table has at least one row is public.",
+    "These figures describe this release alone. Another release from the same people adds its ρ to them.",
+    "The person who made this release declares the schema (column names, categories, bin edges) to be public.",
+    "It is public that the table has at least one row.",
 )
 ENFORCED = (
-    "The protected unit is one person, with all their rows, however many: of each person in the column {person!r} at "
-    "most {k} were kept, chosen at random before anything was counted. Two spellings of a person count as two people."
+    "The protected unit is one person with all their rows. At most {k} rows of each person in the column {person!r} "
+    "were kept, chosen at random before anything was counted. Two spellings of a person count as two people."
 )
 EVEN = (
-    "The rows are spread over the model's cells as evenly as whole numbers allow. So the table is closer to the model "
-    "than independent rows would be, and has less variance than they have: whoever combines several tables drawn from "
-    "one model must not take their spread for that of independent samples."
+    "The rows are spread over the model's cells as evenly as whole numbers allow. The table is therefore closer to the "
+    "model than independent rows would be, and has less variance. If you combine several tables drawn from one model, "
+    "do not treat their spread as that of independent samples."
 )
 SHRUNK = (
-    "Where noise may explain an association between two columns, the model believes that much less of it. So the rows "
-    "err less on average, and a weak association shows weaker in them than it is. Copies and intervals rest on the "
-    "counts."
+    "The model shrinks associations between two columns by the part that noise may explain. The rows are therefore "
+    "more accurate on average, but a weak association appears weaker in them than it is. Copies and intervals use the "
+    "counts, which are not shrunk."
 )
 FILLED = (
-    "The table that was counted was filled with invented rows or cut at random to the declared {rows:,} rows; how many "
-    "rows there really were is confidential."
+    "Before counting, the table was filled with invented rows or cut at random to the declared {rows:,} rows. The real "
+    "number of rows is confidential."
 )
 
 
@@ -73,14 +82,17 @@ FILLED = (
 class Release:
     """A finished release. Everything in it is differentially private or public.
 
-    ``codes`` are the synthetic rows as codes, ``table`` the same rows as text, one list per column. ``seconds`` are
-    running times of what came after the noise: the fit and the sampling. What reads the rows is not timed.
-    ``warnings`` is what the plan was warned of, for the public number of rows. ``reservation`` is what a ledger set
-    aside for it (None: it is not recorded in one), ``ledger_trouble`` what is to be said if the ledger could not be
-    told that it was made. ``copies`` are what it might have been (`espalier.core.analysis.copies`), each a model and
-    codes; ``drawing`` is what the test of the drawing found, ``effect`` what `espalier.core.report.effect` says of the
-    plan's treatment. ``date`` is the day it was made, in UTC. Of more than a million rows ``codes`` and ``table`` hold
-    only some, and ``whole`` all, as codes on disk while somebody holds the release (`espalier.core.release.output`).
+    - ``codes``, ``table``: the synthetic rows as codes, and as text with one list per column. Above one million rows
+      they hold the first `espalier.core.release.output.SHOWN`; ``whole`` then holds all rows as codes on disk until
+      the release is garbage-collected.
+    - ``seconds``: running times of the fit and the sampling. Steps that read private rows are not timed.
+    - ``warnings``: warnings of the plan, computed for the public number of rows.
+    - ``reservation``: the reservation in a ledger; `None` for a release without a ledger. ``ledger_trouble``: the
+      message to show if the ledger could not record the release.
+    - ``copies``: copies of the release, each a model and codes (`espalier.core.analysis.copies`).
+    - ``drawing``: results of the test of the drawing. ``effect``: the facts that
+      `espalier.core.report.effect_section` renders.
+    - ``date``: the day of the release, in UTC.
     """
 
     project: Project
@@ -102,28 +114,31 @@ class Release:
     drawing: tuple[tuple[Test, Tested], ...] = ()
     effect: Mapping[str, Any] | None = None
     apart: tuple[ToldApart, ...] = ()
+    counted: int | None = None
+    """Number of rows that the release was made from, where it is public."""
+    signer: Signer | None = None
+    """The key that signs the statement; None for a release without a signature."""
     relation: str | None = None
-    """What the catalogue says the relation is that was read (`espalier.core.tables.catalogue`); None for files."""
+    """Kind of the relation that was read, by its catalogue (`espalier.core.tables.catalogue`); `None` for files."""
     verdict: Verdict | None = None
     """The plan's verdict before anything was spent; None where no number of rows was public or declared."""
     date: str = field(default_factory=lambda: datetime.now(UTC).date().isoformat())
 
     @property
     def shown(self) -> int:
-        """How many of the rows are in memory, and in ``synthetic.csv``."""
+        """Number of rows in memory and in ``synthetic.csv``."""
         return len(next(iter(self.codes.values())))
 
     @cached_property
     def synthetic(self) -> Table:
-        """The rows in memory as a table: their codes, and the numbers as ``synthetic.csv`` has them (days of dates, NaN
-        where a cell is empty)."""
+        """Rows in memory as a table: codes, and the numbers of ``synthetic.csv`` (dates as days, empty cells NaN)."""
         schema = self.project.schema
         values = {c.name: c.numbers(self.table[c.name]) for c in schema.columns if c.kind == "numeric"}
         return Table(schema, self.codes, self.shown, values=values)
 
     @property
     def edges(self) -> tuple[tuple[str, str], ...]:
-        """The pairs of columns that the model links: the graph that the frame was kept in."""
+        """Pairs of columns that the model links directly; they respect the frame."""
         return self.fitted.edges
 
     def _repr_html_(self) -> str:
@@ -134,13 +149,13 @@ class Release:
 
     @property
     def frame(self) -> Any:
-        """The synthetic rows as a pandas data frame, cells as text."""
+        """Synthetic rows as a pandas data frame, with cells as text."""
         import pandas as pd
 
         return pd.DataFrame(self.table)
 
     def to_json(self) -> dict[str, Any]:
-        """``release.json``."""
+        """Return the facts of ``release.json``."""
         s, plan = self.spending, self.project.plan
         method = method_of(plan)
         project = self.project.to_json()
@@ -197,10 +212,11 @@ class Release:
                 *([TRUSTED[self.relation]] if self.relation in TRUSTED else []),
             ],
             "ledger": self.reservation.facts() if self.reservation else None,
+            "statement": statement.STATEMENT,
         }
 
     def _schema_bought(self) -> dict[str, Any]:
-        """Every part of the schema that was bought; nothing where all of it was declared."""
+        """Return the bought parts of the schema; empty if all of it was declared."""
         bought = [
             {
                 "column": (d.columns or ("",))[0],
@@ -218,7 +234,7 @@ class Release:
         return {**({"schema_bought": bought} if bought else {}), **apart}
 
     def _constraints(self) -> dict[str, Any]:
-        """Every constraint with how many of the synthetic rows break it; nothing where there is none."""
+        """Return every constraint with the number of synthetic rows that violate it; empty without constraints."""
         if not self.project.constraints:
             return {}
         found = violations(self.project.constraints, self.project.schema, self.table)
@@ -230,53 +246,101 @@ class Release:
         }
 
     def csv(self) -> str:
-        """``synthetic.csv``'s text."""
+        """Return the text of ``synthetic.csv``."""
         return csv_text(self.project.schema, self.table)
 
     @cached_property
     def files(self) -> dict[str, bytes]:
-        """What is handed over, by file name: the table, the accounting, the project file, the report, the model."""
+        """Files of the release by name: the table, the accounting, the project file, the report, the model, copies.
+
+        The statement comes last and holds the digests of the others.
+        """
         from espalier.core.report.croissant import card
         from espalier.core.report.page import render
 
-        facts, model, table = self.to_json(), self._dumped, self.csv().encode()
-        return {
+        facts, model, table, claims = self._facts, self._dumped, self.csv().encode(), self._claims
+        files = {
             "synthetic.csv": table,
             "release.json": (json.dumps(facts, indent=1, ensure_ascii=False) + "\n").encode(),
             "project.json": (json.dumps(facts["project"], indent=1, ensure_ascii=False) + "\n").encode(),
-            "report.html": render(facts).encode(),
-            "croissant.json": card(facts, table),
+            "report.html": render(facts, label.label(claims)).encode(),
+            "croissant.json": card(facts, table, claims),
+            statement.LABEL: label.page(claims),
+            statement.REGISTRY: registry.text(claims),
             **({} if model is None else {MODEL: model}),
             **({} if self._counted is None else {COUNTS: self._counted.dumps()}),
             **dict(copy_files(self.project, self.copies)),
         }
+        return {**files, **self._sealed(statement.sealed(claims, files))}
+
+    def _sealed(self, made: Mapping[str, Any]) -> dict[str, bytes]:
+        """The file of a finished statement, and its signature where there is a key."""
+        signed = {} if self.signer is None else {statement.SIGNATURE: self.signer.sign(made)}
+        return {statement.STATEMENT: statement.text(made), **signed}
+
+    @cached_property
+    def _facts(self) -> dict[str, Any]:
+        """``release.json``, made once: its copies and intervals take time."""
+        return self.to_json()
+
+    @cached_property
+    def _claims(self) -> dict[str, Any]:
+        """The statement without the digests of the files."""
+        held = () if self.private_evaluation is None else self.private_evaluation.draws
+        signer = None if self.signer is None else self.signer.facts
+        return statement.claims(self._facts, self.spending.draws, held, self.counted, signer)
 
     @cached_property
     def _dumped(self) -> bytes | None:
-        """The model's file, None where it must not be written."""
+        """Contents of the model file; `None` if the model must not be written."""
         return self.model.dumps()
 
     @cached_property
     def _counted(self) -> NoisyCounts | None:
-        """The noisy counts of the fit, for copies made later."""
+        """Noisy counts of the fit, for copies made later; `None` for a method that counts no marginals."""
         return NoisyCounts.of(self.fitted)
 
-    def save(self, folder: str | Path, kind: Literal["csv", "parquet"] = "csv", report: Report = silent) -> None:
-        """Write the :attr:`files` into a new or empty folder; all of them or nothing.
+    def save(self, folder: str | Path, kind: TableFormat = "csv", report: Report = silent) -> None:
+        """Write the :attr:`files` into a new or empty folder, all of them or none.
 
-        A file of `espalier.core.release.output.WHOLE` joins them where ``synthetic.csv`` does not hold all rows, or
-        where ``kind`` is Parquet. It is written batch by batch, and no ledger knows its hash.
+        If ``synthetic.csv`` does not contain all rows, or ``kind`` is Parquet, this also writes a file of
+        `espalier.core.release.output.WHOLE` in batches. Ledgers do not record the hash of that file. A file of SPSS,
+        Stata or SAS transport holds the rows of ``synthetic.csv``. With such a file, or where the schema has labels,
+        the folder also holds a dictionary.
         """
         more: dict[str, Callable[[Path], None]] = {}
+        schema = self.project.schema
+        if kind in STAT_FORMATS:
+            more[f"synthetic.{kind}"] = partial(_write_stat, schema, self.table, kind)
+        if kind in STAT_FORMATS or any(c.label or c.value_labels or c.unit or c.description for c in schema.columns):
+            more["dictionary.json"] = partial(_write_text, dictionary_json(schema))
+            more["dictionary.csv"] = partial(_write_text, dictionary_csv(schema))
         if self.whole is not None:
-            more = {WHOLE[kind]: partial(write_whole, self.project, self.whole, report=report)}
+            whole = WHOLE["parquet" if kind == "parquet" else "csv"]
+            more |= {whole: partial(write_whole, self.project, self.whole, report=report)}
         elif kind == "parquet":
-            more = {WHOLE[kind]: partial(write_texts, [self.table], self.project.schema, self.rows)}
-        save_files(self.files, folder, more)
+            more |= {WHOLE[kind]: partial(write_texts, [self.table], self.project.schema, self.rows)}
+        save_files(self.files, folder, more, self._with_further)
+
+    def _with_further(self, further: Mapping[str, Mapping[str, Any]]) -> dict[str, bytes]:
+        """The statement again, with the digests of files that were written after it."""
+        made = statement.sealed(self._claims, self.files)
+        return self._sealed({**made, "files": dict(sorted({**made["files"], **further}.items()))})
 
     def write_into(self, place: Destination, report: Report = silent) -> None:
         """Write all rows into a new table of an engine, in one transaction."""
-        write_into(self.project, self.table if self.whole is None else self.whole, place, report)
+        if self.whole is None:
+            write_into(self.project, self.table, place, report)
+        else:
+            write_whole_into(self.project, self.whole, place, report)
+
+
+def _write_text(text: str, path: Path) -> None:
+    path.write_text(text, "utf-8")
+
+
+def _write_stat(schema: Schema, table: Mapping[str, list[str]], kind: StatFormat, path: Path) -> None:
+    write_stat(schema, table, path, kind)
 
 
 def _measurement(d: Draw) -> dict[str, Any]:
@@ -304,7 +368,7 @@ def _choice(d: Draw) -> dict[str, Any]:
 
 
 def promises(project: Project) -> list[str]:
-    """What is promised in addition to (ε, δ), and by whom."""
+    """Return the assumptions and promises that accompany (ε, δ)."""
     plan = project.plan
     even = [EVEN] if plan.rows_drawn == "even" else []
     if plan.person is None:

@@ -1,7 +1,7 @@
-"""What a method that is not private hands over. Nothing here is protected, and every file says so.
+"""Results of a method that is not private. Nothing here is protected, and every file states so.
 
-It has no ε, no ledger, no model file and no place among shared releases. Linkage and membership stand beside LID, which
-alone says little.
+They have no ε, no ledger entry and no model file, and cannot be shared as a release. Linkage and membership are
+reported with LID, which is uninformative alone.
 """
 
 from __future__ import annotations
@@ -29,33 +29,34 @@ from espalier.core.project.file import Project
 from espalier.core.release.files import save_files
 from espalier.core.release.spend import refuse_guessed
 from espalier.core.report.html import made_with
+from espalier.core.statement import claims as statement
 from espalier.core.tables.frames import as_table
 from espalier.core.tables.released import csv_text
 from espalier.core.tables.table import Table
 
 FIGURES = {
-    "linked": "Re-identified by somebody who knows the person's inputs",
-    "linked_anonymized": "Re-identified by somebody who knows the anonymized columns alone",
-    "membership": "AUC of telling who is in the table by the nearest row (0.5 is a coin toss)",
+    "linked": "Re-identified by someone who knows the person's inputs",
+    "linked_anonymized": "Re-identified by someone who knows the anonymized columns alone",
+    "membership": "AUC of inferring membership in the table from the nearest row (0.5 is a coin toss)",
     "lid_inputs": "Interval disclosure (LID): people with an anonymized value within η of their real one",
     "lid_outcome": "Interval disclosure of the outcome",
-    "alpha": "Part of the real row in each row (α)",
-    "spread": "Standard deviation of the outcome over the real one (below 1, standard errors are too small)",
+    "alpha": "Share of the real row in each row (α)",
+    "spread": "Ratio of the outcome's standard deviation to the real one (below 1, standard errors are too small)",
 }
-"""What is shown of the disclosure, linkage and membership first."""
+"""Figures of the disclosure in the order shown, linkage and membership first."""
 
 SENTENCE = (
-    "Somebody who knows a patient's age, weight and illnesses finds that patient's row here as they would in the real "
-    "table. Handle this file as you handle the real one."
+    "Someone who knows a patient's age, weight and illnesses can find that patient's row here, as in the real table. "
+    "Protect this file like the real one."
 )
-"""What a clinician needs to hear."""
+"""Warning for clinicians."""
 
 
 @dataclass(frozen=True)
 class Blurred:
     """Blurred rows of real people: ``table`` as text, ``synthetic`` as codes and numbers.
 
-    ``disclosure`` is what they give away, ``public`` what they add to a public table (None: none was given).
+    ``disclosure`` measures what they reveal, ``public`` the gain for a public table; `None` without such a table.
     """
 
     project: Project
@@ -68,11 +69,11 @@ class Blurred:
 
     @property
     def rows(self) -> int:
-        """How many."""
+        """Number of rows."""
         return self.synthetic.rows
 
     def to_json(self) -> dict[str, Any]:
-        """``release.json``."""
+        """Return the facts of ``release.json``."""
         method = blurring_of(self.project.plan)
         return {
             "format": "espalier-release/1",
@@ -104,25 +105,27 @@ class Blurred:
 
     @cached_property
     def files(self) -> dict[str, bytes]:
-        """What is handed over, by file name; there is no model, since it would hold real rows."""
+        """Files of the result by name. There is no model file, because it would contain real rows."""
         facts = self.to_json()
-        return {
+        files = {
             NOT_PRIVATE_CSV: csv_text(self.project.schema, self.table).encode(),
             "release.json": (json.dumps(facts, indent=1, ensure_ascii=False) + "\n").encode(),
             "project.json": (json.dumps(facts["project"], indent=1, ensure_ascii=False) + "\n").encode(),
             "report-NOT-PRIVATE.html": render(facts).encode(),
         }
+        made = statement.sealed(statement.not_private(facts, f"{NOT_PRIVATE}. {SENTENCE}"), files)
+        return {**files, statement.STATEMENT: statement.text(made)}
 
     def save(self, folder: str | Path) -> None:
-        """Write the :attr:`files` into a new or empty folder; all of them or nothing."""
+        """Write the :attr:`files` into a new or empty folder, all of them or none."""
         save_files(self.files, folder)
 
 
 def blurred(project: Project, data: Any, report: Report = silent, public: Any = None) -> Blurred:
-    """Blurred real rows by the plan's method, which is not private. Raises :class:`ProjectError` for one that is.
+    """Blur real rows by the plan's method, which is not private. Raises :class:`ProjectError` for a private method.
 
-    ``public`` is a public table D′ of the same columns: what the rows add to it is worked out on it alone, by
-    cross-validation, and no real row enters that figure but through the rows made.
+    ``public`` is a public table D′ with the same columns. The gain from adding the blurred rows to it is estimated by
+    cross-validation on D′. Real rows affect that figure only through the blurred rows.
     """
     plan = project.plan
     method = blurring_of(plan)
@@ -131,7 +134,7 @@ def blurred(project: Project, data: Any, report: Report = silent, public: Any = 
     project.need_unit()
     refuse_guessed(project)
     table = as_table(data, project.schema)
-    beside = None if public is None else as_table(public, project.schema)
+    public_table = None if public is None else as_table(public, project.schema)
     real = _numbers(table)
     start = time.perf_counter()
     report(0.0, "Reading the real rows")
@@ -144,8 +147,8 @@ def blurred(project: Project, data: Any, report: Report = silent, public: Any = 
         for c in project.schema.columns
     }
     synthetic = Table(project.schema, made.codes, len(next(iter(text.values()))), values=made.numbers)
-    report(0.8, "Measuring what it adds to the public table")
-    gain = None if beside is None else gain_of(project.schema, plan.target, synthetic, beside)
+    report(0.8, "Measuring the gain for the public table")
+    gain = None if public_table is None else gain_of(project.schema, plan.target, synthetic, public_table)
     report(1.0, "Done")
     return Blurred(project, text, synthetic, disclosure, gain, seconds)
 
@@ -156,7 +159,7 @@ def _numbers(table: Table) -> Rows:
 
 
 def shown(disclosure: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The figures of a disclosure in words, linkage and membership first."""
+    """Return pairs of description and value of a disclosure's figures, linkage and membership first."""
     out = []
     for key, what in FIGURES.items():
         value = disclosure[key]
@@ -165,24 +168,24 @@ def shown(disclosure: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def render(facts: Mapping[str, Any]) -> str:
-    """The report's HTML from the facts of ``release.json``. Every name is escaped."""
+    """Return the report's HTML from the facts of ``release.json``. All names are escaped."""
     name = escape(facts["project"]["name"])
     rows = "".join(f"<tr><td>{escape(w)}</td><td>{escape(v)}</td></tr>" for w, v in shown(facts["disclosure"]))
     told, public = facts["disclosure"], facts["public"]
     gain = ""
     if public is not None:
         gain = (
-            f"<p>Beside a public table of {public['rows']:,} rows, these rows take {public['delta_mse']:.0%} off a "
-            "forest's mean squared error on it (ΔMSE, five folds of the public table).</p>"
+            f"<p>Added to a public table of {public['rows']:,} rows, these rows reduce the mean squared error of a "
+            f"random forest on it by {public['delta_mse']:.0%} (ΔMSE, five folds of the public table).</p>"
         )
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>NOT PRIVATE: {name}</title></head>\n'
         '<body style="font: 16px/1.5 system-ui, sans-serif; max-width: 50rem; margin: 2rem auto">'
         f"<h1>{escape(NOT_PRIVATE)}</h1>\n<p>{name}: {facts['rows']:,} rows, made on {escape(facts['date'])} by "
-        f"{escape(facts['method_title'])}. {escape(SENTENCE)} No ε and no ledger stand for it.</p>\n"
-        f"<h2>What the rows give away</h2>\n<table>{rows}</table>\n"
-        f"<p>LID was asked to be at most {told['lid_asked']:.0%} at η = {told['eta']:g} of the declared range. It asks "
-        "whether a value comes near the real one, not whether a row can be traced to its person.</p>\n"
-        f"<p>Anonymized: {escape(', '.join(told['anonymized']))}. Left as they are in the real row: "
+        f"{escape(facts['method_title'])}. {escape(SENTENCE)} It has no ε and no ledger entry.</p>\n"
+        f"<h2>What the rows reveal</h2>\n<table>{rows}</table>\n"
+        f"<p>The plan requests LID of at most {told['lid_asked']:.0%} at η = {told['eta']:g} of the declared range. "
+        "LID measures whether a value is close to the real one, not whether a row can be traced to its person.</p>\n"
+        f"<p>Anonymized: {escape(', '.join(told['anonymized']))}. Unchanged from the real row: "
         f"{escape(', '.join(told['untouched'])) or 'none'}.</p>\n{gain}{made_with(facts)}</body></html>\n"
     )

@@ -1,12 +1,13 @@
-"""The files of a release: the text of its table, and how they are written to a folder, all of them or nothing."""
+"""Files of a release: the texts of its copies, and writing all files to a folder or none."""
 
 from __future__ import annotations
 
 import gzip
+import hashlib
 import os
-import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from espalier.core.tables.released import csv_text
 
 
 def with_identifiers(schema: Schema, table: Mapping[str, list[str]], rng: np.random.Generator) -> dict[str, list[str]]:
-    """``table`` with the identifiers that are to be invented, all columns in the schema's order."""
+    """Return ``table`` with invented identifiers added, in the schema's column order."""
     rows = len(next(iter(table.values())))
     made = {c.name: invented(rows, rng) for c in schema.identifiers if c.invented}
     return {name: made[name] if name in made else table[name] for name in schema.released}
@@ -32,7 +33,7 @@ def with_identifiers(schema: Schema, table: Mapping[str, list[str]], rng: np.ran
 def copy_files(
     project: Project, copies: Iterable[tuple[Model, Mapping[str, NDArray[Any]]]]
 ) -> Iterator[tuple[str, bytes]]:
-    """The files of copies, each given as its model and its codes: ``copies/01.csv.gz``, ``copies/01.npz`` and so on."""
+    """Yield names and contents of the files of ``copies``: ``copies/01.csv.gz``, ``copies/01.npz`` and so on."""
     schema, rng = project.schema, np.random.default_rng()
     for i, (model, rows) in enumerate(copies, 1):
         table = {c.name: c.decode(rows[c.name], rng) for c in schema.columns}
@@ -43,35 +44,78 @@ def copy_files(
 
 
 def save_files(
-    files: Mapping[str, bytes], folder: str | Path, more: Mapping[str, Callable[[Path], None]] | None = None
+    files: Mapping[str, bytes],
+    folder: str | Path,
+    more: Mapping[str, Callable[[Path], None]] | None = None,
+    sealed: Callable[[Mapping[str, Mapping[str, Any]]], Mapping[str, bytes]] | None = None,
 ) -> None:
-    """Write a release's files into a new or empty folder; all of them or nothing. ``more`` write theirs themselves."""
+    """Write a release's files into a new or empty folder, all of them or none.
+
+    ``more`` maps names to writers. ``sealed`` returns the files that are written after these, given their digests.
+    """
     folder = Path(folder)
-    check_folder(folder)
+    _check_empty(folder)
+    _write(files, folder, more or {}, sealed)
+
+
+def check_folder(folder: Path) -> None:
+    """Raise :class:`ProjectError` unless a release can be written to ``folder``: nothing is ever overwritten.
+
+    An empty release is written there and removed again. So what would fail after the budget is spent fails before:
+    a link, a mounted or current folder, a name that is too long.
+    """
+    _check_empty(folder)
+    made = [p for p in (folder, *folder.parents) if not p.exists()]
+    try:
+        _write({}, folder, {})
+    finally:
+        for path in made:
+            with suppress(OSError):
+                path.rmdir()
+
+
+def _write(
+    files: Mapping[str, bytes],
+    folder: Path,
+    more: Mapping[str, Callable[[Path], None]],
+    sealed: Callable[[Mapping[str, Mapping[str, Any]]], Mapping[str, bytes]] | None = None,
+) -> None:
+    """Write a folder next to its place, then move it there."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as work:
+        with tempfile.TemporaryDirectory(prefix=".espalier-", dir=folder.parent) as work:
             part = Path(work) / "part"
             part.mkdir()
             for name, data in files.items():
                 (part / name).parent.mkdir(exist_ok=True)
                 (part / name).write_bytes(data)
-            for name, write in (more or {}).items():
+            for name, write in more.items():
                 write(part / name)
+            if more and sealed is not None:
+                for name, data in sealed({name: _digest(part / name) for name in more}).items():
+                    (part / name).write_bytes(data)
             if folder.exists():
                 folder.rmdir()
-            shutil.move(part, folder)
+            part.rename(folder)
     except OSError as error:
-        raise ProjectError(f"cannot write to {folder}: {error.strerror or error}", path=str(folder)) from None
+        raise ProjectError(
+            f"cannot write to {folder}: {error.strerror or error}. Name a new folder", path=str(folder)
+        ) from None
 
 
-def check_folder(folder: Path) -> None:
-    """Raise :class:`ProjectError` unless ``folder`` can be made, or is empty: nothing is ever overwritten."""
+def _digest(path: Path) -> dict[str, Any]:
+    """The size and the SHA-256 of a file of any size."""
+    with path.open("rb") as file:
+        return {"bytes": path.stat().st_size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+
+
+def _check_empty(folder: Path) -> None:
+    """Raise :class:`ProjectError` unless ``folder`` is empty or can be made."""
     if str(folder) == "-":
-        raise ProjectError("a release is a folder of files and cannot be printed: name a new folder in place of -")
+        raise ProjectError("A release is a folder of files and cannot be printed. Name a new folder instead of -.")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         what = "is not empty" if folder.is_dir() else "is a file"
-        raise ProjectError(f"{folder} {what}; name a new folder, nothing is overwritten", path=str(folder))
+        raise ProjectError(f"{folder} {what}. Name a new folder; nothing is overwritten.", path=str(folder))
     parent = next(p for p in (folder.absolute(), *folder.absolute().parents) if p.exists())
     if not parent.is_dir() or not os.access(parent, os.W_OK):
-        raise ProjectError(f"cannot write to {folder}: {parent} does not allow it", path=str(folder))
+        raise ProjectError(f"cannot write to {folder}: {parent} is not a writable folder.", path=str(folder))

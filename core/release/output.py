@@ -1,8 +1,8 @@
-"""Synthetic rows to a file in batches: any number of rows, the memory of one batch.
+"""Writing synthetic rows in batches: any number of rows with the memory of one batch.
 
-Parquet keeps numbers as numbers and an empty cell as null; CSV is written as :meth:`espalier.core.release.Release.csv`
-writes it, formulas defused. A number is drawn inside its bin, as :meth:`espalier.core.project.schema.Column.decode`
-draws it.
+Parquet stores numbers as numbers and an empty cell as null. CSV has the format of
+:meth:`espalier.core.release.Release.csv`, with formulas defused. Numbers are drawn inside their bins as
+:meth:`espalier.core.project.schema.Column.decode` draws them.
 """
 
 from __future__ import annotations
@@ -21,23 +21,24 @@ from espalier.core.project.bin_density import CHUNK, Inside, places
 from espalier.core.project.file import Project
 from espalier.core.project.schema import MISSING, Column, Schema
 from espalier.core.release.files import with_identifiers
+from espalier.core.tables.code_file import CodeFile
 from espalier.core.tables.consistency import settle
 from espalier.core.tables.csv_safety import defuse
 from espalier.core.tables.destination import Destination
-from espalier.core.tables.snapshot import CodeFile, Snapshot
+from espalier.core.tables.snapshot import Snapshot
 
 SHOWN = 100_000
-"""So many of them are in memory all the same, and are the release's ``synthetic.csv``. Rows come in random order."""
+"""Rows of a large release that are kept in memory and written to ``synthetic.csv``. Rows are in random order."""
 STEP = 1 << 17
-"""Rows at a time, of a model that draws no batches of its own."""
+"""Rows per batch of a model that does not draw batches itself."""
 WHOLE = {"csv": "synthetic-whole.csv", "parquet": "synthetic.parquet"}
-"""The file that holds all rows, where ``synthetic.csv`` does not, or where Parquet is asked for."""
+"""File with all rows, for a release that ``synthetic.csv`` does not contain in full, or on request as Parquet."""
 
 
 def on_disk(
     model: Model, schema: Schema, rows: int, rng: np.random.Generator, *, even: bool, report: Report = silent
 ) -> tuple[Codes, Snapshot]:
-    """``rows`` synthetic rows: `SHOWN` of them as codes, and all of them in a file of codes."""
+    """Draw ``rows`` synthetic rows; return the first `SHOWN` as codes, and all of them in a file of codes."""
     if isinstance(model, BatchModel):
         batches: Iterator[Codes] = model.sample_batches(rows, rng, even=even)
     else:
@@ -52,39 +53,45 @@ def on_disk(
 
 
 def write_whole(project: Project, whole: Snapshot, path: Path, report: Report = silent) -> None:
-    """All rows of a release that keeps them on disk; constraints are settled as in ``synthetic.csv``."""
+    """Write all rows of a release that keeps them on disk; constraints hold as in ``synthetic.csv``."""
     made = _whole_cells(project, whole, defused=path.suffix == ".csv")
     _write(made, whole.schema, whole.rows, path, report)
 
 
 def write_into(
-    project: Project, rows: Snapshot | Mapping[str, Sequence[str]], place: Destination, report: Report = silent
+    project: Project, rows: Mapping[str, Sequence[str]], place: Destination, report: Report = silent
 ) -> None:
-    """All ``rows``, in a file of codes or as texts, into a new table of an engine, in one transaction.
+    """Write ``rows`` as texts into a new table of an engine in one transaction.
 
-    Raises :class:`TableError` where that is not possible; then there is no such table.
+    Raises :class:`TableError` if that fails; the table then does not exist.
     """
+    total = len(next(iter(rows.values())))
+    _write_into(project, iter([_text_columns(project.schema, rows)]), total, place, report)
+
+
+def write_whole_into(project: Project, whole: Snapshot, place: Destination, report: Report = silent) -> None:
+    """Write all rows of a release that keeps them on disk, as :func:`write_into` does."""
+    _write_into(project, _whole_cells(project, whole), whole.rows, place, report)
+
+
+def _write_into(project: Project, batches: Iterator[list[Any]], total: int, place: Destination, report: Report) -> None:
     import pyarrow as pa
 
-    schema, columns = project.schema, arrow_columns(project.schema)
-    if isinstance(rows, Snapshot):
-        made, total = _whole_cells(project, rows), rows.rows
-    else:
-        made, total = iter([_text_columns(schema, rows)]), len(next(iter(rows.values())))
+    columns = arrow_columns(project.schema)
 
-    def batches() -> Iterator[Any]:
+    def cast() -> Iterator[Any]:
         done = 0
-        for cells_ in made:
-            batch = pa.record_batch([c.cast(f.type) for c, f in zip(cells_, columns, strict=True)], schema=columns)
+        for arrays in batches:
+            batch = pa.record_batch([c.cast(f.type) for c, f in zip(arrays, columns, strict=True)], schema=columns)
             done += batch.num_rows
             yield batch
             report(done / total, "Writing rows")
 
-    place.write(columns, batches())
+    place.write(columns, cast())
 
 
 def arrow_columns(schema: Schema) -> Any:
-    """The released columns with their types outside: texts, whole numbers, numbers, days."""
+    """Return the Arrow schema of the released columns: texts, whole numbers, numbers and days."""
     import pyarrow as pa
 
     columns = {c.name: c for c in schema.columns}
@@ -101,7 +108,7 @@ def arrow_columns(schema: Schema) -> Any:
 
 
 def _whole_cells(project: Project, whole: Snapshot, *, defused: bool = False) -> Iterator[list[Any]]:
-    """The columns of each batch of ``whole``."""
+    """Yield the columns of each batch of ``whole``."""
     rng, schema = np.random.default_rng(), whole.schema
     for codes in whole.batches():
         if project.constraints or schema.identifiers:
@@ -120,13 +127,13 @@ def _text_columns(schema: Schema, texts: Mapping[str, Sequence[str]], *, defused
 def write_texts(
     batches: Iterable[Mapping[str, Sequence[str]]], schema: Schema, rows: int, path: Path, report: Report = silent
 ) -> None:
-    """Rows that were decoded already, to a file as `write_rows` writes it."""
+    """Write rows that are already decoded, in the format of `write_rows`."""
     made = (_text_columns(schema, texts, defused=path.suffix == ".csv") for texts in batches)
     _write(made, schema, rows, path, report)
 
 
 EPOCH = date(1970, 1, 1).toordinal()
-"""The day that Parquet counts from."""
+"""Ordinal of the day from which Parquet counts."""
 
 
 def write_rows(
@@ -137,9 +144,9 @@ def write_rows(
     rng: np.random.Generator,
     report: Report = silent,
 ) -> None:
-    """Write ``batches``, ``rows`` rows in all, to ``path``: Parquet, or CSV where it is named ``.csv``.
+    """Write ``batches`` with ``rows`` rows in total to ``path``: CSV if its name ends in ``.csv``, else Parquet.
 
-    Raising from ``report`` cancels; a file that is not finished is taken away.
+    Raising from ``report`` cancels. An unfinished file is deleted.
     """
     plain = path.suffix == ".csv"
     made = ([cells(c, codes[c.name], rng, defused=plain) for c in schema.columns] for codes in batches)
@@ -155,7 +162,7 @@ def _write(batches: Iterable[list[Any]], schema: Schema, rows: int, path: Path, 
     names = [defuse(name) if plain else name for name in schema.released]
     try:
         for columns in batches:
-            named = zip(names, schema.released, columns, strict=True)  # where nothing can be empty, nothing says so
+            named = zip(names, schema.released, columns, strict=True)  # only columns that can be empty are nullable
             fields = [pa.field(n, c.type, nullable=plain or _may_be_empty(schema, own)) for n, own, c in named]
             batch = pa.record_batch(columns, schema=pa.schema(fields))
             if writer is None:
@@ -185,7 +192,7 @@ def _may_be_empty(schema: Schema, name: str) -> bool:
 
 
 def text_cells(column: Column | None, texts: Sequence[str], *, defused: bool = False) -> Any:
-    """Texts as an Arrow array of the column's own type; None stands for an identifier."""
+    """Return texts as an Arrow array of the column's type; ``column`` is `None` for an identifier."""
     import pyarrow as pa
 
     if column is not None and column.dates is not None:
@@ -197,7 +204,7 @@ def text_cells(column: Column | None, texts: Sequence[str], *, defused: bool = F
 
 
 def cells(column: Column, codes: NDArray[Any], rng: np.random.Generator, *, defused: bool = False) -> Any:
-    """The cells of one column as an Arrow array: texts, whole numbers or numbers; null where missing."""
+    """Return the cells of one column as an Arrow array of texts, whole numbers or numbers; null if missing."""
     import pyarrow as pa
 
     missing = codes == column.values if column.missing else None
@@ -211,9 +218,9 @@ def cells(column: Column, codes: NDArray[Any], rng: np.random.Generator, *, defu
 
 
 def numbers(column: Column, codes: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
-    """A number inside each bin: whole ones or of the declared decimals, else with five figures of the bin's width.
+    """Draw a number inside the bin of each code; a missing cell gets a number of the last bin.
 
-    A missing cell has one of the last bin.
+    Numbers are whole, or have the declared decimals, or five significant digits of the bin's width.
     """
     counts = np.bincount(codes, minlength=column.values)
     low, high = np.asarray(column.edges[:-1]), np.asarray(column.edges[1:])
@@ -231,7 +238,7 @@ def numbers(column: Column, codes: NDArray[Any], rng: np.random.Generator) -> ND
 
 
 def _whole_numbers(column: Column, codes: NDArray[Any], rng: np.random.Generator, counts: NDArray[Any]) -> NDArray[Any]:
-    """A whole number of each bin; of a bin that has only one, that one."""
+    """Draw a whole number inside the bin of each code."""
     first, last = np.ceil(column.edges[:-1]), np.ceil(column.edges[1:]) - 1
     last[-1] = np.floor(column.edges[-1])
     span, inside = last - first + 1, Inside(column.edges, counts)

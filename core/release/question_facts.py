@@ -1,6 +1,6 @@
-"""What ``release.json`` reports of the plan's questions and counts.
+"""Facts of ``release.json`` on the plan's questions and counts.
 
-Everything is computed from noisy answers, from the model fitted to them, and from the synthetic rows.
+They are computed from noisy answers, the model fitted to them and the synthetic rows.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 
 from espalier.core.models.base import Codes, Model
-from espalier.core.models.questions.model import VisibleModel
+from espalier.core.models.question_fit.model import VisibleModel
 from espalier.core.planning.expected_answers import HasAnswers, factor_of_all
-from espalier.core.privacy.questions.lowering import mask_of
+from espalier.core.privacy.question_recipes.lowering import mask_of
 from espalier.core.project.question_types import Question
 
 
 def question_facts(fitted: Any, model: Model, codes: Codes, rows: int) -> dict[str, Any]:
-    """``questions``, ``counts`` and ``agreement`` of release.json; empty where nothing was asked.
+    """Return ``questions``, ``counts`` and ``agreement`` of release.json; empty without questions and counts.
 
-    Answers are in rows of the private table: those of the synthetic rows are scaled to as many. ``low`` and ``high``
-    hold the true answer, all of them together in 95 of 100 releases; null where only the fit tells the answer.
+    Answers are in rows of the private table, so answers of synthetic rows are scaled. ``low`` and ``high`` enclose all
+    true answers together in 95 of 100 releases; null for an answer that only the fit provides.
     """
     if not isinstance(fitted, HasAnswers) or not isinstance(model, VisibleModel):
         return {}
@@ -63,13 +63,13 @@ def question_facts(fitted: Any, model: Model, codes: Codes, rows: int) -> dict[s
 
 
 def agreement(model: Model) -> dict[str, Any] | None:
-    """How closely any table could agree with the noisy answers, and the weights that prove it, where that was asked."""
+    """Return the best agreement with the noisy answers and the weights that prove it; `None` if not computed."""
     best = model.certificate if isinstance(model, VisibleModel) else None
     return None if best is None else {"alpha": best.alpha, "bound": best.bound, "weights": best.weights.tolist()}
 
 
 def fitted_answer(model: VisibleModel, question: Question) -> float:
-    """The model's expected answer: as fitted, or from the marginal of the question's columns."""
+    """Return the expected answer of the model: as fitted, or from the marginal of the question's columns."""
     if question.name in model.fitted:
         return model.fitted[question.name]
     scope = question.columns((*model.visible, *model.counts))

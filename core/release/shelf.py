@@ -1,8 +1,8 @@
-"""The shelf of shared releases: what the steward marked for others to see and take.
+"""The shelf of shared releases, which a steward has marked for others to view and download.
 
-One zip file for each release in a folder of the server's, ``ESPALIER_SHARED`` or one of this user's. It holds the files
-that a release hands over, all of them differentially private or public; no private row can get here, since only files
-of a release are taken.
+Each release is one zip file in the folder ``ESPALIER_SHARED``, or in a folder of the current user. It contains the
+files of the release, all differentially private or public. Only files of a release are accepted, so no private row can
+enter.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from espalier.core.ledger.archive import check_names, has_model, unpacked, zippe
 from espalier.core.project.file import Project
 
 _FIRST = ("synthetic.csv", "report.html", "release.json", "project.json", "model.npz")
-"""The files that come first in :func:`identity`, in this order."""
+"""Files that :func:`identity` hashes first, in this order."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Shared:
 
 
 def shelf() -> Path:
-    """The folder."""
+    """Return the folder of shared releases."""
     if said := os.environ.get("ESPALIER_SHARED"):
         return Path(said)
     from platformdirs import user_data_path
@@ -44,7 +44,10 @@ def shelf() -> Path:
 
 
 def share(files: Mapping[str, bytes]) -> str:
-    """Put a release on the shelf (again, without harm) and return its identity; raises :class:`ProjectError`."""
+    """Put a release on the shelf and return its identity; sharing it again has no effect.
+
+    Raises :class:`ProjectError`.
+    """
     made = identity(files)
     _read(made, files["release.json"])
     check_names(files, has_model(files["release.json"]))
@@ -59,17 +62,17 @@ def share(files: Mapping[str, bytes]) -> str:
 
 
 def is_shared(files: Mapping[str, bytes]) -> bool:
-    """Is this release on the shelf?"""
+    """Return whether this release is on the shelf."""
     return _path(identity(files)).exists()
 
 
 def take_back(made: str) -> None:
-    """Take a release off the shelf. Who has taken it already keeps it."""
+    """Remove a release from the shelf. Copies that others have downloaded remain."""
     _path(made).unlink(missing_ok=True)
 
 
 def shared() -> list[Shared]:
-    """All releases on the shelf, the last shared first; what cannot be read is left out."""
+    """Return all releases on the shelf, the last shared first; unreadable files are skipped."""
     found = []
     paths = shelf().glob("*.zip") if shelf().is_dir() else ()
     for path in sorted(paths, key=lambda p: (-p.stat().st_mtime, p.name)):
@@ -81,24 +84,24 @@ def shared() -> list[Shared]:
 
 
 def files(made: str) -> dict[str, bytes]:
-    """The files of a release on the shelf; raises :class:`ProjectError` if it is not there any more."""
+    """Return the files of a release on the shelf; raises :class:`ProjectError` if it is no longer there."""
     path = _path(made)
     try:
         return unpacked(path.read_bytes())
     except (OSError, ProjectError):
-        raise ProjectError("this release is not shared any more") from None
+        raise ProjectError("This release is no longer shared.") from None
 
 
 def _read(made: str, data: bytes) -> Shared:
-    """The release with identity ``made``, from its ``release.json``; raises :class:`EspalierError`."""
+    """Return the release with identity ``made`` from its ``release.json``; raises :class:`EspalierError`."""
     facts = read_facts(data)
     if facts.get("private") is not True:
-        raise ProjectError("only a differentially private release can be shared")
+        raise ProjectError("Only a differentially private release can be shared.")
     return Shared(made, facts, project_of(facts))
 
 
 def identity(made: Mapping[str, bytes]) -> str:
-    """What tells releases apart: a hash of everything handed over."""
+    """Return the identity of a release, a hash of all its files."""
     digest = hashlib.sha256()
     for name in (n for n in _FIRST if n in made):
         digest.update(hashlib.sha256(made[name]).digest())

@@ -1,4 +1,4 @@
-"""The one place where a project, a table and a budget meet: what is spent, and in which order."""
+"""Releases: the only module that spends a budget on a private table, and the order of its steps."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from espalier.core.analysis.noisy_counts import NoisyCounts
 from espalier.core.analysis.plan_effect import effect_facts
 from espalier.core.analysis.study import Study
 from espalier.core.errors import Cancelled, EspalierError, ProjectError, SchemaError
-from espalier.core.evaluation.private.figures import PrivateEvaluation
+from espalier.core.evaluation.private.evaluation import PrivateEvaluation
 from espalier.core.evaluation.private.held_out import judge
 from espalier.core.methods import check_options, method_of
 from espalier.core.models.base import Codes, Model, NumberModel
@@ -25,7 +25,7 @@ from espalier.core.planning.hierarchies import told_apart
 from espalier.core.planning.preview import Preview, preview
 from espalier.core.planning.procedure import carry_out
 from espalier.core.privacy.accounting import Budget, total_up
-from espalier.core.privacy.bought_schema import Part, buy, described, nothing_found
+from espalier.core.privacy.bought_schema import Part, buy, nothing_found
 from espalier.core.privacy.contribution import bounded, check_fits, held_rows, public_rows, split
 from espalier.core.privacy.curator import Impossible, PrivateCurator, Spending
 from espalier.core.privacy.draws import Draw, subtotals_of
@@ -36,9 +36,9 @@ from espalier.core.project.plan import IN_MEMORY, MAX_ROWS, Plan
 from espalier.core.release.artefact import Release
 from espalier.core.release.files import with_identifiers
 from espalier.core.release.output import on_disk
+from espalier.core.statement.keys import Signer
 from espalier.core.tables.consistency import settle
-from espalier.core.tables.frames import opened
-from espalier.core.tables.relation import Relation
+from espalier.core.tables.frames import opened, relation_of
 from espalier.core.tables.snapshot import Snapshot
 from espalier.core.tables.source import Source
 from espalier.core.tables.table import Table
@@ -47,22 +47,33 @@ if TYPE_CHECKING:
     from espalier.core.ledger.account import Account, Reservation
 
 
-def release(project: Project, data: Any, report: Report = silent, ledger: Account | None = None) -> Release:
-    """Spend the plan's budget on a private table and return what may leave the building.
+def release(
+    project: Project,
+    data: Any,
+    report: Report = silent,
+    ledger: Account | None = None,
+    signer: Signer | None = None,
+) -> Release:
+    """Spend the plan's budget on a private table and return the release, which may be shared.
 
-    ``data`` is a :class:`~espalier.core.tables.table.Table`, or a data frame (pandas, or whatever speaks Arrow), which
-    is read with the project's schema and the plan's person column; or a
-    :class:`~espalier.core.tables.relation.Relation`, which is read once into a snapshot that is gone when this returns,
-    or such a snapshot, which stays its owner's to close.
+    ``data`` is one of:
 
-    Everything that can be refused is refused before the first draw: unconfirmed guesses, conflicts, sizes, a ledger
-    that has not enough left. The result is (ε, δ)-DP for the plan's unit of privacy. ``report(fraction, message)``
-    tells progress; raising from it cancels (what had been drawn by then stays spent).
+    - a :class:`~espalier.core.tables.table.Table`;
+    - a data frame of pandas or of any library that supports Arrow, read with the project's schema and the plan's
+      person column;
+    - a :class:`~espalier.core.tables.relation.Relation`, read once into a snapshot that is deleted on return;
+    - a :class:`~espalier.core.tables.snapshot.Snapshot`, which the caller closes.
 
-    With ``ledger`` (an account of a :class:`espalier.core.ledger.ledger.Ledger`) the plan's whole ρ and the δ₀ of its
-    draws are reserved there before the first draw; a plan without a δ takes the ledger's. A finished release counts
-    what it spent. One that ends otherwise is returned if nothing had been drawn, and counts in full if something had,
-    or if the machine went down.
+    Everything that can be refused is refused before the first draw: unconfirmed guesses, conflicts, sizes, and too
+    little budget in the ledger. The result is (ε, δ)-DP for the plan's unit of privacy. ``report(fraction, message)``
+    reports progress. Raising from it cancels; the ρ of finished draws stays spent.
+
+    ``ledger`` is an account of a :class:`espalier.core.ledger.ledger.Ledger`. The plan's whole ρ and the δ₀ of its
+    draws are reserved there before the first draw, and a plan without δ uses the ledger's. A finished release is
+    charged what it spent. A failed release is charged nothing if nothing was drawn. Otherwise, and after a crash, it
+    is charged in full.
+
+    ``signer`` is the key that signs the release's statement (`espalier.core.statement.keys`).
 
     >>> import espalier as es, pandas as pd
     >>> frame = pd.DataFrame({"smoker": ["yes", "no"] * 500, "sick": ["yes", "no", "no", "no"] * 250})
@@ -76,8 +87,8 @@ def release(project: Project, data: Any, report: Report = silent, ledger: Accoun
     method_of(project.plan)
     project.need_unit()
     refuse_guessed(project)
-    reading = 0.0
-    if isinstance(data, Relation):  # what will be refused is refused before a long scan
+    relation, reading = relation_of(data), 0.0
+    if relation is not None:  # refuse before a long scan
         if ledger:
             ledger.check(project)
         reading = 0.3
@@ -85,8 +96,8 @@ def release(project: Project, data: Any, report: Report = silent, ledger: Accoun
         scan, rest = part(report, 0.0, reading), part(report, reading, 1.0)
         k = project.plan.rows_per_person
         table = held.enter_context(opened(data, project.schema, project.plan.person, k, scan))
-        relation = data.origin if isinstance(data, Relation) else None
-        return _release(project, table, rest, ledger, held, relation)
+        origin = None if relation is None else relation.origin
+        return _release(project, table, rest, ledger, held, origin, signer)
 
 
 def _release(
@@ -96,10 +107,11 @@ def _release(
     ledger: Account | None,
     files: ExitStack,
     relation: str | None = None,
+    signer: Signer | None = None,
 ) -> Release:
-    """:func:`release` of an open table; what is made of it on the way is closed with ``files``.
+    """Release an open table. ``files`` closes the intermediate tables.
 
-    ``relation`` is what the catalogue says the relation is; None for files and frames.
+    ``relation`` is the kind of relation that the catalogue states; `None` for files and frames.
     """
     check_fits(project, table)
     planned = ledger.check(project) if ledger else project
@@ -107,46 +119,46 @@ def _release(
     if method_of(plan).capabilities.numbers:
         for column in project.schema.columns:
             if column.kind == "numeric":
-                table.numbers(column.name)  # refused here, before anything is drawn, where there are codes only
+                table.numbers(column.name)  # raises for a table with codes alone, before anything is drawn
     total = public_rows(plan, table.rows)
     if plan.copies and (plan.rows or total or 0) > IN_MEMORY:
         raise ProjectError(
-            f"copies are drawn in memory, of at most {IN_MEMORY:,} rows each: set the plan's rows", key="copies"
+            f"Copies are drawn in memory, with at most {IN_MEMORY:,} rows each. Set the plan's rows.", key="copies"
         )
     held_in_text = project.constraints or any(c.invented for c in project.schema.identifiers)
     if held_in_text and (plan.rows or total or 0) > IN_MEMORY:
         raise ProjectError(
-            f"rows with constraints or invented identifiers are made in memory, {IN_MEMORY:,} at most: set the plan's "
-            "rows",
+            f"Rows with constraints or invented identifiers are made in memory, at most {IN_MEMORY:,}. Set the plan's "
+            "rows.",
             key="rows",
         )
-    shown = preview(planned, total)  # a rehearsal: refuses conflicts and plans that are too large
+    shown = preview(planned, total)  # the rehearsal refuses conflicts and plans that are too large
     rows = _PrivateRows(*_parts(plan, table, total, files), shown.budget)
     reservation = ledger.reserve(planned, shown.budget, table.digest, shown.delta, relation) if ledger else None
     try:
-        report(0.0, "Measuring")  # the last moment to cancel for nothing
-        made = _Run(planned, project, rows, total, shown, reservation, relation).release(report)
+        report(0.0, "Measuring")  # the last moment to cancel without a cost
+        made = _Run(planned, project, rows, total, shown, reservation, relation, signer).release(report)
         kept = made.files if reservation else {}
     except BaseException as error:
         if reservation is None:
             raise
-        reason = "cancelled" if isinstance(error, Cancelled) else type(error).__name__  # a text could tell of rows
+        reason = "cancelled" if isinstance(error, Cancelled) else type(error).__name__  # a text could reveal rows
         trouble = reservation.end(bool(rows.draws), f"ended without a release: {reason}", subtotals_of(rows.draws))
         if trouble and isinstance(error, EspalierError):
             raise type(error)(f"{error} {trouble}", **error.data) from None
         raise
     if reservation:
-        said = json.loads(kept["release.json"])["spent"]["rho"]  # what counts is what the release says of itself
+        rho = json.loads(kept["release.json"])["spent"]["rho"]  # the ledger charges the ρ that release.json states
         delta = total_up(draw.delta for draw in rows.draws)
-        if trouble := reservation.spend(said, kept, subtotals_of(rows.draws), delta):
+        if trouble := reservation.spend(rho, kept, subtotals_of(rows.draws), delta):
             made = replace(made, ledger_trouble=trouble)
     return made
 
 
 class _PrivateRows:
-    """The private rows of one release, and what was bought from them.
+    """Private rows of one release, and the draws made from them.
 
-    ``own`` are the rows that the release is made from, ``held`` those that judge it.
+    ``own`` are the rows that the release is made from, ``held`` the rows held out to evaluate it.
     """
 
     def __init__(self, own: Source, held: Source | None, budget: Budget) -> None:
@@ -156,18 +168,18 @@ class _PrivateRows:
 
     @property
     def draws(self) -> list[Draw]:
-        """Every draw so far, from the release's own rows and from those held out."""
+        """All draws so far, from own and held-out rows."""
         own = self._curator.spending.draws if self._curator else []
         return [*self.schema_spending.draws, *own, *self.held_spending.draws]
 
     def describe(self, project: Project, parts: Sequence[Part]) -> Project:
-        """Buy ``parts`` of the schema from the own rows, and recode all rows by it."""
+        """Buy ``parts`` of the schema from the own rows, and recode all rows with the result."""
         if not parts:
             return project
         wanted = project.schema
         schema = buy(self.own, wanted, _unit(project.plan), parts, self._delta, self.schema_spending)
-        self.own = described(self.own, wanted, schema)
-        self.held = None if self.held is None else described(self.held, wanted, schema)
+        self.own = self.own.recoded(schema)
+        self.held = None if self.held is None else self.held.recoded(schema)
         return project.bought(schema)
 
     def curator(self, project: Project, budget: Budget, impossible: Impossible) -> PrivateCurator:
@@ -177,9 +189,9 @@ class _PrivateRows:
         return self._curator
 
     def judge(self, project: Project, synthetic: Table, budget: Budget, spent: float) -> PrivateEvaluation | None:
-        """Judge ``synthetic`` on the rows held out, for as much ρ as the release ``spent``.
+        """Evaluate ``synthetic`` privately on the held-out rows, with the ρ that the release ``spent``.
 
-        The two parts of the people are disjoint, so together they cost the larger ρ, which is the release's.
+        The two groups of people are disjoint, so together they cost the larger ρ, that of the release.
         """
         if self.held is None:
             return None
@@ -193,8 +205,12 @@ def _unit(plan: Plan) -> Unit:
 
 @dataclass(frozen=True)
 class _Run:
-    """One release under way: the ``planned`` project with the ledger's δ, the one that was ``given``, the private rows
-    and their number if it is public, the preview, the ledger's reservation, and the kind of the relation read."""
+    """State of one release.
+
+    ``planned`` is the project with the ledger's δ, ``given`` the project of the caller. ``total`` is the number of
+    rows; `None` if it is private. ``relation`` is the kind of the relation that was read, ``signer`` the key
+    that signs.
+    """
 
     planned: Project
     given: Project
@@ -203,9 +219,10 @@ class _Run:
     preview: Preview
     reservation: Reservation | None
     relation: str | None
+    signer: Signer | None
 
     def release(self, report: Report) -> Release:
-        """Measure, fit, sample and judge."""
+        """Measure, fit, sample and evaluate."""
         preview, budget = self.preview, self.preview.budget
         carried = carry_out(self.planned, budget, preview.frame, self.private, part(report, 0.0, 0.4))
         project, fitted, plan = carried.project, carried.fitted, carried.project.plan
@@ -222,7 +239,7 @@ class _Run:
         text = with_identifiers(project.schema, text, rng)
         seconds = {"fit": done - start, "sample": time.perf_counter() - done}
         if self.private.held is not None:
-            report(0.9, "Judging it on the rows held out")
+            report(0.9, "Evaluating it on the held-out rows")
         synthetic = Table(project.schema, codes, len(next(iter(codes.values()))))
         spending = carried.curator.spending
         judged = self.private.judge(project, synthetic, carried.curator.budget, spending.rho)
@@ -246,6 +263,8 @@ class _Run:
             reservation=self.reservation,
             relation=self.relation,
             verdict=preview.verdict,
+            counted=carried.curator.rows,
+            signer=self.signer,
         )
         if plan.copies:
             start = time.perf_counter()
@@ -260,9 +279,10 @@ class _Run:
 def drawn(
     model: Model, project: Project, rows: int, rng: np.random.Generator, report: Report = silent
 ) -> tuple[Codes, dict[str, list[str]], Snapshot | None]:
-    """``rows`` rows of ``model`` as codes and as text; numbers from their bins where it does not draw them.
+    """Draw ``rows`` rows of ``model`` as codes and as text.
 
-    Beyond `IN_MEMORY` rows some of them, and all of them as codes on disk. Numbers of a model's own stay in memory.
+    A model without numbers has them drawn inside its bins. Above `IN_MEMORY` rows the result has the first rows in
+    memory and all rows as codes on disk. Models that draw their own numbers stay in memory.
     """
     numbers: Mapping[str, NDArray[np.float64]] = {}
     whole, even = None, project.plan.rows_drawn == "even"
@@ -280,7 +300,7 @@ def drawn(
 
 
 def _parts(plan: Plan, table: Source, total: int | None, files: ExitStack) -> tuple[Source, Source | None]:
-    """The rows the release is made from and those held out, at most k of a person."""
+    """Return the rows of the release and the held-out rows, with at most k rows per person in each."""
     rest, held, size = table, None, held_rows(plan, total)
     if plan.private_evaluation:
         rest, held = split(table, plan.private_evaluation, size or None if plan.person is None else None)
@@ -301,13 +321,13 @@ def _first(said: Iterable[str], most: int = 5) -> str:
 
 
 def refuse_guessed(project: Project) -> None:
-    """Raise :class:`SchemaError` if a guess read off the data has not been confirmed."""
+    """Raise :class:`SchemaError` if a guess from the real rows is unconfirmed."""
     schema = project.schema
     if guessed := project.constraints.guessed:
         listed = _first(map(str, guessed))
         raise SchemaError(
-            f"constraints were guessed off the real rows ({listed}); confirm or remove them on the Data page "
-            '(or rename "guessed" to "confirmed" in the project file once you have checked that they are public)',
+            f"Constraints were guessed from the real rows ({listed}). Confirm or remove them on the Data page, "
+            'or rename "guessed" to "confirmed" in the project file once you have checked that they are public.',
             columns=sorted({name for c in guessed for name in c.columns}),
         )
     if schema.unconfirmed:
@@ -315,7 +335,7 @@ def refuse_guessed(project: Project) -> None:
         guesses += [f"{c.name}: left out" for c in schema.left_out if not c.confirmed]
         listed = _first(guesses)
         raise SchemaError(
-            f"the schema holds guesses read off the real rows ({listed}); confirm or replace them on the Data page "
-            '(or rename "guessed" to "confirmed" in the project file once you have checked that they are public)',
+            f"The schema contains guesses from the real rows ({listed}). Confirm or replace them on the Data page, "
+            'or rename "guessed" to "confirmed" in the project file once you have checked that they are public.',
             columns=list(schema.unconfirmed),
         )

@@ -1,4 +1,4 @@
-"""What the report says of conclusions: how intervals are made, and what the test of the drawing found."""
+"""The report's sections on conclusions: intervals from copies, and the test of the drawing."""
 
 from __future__ import annotations
 
@@ -11,45 +11,45 @@ from espalier.core.analysis.drawing import sentences
 
 
 def conclusions(facts: Mapping[str, Any]) -> str:
-    """Both parts, where there is something to say."""
+    """Return both sections; a section without facts is empty."""
     return "\n".join(part for part in (_copies(facts), _drawing(facts)) if part)
 
 
 def _copies(facts: Mapping[str, Any]) -> str:
-    """How intervals are made from copies; absent from releases that keep no counts."""
+    """Return the section on intervals from copies; empty for a release without noisy counts."""
     if not facts.get("noisy_counts"):
         return ""
     number = facts["copies"]
     there = (
-        f"{number} copies lie beside this table (<code>copies/</code>)"
+        f"This release includes {number} copies (<code>copies/</code>)"
         if number
         else "Copies can be made at any time from the noisy counts (<code>espalier copies FOLDER</code>)"
     )
     return (
-        "<h2>How sure a figure is</h2>"
-        f"<p>An interval worked out from this table as if its rows were real is too narrow. {there}: each is what this "
-        "release might have been, had the people and the noise come out otherwise. Estimate in each copy alone, then "
+        "<h2>Uncertainty of a figure</h2>"
+        f"<p>An interval computed from this table as if its rows were real is too narrow. {there}. A copy is the same "
+        "release with another sample of people and other noise. Estimate in each copy separately, then "
         "combine. <strong>Never stack the copies into one table</strong>: that would count every person many times. "
         "Only figures over columns that were counted together earn an interval; <code>espalier analyse FOLDER</code> "
-        "says which. Copies follow the noisy counts more closely than the table does, which leans towards independent "
-        "columns where counts are noisy, so their mean may differ a little from the table's own figure: quote the "
-        "mean. The intervals do not cover how the columns that are counted together were chosen, nor where a number "
-        "lies inside its bin.</p>"
+        "shows which. Where counts are noisy, the table leans towards independent columns and copies follow the counts "
+        "more closely. Their mean may therefore differ slightly from the table's own figure: quote the "
+        "mean. The intervals do not cover the private choice of columns that are counted together, nor the position of "
+        "a number inside its bin.</p>"
         f"<pre>{escape(PYTHON)}</pre><pre>{escape(R)}</pre>"
     )
 
 
 def _drawing(facts: Mapping[str, Any]) -> str:
-    """What the private test of the drawing found; empty where none was paid for."""
+    """Return the results of the private test of the drawing; empty if the plan has no test."""
     section = facts.get("test_drawing")
     if section is None:
         return ""
     lines = "".join(f"<li>{escape(line)}</li>" for line in sentences(section))
     return (
-        "<h2>What the rows say of the drawing</h2>"
-        "<p>Independences that the drawing implies, chosen from it alone, tested on noisy counts that the budget paid "
-        "for. Read the strength first: with many rows, a weak association too contradicts a drawing. All tests "
-        f"together raise a false alarm in at most {100 * section['level']:g} of 100 releases. A drawing that passes is "
-        "not confirmed: nothing is said of the direction of arrows.</p>"
-        + (f"<ul>{lines}</ul>" if lines else "<p>So few rows could tell nothing; nothing was paid for it.</p>")
+        "<h2>Test of the drawing</h2>"
+        "<p>These independences follow from the drawing and were chosen from it alone. They were tested on noisy "
+        "counts that the budget paid for. Read the strength first: with many rows, even a weak association contradicts "
+        f"a drawing. All tests together raise a false alarm in at most {100 * section['level']:g} of 100 releases. A "
+        "drawing that passes is not confirmed, because the tests do not check the direction of arrows.</p>"
+        + (f"<ul>{lines}</ul>" if lines else "<p>There are too few rows for a test, so no budget was spent.</p>")
     )

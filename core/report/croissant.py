@@ -1,4 +1,4 @@
-"""A machine-readable card of a release: Croissant JSON-LD (MLCommons, version 1.0), for those who index data sets."""
+"""Machine-readable card of a release for data-set indexes: Croissant JSON-LD (MLCommons, version 1.0)."""
 
 from __future__ import annotations
 
@@ -10,14 +10,53 @@ from typing import Any
 _TYPES = {"numeric": "sc:Float", "categorical": "sc:Text", "ordinal": "sc:Text", "date": "sc:Date"}
 
 
-def card(facts: Mapping[str, Any], table: bytes) -> bytes:
-    """The card from the facts of ``release.json`` and the text of ``synthetic.csv``; it adds nothing to them."""
+CONTEXT: dict[str, Any] = {
+    "@language": "en",
+    "@vocab": "https://schema.org/",
+    "citeAs": "cr:citeAs",
+    "column": "cr:column",
+    "conformsTo": "dct:conformsTo",
+    "cr": "http://mlcommons.org/croissant/",
+    "rai": "http://mlcommons.org/croissant/RAI/",
+    "data": {"@id": "cr:data", "@type": "@json"},
+    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+    "dct": "http://purl.org/dc/terms/",
+    "examples": {"@id": "cr:examples", "@type": "@json"},
+    "extract": "cr:extract",
+    "field": "cr:field",
+    "fileProperty": "cr:fileProperty",
+    "fileObject": "cr:fileObject",
+    "fileSet": "cr:fileSet",
+    "format": "cr:format",
+    "includes": "cr:includes",
+    "isLiveDataset": "cr:isLiveDataset",
+    "jsonPath": "cr:jsonPath",
+    "key": "cr:key",
+    "md5": "cr:md5",
+    "parentField": "cr:parentField",
+    "path": "cr:path",
+    "recordSet": "cr:recordSet",
+    "references": "cr:references",
+    "regex": "cr:regex",
+    "repeated": "cr:repeated",
+    "replace": "cr:replace",
+    "sc": "https://schema.org/",
+    "separator": "cr:separator",
+    "source": "cr:source",
+    "subField": "cr:subField",
+    "transform": "cr:transform",
+}
+"""The context of Croissant 1.0, with the vocabulary of its extension for responsible AI (RAI 1.0)."""
+
+
+def card(facts: Mapping[str, Any], table: bytes, claims: Mapping[str, Any] | None = None) -> bytes:
+    """Return the card from the facts of ``release.json``, ``synthetic.csv``, and the statement's ``claims``."""
     project = facts["project"]
     spent = facts.get("spent") or {}
     private = facts["private"]
     promise = (
         f"(ε, δ)-differentially private: ε = {facts['asked']['epsilon']:g}, δ = {facts['asked']['delta']:g}, "
-        f"{spent['neighbors']}, at most {spent['rows_per_person']} rows of a person."
+        f"{spent['neighbors']}, at most {spent['rows_per_person']} rows per person."
         if private
         else "Not private."
     )
@@ -33,15 +72,9 @@ def card(facts: Mapping[str, Any], table: bytes) -> bytes:
         if column["kind"] != "identifier" or column.get("invented")
     ]
     made = {
-        "@context": {
-            "@language": "en",
-            "@vocab": "https://schema.org/",
-            "sc": "https://schema.org/",
-            "cr": "http://mlcommons.org/croissant/",
-            "conformsTo": "http://purl.org/dc/terms/conformsTo",
-        },
+        "@context": CONTEXT,
         "@type": "sc:Dataset",
-        "conformsTo": "http://mlcommons.org/croissant/1.0",
+        "conformsTo": ["http://mlcommons.org/croissant/1.0", "http://mlcommons.org/croissant/RAI/1.0"],
         "name": project["name"],
         "description": f"Synthetic rows, no real person among them. {promise}",
         "datePublished": facts.get("date"),
@@ -58,5 +91,24 @@ def card(facts: Mapping[str, Any], table: bytes) -> bytes:
             }
         ],
         "recordSet": [{"@type": "cr:RecordSet", "@id": "rows", "name": "rows", "field": fields}],
+        **({} if claims is None else _responsible(claims)),
     }
     return (json.dumps(made, indent=1, ensure_ascii=False) + "\n").encode()
+
+
+def _responsible(claims: Mapping[str, Any]) -> dict[str, Any]:
+    """The RAI properties: how the rows were made, what is protected and how, and what they cannot be used for."""
+    promise, unit = claims["guarantee"], claims["unit"]
+    return {
+        "rai:dataCollection": "No row was collected: all were drawn from a model fitted to noisy answers.",
+        "rai:dataCollectionType": "Synthetic",
+        "rai:dataManipulationProtocol": " ".join(claims["post_processing"]),
+        "rai:personalSensitiveInformation": [
+            promise["sentence"],
+            f"{unit['sentence']} {unit['adjacent']}",
+            *claims["not_protected"],
+        ],
+        "rai:dataLimitations": list(claims["assumed"]),
+        "rai:dataUseCases": "Planning, teaching, and writing and testing code.",
+        "rai:dataReleaseMaintenancePlan": "The table is not updated. Another release spends further budget.",
+    }

@@ -1,4 +1,4 @@
-"""The first pages of the report: what the table is, what it is good for, what it is not, who answers for it."""
+"""First pages of the report: the table, its quality, its uses, its privacy and the people responsible."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from espalier.core.report import picture
 
 SIGNED = {
     "drawn_by": "Drew the causes and roles",
-    "schema_confirmed_by": "Confirmed that the columns are public",
+    "schema_confirmed_by": "Confirmed that the schema is public",
     "approved_by": "Approved the release",
 }
-"""Who signs for what, by the project file's key."""
+"""Statement that each signature makes, by the key of the project file."""
 TREE, STAR = 1.3, 8
-"""Pairs to a column beyond which only those with the target are drawn, and how many of these can be read."""
+"""Above ``TREE`` pairs per column, only pairs with the target are drawn, and only if there are at most ``STAR``."""
 CHOSEN = {"chosen_because": "Why this plan", "compared_with": "Compared with"}
 
 
 def headline(facts: Mapping[str, Any]) -> str:
-    """One paragraph: rows, columns, method, and in what sense it is safe."""
+    """Return one paragraph: rows, columns, date and method."""
     project, method = facts["project"], METHODS[facts["method"]]
     return (
         f'<p class="lead">{facts["rows"]:,} invented rows in {len(project["schema"])} columns, made on '
-        f"{escape(facts.get('date') or 'a day unknown')} by {escape(method.title)}: {escape(method.summary)}. "
+        f"{escape(facts.get('date') or 'an unknown day')} by {escape(method.title)}: {escape(method.summary)}. "
         "No row is a real person.</p>"
     )
 
 
 def verdict(facts: Mapping[str, Any]) -> str:
-    """What can be said of the table's worth from what was paid for, and what cannot."""
+    """Return what the release itself shows about the quality of the table."""
     said = [_worth(facts), _planned(facts), *_links(facts), _noise(facts)]
     return "".join(f"<li>{text}</li>" for text in said if text).join(("<h2>What it shows</h2><ul>", "</ul>"))
 
@@ -45,21 +45,21 @@ def _worth(facts: Mapping[str, Any]) -> str:
     right = figures.get("accuracy")
     if section is None or right is None or right["value"] is None:
         return (
-            "How well a model trained on it would work on real rows is <strong>not known from this release</strong>: "
-            "no people were held out to judge it."
+            "The accuracy of a model trained on it for real rows is <strong>not known from this release</strong>, "
+            "because no people were held out to evaluate it."
         )
     baseline = section.get("accuracy_baseline")
     text = (
-        f"A model trained on it guesses <strong>{escape(section['target'])}</strong> right for "
+        f"A model trained on it predicts <strong>{escape(section['target'])}</strong> correctly for "
         f"{100 * right['value']:.0f} % of real people ({100 * right['low']:.0f} to {100 * right['high']:.0f} %)"
     )
     if baseline is None:
         return text + "."
     better = right["low"] > baseline
-    beside = f"always giving the commonest answer would be right for {100 * baseline:.0f} %"
+    naive = f"Always predicting the most common value would be correct for {100 * baseline:.0f} %"
     if better:
-        return f"{text}; {beside}."
-    return f"{text}; {beside}, so <strong>it is not shown to predict better than that</strong>."
+        return f"{text}. {naive}."
+    return f"{text}. {naive}, so <strong>the release does not show that the model predicts better</strong>."
 
 
 def _planned(facts: Mapping[str, Any]) -> str:
@@ -87,18 +87,18 @@ def _noise(facts: Mapping[str, Any]) -> str:
     share = 100 * min(1.0, worst["expected_tv"])
     if share > 20:
         return (
-            f"<strong>Noise outweighs the data</strong> in some columns, most of all in {_list(worst['clique'])}: it "
-            f"is expected to put about {share:.0f} % of its rows in the wrong place. Draw no conclusions from such "
-            "columns; the list of the columns below says the error of each."
+            f"<strong>Noise outweighs the data</strong> in some columns, most of all in {_list(worst['clique'])}. "
+            f"About {share:.0f} % of its rows are expected to have a wrong value. Draw no conclusions from such "
+            "columns. The list of columns below shows the error of each."
         )
     return (
-        f"Of the columns that are counted alone, {_list(worst['clique'])} is the least exact: noise is expected to "
+        f"Of the columns that are counted alone, {_list(worst['clique'])} is the least accurate: noise is expected to "
         f"move about {share:.1f} % of its rows to another value."
     )
 
 
 def pictures(facts: Mapping[str, Any]) -> str:
-    """The drawn graph with its roles, and the pairs that the table's model links."""
+    """Return pictures of the drawn graph with its roles, and of the pairs that the model links."""
     project = facts["project"]
     names = [c["name"] for c in project["schema"]]
     roles = {name: role for role, columns in project["roles"].items() for name in columns}
@@ -125,7 +125,7 @@ def pictures(facts: Mapping[str, Any]) -> str:
             f"<figure>{drawn}<figcaption>What the expert drew: an arrow is a direct cause.{also}</figcaption></figure>"
         )
     if links and not measured:
-        caption = f"The table's model links {len(links)} pairs directly: too many to draw. The annex lists them."
+        caption = f"The table's model links {len(links)} pairs directly, too many to draw. The annex lists them."
         parts.append(f"<figure><figcaption>{caption}</figcaption></figure>")
     if measured:
         used = [role for role in ("outcome", "protected", "admissible", "inadmissible") if role in roles.values()]
@@ -135,32 +135,32 @@ def pictures(facts: Mapping[str, Any]) -> str:
 
 
 def privacy(facts: Mapping[str, Any]) -> str:
-    """Privacy in two sentences."""
+    """Return the privacy promise in two sentences."""
     asked, spent = facts["asked"], facts["spent"]
     person = f"“{escape(spent['person'])}”" if spent.get("person") else None
     unit = Unit(spent["neighbors"], spent["rows_per_person"]).in_words(person)
     right = guess_right(asked["epsilon"], asked["delta"])
     return (
         "<h2>Privacy</h2><p>Someone guessing between two versions of a person's record is right half the time. With "
-        f"this table, at most {round_up(100 * right, 3)} % of the time. (ε = {round_up(asked['epsilon'])}, "
-        f"δ = {round_up(asked['delta'])}, protecting {unit}.)</p>"
+        f"this table, they are right at most {round_up(100 * right, 3)} % of the time. "
+        f"(ε = {round_up(asked['epsilon'])}, δ = {round_up(asked['delta'])}, protecting {unit}.)</p>"
     )
 
 
 def advice(facts: Mapping[str, Any]) -> str:
-    """Do and do not."""
-    shown = ", and for what its figures on held-out people show" if facts.get("looking") else ""
+    """Return recommended and discouraged uses."""
+    shown = ", and where its private evaluation shows enough quality" if facts.get("looking") else ""
     do = [
-        f"Use it to plan, to teach, to write and test code{shown}.",
-        "Say that it is synthetic, and give this report with it.",
+        f"Use it to plan, to teach, and to write and test code{shown}.",
+        "State that it is synthetic, and pass this report on with it.",
     ]
     dont = [
-        "Do not look for people in it: no row is one.",
-        "Do not read a rare combination as a finding: it may be noise.",
-        "Do not work out error bars as if its rows were real: they come out too narrow. The annex says how.",
+        "Do not search for people in it: no row is a person.",
+        "Do not treat a rare combination as a finding: it may be noise.",
+        "Do not compute error bars as if its rows were real: they are too narrow. The annex explains how to do it.",
     ]
     if facts["separations"]:
-        dont.append("Do not study the links that were left out on purpose: the table cannot show them.")
+        dont.append("Do not study the links that were excluded on purpose: the table cannot show them.")
     lists = [
         f"<div><h3>{head}</h3><ul>{''.join(f'<li>{x}</li>' for x in rows)}</ul></div>"
         for head, rows in (("Do", do), ("Do not", dont))
@@ -169,7 +169,7 @@ def advice(facts: Mapping[str, Any]) -> str:
 
 
 def people(facts: Mapping[str, Any]) -> str:
-    """Who drew, confirmed, approved and released it, when, and from which budget."""
+    """Return who drew, confirmed, approved and released it, and the budget it came from."""
     signed = facts["project"].get("signoff", {})
     rows = [f"<tr><td>{what}</td><td>{escape(signed.get(key, 'not signed'))}</td></tr>" for key, what in SIGNED.items()]
     rows += [
@@ -182,25 +182,25 @@ def people(facts: Mapping[str, Any]) -> str:
         share = 100 * (ledger["after"]["rho"] - before["rho"]) / total["rho"] if total["rho"] else 0
         rows.append(f"<tr><td>Released it</td><td>{who}</td></tr>")
         rows.append(
-            f"<tr><td>From the budget</td><td>{escape(ledger['population'])}, entry {escape(ledger['entry'])}; it took "
-            f"{share:.0f} % of the whole</td></tr>"
+            f"<tr><td>Budget</td><td>{escape(ledger['population'])}, entry {escape(ledger['entry'])}; it used "
+            f"{share:.0f} % of the total</td></tr>"
         )
     else:
-        rows.append("<tr><td>From the budget</td><td>none: not recorded in a ledger</td></tr>")
-    return f"<h2>Who answers for it</h2><table>{''.join(rows)}</table>"
+        rows.append("<tr><td>Budget</td><td>none: not recorded in a ledger</td></tr>")
+    return f"<h2>People responsible</h2><table>{''.join(rows)}</table>"
 
 
 def spent(pools: Mapping[str, float]) -> str:
-    """Where the budget went: a bar of the pools' shares of ρ, in plain words."""
+    """Return a bar of the pools' shares of ρ."""
     said: dict[str, float] = {}
     for pool, rho in pools.items():
         words = pool_in_words(pool)
         said[words] = said.get(words, 0.0) + rho
-    return f"<h2>Where the budget went</h2>{picture.bar(said)}"
+    return f"<h2>Use of the budget</h2>{picture.bar(said)}"
 
 
 def dictionary(facts: Mapping[str, Any]) -> str:
-    """The schema as a data dictionary, with the expected error of every column that is counted alone."""
+    """Return the schema as a data dictionary, with the expected error of every column that is counted alone."""
     errors = _errors(facts)
     full = max(0.1, *errors.values(), 0.1)
     roles = {name: role for role, columns in facts["project"]["roles"].items() for name in columns}
@@ -214,18 +214,19 @@ def dictionary(facts: Mapping[str, Any]) -> str:
             values = "an identifier: invented values" if c.get("invented") else "an identifier: not in the table"
         else:
             listed = c.get("categories", [])
-            values = ", ".join(map(escape, listed[:8])) + (f" … ({len(listed)})" if len(listed) > 8 else "")
+            shown = [_with_label(c, text) for text in listed[:8]]
+            values = ", ".join(map(escape, shown)) + (f" … ({len(listed)})" if len(listed) > 8 else "")
         missing = "; may be empty" if c.get("missing") else ""
         if marks := c.get("missing_marks"):
             missing += f" (written {', '.join(map(escape, marks))})"
         rows.append(
-            f"<tr><td>{escape(c['name'])}</td><td>{escape(c['kind'])}</td><td>{values}{missing}</td>"
+            f"<tr><td>{_named(c)}</td><td>{escape(c['kind'])}</td><td>{values}{missing}</td>"
             f"<td>{escape(roles.get(c['name'], ''))}</td>{_error(errors.get(c['name']), full) if errors else ''}</tr>"
         )
     head = "<tr><th>column</th><th>kind</th><th>values</th><th>role</th>"
     head += '<th class="n">error</th><th></th></tr>' if errors else "</tr>"
     said = (
-        "<caption>Error: share of rows expected in the wrong category, by noise alone (a full bar is "
+        "<caption>Error: expected share of rows in the wrong category due to noise (a full bar is "
         f"{100 * full:.0f} %)</caption>"
         if errors
         else ""
@@ -233,8 +234,21 @@ def dictionary(facts: Mapping[str, Any]) -> str:
     return f'<h2>The columns</h2><table class="whole">{said}{head}{"".join(rows)}</table>'
 
 
+def _with_label(column: Mapping[str, Any], text: str) -> str:
+    """A value with its label: ``1 = male``."""
+    label = column.get("labels", {}).get(text, "")
+    return f"{text} = {label}" if label else text
+
+
+def _named(column: Mapping[str, Any]) -> str:
+    """A column's name, with its label, unit and description below it, escaped."""
+    unit = f"[{column['unit']}]" if column.get("unit") else ""
+    said = " ".join(filter(None, (column.get("label", ""), unit, column.get("description", ""))))
+    return escape(column["name"]) + (f"<br><small>{escape(said)}</small>" if said else "")
+
+
 def _errors(facts: Mapping[str, Any]) -> dict[str, float]:
-    """The expected error of every column that is counted alone, a share of rows."""
+    """Return the expected error of every column that is counted alone, as a share of rows."""
     best: dict[str, float] = {}
     for m in (facts.get("bounds") or {}).get("marginals", []):
         if len(m["clique"]) == 1:
@@ -244,7 +258,7 @@ def _errors(facts: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _error(share: float | None, full: float) -> str:
-    """Two cells: the figure, and its bar."""
+    """Return two cells: the figure and its bar."""
     if share is None:
         return "<td></td><td></td>"
     return (

@@ -1,4 +1,4 @@
-"""Parts that reports share."""
+"""HTML parts that reports share."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def table(caption: str, heads: Sequence[str], rows: Sequence[str]) -> str:
-    """A table that scrolls by itself; heads that end in # stand over numbers. ``rows`` are HTML already."""
+    """Return a scrollable table; heads that end in # are above numbers. ``rows`` are already HTML."""
     cells = "".join(
         f'<th class="n">{escape(h[:-1])}</th>' if h.endswith("#") else f"<th>{escape(h)}</th>" for h in heads
     )
@@ -19,6 +19,6 @@ def table(caption: str, heads: Sequence[str], rows: Sequence[str]) -> str:
 
 
 def made_with(facts: Mapping[str, Any]) -> str:
-    """The version of Espalier that made the release; releases before 0.2 do not record it."""
+    """Return the version of Espalier that made the release; empty for releases before 0.2."""
     version = facts.get("espalier")
     return f"<p>Made with Espalier {escape(version)}.</p>" if version else ""

@@ -12,18 +12,19 @@ Both give the same whole numbers as a count of each marginal by itself. Exact co
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from espalier.core.errors import TableError
 from espalier.core.graph.separations import Clique
 
 BLOCK_CELLS = 1 << 16
 """Cells of a block, so that its codes fit 16 bits and its counts the processor's cache."""
 PLANE_VALUES = 4
-"""Columns of at most so many categories go to bit planes when they are asked for in pairs."""
+"""Largest number of categories of columns whose pairs are counted on bit planes."""
 KEPT_CELLS = 1 << 21
 """Cells of blocks whose counts are kept until all batches have been counted."""
 CHUNK = 1 << 16
@@ -35,8 +36,13 @@ MOST_WORDS = 1023
 PLANE_BYTES = 1 << 19
 """Memory for the AND of one plane with others."""
 
+DENSE_CELLS = 1_000_000
+"""Diagnostics list every cell of a marginal up to this size, and only the occupied cells of a larger one."""
+
 Codes = Mapping[str, NDArray[Any]]
 Counts = NDArray[np.int64]
+Cells = tuple[NDArray[np.int64], Counts]
+"""Cells of a marginal in ascending order, as indices into its flat array, and their counts."""
 
 
 def count_many(codes: Codes, sizes: Mapping[str, int], rows: int, cliques: Sequence[Clique]) -> list[Counts]:
@@ -46,8 +52,34 @@ def count_many(codes: Codes, sizes: Mapping[str, int], rows: int, cliques: Seque
     return counting.counts()
 
 
+def cells_of(codes: Codes, sizes: Mapping[str, int], clique: Clique) -> Cells:
+    """Return the exact counts of ``clique`` in rows that are in memory: every cell, or the occupied ones of many."""
+    size = math.prod(sizes[name] for name in clique)
+    flat = codes[clique[0]].astype(np.int64)
+    for name in clique[1:]:
+        flat *= sizes[name]
+        flat += codes[name]
+    if size <= DENSE_CELLS:
+        return np.arange(size), np.bincount(flat, minlength=size)
+    return np.unique(flat, return_counts=True)
+
+
+def whole_cells(
+    count_many: Callable[[Sequence[Clique]], list[Counts]], sizes: Mapping[str, int], cliques: Sequence[Clique]
+) -> Iterator[Cells]:
+    """Yield every cell of each clique, counted together. Raise :class:`TableError` for a clique that is too large."""
+    for clique in cliques:
+        if (cells := math.prod(sizes[name] for name in clique)) > DENSE_CELLS:
+            raise TableError(
+                f"columns {' and '.join(map(repr, clique))} make {cells:,} cells, too many to count where the table "
+                "is; coarsen one of these columns, or give a file of fewer rows"
+            )
+    for counts in count_many(cliques):
+        yield np.arange(counts.size), counts.ravel()
+
+
 class Counting:
-    """Counts of ``cliques`` added up over batches of rows. Memory: the counts, and a few MB beside them."""
+    """Counts of ``cliques`` added up over batches of rows. Memory: the counts and a few MB."""
 
     def __init__(self, cliques: Sequence[Clique], sizes: Mapping[str, int]) -> None:
         """``sizes`` are the numbers of codes by column; more columns than the cliques name are left alone."""
@@ -271,7 +303,7 @@ def _count_block(codes: Sequence[NDArray[Any]], sizes: Sequence[int], rows: int)
 
 
 def _planes(codes: Sequence[NDArray[Any]], first: Sequence[int]) -> NDArray[np.uint64]:
-    """One row of bits for each category but the last of each column, whose rows begin at ``first``."""
+    """Return a row of bits for each category but the last of each column; a column's rows begin at ``first``."""
     bits = math.ceil(len(codes[0]) / 64)
     parts = math.ceil(bits / MOST_WORDS)
     planes = np.zeros((first[-1], parts * math.ceil(bits / parts) * 8), dtype=np.uint8)

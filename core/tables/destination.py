@@ -1,6 +1,6 @@
-"""A new table in an engine, into which synthetic rows go: made and filled in one transaction, never over another.
+"""A new table in an engine for synthetic rows: made and filled in one transaction, never over another table.
 
-Nothing about it is kept: no URL, no user, no password gets into a file or a message.
+No URL, user or password is stored or appears in a message.
 """
 
 from __future__ import annotations
@@ -10,17 +10,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from espalier.core.errors import EspalierError, TableError
+from espalier.core.errors import TableError
+from espalier.core.tables.engine_errors import BUGS, OURS, engine_errors
 
 TAKE_ROWS = ("duckdb", "postgres", "postgresql")
-"""Schemes of the URLs of engines into which rows go; Spark has no transactions."""
+"""Schemes of the URLs of engines that can be written to; Spark has no transactions."""
 LONGEST_NAME = 63
-"""Bytes of a name in PostgreSQL; it would cut longer ones off."""
+"""Bytes of a name in PostgreSQL, which cuts longer names off."""
 
 
 @dataclass(frozen=True)
 class Destination:
-    """The table ``name`` (``schema.name`` where it is not in the default one), still to be made, at ``url``."""
+    """The table ``name`` at ``url``, still to be made; ``schema.name`` outside the default schema."""
 
     name: str
     url: str = field(repr=False)
@@ -28,7 +29,7 @@ class Destination:
     def check(self, columns: Any) -> None:
         """Raise :class:`TableError` unless a table of ``columns`` (an Arrow schema) can be made there now.
 
-        It is made and taken back, so that names, types and rights are tried before anything is spent.
+        It is made and rolled back, so that names, types and rights are tried before anything is spent.
         """
         for name in (self.name.rpartition(".")[2], *columns.names):
             if len(name.encode()) > LONGEST_NAME:
@@ -60,17 +61,18 @@ class Destination:
 
     @contextmanager
     def _connected(self) -> Iterator[tuple[Callable[..., None], Any]]:
-        """(how rows get in, the connection). The engine's own messages may hold the URL: only their kind is told."""
+        """Yield (the function that fills the table, the connection).
+
+        Errors are reported by kind: an engine's own messages may contain the URL.
+        """
         from espalier.core.tables import sql
 
         shown = f"the table {self.name!r} cannot be written"
-        try:
+        with engine_errors(f"{shown}: the database cannot be opened to write", ours=()):
             engine, con = sql.connect_to_write(self.url)
-        except Exception as error:
-            raise TableError(f"{shown}: the database cannot be opened to write ({type(error).__name__})") from None
         try:
             yield (_copy if engine == "postgres" else _insert), con
-        except (EspalierError, MemoryError, AttributeError, TypeError, AssertionError):
+        except (*OURS, *BUGS):
             raise
         except Exception as error:
             there = type(error).__name__ == "DuplicateTable" or "already exists" in str(error)

@@ -175,9 +175,10 @@ def _way(column: Column, kind: Any, shown: str) -> Callable[[Any], Codes]:
             column=column.name,
         )
     plain: Callable[[Any], Codes] = _by_value(column)
-    if types.is_integer(kind) or types.is_floating(kind):
+    by_text = bool(column.code_book or column.number_style)
+    if (types.is_integer(kind) or types.is_floating(kind)) and not by_text:
         plain = _Numbers(column, kind)
-    elif not column.missing_marks:
+    elif not by_text and not column.missing_marks:
         if column.dates is not None and types.is_timestamp(kind):
             plain = _days(column, column.dates, PER_DAY[kind.unit])
         elif column.kind == "numeric" and column.dates is None and types.is_decimal128(kind) and kind.precision <= 18:

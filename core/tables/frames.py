@@ -117,6 +117,11 @@ def read_data(where: str | Path, relation: str | None = None) -> TextTable | Rel
     return read_table(text)
 
 
+def relation_of(data: Any) -> Relation | None:
+    """Return ``data`` if it is a relation, which a release scans first; `None` for rows in memory and snapshots."""
+    return data if isinstance(data, Relation) else None
+
+
 def located(where: str, relation: str | None = None) -> Relation:
     """A file of any size, or the table of a URL, as a relation; ``env:NAME`` as in `read_data`."""
     return open_relation(resolved(where), relation)

@@ -12,9 +12,18 @@ from collections.abc import Sequence
 import numpy as np
 
 from espalier.core.errors import SchemaError
-from espalier.core.project.dates import day_number
+from espalier.core.project.numerals import plain_number
 from espalier.core.project.schema import MISSING, NUMBER, Column, Kind, LeftOut, Schema
 from espalier.core.tables.reading import TextColumn, TextTable
+from espalier.core.tables.value_patterns import (
+    amounts,
+    contact,
+    date_bins,
+    leading_zeros,
+    no_yes,
+    number_style,
+    ranges_in_order,
+)
 
 FEW = 20
 """Up to so many distinct numbers a column is taken for categories."""
@@ -68,9 +77,10 @@ def guess_schema(text: TextTable, marks: Sequence[str] = ()) -> Schema:
 def identifiers(text: TextTable, marks: Sequence[str] = ()) -> tuple[str, ...]:
     """Columns that look like numbers or names of persons or cases: whole numbers or texts that hardly repeat.
 
-    More than :data:`FEW` distinct values, and more than half as many as there are cells that hold one. Private.
+    More than :data:`FEW` distinct values, and more than half as many as there are cells that hold one. Dates, and whole
+    numbers that look like amounts (`espalier.core.tables.value_patterns.amounts`), are no identifiers. Private.
     """
-    return tuple(n for n, column in text.columns.items() if n and _hardly_repeats(column, marks))
+    return tuple(n for n, column in text.columns.items() if n and _hardly_repeats(n, column, marks))
 
 
 def repeating(text: TextTable, names: Sequence[str]) -> tuple[str, ...]:
@@ -84,18 +94,24 @@ def repeating(text: TextTable, names: Sequence[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _hardly_repeats(column: TextColumn, marks: Sequence[str]) -> bool:
+def _hardly_repeats(name: str, column: TextColumn, marks: Sequence[str]) -> bool:
     values = [v for v in column.values if v != MISSING and v not in marks]
     empty = [i for i, v in enumerate(column.values) if v == MISSING or v in marks]
     cells = int((~np.isin(column.codes, empty)).sum())
     if len(values) <= FEW or 2 * len(values) <= cells:
         return False
-    numeric = all(NUMBER.fullmatch(v) for v in values)
-    return not numeric or all(math.isfinite(x) and x.is_integer() for x in map(float, values))
+    style = number_style(values)
+    if style:
+        values = [str(plain_number(v, style)) for v in values]
+    if not all(NUMBER.fullmatch(v) for v in values):
+        return date_bins(values) is None and ranges_in_order(values) is None
+    whole = all(math.isfinite(x) and x.is_integer() for x in map(float, values))
+    return whole and not amounts(name, values, cells)
 
 
 def guess_column(name: str, column: TextColumn, marks: tuple[str, ...] = ()) -> Column:
-    """One column's guess: numbers with many distinct values get about ten bins, all else categories.
+    """One column's guess: numbers with many distinct values get about ten bins, dates months or quarters, all else
+    categories; ranges such as ``18 to 25`` are categories in their order.
 
     ``marks`` are texts that the person has said to mean an empty cell. They stay as they were said: the schema is
     released, and the order in which the rows hold them is not.
@@ -103,7 +119,19 @@ def guess_column(name: str, column: TextColumn, marks: tuple[str, ...] = ()) -> 
     values = [v for v in column.values if v != MISSING and v not in marks]
     missing = len(values) < len(column.values)
     guessed = ("kind", "missing")
-    numeric, numbers = _numbers(values)
+    if (dates := date_bins(values)) is not None:
+        return Column(
+            name,
+            "numeric",
+            edges=dates.edges,
+            integer=True,
+            missing=missing,
+            missing_marks=marks,
+            dates=dates,
+            guessed=(*guessed, "edges", "integer"),
+        )
+    style = number_style(values)
+    numeric, numbers = _numbers(values, style)
     if numeric and len(values) > FEW:
         whole = all(x.is_integer() for x in numbers)
         return Column(
@@ -113,51 +141,77 @@ def guess_column(name: str, column: TextColumn, marks: tuple[str, ...] = ()) -> 
             integer=whole,
             missing=missing,
             missing_marks=marks,
+            number_style=style,
             guessed=(*guessed, "edges", "integer"),
         )
-    kind: Kind = "ordinal" if numeric else "categorical"
-    ordered = sorted(values, key=float) if numeric else sorted(values)
+    in_order = ranges_in_order(values)
+    kind: Kind = "ordinal" if numeric or in_order else "categorical"
+    if numeric:
+        by_size = dict(zip(values, numbers, strict=True))
+        in_order = tuple(sorted(values, key=by_size.__getitem__))
     return Column(
         name,
         kind,
-        categories=tuple(ordered) or ("(no value)",),
+        categories=in_order or no_yes(values) or tuple(sorted(values)) or ("(no value)",),
         missing=missing,
         missing_marks=marks,
         guessed=(*guessed, "categories"),
     )
 
 
-def _numbers(values: Sequence[str]) -> tuple[bool, list[float]]:
-    """Whether all ``values`` are finite numbers, and which."""
-    numbers = [float(v) for v in values if NUMBER.fullmatch(v)]
+def guess_bounds(column: TextColumn, marks: Sequence[str], style: str = "", *, whole: bool) -> tuple[float, ...] | None:
+    """Round bins for a column that is declared to hold numbers without bounds; `None` if no two of its cells differ.
+
+    Cells that are no numbers are ignored. Private.
+    """
+    plain = [plain_number(v, style) if style else v for v in column.values if v not in marks]
+    numbers = [x for x in (float(v) for v in plain if v and NUMBER.fullmatch(v)) if math.isfinite(x)]
+    if len(set(numbers)) < 2:
+        return None
+    return _round_edges(numbers, whole)
+
+
+def _numbers(values: Sequence[str], style: str = "") -> tuple[bool, list[float]]:
+    """Whether all ``values`` are finite numbers, and which. Codes with leading zeros are none."""
+    if leading_zeros(values):
+        return False, []
+    plain = [plain_number(v, style) if style else v for v in values]
+    numbers = [float(v) for v in plain if v is not None and NUMBER.fullmatch(v)]
     every = bool(values) and len(numbers) == len(values) and all(math.isfinite(x) for x in numbers)
     return every, numbers if every else []
 
 
 def looks_like_dates(column: TextColumn) -> bool:
-    """Are its values days, and more than :data:`FEW`? Private."""
-    values = [v for v in column.values if v != MISSING]
-    return len(values) > FEW and all(day_number(v) is not None for v in values)
+    """Are all of its values days, at least two? Private."""
+    return date_bins([v for v in column.values if v != MISSING]) is not None
+
+
+def looks_like_contacts(column: TextColumn) -> bool:
+    """Are most of its values e-mail addresses, telephone numbers or the like? Private."""
+    return contact([v for v in column.values if v != MISSING])
 
 
 def reasons(column: TextColumn, guess: Column) -> tuple[str, ...]:
     """Why :func:`guess_column` made this guess, in sentences. Private: they count values of the table."""
     values = [v for v in column.values if v != MISSING and v not in guess.missing_marks]
-    numeric, _ = _numbers(values)
+    numeric, _ = _numbers(values, number_style(values))
     many = f"{len(values):,} different value{'s' * (len(values) != 1)}"
-    if numeric and len(values) > FEW:
+    if numeric and len(values) > FEW and guess.dates is None:
         why = f"All of its {many} are numbers, and there are more than {FEW}: they are taken as numbers in bins."
-        cover = "The bins run from the smallest to the largest number in the table, at round numbers."
+        cover = "The bins run over round numbers, and end above the largest number in the table."
         whole = "All of them are whole." if guess.integer else "Some of them are not whole."
         kind = [why, cover, whole]
     elif numeric:
         kind = [f"Its {many} are numbers, but no more than {FEW}: they are taken as categories in their order."]
-    elif looks_like_dates(column):
+    elif guess.dates is not None:
         kind = [
-            f"Its {many} are dates, and no range of dates is declared: they are taken as categories. Weeks, months, "
-            "quarters or years say less of each person: give the column the kind date, and a range such as "
-            "2020-01-01; 2024-12-31; month."
+            f"Its {many} are dates: they are taken as calendar {guess.dates.by}s of whole years around them. Choose "
+            "a range that is public without the table."
         ]
+    elif ranges_in_order(values):
+        kind = [f"Its {many} are ranges: they are taken as categories in the order of the ranges."]
+    elif leading_zeros(values):
+        kind = [f"Its {many} are codes with leading zeros: they are taken as text."]
     else:
         kind = [f"Its {many} are not all numbers: they are taken as categories."]
     empty = "At least one cell is empty" if len(values) < len(column.values) else "No cell is empty"
@@ -183,15 +237,19 @@ def possible_marks(column: TextColumn) -> tuple[str, ...]:
 
 def _round_edges(numbers: Sequence[float], whole: bool) -> tuple[float, ...]:
     """Edges at round numbers, about ten bins, that cover ``numbers``: of one width, or, where that would put most of
-    them into one bin and none is negative, at 1, 2, 5, 10, 20, …"""
+    them into one bin and none is negative, at 1, 2, 5, 10, 20, …
+
+    The last edge is above the largest number, and the first below the smallest unless that is 0: an edge that is a
+    person's number would be no public bound.
+    """
     low, high = min(numbers), max(numbers)
     step = 10.0 ** math.floor(math.log10((high - low) / 4))
-    while (high - low) / step > 12:
+    while (high - low) / step > 11:
         step *= 2 if str(step / 10 ** math.floor(math.log10(step)))[0] != "2" else 2.5
     if whole:
         step = max(1.0, step)
-    first = math.floor(low / step)
-    last = max(math.ceil(high / step), first + 1)
+    first = 0 if low == 0 else math.ceil(low / step) - 1
+    last = math.floor(high / step) + 1
     edges = tuple(float(f"{i * step:.12g}") for i in range(first, last + 1))
     fullest = np.histogram(numbers, edges)[0].max()
     return (
@@ -209,7 +267,7 @@ def _growing_edges(numbers: Sequence[float], whole: bool) -> tuple[float, ...]:
     powers = range(math.floor(math.log10(small)), math.ceil(math.log10(high)) + 2)  # a logarithm may be rounded down
     for digits in ((1, 2, 5), (1, 3), (1,)):
         ladder = [float(f"{digit}e{power}") for power in powers for digit in digits]
-        last = next(i for i, x in enumerate(ladder) if x >= high)
+        last = next(i for i, x in enumerate(ladder) if x > high)
         edges = [x for i, x in enumerate(ladder[: last + 1]) if i == last or ladder[i + 1] > small]
         if len(edges) <= 11:
             break

@@ -164,6 +164,10 @@ class TextTable:
         head = json.dumps([self.rows, sorted(self.columns)]).encode()
         return hashlib.sha256(head + np.sort(sums).astype("<u8").tobytes()).digest()
 
+    def sample(self) -> TextTable:
+        """Return the table itself: its rows are in memory."""
+        return self
+
 
 def _hash(name: str, value: str) -> int:
     """64 bits for a column's name and a text in it."""
@@ -194,6 +198,10 @@ def read_table(source: str | Path | bytes, name: str | None = None) -> TextTable
     if data[:2] == b"\x1f\x8b":
         data = _gunzip(data, shown)
     parse = _parquet if data[:4] == b"PAR1" else _excel if data[:4] == b"PK\x03\x04" else _csv
+    if parse is _csv:
+        from espalier.core.tables.stat_rows import kind_of, stat_table
+
+        parse = stat_table if kind_of(data) else _csv
     table = parse(data, shown)
     if table.rows == 0:
         raise TableError(f"{shown} has a header but no rows")

@@ -1,79 +1,163 @@
-"""The source: all that a curator needs of a private table, wherever its rows live."""
+"""The source: everything that a curator needs from a private table, wherever its rows are stored.
+
+A caller never asks which class implements it. `Table` holds its rows in memory, `Snapshot` holds their codes in a file
+without a name, and `RemoteSnapshot` leaves them in a database.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from espalier.core.graph.separations import Clique
 from espalier.core.project.schema import Schema
+from espalier.core.tables.counting import Cells
 from espalier.core.tables.gradient import Weights
+
+if TYPE_CHECKING:
+    from espalier.core.tables.table import Table
+
+More = Callable[[Mapping[str, NDArray[Any]]], Mapping[str, NDArray[Any]]]
+"""Makes further columns of codes from the codes of some rows."""
 
 
 class Source(Protocol):
-    """A private table. Nothing that it answers may leave without noise: only a curator and diagnostics may ask.
+    """A private table. No answer may leave without noise: only a curator and confidential diagnostics may ask."""
 
-    ``person_column`` is the column that says whose a row is, None where none was named; ``kept`` how many rows of a
-    person are left at most, None where nobody has seen to it (see :mod:`espalier.core.privacy.contribution`).
-    """
+    # What it is -------------------------------------------------------------------------------------------------------
 
     @property
     def schema(self) -> Schema:
-        """What is public about its columns."""
+        """The public description of its columns."""
         ...
 
     @property
     def rows(self) -> int:
-        """How many rows."""
+        """Number of rows."""
         ...
 
     @property
     def person_column(self) -> str | None:
-        """The column that says whose a row is."""
+        """The column of the table as read that identifies a row's person; `None` if none was named."""
         ...
 
     @property
     def names_people(self) -> bool:
-        """Does each row still say whose it is?"""
+        """Whether each row still has its person identifier."""
         ...
 
     @property
-    def kept(self) -> int | None:
-        """How many rows of a person are left at most."""
+    def row_limit(self) -> int | None:
+        """Row limit per person; `None` if no limit was applied."""
         ...
 
     @property
     def digest(self) -> bytes:
-        """What tells this table from others."""
+        """The digest that identifies the table. PRIVATE: it leaves only through a keyed fingerprint."""
         ...
 
+    @property
+    def in_memory(self) -> Table | None:
+        """The rows as a table in memory; `None` if they are stored elsewhere."""
+        ...
+
+    @property
+    def counts_only(self) -> bool:
+        """Whether the rows stay in a server that answers counts and sums only."""
+        ...
+
+    def encodes(self, schema: Schema) -> bool:
+        """Whether its rows were encoded for ``schema``."""
+        ...
+
+    # What the curator asks --------------------------------------------------------------------------------------------
+
     def count(self, clique: Clique) -> NDArray[np.int64]:
-        """Exact counts, one axis per column of ``clique``."""
+        """Return exact counts in rows, one axis per column of ``clique``."""
         ...
 
     def count_many(self, cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
-        """The counts of each of ``cliques``, in one go where that is cheaper."""
+        """Return the counts of each of ``cliques``, together where that is cheaper."""
         ...
 
     def residual_sums(self, target: str, columns: Sequence[str], weights: Weights) -> NDArray[np.int64]:
-        """Exact gradient of a logistic fit, see `espalier.core.tables.gradient`."""
+        """Return the exact gradient of a logistic fit, see `espalier.core.tables.gradient`."""
         ...
 
     def batches(self) -> Iterator[Mapping[str, NDArray[Any]]]:
-        """All rows as codes, some at a time: one array per column, of one length."""
+        """Yield all rows as codes, in batches: one array per column, all of the same length."""
         ...
 
     def numbers(self, column: str) -> NDArray[np.float64]:
-        """The values of a numeric column as numbers, NaN where a cell is missing."""
+        """Return the values of a numeric column, NaN where a cell is missing.
+
+        Raises :class:`TableError` if the source holds only codes.
+        """
         ...
 
-    def take(self, rows: NDArray[Any]) -> Source:
-        """The table of some rows only."""
+    # What a schema is bought from -------------------------------------------------------------------------------------
+
+    def text_counts(self, column: str) -> Mapping[str, int]:
+        """Return the number of rows with each text of a column whose categories are to be bought."""
+        ...
+
+    def leaf_counts(self, column: str) -> NDArray[np.int64]:
+        """Return the number of rows with each code of a column whose hierarchy is to be expanded."""
+        ...
+
+    def grid_counts(self, column: str, grid: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return the number of rows between adjacent points of a public ``grid``, for a column whose bins are to be
+        bought. The first and the last cell include the values outside; rows without a number are not counted.
+        """
+        ...
+
+    # Diagnostics: unpriced, confidential ------------------------------------------------------------------------------
+
+    def cells(self, cliques: Sequence[Clique]) -> Iterator[Cells]:
+        """Yield the exact counts of each clique by cell: every cell of a small marginal, the occupied ones of a large.
+
+        Raises :class:`TableError` if a large marginal cannot be counted where the rows are stored.
+        """
+        ...
+
+    def sample(self, most: int, rng: np.random.Generator) -> Table:
+        """Return ``most`` random rows as a table in memory; a table that is in memory already is returned whole."""
+        ...
+
+    # Other tables made from it ----------------------------------------------------------------------------------------
+
+    def take(self, rows: NDArray[Any]) -> Self:
+        """Return some of the rows, chosen by a mask or by their numbers."""
+        ...
+
+    def split(self, share: float, size: int | None = None) -> tuple[Self, Self]:
+        """Return (rest, held), see :func:`espalier.core.privacy.contribution.split` for the guarantee."""
+        ...
+
+    def limited(self, most: int) -> Self:
+        """Return at most ``most`` rows of each person, see :func:`espalier.core.privacy.contribution.bounded`.
+
+        Raises :class:`TableError` for rows without a person identifier.
+        """
+        ...
+
+    def to_total(self, total: int) -> Self:
+        """Return exactly ``total`` rows of a :meth:`limited` source: surplus rows are left out at random, and invented
+        rows fill it up. The rows no longer have person identifiers.
+        """
+        ...
+
+    def recoded(self, schema: Schema) -> Self:
+        """Return the same rows as ``schema`` describes them, after bins or categories were bought."""
+        ...
+
+    def widened(self, schema: Schema, more: More) -> Self:
+        """Return the same rows with the further columns of ``schema``, made by ``more`` from the codes."""
         ...
 
     def close(self) -> None:
-        """Give back what it holds on disk or in an engine; nothing can be asked afterwards."""
+        """Release the space on disk or in the engine; afterwards nothing can be asked."""
         ...

@@ -15,9 +15,9 @@ import numpy as np
 
 from espalier.core.progress import interruptible
 from espalier.core.project.schema import Schema, smallest_unsigned
+from espalier.core.tables.code_file import PERSON
 from espalier.core.tables.encoding import Batch
 from espalier.core.tables.lots import runs
-from espalier.core.tables.snapshot import PERSON
 
 BATCH_ROWS = 1 << 18
 

@@ -25,12 +25,13 @@ import numpy as np
 from ibis.backends.sql import SQLBackend
 from numpy.typing import NDArray
 
+from espalier.core.code_books import code_book
 from espalier.core.errors import TableError
 from espalier.core.project.schema import MISSING, Column, Schema
 from espalier.core.tables.catalogue import Origin, origin
+from espalier.core.tables.code_file import PERSON
 from espalier.core.tables.lots import runs
 from espalier.core.tables.relation import ROWS
-from espalier.core.tables.snapshot import PERSON
 from espalier.core.tables.stream import Stream
 
 MEMORY = "384MB"
@@ -303,6 +304,13 @@ def _person(value: Any) -> Any:
 
 def _code(value: Any, column: Column, dialect: str) -> Any:
     kind = value.type()
+    if column.number_style or (column.code_book and code_book(column.code_book).by_rule):
+        why = "counts longer codes as codes of a code book" if column.code_book else "writes numbers in its own style"
+        raise TableError(
+            f"column {column.name!r} {why}, which this engine cannot do. Release from a file, or give the column plain "
+            "values in a view",
+            column=column.name,
+        )
     missing = value.isnull()
     if kind.is_floating():
         missing |= value.isnan()

@@ -1,12 +1,12 @@
-"""The rows of an engine that makes no snapshot of its own, in Arrow batches, as one statement answers them.
+"""The rows of an engine without a snapshot of its own, in Arrow batches, from one statement.
 
 One SELECT of the columns that a release needs sees one state of the table. It compares and computes nothing. Its rows
 pass through this process in batches, `espalier.core.tables.encoding` turns them into codes, and none is kept. So every
-engine gets the same encoding and the same lots: ids are compared here, byte by byte, and no collation, optimiser or
-dialect there merges two people.
+engine gets the same encoding and the same row limits. Identifiers are compared here, byte by byte, and no collation,
+optimiser or dialect merges two people.
 
-A driver's cells must be of the type that the catalogue says. One that is not is refused, never guessed at: SQLite keeps
-a text in a column of whole numbers, and another driver's surprises are not known.
+A driver's cells must have the type of the catalogue. Other cells are refused, never guessed: SQLite stores a text in a
+column of whole numbers, and the surprises of other drivers are unknown.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from espalier.core.errors import EspalierError, TableError
+from espalier.core.errors import TableError
+from espalier.core.tables.engine_errors import OURS, engine_errors
 from espalier.core.tables.reading import _text
 
 BATCH_ROWS = 1 << 16
-"""Rows that pass through at a time: a driver gives most of them as Python objects, cell by cell."""
+"""Rows of a batch: a driver gives most of them as Python objects, cell by cell."""
 
 
 @dataclass(frozen=True, repr=False)
 class Stream:
     """The table ``table`` of the engine ``backend``, called ``shown`` in messages.
 
-    ``kinds`` is the type that each column's cells come as; where it is not the one that the catalogue says, a cell is
-    written as text.
+    ``kinds`` is the type in which each column's cells arrive. If it differs from the catalogue's, a cell becomes text.
     """
 
     backend: Any
@@ -46,7 +46,7 @@ class Stream:
         return {name: str(kind) for name, kind in self.kinds.items()}
 
     def statements(self, names: Sequence[str]) -> list[str]:
-        """The one statement that asks for these columns, as text."""
+        """Return the statement that reads these columns, as text."""
         return [str(self.backend.compile(self.table.select(*names)))]
 
     def schema(self, names: Sequence[str]) -> Any:
@@ -56,27 +56,21 @@ class Stream:
         return pa.schema([(name, self.kinds[name].to_pyarrow()) for name in names])
 
     def batches(self, names: Sequence[str], most: int | None = None) -> Generator[Any]:
-        """All rows, or the first ``most``; raises :class:`TableError` that names a column and quotes no cell."""
+        """Yield all rows, or the first ``most``. A :class:`TableError` names a column and quotes no cell."""
         from espalier.core.tables.sql import answers
 
-        asked = self.table.select(*names)
-        try:
-            for part in answers(self.backend, asked if most is None else asked.limit(most), BATCH_ROWS):
+        query = self.table.select(*names)
+        with engine_errors(f"{self.shown}: the engine gave up while it read the table", OURS):
+            for part in answers(self.backend, query if most is None else query.limit(most), BATCH_ROWS):
                 yield self._batch(part, names) if isinstance(part, list) else self._cast(part, names)
-        except (EspalierError, MemoryError):
-            raise
-        except Exception as error:  # a driver's own message, of whatever kind, may quote a cell
-            raise TableError(
-                f"{self.shown}: the engine gave up while it read the table ({type(error).__name__})"
-            ) from None
 
     def close(self) -> None:
-        """Disconnect, as often as it is called."""
-        with suppress(Exception):  # MySQL's driver minds a second time
+        """Disconnect; may be called several times."""
+        with suppress(Exception):  # MySQL's driver fails on a second call
             self.backend.disconnect()
 
     def _cast(self, batch: Any, names: Sequence[str]) -> Any:
-        """An engine's batch with the types of :meth:`schema`."""
+        """Return an engine's batch with the types of :meth:`schema`."""
         import pyarrow as pa
 
         schema, arrays = self.schema(names), []
@@ -96,7 +90,7 @@ class Stream:
         )
 
     def _batch(self, rows: Sequence[Sequence[Any]], names: Sequence[str]) -> Any:
-        """A driver's rows as one batch."""
+        """Return a driver's rows as one batch."""
         import pyarrow as pa
 
         schema, types, arrays = self.schema(names), self.table.schema(), []
@@ -114,9 +108,9 @@ class Stream:
 
 
 def _reader(kind: Any) -> Callable[[Any], Any] | None:
-    """What a cell of this type must go through before Arrow takes it; None for what Arrow checks by itself.
+    """Return the check of a cell of this type before Arrow converts it; `None` if Arrow's own check is enough.
 
-    It would cut 7.25 to a whole number, and take bytes for a text.
+    Arrow would cut 7.25 to a whole number, and read bytes as a text.
     """
     if kind.is_boolean():
         return _as_bool
@@ -128,7 +122,7 @@ def _reader(kind: Any) -> Callable[[Any], Any] | None:
 
 
 def _as_bool(cell: Any) -> bool:
-    """Engines without booleans give 0 and 1."""
+    """Convert a cell of an engine without booleans, which gives 0 and 1."""
     if isinstance(cell, int) and cell in (0, 1):
         return bool(cell)
     raise ValueError
@@ -141,15 +135,18 @@ def _only_text(cell: Any) -> str:
 
 
 def _as_text(cell: Any) -> str:
-    """What is stored, as a table reader writes it."""
+    """Return a cell as a table reader writes it."""
     if isinstance(cell, bytes):
         raise ValueError
     return _text(cell)
 
 
 def _as_stored(cell: Any) -> str:
-    """What SQLite keeps, which need not be what it declares: a text that spells a number may be another person than
-    the number. (A table turns such a text into the number; a view, or a column of type ANY, may hold both.)"""
+    """Return a cell of SQLite, which may differ from the declared type.
+
+    A text that spells a number may be another person than the number, so it is refused. (A table turns such a text into
+    the number; a view, or a column of type ANY, may contain both.)
+    """
     if isinstance(cell, str):
         for number in (int, float):
             with suppress(ValueError):
@@ -162,7 +159,7 @@ def _as_stored(cell: Any) -> str:
 
 
 def _as_time(cell: Any) -> dt.time:
-    """MySQL's drivers give a time of day as the time since midnight; -1 h and 25 h are none."""
+    """Convert the time since midnight, as MySQL's drivers give it, to a time of day; refuse -1 h and 25 h."""
     if isinstance(cell, dt.timedelta):
         if not dt.timedelta(0) <= cell < dt.timedelta(days=1):
             raise ValueError

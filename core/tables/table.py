@@ -1,5 +1,4 @@
-"""Where the private rows live: encoded columns, and the two questions a curator may ask of them: *count this marginal*
-and *the gradient of a logistic fit*."""
+"""A private table in memory: encoded columns, and the answers to a curator's questions about them."""
 
 from __future__ import annotations
 
@@ -14,23 +13,27 @@ from numpy.typing import NDArray
 
 from espalier.core.errors import TableError
 from espalier.core.graph.separations import Clique
+from espalier.core.project.public_grid import counts_on
 from espalier.core.project.schema import MISSING, Schema, smallest_unsigned
-from espalier.core.tables.counting import count_many
+from espalier.core.tables import random_rows
+from espalier.core.tables.counting import Cells, cells_of, count_many
 from espalier.core.tables.gradient import Weights, residual_sums
 from espalier.core.tables.reading import TextColumn, TextTable
+from espalier.core.tables.source import More
 
 
 @dataclass(frozen=True, repr=False)
 class Table:
     """Rows as codes: ``codes[name]`` has one code per row, in the smallest unsigned type that holds them.
 
-    ``source`` is the digest of the whole table as it was read, also where these are only some of its rows.
-    ``person`` says, by row, whose it is, as whole numbers from 0, and ``person_column`` which column of the table as
-    read says so; None where nobody named one. It is no column of this table: it is never counted and never released.
-    ``kept`` is how many rows of a person are left at most, once :func:`espalier.core.privacy.contribution.bounded` saw
-    to it; a table that it filled or cut to a declared total has its ``person_column`` still, but no ``person``.
-    ``values`` are the numbers of numeric columns as they were read, one per row, NaN where a cell is missing; binning
-    is the schema's view of them. ``texts`` are the texts of columns whose categories are still to be bought, as read.
+    ``source`` is the digest of the whole table as it was read; a table of some of its rows has the same.
+    ``person`` is the person identifier of each row, a whole number from 0; ``person_column`` is the column of the table
+    as read that it comes from. Both are `None` if no column was named. The person column is no column of this table: it
+    is never counted and never released.
+    ``row_limit`` is the row limit per person, see :meth:`limited`. A table that was filled or cut to a declared total
+    keeps its ``person_column`` but has no ``person``.
+    ``values`` are the numbers of numeric columns as they were read, one per row, NaN where a cell is missing; bins are
+    the schema's view of them. ``texts`` are the texts, as read, of columns whose categories are to be bought.
     """
 
     schema: Schema
@@ -39,7 +42,7 @@ class Table:
     source: bytes = b""
     person: NDArray[Any] | None = None
     person_column: str | None = None
-    kept: int | None = None
+    row_limit: int | None = None
     values: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     texts: Mapping[str, TextColumn] = field(default_factory=dict)
 
@@ -57,21 +60,22 @@ class Table:
         if self.person is not None and self.person.shape != (self.rows,):
             raise TableError("there is not exactly one person to each row")
         if self.person is not None and (self.person.dtype.kind not in "iu" or (self.person < 0).any()):
-            raise TableError("people are numbered by whole numbers from 0; a row without a person belongs to nobody")
+            raise TableError("person identifiers must be whole numbers from 0, one for each row")
         if self.person is not None and self.person_column is None:
-            raise TableError("a table that says whose its rows are must say which column said so")
+            raise TableError("a table with person identifiers must name the column that they come from")
         if any(numbers.shape != (self.rows,) for numbers in self.values.values()):
             raise TableError("there is not exactly one number to each row of a numeric column")
         object.__setattr__(self, "codes", kept)
 
     @classmethod
     def encode(cls, text: TextTable, schema: Schema, person: str | None = None) -> Table:
-        """A table as its schema sees it. Columns the schema does not name are left out; ``person`` is one of them.
+        """Return the table as ``schema`` describes it, without columns that the schema does not name.
 
-        Raises :class:`TableError` for a column that is not there, an undeclared value, or a row without a person.
+        ``person`` is the person column. Raises :class:`TableError` for a column that the table does not have, an
+        undeclared value, or a row without a person.
         """
         codes, values, texts = {}, {}, {}
-        for column in schema.columns:  # a wrong file is told by what it lacks, before any cell of it is judged
+        for column in schema.columns:  # a missing column is reported before any cell of a wrong file is judged
             _column(text, column.name)
         for column in schema.columns:
             read = _column(text, column.name)
@@ -83,25 +87,52 @@ class Table:
                 texts[column.name] = read
         if person is None:
             return cls(schema, codes, text.rows, text.digest, values=values, texts=texts)
-        whose = _column(text, person)
-        if whose.ambiguous:
+        people = _column(text, person)
+        if people.ambiguous:
             raise TableError(
                 f"{text.source}: the person column {person!r} mixes types, so that one identifier may be two people "
                 "(7 and the text 7), or one person may have two identifiers; give all identifiers as text",
                 column=person,
             )
-        if MISSING in whose.values:
-            row = int(np.flatnonzero(whose.codes == whose.values.index(MISSING))[0]) + 1
+        if MISSING in people.values:
+            row = int(np.flatnonzero(people.codes == people.values.index(MISSING))[0]) + 1
             raise TableError(
-                f"{text.source}: the person column {person!r} is empty, first in data row {row:,}; write there whose "
-                "row it is, or take such rows out of the table",
+                f"{text.source}: the person column {person!r} is empty, first in data row {row:,}; write the person's "
+                "identifier there, or take such rows out of the table",
                 column=person,
                 row=row,
             )
-        return cls(schema, codes, text.rows, text.digest, whose.codes, person, values=values, texts=texts)
+        return cls(schema, codes, text.rows, text.digest, people.codes, person, values=values, texts=texts)
+
+    @property
+    def names_people(self) -> bool:
+        """Whether each row still has its person identifier."""
+        return self.person is not None
+
+    @property
+    def digest(self) -> bytes:
+        """The digest of the table as read, or else of its codes. PRIVATE, see `TextTable`."""
+        if self.source:
+            return self.source
+        parts = (name.encode() + b":" + codes.tobytes() for name, codes in self.codes.items())
+        return hashlib.sha256(b"|".join(parts)).digest()
+
+    @property
+    def in_memory(self) -> Table:
+        """The table itself."""
+        return self
+
+    @property
+    def counts_only(self) -> bool:
+        """Whether only counts can be asked: no."""
+        return False
+
+    def encodes(self, schema: Schema) -> bool:
+        """Whether the rows were encoded for ``schema``."""
+        return self.schema == schema
 
     def count(self, clique: Clique) -> NDArray[np.int64]:
-        """Exact counts of a marginal in rows, one axis per column. Private: for the curator and the diagnostics."""
+        """Return exact counts of a marginal in rows, one axis per column."""
         shape = tuple(self.schema[name].size for name in clique)
         if len(clique) == 0:
             return np.array(self.rows, dtype=np.int64)
@@ -112,32 +143,52 @@ class Table:
         return np.bincount(flat, minlength=math.prod(shape)).reshape(shape)
 
     def count_many(self, cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
-        """The counts of each of ``cliques``, one pass over the rows for many of them
+        """Return the counts of each of ``cliques``, in one pass over the rows for many of them
         (`espalier.core.tables.counting`).
         """
         return count_many(self.codes, self.schema.sizes, self.rows, cliques)
 
+    def cells(self, cliques: Sequence[Clique]) -> Iterator[Cells]:
+        """Yield exact counts by cell, clique by clique."""
+        sizes = self.schema.sizes
+        return (cells_of(self.codes, sizes, clique) for clique in cliques)
+
     def batches(self) -> Iterator[Mapping[str, NDArray[Any]]]:
-        """All rows as codes, in one go. Private: for the curator."""
+        """Yield all rows as codes, in one batch."""
         yield self.codes
 
     def numbers(self, column: str) -> NDArray[np.float64]:
-        """The values of a numeric column, one per row, NaN where a cell is missing. Private: for the curator.
+        """Return the values of a numeric column, one per row, NaN where a cell is missing.
 
-        Raises :class:`TableError` where the table holds its codes only.
+        Raises :class:`TableError` if the table holds its codes only.
         """
         if column not in self.values:
             raise TableError(f"the values of {column!r} as numbers are not in this table; read it again", column=column)
         return self.values[column]
 
     def residual_sums(self, target: str, columns: Sequence[str], weights: Weights) -> NDArray[np.int64]:
-        """Exact gradient of a logistic fit of ``target``, see `espalier.core.tables.gradient`. Private: for the
-        curator.
-        """
+        """Return the exact gradient of a logistic fit of ``target``, see `espalier.core.tables.gradient`."""
         return residual_sums(self.codes, target, columns, self.schema.sizes, weights)
 
+    def text_counts(self, column: str) -> dict[str, int]:
+        """Return the number of rows with each text of a column whose categories are to be bought."""
+        read = self.texts[column]
+        counts = np.bincount(read.codes, minlength=len(read.values))
+        return dict(zip(read.values, counts.tolist(), strict=True))
+
+    def leaf_counts(self, column: str) -> NDArray[np.int64]:
+        """Return the number of rows with each code of a column's hierarchy."""
+        read, described = self.texts[column], self.schema[column]
+        return np.bincount(described.leaves(read.values)[read.codes], minlength=described.tree.codes)
+
+    def grid_counts(self, column: str, grid: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return the number of values between adjacent points of ``grid``; the first and the last cell include the
+        values outside.
+        """
+        return counts_on(self.numbers(column), grid)
+
     def take(self, rows: NDArray[Any]) -> Table:
-        """The table of some rows only (a hold-out, a fold)."""
+        """Return some of the rows (a hold-out, a fold)."""
         person = None if self.person is None else self.person[rows]
         codes = {n: c[rows] for n, c in self.codes.items()}
         values = {n: v[rows] for n, v in self.values.items()}
@@ -147,32 +198,68 @@ class Table:
         )
 
     def observed(self, column: str) -> Table:
-        """The rows where ``column`` is not missing; the table itself where no cell is."""
+        """Return the rows where ``column`` is not missing; the table itself if no cell is."""
         described = self.schema[column]
         keep = self.codes[column] < described.values
         return self if not described.missing or keep.all() else self.take(keep)
 
-    def text_counts(self, column: str) -> dict[str, int]:
-        """How many rows have each text of a column whose categories are to be bought. Private: for the curator."""
-        read = self.texts[column]
-        counts = np.bincount(read.codes, minlength=len(read.values))
-        return dict(zip(read.values, counts.tolist(), strict=True))
+    def sample(self, most: int, rng: np.random.Generator) -> Table:  # noqa: ARG002
+        """Return the table itself: its rows are in memory."""
+        return self
+
+    def split(self, share: float, size: int | None = None) -> tuple[Table, Table]:
+        """Return (rest, held): each person, or each row, is held with probability ``share``; or ``size`` rows are."""
+        if self.person is not None:
+            held = random_rows.by_chance(int(self.person.max(initial=-1)) + 1, share)[self.person]
+        elif size is None:
+            held = random_rows.by_chance(self.rows, share)
+        else:
+            held = np.zeros(self.rows, dtype=np.bool_)
+            held[random_rows.first(random_rows.fresh_lots(self.rows), size)] = True
+        return self.take(~held), self.take(held)
+
+    def limited(self, most: int) -> Table:
+        """Return at most ``most`` rows of each person, chosen at random."""
+        if self.person is None:
+            raise TableError("this table was read without its person column; read it again with that column")
+        kept = random_rows.first_of_each(self.person, random_rows.fresh_lots(self.rows), most)
+        return replace(self.take(kept), row_limit=most)
+
+    def to_total(self, total: int) -> Table:
+        """Return ``total`` rows: others are left out at random, or invented rows are added.
+
+        An invented row has a code of each column at random, and of a numeric column the middle of that bin.
+        """
+        chosen = np.sort(random_rows.first(random_rows.fresh_lots(self.rows), total))
+        short = total - len(chosen)
+        invented = {c.name: random_rows.invented_codes(short, c.size) for c in self.schema.columns}
+        codes = {name: np.concatenate([own[chosen], invented[name]]) for name, own in self.codes.items()}
+        values = {
+            name: np.concatenate([numbers[chosen], self.schema[name].middles[invented[name]]])
+            for name, numbers in self.values.items()
+        }
+        return replace(self, codes=codes, values=values, rows=total, person=None)
+
+    def recoded(self, schema: Schema) -> Table:
+        """Return the rows as ``schema`` describes them, from the numbers and the texts as they were read."""
+        codes = dict(self.codes)
+        for column in schema.columns:
+            if column == self.schema[column.name]:
+                continue
+            if column.kind == "numeric":
+                numbers = self.numbers(column.name)
+                codes[column.name] = np.where(np.isnan(numbers), column.values, column.bins_of(numbers))
+            else:
+                read = self.texts[column.name]
+                codes[column.name] = column.encode(read.values)[read.codes]
+        return replace(self, schema=schema, codes=codes, texts={})
+
+    def widened(self, schema: Schema, more: More) -> Table:
+        """Return the rows with further columns of ``schema``, which ``more`` makes from the codes."""
+        return replace(self, schema=schema, codes={**self.codes, **more(self.codes)})
 
     def close(self) -> None:
-        """Nothing to give back: its rows are in memory."""
-
-    @property
-    def names_people(self) -> bool:
-        """Does each row still say whose it is?"""
-        return self.person is not None
-
-    @property
-    def digest(self) -> bytes:
-        """What tells this table from others: that of its source, or else of its codes. PRIVATE, see `TextTable`."""
-        if self.source:
-            return self.source
-        parts = (name.encode() + b":" + codes.tobytes() for name, codes in self.codes.items())
-        return hashlib.sha256(b"|".join(parts)).digest()
+        """Do nothing: the rows are in memory."""
 
 
 def _column(text: TextTable, name: str) -> TextColumn:

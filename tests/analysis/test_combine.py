@@ -31,7 +31,7 @@ def test_with_variances_by_hand():
 @pytest.mark.parametrize(
     ("estimates", "variances", "says"),
     [
-        ([1.0], None, "two copies or more, not 1"),
+        ([1.0], None, "at least two copies, not 1"),
         ([1.0, math.nan], None, "not a finite number"),
         ([1.0, 2.0], [1.0], "one finite variance"),
         ([1.0, 2.0], [1.0, -1.0], "one finite variance"),

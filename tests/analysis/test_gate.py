@@ -9,7 +9,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from espalier.core.analysis.figures import Difference, Level, Proportion
+from espalier.core.analysis.estimands import Difference, Level, Proportion
 from espalier.core.analysis.gate import Gate, Needs
 from espalier.core.graph.cuts import cheapest_cut
 from espalier.core.models.graphical import estimate
@@ -50,7 +50,7 @@ def test_thin_cells_get_no_interval():
     gate = Gate(*release(sigma=150.0))
     badge = gate.judge(Needs(("kin", "sex"), pair("kin", "sex")))
     assert (badge.kind, badge.interval) == ("thin", False)
-    assert "about 2.0 times as large as the noise" in badge.sentence
+    assert "about 2.0 times as large as its noise" in badge.sentence
     assert Gate(*release(sigma=74.0)).judge(Needs(("kin", "sex"), pair("kin", "sex"))).kind == "counted"
 
 
@@ -89,11 +89,11 @@ def test_what_was_not_counted_names_what_is_assumed():
     assert badge.apart == ("age", "far")
     assert badge.given in {("kin",), ("sex",)}
     assert badge.sentence == (
-        f"age and far were not counted together; the table takes them as independent given {badge.given[0]}."
+        f"age and far were not counted together; the table treats them as independent given {badge.given[0]}."
     )
     alone = Gate([m for m in release()[0] if "far" not in m.clique], release()[1]).judge(Needs(("age", "far")))
     assert alone.given == ()
-    assert alone.sentence.endswith("the table takes them as independent.")
+    assert alone.sentence.endswith("the table treats them as independent.")
 
 
 def test_a_category_counted_in_a_group_is_thin():

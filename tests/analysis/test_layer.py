@@ -17,7 +17,10 @@ ALLOWED = (
 )
 
 
-FIGURES = ("answers", "combine", "copies", "drawing_test", "effect", "figures", "gate", "missing", "null", "strength")
+FIGURES = (
+    *("answers", "combine", "copies", "effect", "estimands", "gate", "independence_test", "missing_shares", "null"),
+    "strength",
+)
 """The modules that compute figures; the others read a release and ask for them."""
 
 

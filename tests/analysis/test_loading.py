@@ -21,8 +21,8 @@ from espalier.core.errors import EspalierError, ProjectError
 from espalier.core.ledger import archive
 from espalier.core.ledger.archive import unpacked, zipped
 from espalier.core.release.spend import release
-from espalier.pages.parts.analyse import opening
-from espalier.pages.parts.session.session import Session
+from espalier.pages.analyse import open_release
+from espalier.pages.session.session import Session
 from tests.methods.test_contract import CASES, project, table
 
 METHODS = ("prism", "mst with questions, merged", "privbayes", "independent", "fpt-lp")
@@ -191,10 +191,10 @@ def entrances(files, place: Path, monkeypatch):
     """Every way in, as (name, what it is called with); each ends in a result or a typed error."""
     put(files, place)
     session = Session()
-    monkeypatch.setattr("espalier.pages.parts.doors.need_steward", lambda: None)
+    monkeypatch.setattr("espalier.pages.common.sign_in.need_steward", lambda: None)
 
     def page(take):
-        opening.take(session, take)
+        open_release.take(session, take)
         if trouble := session.trouble.pop("analyse", None):
             raise ProjectError(trouble)
 
@@ -205,7 +205,7 @@ def entrances(files, place: Path, monkeypatch):
     yield "load_release", lambda: load_release(place)
     yield "copies", whole
     yield "Study.of_folder", lambda: Study.of_folder(place)
-    yield "page, folder", lambda: page(lambda: opening.of_folder(str(place)))
+    yield "page, folder", lambda: page(lambda: open_release.of_folder(str(place)))
     yield "page, zip", lambda: page(lambda: unpacked(zipped(files)))
 
 
@@ -330,3 +330,15 @@ def test_the_ledger_s_check_of_a_release_reads_within_limits(made, tmp_path):
     place = put({**made.files, "release.json": b"[" * 200_000}, tmp_path / "o")
     with pytest.raises(EspalierError, match="nested too deeply|not JSON"):
         check_release(place, ledger)
+
+
+def test_answers_to_other_questions_than_the_project_s_are_refused(tmp_path, monkeypatch):
+    """One condition of a count was taken out of both project files: `analyse` ended in a traceback."""
+    made = release(project(**CASES["mst with questions, merged"]), table())
+    facts = json.loads(made.files["release.json"])
+    for key in ("questions", "counts"):
+        if not facts["project"].get(key):
+            continue
+        fewer = {**facts["project"], key: facts["project"][key][1:]}
+        files = facts_changed(made.files, project=fewer) | {"project.json": json.dumps(fewer).encode()}
+        assert len(outcomes(files, tmp_path / "o", monkeypatch)) == 5, key

@@ -9,8 +9,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from espalier.core.analysis import asking
-from espalier.core.analysis.figures import Level
+from espalier.core.analysis import answer_text, figure_from_text
+from espalier.core.analysis.estimands import Level
 from espalier.core.analysis.gate import Badge
 from espalier.core.analysis.noisy_counts import NoisyCounts
 from espalier.core.analysis.study import Study
@@ -76,7 +76,7 @@ def test_a_release_hands_over_its_copies_and_its_counts(folder):
 def test_a_study_of_files_is_that_of_the_release():
     one = made()
     here, there = Study.of(one), Study.of_files(one.files)
-    figure = asking.odds_ratio(SCHEMA, "sick", "hours=20 – 40:0 – <10")
+    figure = figure_from_text.odds_ratio(SCHEMA, "sick", "hours=20 – 40:0 – <10")
     assert len(there.given) == 6
     assert here.ask(figure) == there.ask(figure)
     back, counted = there.counted, here.counted
@@ -89,44 +89,44 @@ def test_a_study_of_files_is_that_of_the_release():
 
 def test_an_odds_ratio_is_answered_with_an_interval_that_holds_the_truth(folder):
     study = Study.of_folder(folder)
-    (answer,) = study.ask(asking.odds_ratio(SCHEMA, "sick", "hours=10 – <20:0 – <10"))
+    (answer,) = study.ask(figure_from_text.odds_ratio(SCHEMA, "sick", "hours=10 – <20:0 – <10"))
     assert answer.badge.kind == "counted"
     assert answer.low is not None
     assert answer.high is not None
     assert answer.low < answer.value < answer.high
     assert answer.value == pytest.approx(np.exp(ODDS), rel=0.35)
-    assert "95 % interval" in asking.sentence(answer)
-    assert asking.table([answer]).splitlines()[1].endswith("\tcounted")
+    assert "95 % interval" in answer_text.sentence(answer)
+    assert answer_text.table([answer]).splitlines()[1].endswith("\tcounted")
 
 
 def test_what_was_not_counted_together_gets_no_interval():
     study = Study.of(made(method="independent"))
-    answers = study.ask(asking.regression(SCHEMA, "hours", ["side", "noise", "sick"]))
+    answers = study.ask(figure_from_text.regression(SCHEMA, "hours", ["side", "noise", "sick"]))
     assert {a.badge.kind for a in answers} == {"assumed"}
     assert all(a.low is None for a in answers)
-    assert "without an interval" in asking.sentence(answers[0])
+    assert "without an interval" in answer_text.sentence(answers[0])
 
 
 def test_what_is_assumed_comes_with_the_plan_that_would_have_counted_it():
-    figure = asking.regression(SCHEMA, "sick", ["hours", "noise"])
+    figure = figure_from_text.regression(SCHEMA, "sick", ["hours", "noise"])
     few = Study.of(made(method="independent"))
-    said = asking.remedy(few.project, figure, few.ask(figure))
+    said = answer_text.remedy(few.project, figure, few.ask(figure))
     assert "choose the method PRISM, choose 3 features: all columns are then counted with sick" in said
     every = Study.of(made(method="prism", features=3))
     answers = every.ask(figure)
     assert all(a.badge.interval for a in answers), "the advice was right"
-    assert asking.remedy(every.project, figure, answers) == ""
-    other = asking.regression(SCHEMA, "noise", ["side", "hours"])
+    assert answer_text.remedy(every.project, figure, answers) == ""
+    other = figure_from_text.regression(SCHEMA, "noise", ["side", "hours"])
     drawn = replace(every.project, dag=Dag((("side", "sick"), ("noise", "sick")))).with_plan(regime="causal")
     assumed = [replace(a, badge=Badge("assumed", "")) for a in answers]
-    said = asking.remedy(drawn, other, assumed)
+    said = answer_text.remedy(drawn, other, assumed)
     assert "name noise as the target and choose the regime predictive and choose 3 features" in said
-    effect = asking.effect(SCHEMA, "side", "sick", ["noise"], 6000)
-    assert "the regime effect with the treatment side, adjusted for noise" in asking.remedy(drawn, effect, assumed)
+    effect = figure_from_text.effect(SCHEMA, "side", "sick", ["noise"], 6000)
+    assert "the regime effect with the treatment side, adjusted for noise" in answer_text.remedy(drawn, effect, assumed)
     fenced = replace(every.project, roles=Roles(outcome=("sick",), protected=("side",), admissible=("hours",)))
     fenced = fenced.with_plan(method="privci")
-    figure = asking.odds_ratio(SCHEMA, "sick", "side")
-    assert asking.remedy(fenced, figure, assumed).startswith("The fence keeps sick and side apart")
+    figure = figure_from_text.odds_ratio(SCHEMA, "sick", "side")
+    assert answer_text.remedy(fenced, figure, assumed).startswith("The fence separates sick and side")
 
 
 def test_copies_are_made_later_for_a_release_that_has_none(tmp_path, capsys):
@@ -154,20 +154,20 @@ def test_the_command_line_answers_in_sentences(folder, capsys):
     assert "may be shared" in said
     assert main(["analyse", str(folder), "--difference", "sick", "side=right:left"]) == 0
     assert main(["analyse", str(folder), "--odds-ratio", "sick", "planet"]) == 2
-    assert "there is no column 'planet' in the release; it has " in capsys.readouterr().err
+    assert "The release has no column 'planet'; it has " in capsys.readouterr().err
 
 
 def test_questions_in_words():
-    assert asking.proportion(SCHEMA, "side=(missing)").event == Level("side", 2)
-    assert asking.odds_ratio(SCHEMA, "sick", "side").one == Level("side", 1), "missing is not the last value"
-    assert asking.regression(SCHEMA, "hours", ["sick"]).event is None
-    assert asking.regression(SCHEMA, "hours=20 – 40", ["sick"]).event == 2
-    assert asking.regression(SCHEMA, "sick", ["hours"]).scores["hours"] == (5, 15, 30)
+    assert figure_from_text.proportion(SCHEMA, "side=(missing)").event == Level("side", 2)
+    assert figure_from_text.odds_ratio(SCHEMA, "sick", "side").one == Level("side", 1), "missing is not the last value"
+    assert figure_from_text.regression(SCHEMA, "hours", ["sick"]).event is None
+    assert figure_from_text.regression(SCHEMA, "hours=20 – 40", ["sick"]).event == 2
+    assert figure_from_text.regression(SCHEMA, "sick", ["hours"]).scores["hours"] == (5, 15, 30)
     for wrong in (
-        lambda: asking.proportion(SCHEMA, "side"),
-        lambda: asking.proportion(SCHEMA, "side=up"),
-        lambda: asking.regression(SCHEMA, "sick", ["sick"]),
-        lambda: asking.odds_ratio(SCHEMA, "sick", "sick"),
+        lambda: figure_from_text.proportion(SCHEMA, "side"),
+        lambda: figure_from_text.proportion(SCHEMA, "side=up"),
+        lambda: figure_from_text.regression(SCHEMA, "sick", ["sick"]),
+        lambda: figure_from_text.odds_ratio(SCHEMA, "sick", "sick"),
     ):
         with pytest.raises(ProjectError):
             wrong()
@@ -211,7 +211,7 @@ def test_copies_are_made_of_releases_with_questions(asked, plan):
     made = [model.marginal(("marks",)) for model, _ in study.drawn(3, np.random.default_rng(1))]
     assert np.std([m[2] for m in made]) > 0
     assert np.allclose(np.mean(made, axis=0), one.model.marginal(("marks",)), atol=250)
-    (answer,) = study.ask(asking.proportion(SCHEMA, "sick==yes"))
+    (answer,) = study.ask(figure_from_text.proportion(SCHEMA, "sick==yes"))
     truth = float(table().codes["sick"].mean())
     assert answer.low is not None
     assert answer.high is not None

@@ -66,7 +66,7 @@ from espalier.core.privacy.curator import PrivateCurator
 from espalier.core.privacy.draws import Measurement, Merged, ScoreMeasurement
 from espalier.core.privacy.gradient import LogisticGradient
 from espalier.core.privacy.moments import Bin, Histogram, Moments, Reading, Scored, WithOutcome
-from espalier.core.privacy.questions.recipes import CountHistogram, QuestionSums, WorstQuestion, answers
+from espalier.core.privacy.question_recipes.recipes import CountHistogram, QuestionSums, WorstQuestion, answers
 from espalier.core.privacy.regression_features import TURN, Fourier, Surface
 from espalier.core.privacy.scores import ConditionalScore, EdgeScore, FeatureScore, Score
 from espalier.core.privacy.softmax_heads import FloatArray, Heads
@@ -79,7 +79,7 @@ from espalier.core.project.question_list import QuestionList
 from espalier.core.project.question_types import Count, Question
 from espalier.core.project.schema import Column, Schema
 from espalier.core.release.spend import release
-from espalier.core.tables import relation as relations
+from espalier.core.tables import random_rows, scan
 from espalier.core.tables.gradient import Weights
 from espalier.core.tables.relation import open_relation
 from espalier.core.tables.source import Source
@@ -177,7 +177,8 @@ class Counted:
     def __init__(self, table: Table) -> None:
         """The same answers as ``table``."""
         self.schema, self.rows, self.digest = table.schema, table.rows, table.digest
-        self.person_column, self.names_people, self.kept = table.person_column, table.names_people, table.kept
+        self.person_column, self.names_people = table.person_column, table.names_people
+        self.row_limit = table.row_limit
         self.count, self.residual_sums = cache(table.count), table.residual_sums
         self.numbers, self.take, self.batches = table.numbers, table.take, table.batches
 
@@ -513,8 +514,8 @@ def part_held_out(relation: Neighbors, budget: Budget) -> Callable[[int], float]
     size = contribution.held_rows(given.plan, contribution.public_rows(given.plan, ROWS)) or None
 
     def run(side: int) -> float:
-        lots = contribution._lots(ROWS)
-        with mock.patch.object(contribution, "_lots", lambda count: lots[:count]):
+        lots = random_rows.fresh_lots(ROWS)
+        with mock.patch.object(random_rows, "fresh_lots", lambda count: lots[:count]):
             parts = [contribution.split(table, given.plan.private_evaluation, size) for table in seen]
         rest, held = zip(*parts, strict=True)
         curator = Witness(Pair(unit, rest), side, budget)
@@ -645,9 +646,9 @@ def breaking(way: str, seed: int = 0) -> Iterator[None]:
             )
         elif way == "all rows kept":
             stack.enter_context(
-                mock.patch.object(contribution, "first_of_each", lambda person, *_: np.arange(len(person)))
+                mock.patch.object(random_rows, "first_of_each", lambda person, *_: np.arange(len(person)))
             )
-            stack.enter_context(mock.patch.object(relations, "kept_rows", lambda *given: np.arange(len(given[2]))))
+            stack.enter_context(mock.patch.object(scan, "kept_rows", lambda *given: np.arange(len(given[2]))))
         elif way:
             raise ValueError(f"there is no broken copy {way!r}")
         yield

@@ -28,6 +28,7 @@ from espalier.core.privacy import bought_schema, mechanisms, partitions, quantil
 from espalier.core.privacy.accounting import epsilon_of, rho_of
 from espalier.core.privacy.quantiles import Choose
 from espalier.core.privacy.unit import Unit
+from espalier.core.project.public_grid import counts_on
 from espalier.core.project.schema import Column, Schema
 from espalier.core.tables.reading import TextColumn, TextTable
 from espalier.core.tables.table import Table
@@ -100,7 +101,12 @@ def histogram_cases(broken: bool) -> Iterator[Case]:
         ways = (
             ("a hierarchy", _buy_levels(unit, rho)),
             ("bins of a number", _buy_bins(unit, rho)),
-            ("a range", lambda values, unit=unit: bought_schema._bought_range(values, unit, rho)),
+            (
+                "a range",
+                lambda values, unit=unit: bought_schema._bought_range(
+                    counts_on(values, quantiles.range_grid()), unit, rho
+                ),
+            ),
         )
         for name, buy in ways:
             pair = _pair(unit, np.repeat([1.0, 2.0, 6.0], 20 * k), 0.0, 7.0)
@@ -188,9 +194,7 @@ def _pair(unit: Unit, crowd: Values, before: float, after: float) -> tuple[Value
 
 
 def _buy_edges(grid: Values, bins: int, unit: Unit) -> Buy:
-    return lambda values, choose: quantiles.choose_edges(
-        quantiles.counts_on(values, grid), grid, bins, unit, choose, math.inf
-    )
+    return lambda values, choose: quantiles.choose_edges(counts_on(values, grid), grid, bins, unit, choose, math.inf)
 
 
 def _choices(pair: tuple[Values, Values], buy: Buy, rho: float) -> Callable[[int], float]:

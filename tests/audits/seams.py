@@ -30,13 +30,14 @@ import numpy as np
 from espalier.core.cli.main import main as command
 from espalier.core.errors import EspalierError
 from espalier.core.ledger.ledger import Ledger
-from espalier.core.privacy import bought_schema, contribution, mechanisms
+from espalier.core.privacy import bought_schema, mechanisms
 from espalier.core.privacy.accounting import Budget, round_up
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
 from espalier.core.release.shelf import share
 from espalier.core.release.spend import release
+from espalier.core.tables import random_rows
 from espalier.core.tables.guessing import guess_schema
 from espalier.core.tables.reading import read_table
 from espalier.core.tables.table import Table
@@ -106,7 +107,7 @@ def without_noise() -> Iterator[None]:
             (mechanisms, "noisy_max", lambda *_: 0),
             (bought_schema, "add_gaussian", answer),
             (bought_schema, "noisy_max", lambda *_: 0),
-            (contribution, "_lots", lambda count: np.arange(count, dtype=np.uint64)),
+            (random_rows, "fresh_lots", lambda count: np.arange(count, dtype=np.uint64)),
             (np.random, "default_rng", lambda *_: drawn(0)),
         ):
             stack.enter_context(mock.patch.object(module, name, fixed))
@@ -276,7 +277,7 @@ def _through_the_form(work: Path, given: Project, rows: int) -> dict[str, Any]:
     """Return what the app publishes about a table with ``rows`` rows if every default of its forms is accepted."""
     from streamlit.testing.v1 import AppTest
 
-    from espalier.pages.parts.session.session import KEY
+    from espalier.pages.session.session import KEY
 
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
@@ -285,7 +286,7 @@ def _through_the_form(work: Path, given: Project, rows: int) -> dict[str, Any]:
         app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
         state = app.session_state[KEY]
         state.open(given, read_table(text.encode(), "t.csv"))
-        app.switch_page("pages/release.py").run()
+        app.switch_page("pages/05_release.py").run()
         need(not app.exception, "the Release page fails")
         labels = [b for b in app.button if b.label == "Open this budget"]
         if not labels:
@@ -351,7 +352,7 @@ def shelf(work: Path) -> str:
     made = release(project(), Table.encode(read_table(text), SCHEMA))
     with mock.patch.dict(os.environ, ESPALIER_SHARED=str(work / "shelf")), mock.patch.object(st, "user", Nobody()):
         share(made.files)
-        app = AppTest.from_file(str(ROOT / "pages" / "shared.py"), default_timeout=60)
+        app = AppTest.from_file(str(ROOT / "pages" / "11_shared.py"), default_timeout=60)
         app.secrets["auth"] = {"client_id": "x", "cookie_secret": "s" * 64}
         app.secrets["roles"] = {"steward": ["anna@hospital.example"], "viewer": []}
         app.run()
@@ -380,7 +381,7 @@ def archive(work: Path) -> str:
 
 def marks(_: Path) -> str:
     """Hole 7: one category of one's own added to a guessed list."""
-    from espalier.pages.parts.data.schema_rows import column_of, join, row_of
+    from espalier.pages.data.schema_rows import column_of, join, row_of
 
     (guess,) = guess_schema(read_table(b"ill\nflu\nrare\n")).columns
     row = {**row_of(guess), "categories": join((*guess.categories, "other"))}

@@ -65,7 +65,7 @@ def test_every_file_and_the_facts_say_so(made):
     page = made.files["report-NOT-PRIVATE.html"].decode()
     assert page.startswith("<!doctype html>")
     assert f"<h1>{NOT_PRIVATE}</h1>" in page
-    for said in ("Re-identified", "nearest row", "Interval disclosure", "row here as they would in the real table"):
+    for said in ("Re-identified", "nearest row", "Interval disclosure", "row here, as in the real table"):
         assert said in page
 
 
@@ -125,7 +125,7 @@ def test_a_ledger_refuses_it():
 
 def test_the_shelf_of_shared_releases_refuses_it(made, tmp_path, monkeypatch):
     monkeypatch.setenv("ESPALIER_SHARED", str(tmp_path / "shelf"))
-    with pytest.raises(ProjectError, match="only a differentially private release can be shared"):
+    with pytest.raises(ProjectError, match="Only a differentially private release can be shared"):
         shelf.share(made.files)
     assert shelf.shared() == []
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from espalier.core.project.file import Project
-from espalier.pages.parts.session import restore
+from espalier.pages.session import restore
 
 pytestmark = [pytest.mark.browser]
 

@@ -39,7 +39,7 @@ def test_blurred_rows_need_a_tick_and_are_compared_under_their_warning(person) -
     person.sees(NOT_PRIVATE)
     person.rests()
     person.visit("Release")
-    person.sees("finds that patient's row here")
+    person.sees("can find that patient's row here")
     button = person.page.get_by_role("button", name="Make the rows (NOT PRIVATE)").first
     assert button.is_disabled()
     person.page.get_by_text("comes out as a blurred real person").first.click()
@@ -49,7 +49,7 @@ def test_blurred_rows_need_a_tick_and_are_compared_under_their_warning(person) -
     person.rests()
     person.press("Ask for a LID of")
     person.page.get_by_text("6,000 rows of stays: NOT PRIVATE").first.wait_for(timeout=WAIT)
-    person.sees("Re-identified by somebody who knows")
+    person.sees("Re-identified by someone who knows")
     person.page.get_by_role("button", name=NOT_PRIVATE_CSV).wait_for()
     _look(person, "blurred")
     _numbers(person)

@@ -9,7 +9,7 @@ from math import log
 import numpy as np
 import pytest
 
-from espalier.core.analysis import asking
+from espalier.core.analysis import figure_from_text
 from espalier.core.analysis.tally import Tally
 from espalier.core.project.file import Project
 from sample_data.make import hospital
@@ -25,7 +25,7 @@ def truth() -> float:
     schema, rows = Project.load(SAMPLES / "readmission.json").schema, hospital(np.random.default_rng(1), 200_000, True)
     codes = {name: _codes(schema[name].labels, rows[name]) for name in ("heart_failure", "readmitted")}
     codes["age"] = np.digitize(rows["age"].astype(float), schema["age"].edges[1:-1])
-    figure = asking.regression(schema, "readmitted=yes", ["heart_failure", "age"])
+    figure = figure_from_text.regression(schema, "readmitted=yes", ["heart_failure", "age"])
     found, _ = figure.estimate(Tally.of_rows(codes, schema.sizes, figure.columns))
     return float(found[2])
 

@@ -68,7 +68,7 @@ def test_a_folder_that_is_no_release_is_told_with_what_to_do(work, capsys):
     assert run("analyse", "nothere", "--proportion", "a=x") == 2
     assert capsys.readouterr().err == said, "the same from every command"
     assert run("release", "p.json", "--data", "t.csv", "--out", "t.csv") == 2
-    assert "t.csv is a file; name a new folder" in capsys.readouterr().err
+    assert "t.csv is a file. Name a new folder" in capsys.readouterr().err
     assert "nothere is not there" in said
     assert "name the folder that `release` wrote" in said
     assert "Errno" not in said
@@ -79,7 +79,7 @@ def test_a_folder_that_is_no_release_is_told_with_what_to_do(work, capsys):
     (work / "o" / "model.npz").unlink()
     assert run("evaluate", "o", "--data", "t.csv") == 2
     said = capsys.readouterr().err
-    assert "o is not a whole release folder, or is damaged: there is no model.npz" in said
+    assert "o is not a complete release folder, or is damaged: model.npz is missing" in said
     assert "Errno" not in said
 
 
@@ -341,7 +341,7 @@ def test_one_line_of_a_table_cannot_swallow_the_others(work, capsys):
 
 def test_a_dash_is_no_folder(work, capsys):
     assert run("release", "p.json", "--data", "t.csv", "--out", "-") == 2
-    assert "cannot be printed: name a new folder in place of -" in capsys.readouterr().err
+    assert "cannot be printed: Name a new folder instead of -" in capsys.readouterr().err
     assert not (work / "-").exists()
 
 
@@ -424,6 +424,8 @@ def test_a_draft_says_what_looks_like_dates_and_like_marks_of_empty_cells(work, 
     assert run("init", "m.csv") == 0
     said = capsys.readouterr().err
     assert "Columns of dates: day." in said
+    day = next(c for c in json.loads((work / "m.json").read_text())["schema"] if c["name"] == "day")
+    assert day["dates"] == {"from": "2024-01-01", "to": "2024-12-31", "by": "month"}
     assert "'?' in score; '-9' in days off" in said
     assert "--missing '?' -9" in said
     assert "Columns of many values" not in said, "each column is told of once"
@@ -450,7 +452,7 @@ def test_a_cancelled_command_says_whether_it_spent(monkeypatch, capsys, command,
     def stopped(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("espalier.core.cli.questions.load", stopped)
+    monkeypatch.setattr("espalier.core.cli.questions_option.load", stopped)
     assert run(*command) == 130
     assert told in capsys.readouterr().err
 
@@ -475,10 +477,10 @@ OBSERVED = ", of the rows where b c is observed"
     ("asked", "of"),
     [
         (("--proportion", "a=x"), "the share of rows with a = x"),
-        (("--difference", "a", "b c"), f"the share with a = y: where b c = 5 – 10, less where b c = 0 – <5{OBSERVED}"),
+        (("--difference", "a", "b c"), f"the share with a = y: where b c = 5 – 10, minus where b c = 0 – <5{OBSERVED}"),
         (
             ("--odds-ratio", "a=x", "b c"),
-            f"the odds of a = x against y: where b c = 5 – 10, over where b c = 0 – <5{OBSERVED}",
+            f"the odds of a = x against y: where b c = 5 – 10, divided by where b c = 0 – <5{OBSERVED}",
         ),
         (("--outcome", "a", "--predictors", " b c "), f"a logistic regression: odds ratios of a = y{OBSERVED}"),
     ],
@@ -507,3 +509,29 @@ def test_a_draft_of_names_alone_is_planned_and_released(tmp_path, monkeypatch, c
     assert run("release", "t.json", "--data", "t.csv", "--out", "out") == 0
     assert "No category of id was found" in capsys.readouterr().err
     assert "secret" not in Path("out/synthetic.csv").read_text()
+
+
+@pytest.mark.parametrize("out", ["link", "dangling", ".", "a" * 256, "file/below"])
+def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_spent(work, monkeypatch, capsys, out):
+    (work / "empty").mkdir()
+    (work / "link").symlink_to("empty")
+    (work / "dangling").symlink_to("nowhere")
+    (work / "file").write_text("")
+    (work / "cwd").mkdir()
+    monkeypatch.chdir(work / "cwd" if out == "." else work)
+    monkeypatch.setattr("espalier.core.release.spend.release", lambda *_: pytest.fail("spent"))
+    assert run("release", work / "p.json", "--data", work / "t.csv", "--out", out) == 2
+    assert capsys.readouterr().err.startswith("espalier: cannot")
+    assert not list(work.rglob(".espalier-*"))
+    assert not (work / "nowhere").exists()
+
+
+def test_a_refused_release_leaves_no_folder_behind(work):
+    assert run("release", "p.json", "--data", "missing.csv", "--out", "a/b/" + "c" * 250) == 2
+    assert not (work / "a").exists()
+
+
+@pytest.mark.parametrize("command", [["evaluate", "a" * 300, "--data", "t.csv"], ["init", "t.csv", "--out", "a" * 300]])
+def test_a_name_that_is_too_long_is_no_traceback(work, capsys, command):
+    assert run(*command) == 2
+    assert capsys.readouterr().err.startswith("espalier: cannot use aaa")

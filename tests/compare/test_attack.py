@@ -11,7 +11,7 @@ from scipy.stats import norm
 from espalier.core.cli.main import main
 from espalier.core.compare.membership import ATTACKS, Played, play, rows_of
 from espalier.core.errors import Cancelled, EspalierError, TableError
-from espalier.core.evaluation.membership.attack import BLIND, Interval, Verdict
+from espalier.core.evaluation.membership.attack import BLIND, AttackResult, ResampledInterval
 from espalier.core.privacy.accounting import rho_of
 from espalier.core.privacy.unit import Unit
 from espalier.core.project.file import Project
@@ -54,8 +54,8 @@ def test_hardly_any_noise_is_told():
 
 
 def test_replacing_a_row_costs_two_units_under_add_remove():
-    one = Verdict("density", Interval(0.5, 0.4, 0.6), Interval(0, 0, 0), (0.5,), 0.5, 0.5)
-    sure = Verdict("density", Interval(1.0, 1.0, 1.0), Interval(1, 1, 1), (1.0,), 1.0, 1.0)
+    one = AttackResult("density", ResampledInterval(0.5, 0.4, 0.6), ResampledInterval(0, 0, 0), (0.5,), 0.5, 0.5)
+    sure = AttackResult("density", ResampledInterval(1.0, 1.0, 1.0), ResampledInterval(1, 1, 1), (1.0,), 1.0, 1.0)
     assert Played("m", 1.0, 0.04, Unit("replace-one"), 9, 20, (one,), (sure,)).top == pytest.approx(norm.cdf(0.2))
     assert Played("m", 1.0, 0.04, Unit("add-remove"), 9, 20, (one,), (sure,)).top == pytest.approx(
         norm.cdf(math.sqrt(4 * 0.04))

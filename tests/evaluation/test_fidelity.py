@@ -9,8 +9,8 @@ import time
 import numpy as np
 import pytest
 
-from espalier.core.evaluation import fidelity as module
 from espalier.core.evaluation.fidelity import fidelity_of
+from espalier.core.tables import counting
 from tests.support.tables import quiet, random_table, schema_of, table_of
 
 
@@ -38,7 +38,7 @@ def slow(real, synthetic, a, b):
 @pytest.mark.parametrize("dense", [True, False])
 def test_every_figure_is_what_a_loop_over_the_cells_gives(dense, monkeypatch):
     if not dense:
-        monkeypatch.setattr(module, "DENSE_CELLS", 0)
+        monkeypatch.setattr(counting, "DENSE_CELLS", 0)
     schema = schema_of(a=3, b=1, c=5, d=2)
     real, synthetic = random_table(schema, 60, 1), random_table(schema, 35, 2)
     result = fidelity_of(real, synthetic, quiet)

@@ -9,8 +9,8 @@ import pytest
 from scipy.stats import norm
 
 from espalier.core.errors import Cancelled
-from espalier.core.evaluation.membership.attack import BLIND, Interval, Verdict, _auc, ceiling, run
-from espalier.core.evaluation.membership.features import correlation, densities, histogram, naive
+from espalier.core.evaluation.membership.attack import BLIND, AttackResult, ResampledInterval, _auc, ceiling, run
+from espalier.core.evaluation.membership.attack_features import correlation, densities, histogram, naive
 from espalier.core.evaluation.membership.game import Game, choose_targets, folds_by_model, publish, shadow_releases
 from espalier.core.privacy.unit import Unit
 
@@ -47,7 +47,7 @@ def test_published_rows_are_told_and_noise_is_not():
 
 
 def test_an_attack_that_cannot_tell_the_control_says_so_and_no_more():
-    poor = Verdict("naive", Interval(0.6, 0.5, 0.7), Interval(0.1, 0, 0.2), (0.6,), 0.6, 0.6)
+    poor = AttackResult("naive", ResampledInterval(0.6, 0.5, 0.7), ResampledInterval(0.1, 0, 0.2), (0.6,), 0.6, 0.6)
     assert poor.says(poor).startswith(BLIND)
     with pytest.raises(ValueError, match="same attack"):
         poor.says(played(publish))

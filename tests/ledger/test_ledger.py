@@ -296,7 +296,7 @@ def test_a_release_for_another_person_column_is_refused_or_shown(where, other):
 
     made = release(of(other), visits(other), ledger=ledger.account("people", another_unit=True))
     assert made.to_json()["ledger"]["unit"]["another_unit"] is True
-    assert "another unit than the one" in made.files["report.html"].decode()
+    assert "fixed another unit" in made.files["report.html"].decode()
     population = ledger.population_of("people")
     assert [e.another_unit for e in population.entries] == [False, True]
     assert population.entries[0].unit == "enforced by the person column 'pid'"
@@ -1183,7 +1183,7 @@ def test_diagnostics_are_recorded_before_what_they_may_steer(where):
     assert ledger.diagnosed([table().digest], ["people", "others"], "Eve", "evaluate") == ["people", "others"]
     second = release(PROJECT, table(), ledger=account)
     assert second.to_json()["ledger"]["diagnostics_before"] == 2
-    assert "had been looked at 2 times before it" in second.files["report.html"].decode()
+    assert "were viewed 2 times before this release" in second.files["report.html"].decode()
     population = ledger.population_of("people")
     assert [e.diagnostics_before for e in population.entries] == [0, 2]
     assert [(d.who, d.table, d.what) for d in population.diagnoses] == [("Eve", "people", "evaluate")] * 2

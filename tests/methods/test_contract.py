@@ -56,7 +56,10 @@ CASES = {
         for name, m in METHODS.items()
         if m.capabilities.questions != "alone" and not m.capabilities.numbers
     },
-    "fpt-lp": {"method": "fpt-lp", "question_list": ASKED},  # fpt-mw may end early: tests/methods/test_asked.py
+    "fpt-lp": {
+        "method": "fpt-lp",
+        "question_list": ASKED,
+    },  # fpt-mw may end early: test_question_answers.py
     "mst with questions": {"method": "mst", "question_list": ASKED, "question_share": 0.3},
     "privci with questions": {"method": "privci", "question_list": ASKED, "question_share": 0.3, "width": 2},
     "independent with questions": {"method": "independent", "question_list": ASKED, "question_share": 0.5},
@@ -152,7 +155,7 @@ def test_every_sigma_is_what_its_rho_buys(made):
         if m["pool"] == "selection" and not m["columns"]:  # the gradient of a logistic fit: 2 √d rows, d = 4 columns
             assert m["sigma"] == pytest.approx(4 / math.sqrt(2 * m["rho"]), rel=1e-5)
             continue
-        if m["pool"] in ("questions", "counts") and not m["columns"]:  # see tests/privacy/test_question_sums.py
+        if m["pool"] in ("questions", "counts") and not m["columns"]:  # see tests/privacy/test_question_recipes.py
             apart = math.sqrt(2 if m["pool"] == "counts" else 3)
             assert m["sigma"] == pytest.approx(apart / math.sqrt(2 * m["rho"]), rel=1e-5)
             continue

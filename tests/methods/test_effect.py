@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from espalier.core.analysis import asking
+from espalier.core.analysis import answer_text, figure_from_text
 from espalier.core.analysis.study import Study
 from espalier.core.errors import ProjectError
 from espalier.core.graph.dag import Dag
@@ -79,7 +79,7 @@ def test_with_few_rows_each_column_is_counted_with_treatment_and_target():
 
 def test_the_adjusted_effect_is_right_where_the_crude_one_is_not(made):
     study = Study.of(made)
-    figure = asking.effect_by_drawing(made.project, "t", "y", None, made.rows)
+    figure = figure_from_text.effect_by_drawing(made.project, "t", "y", None, made.rows)
     assert figure.adjust == ("z", "w")
     crude, adjusted = study.ask(figure)[:2]
     assert adjusted.name.startswith("adjusted difference, t: yes against no")
@@ -88,7 +88,7 @@ def test_the_adjusted_effect_is_right_where_the_crude_one_is_not(made):
     assert adjusted.high is not None
     assert adjusted.value == pytest.approx(TRUTH, abs=0.05)
     assert crude.value < adjusted.value - 0.05
-    assert "not drawn would bias" in asking.adjusted_for(made.project, figure)
+    assert "not drawn would bias" in answer_text.adjusted_for(made.project, figure)
 
 
 def test_sets_that_are_not_valid_are_refused_with_the_reason():
@@ -138,10 +138,10 @@ def test_the_report_says_the_effect_and_why(made):
         "t → m → y: part of the effect, open.",
         "adjusted risk ratio",
         "not drawn would bias the effect",
-        "nothing here was read off the real table without being paid for",
+        "These figures cost no further budget",
     ):
         assert said in front
-    answers = Study.of(made).ask(asking.effect_by_drawing(made.project, "t", "y", None, made.rows))
+    answers = Study.of(made).ask(figure_from_text.effect_by_drawing(made.project, "t", "y", None, made.rows))
     assert [a.value for a in answers] == [n["value"] for n in facts["numbers"]]
 
 
@@ -168,7 +168,7 @@ def test_several_levels_and_a_binned_outcome_and_no_copies_of_its_own():
     for said in (
         "days was counted in bins",
         "the mean of days",
-        "the plan says so",
+        "the plan's choice",
         "an unmeasured cause of w and days",
     ):
         assert said in report

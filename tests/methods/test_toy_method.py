@@ -1,4 +1,4 @@
-"""A seventh method, told to nobody but the registry, goes through everything headless; `tests/app` does the pages."""
+"""A seventh method, told to nobody but the registry, goes through everything headless; `tests/pages` does the pages."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_a_folder_that_lost_its_model_is_damaged(toy, tmp_path):
     release(project(), table()).save(tmp_path / "o")
     (tmp_path / "o" / "model.npz").unlink(missing_ok=True)
     if toy:
-        with pytest.raises(ProjectError, match="not a whole release folder"):
+        with pytest.raises(ProjectError, match="not a complete release folder"):
             load_release(tmp_path / "o")
     else:
         assert load_release(tmp_path / "o").model is None

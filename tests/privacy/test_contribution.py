@@ -16,9 +16,8 @@ from espalier.core.errors import ProjectError, TableError
 from espalier.core.evaluation.private import held_out
 from espalier.core.evaluation.private.held_out import judge
 from espalier.core.graph.roles import Roles
-from espalier.core.privacy import contribution
 from espalier.core.privacy.accounting import Budget
-from espalier.core.privacy.contribution import bounded, first_of_each, public_rows, split
+from espalier.core.privacy.contribution import bounded, public_rows, split
 from espalier.core.privacy.curator import PrivateCurator
 from espalier.core.privacy.scores import ConditionalScore, EdgeScore, FeatureScore
 from espalier.core.privacy.unit import Unit
@@ -26,6 +25,8 @@ from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
 from espalier.core.release.spend import release
+from espalier.core.tables import random_rows
+from espalier.core.tables.random_rows import first_of_each
 from espalier.core.tables.reading import read_table
 from espalier.core.tables.table import Table
 
@@ -66,7 +67,7 @@ def drawn(monkeypatch, made, lots, seed, k, total):
     fill = np.random.default_rng(seed + 1).integers(0, 2**60, (2, 20)).astype(np.uint64)
     kept = first_of_each(person, every[:, 0], k)
     queue = [every[:, 0]] + ([] if total is None else [every[kept, 1], fill[0], fill[1]])
-    monkeypatch.setattr(contribution, "_lots", lambda count: queue.pop(0)[:count])
+    monkeypatch.setattr(random_rows, "fresh_lots", lambda count: queue.pop(0)[:count])
     return bounded(made, k, total)
 
 
@@ -204,7 +205,7 @@ def test_a_person_falls_into_one_part_whole_and_by_lot_alone(monkeypatch):
     codes = np.random.default_rng(0).integers(0, 2, (2, 200))
     made = Table(SCHEMA, {"a": codes[0], "b": codes[1]}, 200, person=person, person_column="id")
     lots = np.random.default_rng(1).integers(0, 2**63, 50).astype(np.uint64) * np.uint64(2)
-    monkeypatch.setattr(contribution, "_lots", lambda count: lots[:count])
+    monkeypatch.setattr(random_rows, "fresh_lots", lambda count: lots[:count])
     rest, held = split(made, 0.3)
     assert not set(rest.person) & set(held.person)
     assert rest.rows + held.rows == 200
@@ -222,7 +223,7 @@ def test_rows_fall_into_one_part_by_place_alone(monkeypatch):
     codes = np.random.default_rng(0).integers(0, 2, (2, 90))
     made = Table(SCHEMA, {"a": codes[0], "b": codes[1]}, 90)
     lots = np.random.default_rng(1).integers(0, 2**63, 90).astype(np.uint64)
-    monkeypatch.setattr(contribution, "_lots", lambda count: lots[:count])
+    monkeypatch.setattr(random_rows, "fresh_lots", lambda count: lots[:count])
     rest, held = split(made, 0.1, 9)
     assert (rest.rows, held.rows) == (81, 9)
     flipped = replace(made, codes={"a": 1 - codes[0], "b": codes[1]})

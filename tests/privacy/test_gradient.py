@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import chi2
 
 from espalier.core.methods.select.allocation import BudgetSplit, Choices
-from espalier.core.methods.select.features import fit_features
+from espalier.core.methods.select.feature_subset import fit_features
 from espalier.core.methods.select.spanning import Growth
 from espalier.core.privacy.accounting import Budget
 from espalier.core.privacy.curator import PrivateCurator

@@ -19,7 +19,6 @@ from espalier.core.privacy.quantiles import (
     calls_of_edges,
     calls_of_level,
     choose_edges,
-    counts_on,
     levels_of,
     quantile_scores,
     range_grid,
@@ -27,7 +26,7 @@ from espalier.core.privacy.quantiles import (
     score_sensitivity,
 )
 from espalier.core.privacy.unit import Unit
-from espalier.core.project.public_grid import MOST_POINTS, grid_of
+from espalier.core.project.public_grid import MOST_POINTS, counts_on, grid_of
 
 UNITS = [Unit(relation, k) for relation in ("replace-one", "add-remove") for k in (1, 2)]
 CELLS = (0.0, 1.0, 2.0, 3.0, float("nan"))

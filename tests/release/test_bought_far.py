@@ -17,13 +17,12 @@ from espalier.core.ledger.ledger import Ledger
 from espalier.core.planning.preview import preview
 from espalier.core.privacy import bought_schema
 from espalier.core.privacy.accounting import Budget
-from espalier.core.privacy.bought_schema import buy, described, prices
+from espalier.core.privacy.bought_schema import buy, prices
 from espalier.core.privacy.curator import Spending
-from espalier.core.privacy.quantiles import counts_on
 from espalier.core.privacy.unit import Unit
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
-from espalier.core.project.public_grid import as_read
+from espalier.core.project.public_grid import as_read, counts_on
 from espalier.core.project.schema import Column, Schema
 from espalier.core.release.spend import release
 from espalier.core.tables.reading import read_table
@@ -107,7 +106,7 @@ def bought(project: Project, table) -> tuple[Schema, Counter]:
     unit = Unit(project.plan.neighbors, project.plan.rows_per_person)
     schema = buy(table, project.schema, unit, prices(project, budget), 1e-7, Spending(budget.rho))
     rows = Counter()
-    for batch in described(table, project.schema, schema).batches():
+    for batch in table.recoded(schema).batches():
         rows.update(zip(*(batch[name].tolist() for name in schema.names), strict=True))
     return schema, rows
 

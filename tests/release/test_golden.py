@@ -98,5 +98,5 @@ def test_a_folder_of_before_is_read_and_reported():
     for s in back.separations:
         assert back.model.answers(s) == "exact"
     page = render(back.facts)
-    assert "What the frame gave up" in page
+    assert "Cost of the frame" in page
     assert "PrivCI" in page

@@ -14,10 +14,11 @@ from espalier.core.errors import TableError
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
-from espalier.core.release.output import arrow_columns, write_into
+from espalier.core.release.output import arrow_columns, write_into, write_whole_into
+from espalier.core.tables.code_file import CodeFile
 from espalier.core.tables.destination import Destination
 from espalier.core.tables.frames import destination
-from espalier.core.tables.snapshot import CodeFile, Snapshot
+from espalier.core.tables.snapshot import Snapshot
 
 SCHEMA = Schema(
     (
@@ -120,7 +121,7 @@ def test_many_rows_go_in_batch_by_batch(engine):
         file.append({f"c{i}": rng.integers(0, c.size, 500) for i, c in enumerate(SCHEMA.columns)})
     heard = []
     project, place = Project("far", SCHEMA, Plan("mst", 5.0)), Destination("made", url)
-    write_into(project, Snapshot(SCHEMA, file), place, lambda done, _: heard.append(done))
+    write_whole_into(project, Snapshot(SCHEMA, file), place, lambda done, _: heard.append(done))
     assert heard == pytest.approx([1 / 3, 2 / 3, 1])
     ((rows, empty, least, most),) = ask('SELECT count(*), count(*) - count(v), min("w x"), max("w x") FROM made')
     assert (rows, empty) == (1_500, file_missing(file))

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from espalier.core.analysis import asking
+from espalier.core.analysis import answer_text, figure_from_text
 from espalier.core.analysis.study import Study
 from espalier.core.cli.main import main
 from espalier.core.graph.dag import Dag
@@ -109,7 +109,7 @@ def test_the_command_line_warns(folder, capsys):
     said = capsys.readouterr().out
     assert "The figures are about the rows where y and t are observed: about" in said
     assert "of the rows with t = yes" in said
-    assert "Warning: The share of y that is missing differs by t" in said
+    assert "Warning: The missing share of y differs by t" in said
     assert "may be shared" in said
 
 
@@ -119,7 +119,7 @@ def test_the_report_of_an_effect_says_what_is_missing(folder):
     assert any("differs by t" in line for line in facts["warnings"])
     report = (folder / "report.html").read_text()
     assert "Adjusted figures are about the rows where" in report
-    assert "<strong>Warning.</strong> The share of y that is missing differs by t" in report
+    assert "<strong>Warning.</strong> The missing share of y differs by t" in report
     assert "Its width comes mostly from" in report
 
 
@@ -128,7 +128,7 @@ def test_columns_that_cannot_be_missing_are_answered_as_before():
     rng = np.random.default_rng(1)
     codes = {name: rng.integers(0, 2, 3000) for name in whole.names}
     study = Study.of(release(Project("w", whole, Plan("mst", 3.0, copies=4)), Table(whole, codes, 3000)))
-    (found,) = study.ask(asking.proportion(whole, "y=yes"))
+    (found,) = study.ask(figure_from_text.proportion(whole, "y=yes"))
     assert (found.observed, found.left_out, found.missing) == ((), 0.0, ())
-    assert "observed" not in asking.sentence(found)
-    assert "observed" not in asking.asked(whole, asking.proportion(whole, "y=yes"))
+    assert "observed" not in answer_text.sentence(found)
+    assert "observed" not in answer_text.asked(whole, figure_from_text.proportion(whole, "y=yes"))

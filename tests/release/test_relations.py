@@ -24,10 +24,10 @@ from espalier.core.project.question_list import QuestionList
 from espalier.core.project.schema import Column, Schema
 from espalier.core.release.spend import release
 from espalier.core.tables import frames
+from espalier.core.tables.code_file import CodeFile
 from espalier.core.tables.frames import opened, read_data
 from espalier.core.tables.reading import TextTable, read_table
 from espalier.core.tables.relation import Relation, open_relation
-from espalier.core.tables.snapshot import CodeFile
 from espalier.core.tables.table import Table
 
 SCHEMA = Schema(
@@ -105,9 +105,8 @@ def test_every_file_of_codes_is_closed_at_the_end(path, monkeypatch):
             super().__init__(sizes)
             made.append(self)
 
-    for module in ("snapshot", "relation"):
+    for module in ("snapshot", "scan"):
         monkeypatch.setattr(f"espalier.core.tables.{module}.CodeFile", Watched)
-    monkeypatch.setattr("espalier.core.privacy.parts.CodeFile", Watched)
     plan = {"person": "id", "rows_per_person": 2, "rows": 3_000, "private_evaluation": 0.3, "target": "a"}
     release(project(**plan), open_relation(path))
     assert len(made) > 3

@@ -19,6 +19,7 @@ from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
 from espalier.core.release import load_release, release
 from espalier.core.report.page import render
+from espalier.core.statement.label import label
 from espalier.core.tables.table import Table
 
 NASTY = 'a, "b" <script>alert(1)</script> 年齢'
@@ -56,6 +57,9 @@ def test_a_release_comes_back_from_its_folder(folder):
         "model.npz",
         "answers.npz",
         "croissant.json",
+        "label.html",
+        "registry.yaml",
+        "statement.json",
     }
     back = load_release(folder)
     assert back.project == Project.load(folder / "project.json")
@@ -119,9 +123,9 @@ def test_the_report_escapes_every_name_and_fetches_nothing(folder):
     assert "http" not in html.replace("http-equiv", "")
 
 
-def test_the_report_needs_the_facts_alone(folder):
-    facts = json.loads((folder / "release.json").read_text("utf-8"))
-    assert render(facts) == (folder / "report.html").read_text("utf-8")
+def test_the_report_needs_the_facts_and_the_statement_alone(folder):
+    facts, claims = (json.loads((folder / n).read_text("utf-8")) for n in ("release.json", "statement.json"))
+    assert render(facts, label(claims)) == (folder / "report.html").read_text("utf-8")
 
 
 def test_no_figure_depends_on_private_rows_outside_the_budget():
@@ -185,7 +189,7 @@ def test_an_output_folder_is_never_overwritten(folder, tmp_path):
 def test_unconfirmed_guesses_are_refused_before_anything(monkeypatch):
     monkeypatch.setattr(PrivateCurator, "__init__", lambda *a: pytest.fail("reached the curator"))
     schema = Schema((replace(SCHEMA.columns[0], guessed=("categories",)), SCHEMA.columns[1]))
-    with pytest.raises(SchemaError, match="confirm or replace"):
+    with pytest.raises(SchemaError, match="Confirm or replace"):
         release(replace(PROJECT, schema=schema), table())
 
 
@@ -273,7 +277,7 @@ def fenced(**plan):
 def test_scores_of_refused_pairs_are_shown_only_where_they_were_paid_for():
     silent = release(*fenced()).to_json()
     assert "explained" not in silent
-    assert "gave up" not in render(silent)
+    assert "Cost of the frame" not in render(silent)
     made = release(*fenced(explain=0.3))
     facts = json.loads(json.dumps(made.to_json(), allow_nan=False))
     bought = facts["explained"]
@@ -285,7 +289,7 @@ def test_scores_of_refused_pairs_are_shown_only_where_they_were_paid_for():
     assert bought["q"]["given_up"] == pytest.approx(bought["q"]["free"] - bought["q"]["tree"])
     assert {tuple(x["columns"]) for x in bought["tree"]} == {tuple(e) for e in facts["edges"]}
     page = render(facts)
-    assert "What the frame gave up" in page
+    assert "Cost of the frame" in page
     assert "s – y" in page
     everything = sum(x["rho"] for x in [*facts["measurements"], *facts["choices"]])
     assert everything == pytest.approx(facts["spent"]["rho"], rel=1e-12)

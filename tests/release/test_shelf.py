@@ -33,7 +33,7 @@ def test_an_archive_with_another_file_is_no_release(tmp_path: Path, monkeypatch:
     with zipfile.ZipFile(tmp_path / f"{id_}.zip", "a") as archive:
         archive.writestr(name, b"theirs")
     assert shelf.shared() == []
-    with pytest.raises(ProjectError, match="not shared any more"):
+    with pytest.raises(ProjectError, match="no longer shared"):
         shelf.files(id_)
 
 

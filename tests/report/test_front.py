@@ -32,7 +32,7 @@ def samples_folder():
 
 def test_the_first_pages_come_before_the_annex(made):
     front, annex = made.files["report.html"].decode().split('<div class="annex">')
-    for said in ("What it shows", "Privacy", "Who answers for it", "Where the budget went", "The columns"):
+    for said in ("What it shows", "Privacy", "People responsible", "Use of the budget", "The columns"):
         assert f"{said}</h2>" in front
     assert "not known from this release" in front, "no people were held out"
     assert "shows no link between <strong>hired</strong> and <strong>gender</strong>" in front
@@ -96,4 +96,4 @@ def test_the_plan_and_the_report_say_that_a_gradient_is_not_in_rows(samples_fold
     report = release(project, table).files["report.html"].decode()
     assert report.count("clipped gradients of a training step") == 1
     assert "4 times, each: clipped gradients of a training step" in report
-    assert "in rows per cell (of sums that are no counts, in their own unit)" in report
+    assert "in rows per cell (for sums other than counts, in their own unit)" in report

@@ -13,10 +13,12 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from espalier.pages.parts.data.schema_rows import SchemaDraft
-from espalier.pages.parts.session.session import KEY, Session
+from espalier.pages.data.schema_rows import SchemaDraft
+from espalier.pages.session.session import KEY, Session
 
 ROOT = Path(__file__).resolve().parents[2]
+PAGE_FILES = {path.stem.split("_", 1)[1]: f"pages/{path.name}" for path in sorted((ROOT / "pages").glob("*.py"))}
+"""The file of each page, by the name of the page in its address."""
 
 
 def start() -> AppTest:
@@ -44,7 +46,7 @@ def draft(app: AppTest) -> SchemaDraft:
 
 def go(app: AppTest, page: str) -> AppTest:
     """Visit a page."""
-    app.switch_page(f"pages/{page}.py").run()
+    app.switch_page(PAGE_FILES[page]).run()
     assert not app.exception, [e.value for e in app.exception]
     return app
 
@@ -82,7 +84,7 @@ def answer(app: AppTest, column: str | None = None, rows: int | None = None) -> 
 
 def review(app: AppTest) -> AppTest:
     """Confirm each guessed column on the Data page; each person has one row, unless that was answered before."""
-    if state(app).project is not None and state(app).project.unit_open:
+    if state(app).has_project and state(app).project.unit_open:
         answer(app)
     while buttons := [b for b in app.button if (b.key or "").startswith("review-confirm")]:
         assert not buttons[0].disabled, sentences(app)

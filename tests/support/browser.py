@@ -175,5 +175,5 @@ class Person:
     def fine(self) -> None:
         """Nothing broke, and nothing was fetched from another machine."""
         assert self.page.locator("[data-testid=stException]").count() == 0
-        assert self.errors == []
-        assert self.outside == []
+        assert not self.errors, self.errors
+        assert not self.outside, self.outside

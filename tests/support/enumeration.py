@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from espalier.core.models.questions import Count, Question
+from espalier.core.models.question_fit import Count, Question
 
 
 def workload(rng, columns=5, questions=8, with_counts=True):

@@ -24,6 +24,7 @@ LIBRARIES = (
     "pandas",
     "scipy",
     "openpyxl",
+    "pyreadstat",
     "psycopg",
     "mysqlclient",
     "pyspark",

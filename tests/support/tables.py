@@ -48,7 +48,7 @@ class FakeSource:
 
     person_column = None
     names_people = False
-    kept = None
+    row_limit = None
     digest = b"fake"
 
     def __init__(self, rows: int, **sizes: int) -> None:

@@ -107,7 +107,7 @@ def test_a_release_and_its_ledger_say_so(name, said, project, tmp_path):
     ledger.open_table("people", epsilon=9.0, delta=1e-6, neighbors="add-remove")
     relation = open_relation(url, name)
     made = release(project[0], relation, ledger=ledger.account("people"))
-    assert TRUSTED.get(said, "") in relation.told
+    assert TRUSTED.get(said, "") in relation.notice
     relation.close()
     facts = made.to_json()
     assert facts["relation"] == said

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from espalier.core.tables.snapshot import CodeFile
+from espalier.core.tables.code_file import CodeFile
 
 SIZES = {
     "one": 1,

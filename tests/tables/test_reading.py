@@ -405,7 +405,8 @@ def test_every_field_of_a_guess_that_the_rows_decide_is_marked(samples):
     """Only the name, the policy for undeclared values and the (empty) groups do not come from the rows."""
     for path in sorted(samples.glob("*.csv")):
         for column in guess_schema(read_table(path)).columns:
-            stated = {k for k, v in vars(column).items() if v not in ((), False, None)} - {"name", "unknown", "guessed"}
+            stated = {key for key, value in vars(column).items() if value not in ((), False, None, "")}
+            stated -= {"name", "unknown", "guessed"}
             assert stated | {"missing"} <= set(column.guessed)
             assert column.unknown == "refuse"
             assert ("integer" in column.guessed) == (column.kind == "numeric")

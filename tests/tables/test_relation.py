@@ -19,13 +19,12 @@ import pytest
 from pyarrow import csv, parquet
 
 from espalier.core.errors import Cancelled, TableError
-from espalier.core.privacy.parts import split_snapshot, to_total
 from espalier.core.project.schema import Column, Schema
+from espalier.core.tables.digest import _MIXES, Digest, _hash
 from espalier.core.tables.lots import kept_rows
 from espalier.core.tables.reading import read_table
 from espalier.core.tables.relation import open_relation
 from espalier.core.tables.remote import RemoteSnapshot
-from espalier.core.tables.snapshot import _MIXES, Digest, _hash
 from espalier.core.tables.table import Table
 
 HOSTILE = {
@@ -273,16 +272,16 @@ def test_what_one_person_says_changes_nobody_elses_rows():
 def test_hold_out_and_total(tmp_path):
     parquet.write_table(people(), tmp_path / "t.parquet")
     snapshot = open_relation(tmp_path / "t.parquet").snapshot(SMALL, "id", 3)
-    rest, held = split_snapshot(snapshot, 0.3)
+    rest, held = snapshot.split(0.3)
     assert rest.rows + held.rows == snapshot.rows
     assert local_rows(rest) + local_rows(held) == local_rows(snapshot)
     assert rest.digest == held.digest == snapshot.digest
     for total in (snapshot.rows - 100, snapshot.rows + 100):
-        filled = to_total(snapshot, total)
+        filled = snapshot.to_total(total)
         assert filled.rows == total == filled.count(("a",)).sum()
         assert not filled.names_people
     plain = open_relation(tmp_path / "t.parquet").snapshot(SMALL)
-    rest, held = split_snapshot(plain, 0.5, 1234)
+    rest, held = plain.split(0.5, 1234)
     assert (rest.rows, held.rows) == (plain.rows - 1234, 1234)
 
 
@@ -410,7 +409,7 @@ def test_scans_can_be_cancelled(tmp_path):
 def test_statements_approximate_nothing_and_draw_nothing(engine):
     import ibis
 
-    from espalier.core.tables.remote import truncation
+    from espalier.core.tables.remote_sql import truncation
     from espalier.core.tables.sql import encoding
 
     table = ibis.table({"id": "string", "a": "string", "v": "int64"}, name="t")

@@ -14,7 +14,8 @@ from espalier.core.errors import Cancelled, TableError
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
 from espalier.core.tables.relation import open_relation
-from espalier.core.tables.remote import CODES, HeldOut, RemoteSnapshot, cut, part_of, told_later
+from espalier.core.tables.remote import RemoteSnapshot
+from espalier.core.tables.remote_sql import CODES, HeldOut, cut, later_statements, part_of
 
 SCHEMA = Schema((Column("a", "categorical", ("x", "y", "z")), Column("b", "categorical", ("n", "m"))))
 PEOPLE, ROWS, K = 400, 2_000, 2
@@ -193,8 +194,8 @@ def test_what_is_drawn_is_drawn_where_it_is_written_and_once(visits):
     assert "DISTINCT person" in people
     assert filled.startswith("INSERT INTO")
     assert filled.count("uuid()") == len(SCHEMA.columns)
-    assert not any("random()" in s for s in told_later(SCHEMA, plan))
-    by_row = told_later(SCHEMA, Plan("mst", 1.0, 1e-6, private_evaluation=0.2))
+    assert not any("random()" in s for s in later_statements(SCHEMA, plan))
+    by_row = later_statements(SCHEMA, Plan("mst", 1.0, 1e-6, private_evaluation=0.2))
     assert sum("uuid()" in s for s in by_row) == 1
 
 

@@ -1,4 +1,4 @@
-"""Attacks on shadow releases, judged on models they have not seen, and what the budget lets any attack reach."""
+"""Attacks on shadow releases, tested on unseen models, and the best result that the budget allows any attack."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from espalier.core.evaluation.membership.features import SUMMARIES, densities
+from espalier.core.evaluation.membership.attack_features import SUMMARIES, densities
 from espalier.core.evaluation.membership.game import FloatArray, Game, Report, Shadows, folds_by_model
 from espalier.core.privacy.unit import Unit
 
@@ -23,7 +23,7 @@ Attack = Literal["density", "naive", "histogram", "correlation"]
 
 
 @dataclass(frozen=True)
-class Interval:
+class ResampledInterval:
     """A figure and its 95 % interval, which resamples models and targets."""
 
     value: float
@@ -32,7 +32,7 @@ class Interval:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class AttackResult:
     """The result of one attack on one method.
 
     ``auc`` is the mean over targets of the AUC over models, ``advantage`` the mean of 2·accuracy − 1 of guessing the
@@ -41,13 +41,13 @@ class Verdict:
     """
 
     attack: Attack
-    auc: Interval
-    advantage: Interval
+    auc: ResampledInterval
+    advantage: ResampledInterval
     aucs: tuple[float, ...]
     random: float | None
     outlying: float | None
 
-    def concludes(self, control: Verdict) -> str:
+    def concludes(self, control: AttackResult) -> str:
         """In a few words; ``control`` is the same attack's verdict on real rows published."""
         if control.attack != self.attack:
             raise ValueError("the control must be of the same attack")
@@ -55,7 +55,7 @@ class Verdict:
             return BLIND
         return "the release reveals members" if self.auc.low > 0.5 else "no better than chance"
 
-    def says(self, control: Verdict) -> str:
+    def says(self, control: AttackResult) -> str:
         """One sentence with the figure that it rests on."""
         words = self.concludes(control)
         if words == BLIND:
@@ -70,7 +70,7 @@ def run(
     targets: tuple[NDArray[np.intp], NDArray[np.bool_]],
     rng: np.random.Generator,
     report: Report | None = None,
-) -> Verdict:
+) -> AttackResult:
     """Attack every target (rows of the pool, and which are outliers) with ``attack``, cross-validated by model."""
     folds = folds_by_model(game, FOLDS, rng)
     shared = None if attack == "density" else np.array([SUMMARIES[attack](r, game.sizes) for r in shadows.releases])
@@ -88,9 +88,9 @@ def run(
 
 
 def ceiling(rho: float, unit: Unit, rows_per_target: int = 1) -> float:
-    """The AUC that no attack on Gaussian noise of this ρ can pass in the replace-a-row game: Φ(√ρ').
+    """Return the largest AUC of any attack on Gaussian noise of this ρ in the replace-a-row game: Φ(√ρ').
 
-    A ρ-zCDP Gaussian release of a sum tells two neighbouring tables apart like two normals √(2ρ) apart (Dong, Roth &
+    A ρ-zCDP Gaussian release of a sum separates two neighbouring tables like two normals √(2ρ) apart (Dong, Roth &
     Su 2022: μ-GDP with μ = √(2ρ)), whose AUC is Φ(μ/√2) = Φ(√ρ). The game replaces a row. Under replace-one that is
     one unit, ρ' = ρ; under add-remove it is one removal and one addition, two units, and zCDP of g units costs g²ρ:
     ρ' = 4ρ. Where the unit is k rows and the target is one, this ceiling only grows too high, never too low.
@@ -130,7 +130,7 @@ def _forest(seen: FloatArray, inside: NDArray[np.bool_], new: FloatArray) -> Flo
 
 def _judged(
     attack: Attack, scores: FloatArray, inside: NDArray[np.bool_], outlying: NDArray[np.bool_], rng: np.random.Generator
-) -> Verdict:
+) -> AttackResult:
     """Figures from scores (targets × models), and intervals that resample models and targets together.
 
     Models are drawn in the pairs that took complementary halves of the pool: the two are not independent.
@@ -150,10 +150,10 @@ def _judged(
     by_kind = [
         float(np.mean(np.array(aucs)[outlying == kind])) if (outlying == kind).any() else None for kind in (False, True)
     ]
-    return Verdict(
+    return AttackResult(
         attack,
-        Interval(float(np.mean(aucs)), float(low[0]), float(high[0])),
-        Interval(float(np.mean(advantages)), float(low[1]), float(high[1])),
+        ResampledInterval(float(np.mean(aucs)), float(low[0]), float(high[0])),
+        ResampledInterval(float(np.mean(advantages)), float(low[1]), float(high[1])),
         aucs,
         *by_kind,
     )

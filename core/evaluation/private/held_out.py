@@ -15,14 +15,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import closing, nullcontext
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from espalier.core.evaluation.private.counts import BINS, HeldOutCounts
-from espalier.core.evaluation.private.figures import PrivateEvaluation, PrivateFigure, combined
+from espalier.core.evaluation.private.evaluation import PrivateEvaluation, PrivateFigure, combined
 from espalier.core.evaluation.private.intervals import (
     Interval,
     area_interval,
@@ -39,13 +38,13 @@ from espalier.core.privacy.draws import Draw, Measurement
 from espalier.core.privacy.rehearsal import Rehearsal
 from espalier.core.privacy.unit import Unit
 from espalier.core.project.file import Project
-from espalier.core.tables.remote import RemoteSnapshot
-from espalier.core.tables.snapshot import Snapshot
 from espalier.core.tables.source import Source
 from espalier.core.tables.table import Table
 
 if TYPE_CHECKING:
     from espalier.core.evaluation.classifier import FloatArray
+
+S = TypeVar("S", bound=Source)
 
 FIRST = 0.1
 """Share of the budget for the share of right guesses: two cells, whose total also estimates the number of rows."""
@@ -80,8 +79,7 @@ def judge(
     seen = judged(asked, synthetic, held)
     unit = Unit(plan.neighbors, plan.rows_per_person)
     with nullcontext() if seen is held else closing(seen):
-        curator = PrivateCurator(seen, unit, budget, plan.max_cells, spending)
-        curator.held_out = True
+        curator = PrivateCurator(seen, unit, budget, plan.max_cells, spending, held_out=True)
         made = measure(curator, asked, curator.rows)
     figures, n = figures_of(asked, made, curator.rows, unit, synthetic)
     by, draws = "person" if plan.person else "row", curator.spending.draws
@@ -99,18 +97,13 @@ def rehearse(project: Project, budget: Budget, rows: int | None) -> tuple[tuple[
     """
     asked, plan = HeldOutCounts.of(project), project.plan
     unit = Unit(plan.neighbors, plan.rows_per_person)
-    curator = Rehearsal(asked.schema.sizes, unit, budget, rows)
-    curator.held_out = True
+    curator = Rehearsal(asked.schema.sizes, unit, budget, rows, held_out=True)
     made = measure(curator, asked, UNKNOWN if rows is None else rows)
     return tuple(curator.spending.draws), figures_of(asked, made, rows, unit, None)[0] if rows is not None else ()
 
 
-@overload
-def judged(asked: HeldOutCounts, synthetic: Table, held: Table) -> Table: ...
-@overload
-def judged(asked: HeldOutCounts, synthetic: Table, held: Source) -> Source: ...
-def judged(asked: HeldOutCounts, synthetic: Table, held: Source) -> Source:
-    """The held-out rows, each with what a classifier trained on ``synthetic`` makes of it. Private."""
+def judged(asked: HeldOutCounts, synthetic: Table, held: S) -> S:
+    """Return the held-out rows with the predictions of a classifier trained on ``synthetic``. Private."""
     if asked.target is None:
         return held
     from espalier.core.evaluation.classifier import fit, log_odds
@@ -134,11 +127,7 @@ def judged(asked: HeldOutCounts, synthetic: Table, held: Source) -> Source:
             codes[score] = np.searchsorted(cuts, odds[:, code], side="right")
         return codes
 
-    if isinstance(held, Table):
-        return replace(held, schema=asked.schema, codes={**held.codes, **made(held.codes)})
-    if isinstance(held, Snapshot | RemoteSnapshot):
-        return held.widened(asked.schema, made)
-    raise TypeError("a classifier reads tables and snapshots only")
+    return held.widened(asked.schema, made)
 
 
 def _edges(scores: FloatArray, positive: NDArray[np.bool_]) -> FloatArray:

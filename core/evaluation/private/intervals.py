@@ -1,7 +1,7 @@
-"""Intervals at 95 % for figures worked out from noisy counts: the noise and the sampling of rows together.
+"""95 % intervals for figures from noisy counts, covering both noise and sampling of rows.
 
 Counts h = c + e: c the exact counts of n rows drawn from a population, e independent noise of known scale σ, zero mean.
-With k rows a person, sampling variances are taken k times as large. All of it is post-processing of what was released.
+With k rows per person, sampling variances are multiplied by k. Everything here is post-processing of released counts.
 """
 
 from __future__ import annotations
@@ -101,12 +101,12 @@ def distance_interval(
     ``n``; ``counts`` None shows what is to be expected where the shares are right.
 
     A total variation of noisy shares is too large by chance, by as much as the errors' own ‖e‖. With M̂ what the noisy
-    shares show and T the truth: T ≥ M̂ − ‖e‖ (triangle inequality), so the lower end is M̂ less the 97.5 % point of ‖e‖.
-    For the upper end, of all deviations with mean total variation T the one spread over all cells in proportion to
-    their errors' standard deviation shows least; it is the largest T under which so small an M̂ comes in more than
-    2.5 % of simulated samples. The value is the T under which M̂ would be the median, which is rather too large than
-    too small. So the interval is conservative. An M̂ smaller than errors alone mostly show is luck, and promises
-    nothing: the upper end is never below that of a table whose shares are right and whose errors are the usual ones.
+    shares show and T the truth: T ≥ M̂ − ‖e‖ (triangle inequality), so the lower end is M̂ less the 97.5 % point of
+    ‖e‖. For the upper end, of all deviations with mean total variation T the one spread over all cells in proportion to
+    their errors' standard deviation shows least; it is the largest T under which so small an M̂ comes in more than 2.5
+    % of simulated samples. The value is the T under which M̂ would be the median, which is rather too large than too
+    small. So the interval is conservative. An M̂ smaller than errors alone mostly show is luck, and promises nothing:
+    the upper end is never below that of a table whose shares are right and whose errors are the usual ones.
     """
     if n < 1:
         return "there are too few held-out rows to tell"

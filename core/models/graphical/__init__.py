@@ -2,7 +2,7 @@
 
 from espalier.core.graph.junction_tree import MAX_CELLS, Zeros
 from espalier.core.models.graphical.estimation import SMOOTHING, estimate, smoothing_for
-from espalier.core.models.graphical.model import FitSummary, GraphicalModel
+from espalier.core.models.graphical.model import FirstFit, FitSummary, GraphicalModel
 from espalier.core.models.graphical.refine import refine
 from espalier.core.models.graphical.shrinkage import believed
 from espalier.core.models.graphical.size import Size, check_size, predict_size
@@ -10,6 +10,7 @@ from espalier.core.models.graphical.size import Size, check_size, predict_size
 __all__ = [
     "MAX_CELLS",
     "SMOOTHING",
+    "FirstFit",
     "FitSummary",
     "GraphicalModel",
     "Size",

@@ -49,6 +49,17 @@ class FitSummary:
 
 
 @dataclass(frozen=True)
+class FirstFit:
+    """A first fit, which decides how much of each association a second one believes; kept for checkers.
+
+    ``potentials`` are its model's; ``wider`` says by what each clique's σ was multiplied for the second fit.
+    """
+
+    potentials: Mapping[Clique, FloatArray]
+    wider: Mapping[Clique, float]
+
+
+@dataclass(frozen=True)
 class _Calibrated:
     """The junction tree with p(v | given) and the marginal probabilities of every node."""
 
@@ -66,7 +77,7 @@ class GraphicalModel:
     junction tree: two sets of columns that a third separates in the graph of these cliques are independent
     given it, exactly. ``potentials`` are natural logarithms, one array per clique that no other holds, axes
     in the clique's order, −∞ where impossible. Columns in no clique are uniform. Compare models with
-    their marginals: potentials are not unique.
+    their marginals: potentials are not unique. ``first`` is the fit that came before this one, where there was one.
     """
 
     sizes: Mapping[str, int]
@@ -74,6 +85,7 @@ class GraphicalModel:
     potentials: Mapping[Clique, FloatArray]
     total: float
     fit: FitSummary
+    first: FirstFit | None = None
 
     @cached_property
     def _calibrated(self) -> _Calibrated:
@@ -224,17 +236,22 @@ class GraphicalModel:
         Path(path).write_bytes(self.dumps())
 
     def dumps(self) -> bytes:
-        """Return the file that `save` writes."""
-        head = {
+        """Return the file that `save` writes. Its ``order`` is that in which `sample` draws the columns."""
+        head: dict[str, Any] = {
             "format": FORMAT,
             "sizes": list(self.sizes.items()),
             "cliques": self.cliques,
             "potentials": list(self.potentials),
             "total": self.total,
             "fit": vars(self.fit),
+            "order": self._calibrated.tree.columns,
         }
-        text = np.frombuffer(json.dumps(head).encode(), dtype=np.uint8)
         arrays = {f"potential_{i}": table for i, table in enumerate(self.potentials.values())}
+        if self.first is not None:
+            head["first"] = list(self.first.potentials)
+            head["wider"] = list(self.first.wider.items())
+            arrays |= {f"first_{i}": table for i, table in enumerate(self.first.potentials.values())}
+        text = np.frombuffer(json.dumps(head).encode(), dtype=np.uint8)
         out = io.BytesIO()
         np.savez_compressed(out, allow_pickle=False, head=text, **arrays)
         return out.getvalue()
@@ -261,12 +278,17 @@ class GraphicalModel:
                 _check_potentials(sizes, potentials, float(head["total"]))
                 if not {name for clique in head["cliques"] for name in clique} <= set(sizes):
                     raise ValueError("a clique has a column that the model does not have")
+                first = None
+                if "first" in head:
+                    found = {tuple(clique): np.array(file[f"first_{i}"]) for i, clique in enumerate(head["first"])}
+                    first = FirstFit(found, {tuple(clique): float(by) for clique, by in head["wider"]})
                 return GraphicalModel(
                     sizes=sizes,
                     cliques=tuple(tuple(clique) for clique in head["cliques"]),
                     potentials=potentials,
                     total=float(head["total"]),
                     fit=FitSummary(**head["fit"]),
+                    first=first,
                 )
         except DAMAGED as error:
             raise EspalierError("This is not a model saved by this program.") from error

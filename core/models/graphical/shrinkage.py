@@ -29,8 +29,10 @@ spread over all of them beforehand."""
 
 def believed(
     model: GraphicalModel, measurements: Sequence[Measurement], smoothing: float
-) -> tuple[list[Measurement], float]:
-    """``measurements`` as a second fit takes them, and its smoothing; ``model`` is the first fit, with ``smoothing``.
+) -> tuple[list[Measurement], float, dict[Clique, float]]:
+    """``measurements`` as a second fit takes them, its smoothing, and by what the σ of each clique was multiplied.
+
+    ``model`` is the first fit, with ``smoothing``.
 
     A release's fit draws every pair toward independence alike. This draws a pair further whose association may be
     noise. Let p, q be the shares of its columns in ``model``, N the total, y the pair's counts. The prior for
@@ -53,14 +55,14 @@ def believed(
     shares = {name: model.marginal((name,)) / model.total for name in names}
     pairs = [m for m in pooled if len(m.clique) == 2 and min(m.values.shape) > 1]
     if not pairs:
-        return list(measurements), smoothing
+        return list(measurements), smoothing, {}
     spectra = [_spectrum(m, shares, model.total) for m in pairs]
     tau = dict(zip((m.clique for m in pairs), _strengths(spectra, [m.sigma for m in pairs], model.total), strict=True))
     wider = {q: float(np.clip(np.sqrt(limit / t), 1.0, WIDEST)) for q, t in tau.items()}
     tables = [replace(m, sigma=m.sigma * wider.get(m.clique, 1.0)) for m in pooled if len(m.clique) > 1]
     columns = [Measurement((n,), model.marginal((n,)), sigma / FIRM) for n, sigma in _alone(pooled).items()]
     made = [*columns, *tables]
-    return made, _noise(made) / limit
+    return made, _noise(made) / limit, wider
 
 
 def _pooled(measurements: Sequence[Measurement]) -> list[Measurement]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from espalier.core.graph.separations import Separation
 from espalier.core.methods.select.compression import folded, rare_categories
-from espalier.core.methods.select.fence_cost import fence_cost_of, refused_pairs
+from espalier.core.methods.select.refused_pairs import fence_cost_of, refused_pairs
 from espalier.core.methods.select.spanning import Growth
 from espalier.core.privacy.draws import Measurement, ScoreMeasurement
 

@@ -33,7 +33,7 @@ def star(rng: np.random.Generator, rows: int = ROWS) -> tuple[dict[str, np.ndarr
 
 def fits(found: list[Measurement], smoothing: float = 1.0):
     first = estimate(SIZES, found, float(ROWS), smoothing=smoothing)
-    again, smoothing = believed(first, found, smoothing)
+    again, smoothing, _ = believed(first, found, smoothing)
     return first, estimate(SIZES, again, float(ROWS), start=first, smoothing=smoothing), again
 
 
@@ -86,7 +86,7 @@ def test_the_prior_at_strength_one_is_the_chance_of_independent_rows():
 def test_what_has_no_pairs_stays_and_wider_tables_are_left_alone():
     alone = [Measurement(("a",), np.array([30.0, 70.0]), 2.0)]
     model = estimate({"a": 2}, alone, 100.0, smoothing=1.0)
-    assert believed(model, alone, 1.0) == (alone, 1.0)
+    assert believed(model, alone, 1.0) == (alone, 1.0, {})
     sizes = {"a": 2, "b": 2, "c": 2, "one": 1}
     rng = np.random.default_rng(5)
     found = [
@@ -95,7 +95,7 @@ def test_what_has_no_pairs_stays_and_wider_tables_are_left_alone():
         Measurement(("a", "one"), rng.normal(80, 5, (2, 1)), 5.0),
     ]
     model = estimate(sizes, found, 160.0, smoothing=1.0)
-    again, smoothing = believed(model, found, 1.0)
+    again, smoothing, _ = believed(model, found, 1.0)
     assert next(m for m in again if len(m.clique) == 3).sigma == 5.0
     assert next(m for m in again if m.clique == ("a", "one")).sigma == 5.0
     assert smoothing > 0

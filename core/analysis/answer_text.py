@@ -1,0 +1,201 @@
+"""Answers as text: sentences, tables to copy, plain values for JSON, and what would earn a missing interval."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from espalier.core.analysis.answers import Answer
+from espalier.core.analysis.effect import StandardisedEffect
+from espalier.core.analysis.estimands import (
+    Difference,
+    Figure,
+    Level,
+    Mean,
+    MeanDifference,
+    OddsRatio,
+    Proportion,
+    Regression,
+)
+from espalier.core.analysis.missing_text import listed, missing_json, of_rows, percent, warning
+from espalier.core.graph.adjustment import Effect, verdict
+from espalier.core.methods import METHODS, method_of
+from espalier.core.methods.frame import fence
+from espalier.core.project.file import Project
+from espalier.core.project.schema import Schema
+
+BADGES = {
+    "counted": "counted",
+    "outcome pairs counted": "given the model",
+    "thin": "too few rows",
+    "assumed": "assumed",
+    "no overlap": "no overlap",
+}
+"""Name of each kind of badge on screen."""
+
+
+def adjusted_for(project: Project, figure: StandardisedEffect) -> str:
+    """Return sentences on an effect: why its adjustment set is valid under the drawing, its form and its caveats."""
+    question = Effect(project.dag, figure.treatment, figure.outcome)
+    said = verdict(question, figure.adjust).sentence
+    forms = {
+        "saturated": "Each stratum is compared as it is.",
+        "logistic": "There are too many strata for the number of rows, so a regression with main effects replaces "
+        "them. Where the effect differs between strata, this is a different estimand.",
+    }
+    alone = "The crude figures are then the effect, so there are no adjusted ones."
+    parts = [said, forms[figure.form] if figure.adjust else alone, "", question.caveat]
+    if figure.event is None:
+        parts[2] = f"{figure.outcome} was counted in bins; the figures use the midpoints of the bins."
+    return " ".join(filter(None, parts))
+
+
+def asked(schema: Schema, figure: Figure) -> str:
+    """Describe a figure, including the values that the question left to the default."""
+    return _asked(schema, figure) + of_rows(tuple(name for name in figure.columns if name in figure.missing))
+
+
+def _asked(schema: Schema, figure: Figure) -> str:
+    def value(level: Level) -> str:
+        return f"{level.column} = {schema[level.column].labels[level.code]}"
+
+    def outcome(name: str, event: int | None) -> str:
+        return f"the mean of {name}" if event is None else f"the share with {value(Level(name, event))}"
+
+    match figure:
+        case Proportion(event, None):
+            return f"the share of rows with {value(event)}"
+        case Proportion(event, Level() as among):
+            return f"the share of rows with {value(event)}, among those with {value(among)}"
+        case Difference(event, one, other):
+            return f"the share with {value(event)}: where {value(one)}, minus where {value(other)}"
+        case Mean(column, _, None):
+            return f"the mean of {column}"
+        case Mean(column, _, Level() as among):
+            return f"the mean of {column}, among rows with {value(among)}"
+        case MeanDifference(column, _, one, other):
+            return f"the mean of {column}: where {value(one)}, minus where {value(other)}"
+        case OddsRatio(event, instead, one, other):
+            against = schema[instead.column].labels[instead.code]
+            return f"the odds of {value(event)} against {against}: where {value(one)}, divided by where {value(other)}"
+        case Regression(event=None):
+            return f"a linear regression: changes in {figure.outcome}"
+        case Regression(event=int(code)):
+            return f"a logistic regression: odds ratios of {value(Level(figure.outcome, code))}"
+        case StandardisedEffect():
+            return f"an effect on {outcome(figure.outcome, figure.event)}"
+        case _:
+            return ", ".join(figure.columns)
+
+
+def sentence(answer: Answer) -> str:
+    """Return one sentence or two: the number with its interval, or the reason why it has none.
+
+    >>> import espalier as es, pandas as pd
+    >>> frame = pd.DataFrame({"smoker": ["yes", "no"] * 500, "sick": ["yes", "no", "no", "no"] * 250})
+    >>> columns = [es.Column(name, "categorical", ("no", "yes")) for name in frame]
+    >>> project = es.Project("clinic", es.Schema(tuple(columns)), es.Plan("mst", epsilon=1, delta=1e-6))
+    >>> study = es.Study.of(es.release(project, frame)).with_copies(5)
+    >>> [answer] = study.ask(es.proportion(project.schema, "sick=yes"))
+    >>> es.sentence(answer).split(":")[0]
+    'proportion'
+    """
+    if not math.isfinite(answer.value):
+        return f"{answer.name}: cannot be estimated. {answer.badge.sentence}"
+    said, rows = f"{answer.name}: {shown(answer.value)}", of_rows(answer.observed)
+    if answer.low is None or answer.high is None:
+        return f"{said}{rows}, without an interval. {answer.badge.sentence}"
+    promise = "" if answer.badge.promised else " given the model"
+    ends = f"95 % interval {shown(answer.low)} to {shown(answer.high)}{promise}"
+    return " ".join(filter(None, [f"{said} ({ends}){rows}.", answer.badge.sentence, why_wide(answer)]))
+
+
+def why_wide(answer: Answer) -> str:
+    """Return a sentence on the causes of the interval's width; empty without an interval."""
+    if answer.width is None:
+        return ""
+    width = answer.width
+    group = f"its smallest group has about {width.rows:,.0f} rows" if math.isfinite(width.rows) else "it uses all rows"
+    causes = {
+        "noise": f"the noise ({group}, with noise of ± {width.noise:,.0f})",
+        "few rows": f"the number of rows ({group}, with noise of ± {width.noise:,.0f})",
+        "weak overlap": "weak overlap (in some strata one of the compared groups is rare)",
+        "missing": f"missing cells ({percent(answer.left_out)} of the rows are left out)",
+    }
+    first, *others = (causes[cause] for cause in width.causes)
+    return f"Its width comes mostly from {first}{f', and from {listed(others)}' if others else ''}."
+
+
+def remedy(project: Project, figure: Figure, answers: Sequence[Answer]) -> str:
+    """Return the change of plan that would earn the missing intervals; empty if no answer rests on an assumption.
+
+    The advice depends on the plan alone, so it reveals nothing beyond the release.
+    """
+    if all(answer.badge.kind != "assumed" for answer in answers):
+        return ""
+    treatment = figure.treatment if isinstance(figure, StandardisedEffect) else None
+    outcome = getattr(figure, "outcome", None) or next(
+        (name for name in figure.columns if name in project.plan.weights), figure.columns[0]
+    )
+    others = [name for name in figure.columns if name not in (outcome, treatment)]
+    needed = [(outcome, name) for name in (*others, *([treatment] if treatment else []))]
+    method = method_of(project.plan)
+    fences = fence(project, []) if method.fenced(project.plan) else ()
+    if kept := next((pair for pair in needed if any(s.forbids(*pair) for s in fences)), None):
+        return f"The fence separates {kept[0]} and {kept[1]}, so no plan with this fence counts them together."
+    steps, able = method.guidance.counts_with(project, outcome, others, treatment), method
+    if not steps:
+        ways = ((other.guidance.counts_with(project, outcome, others, treatment), other) for other in METHODS.values())
+        steps, able = next((way for way in ways if way[0]), ("", method))
+    if not steps:
+        return ""
+    chosen = "" if able is method else f"choose the method {able.title}, "
+    return (
+        f"An interval needs another release, which spends budget again. On the Plan page {chosen}{steps}. "
+        "Even then the figure needs enough rows relative to its noise."
+    )
+
+
+def shown(value: float) -> str:
+    """Format a number with three significant digits, never in scientific notation."""
+    digits = 3 if value == 0 or not math.isfinite(value) else max(0, 2 - math.floor(math.log10(abs(value))))
+    return f"{value:.{min(digits, 6)}f}"
+
+
+def to_json(schema: Schema, answer: Answer) -> dict[str, Any]:
+    """Return an answer as plain values, with `None` for a number that cannot be estimated."""
+    number = answer.value if math.isfinite(answer.value) else None
+    return {
+        "name": answer.name,
+        "value": number,
+        "low": answer.low,
+        "high": answer.high,
+        "ratio": answer.ratio,
+        "badge": answer.badge.kind,
+        "promised": answer.badge.promised,
+        "why": answer.badge.sentence,
+        "apart": list(answer.badge.apart),
+        "given": list(answer.badge.given),
+        "observed": list(answer.observed),
+        "left_out": answer.left_out,
+        "missing": [missing_json(schema, found) for found in answer.missing],
+        "warnings": [warning(found) for found in answer.missing if found.differ],
+        "width": why_wide(answer),
+        "width_from": [] if answer.width is None else list(answer.width.causes),
+    }
+
+
+def table(answers: Sequence[Answer]) -> str:
+    """Return a table to copy: one line per number, cells separated by tabs."""
+    lines = ["figure\testimate\tlow (95 %)\thigh (95 %)\tanswer"]
+    for a in answers:
+        ends = ["" if end is None else shown(end) for end in (a.low, a.high)]
+        lines.append("\t".join([a.name, shown(a.value), *ends, BADGES[a.badge.kind]]))
+    return "\n".join(lines) + "\n"
+
+
+def lines(answers: Sequence[Answer]) -> list[Mapping[str, str]]:
+    """Return the rows of `table` for display, each a dictionary by column heading."""
+    head, *lines = [line.split("\t") for line in table(answers).splitlines()]
+    return [dict(zip(head, line, strict=True)) for line in lines]

@@ -1,0 +1,232 @@
+"""Figures from text: column names and values become recipes over codes.
+
+Each figure leaves out rows with a missing cell in its columns. ``column=`` and ``column=(missing)`` ask about the
+missing cells themselves, so rows where that column is missing stay in.
+
+A group is written ``column``, ``column=value`` or ``column=value:other``. Without ``value`` it is the last value.
+Without ``other`` it is compared with the first value, or with the second if the first is ``value``. Every function
+raises :class:`ProjectError` for a column or value that the schema does not declare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import TypeVar
+
+from espalier.core.analysis.effect import StandardisedEffect, suggested_form
+from espalier.core.analysis.estimands import (
+    Difference,
+    Level,
+    Mean,
+    MeanDifference,
+    OddsRatio,
+    Proportion,
+    Regression,
+)
+from espalier.core.errors import GraphError, ProjectError
+from espalier.core.graph.adjustment import Effect, checked, choices, verdict
+from espalier.core.methods import planned_effect
+from espalier.core.project.file import Project
+from espalier.core.project.schema import Column, Schema
+
+F = TypeVar("F", Proportion, Difference, OddsRatio, Mean, MeanDifference)
+
+
+def of_observed(schema: Schema, figure: F) -> F:
+    """Return ``figure`` restricted to rows where its columns are observed, except columns asked about as missing."""
+    levels = [value for value in vars(figure).values() if isinstance(value, Level)]
+    return replace(figure, missing=_missing(schema, figure.columns, levels))
+
+
+def _missing(schema: Schema, columns: Sequence[str], asked: Sequence[Level]) -> dict[str, int]:
+    """Return columns that can be missing, with the code of a missing cell, except those that ``asked`` names."""
+    codes = {name: schema[name].values for name in columns if schema[name].missing}
+    return {name: code for name, code in codes.items() if Level(name, code) not in asked}
+
+
+def proportion(schema: Schema, event: str, among: str | None = None) -> Proportion:
+    """Return the proportion P(event | among); both are written ``column=value``.
+
+    >>> import espalier as es
+    >>> columns = [es.Column(name, "categorical", ("no", "yes")) for name in ("smoker", "sick")]
+    >>> es.proportion(es.Schema(tuple(columns)), "sick=yes", among="smoker=no").columns
+    ('sick', 'smoker')
+    """
+    return of_observed(schema, Proportion(_level(schema, event), None if among is None else _level(schema, among)))
+
+
+def mean(schema: Schema, column: str, among: str | None = None) -> Mean:
+    """Return the mean of a numeric column, by bin midpoints, in the rows ``among`` (``column=value``)."""
+    return of_observed(schema, Mean(column, _scores(schema, column), None if among is None else _level(schema, among)))
+
+
+def mean_difference(schema: Schema, column: str, group: str) -> MeanDifference:
+    """Return the difference of a numeric column's means between two groups."""
+    scores = _scores(schema, column)
+    return of_observed(schema, MeanDifference(column, scores, *_apart(schema, column, group)))
+
+
+def difference(schema: Schema, event: str, group: str) -> Difference:
+    """Return the difference of P(event) between two groups.
+
+    >>> import espalier as es
+    >>> columns = [es.Column(name, "categorical", ("no", "yes")) for name in ("smoker", "sick")]
+    >>> es.difference(es.Schema(tuple(columns)), "sick=yes", "smoker=yes:no").columns
+    ('sick', 'smoker')
+    """
+    happens, _ = _pair(schema, event)
+    return of_observed(schema, Difference(happens, *_apart(schema, event, group)))
+
+
+def odds_ratio(schema: Schema, event: str, group: str) -> OddsRatio:
+    """Return the odds ratio of ``event`` between two groups; ``event`` is written like a group.
+
+    >>> import espalier as es
+    >>> columns = [es.Column(name, "categorical", ("no", "yes")) for name in ("smoker", "sick")]
+    >>> es.odds_ratio(es.Schema(tuple(columns)), "sick", "smoker").columns
+    ('sick', 'smoker')
+    """
+    return of_observed(schema, OddsRatio(*_pair(schema, event), *_apart(schema, event, group)))
+
+
+def regression(schema: Schema, outcome: str, predictors: Sequence[str]) -> Regression:
+    """Return a regression of ``outcome``: logistic for ``column=value``, linear for a bare numeric column.
+
+    A numeric predictor enters by its bin midpoints, any other by its categories.
+
+    >>> import espalier as es
+    >>> columns = [es.Column(name, "categorical", ("no", "yes")) for name in ("smoker", "sick")]
+    >>> es.regression(es.Schema(tuple(columns)), "sick=yes", ["smoker"]).columns
+    ('smoker', 'sick')
+    """
+    name = outcome.partition("=")[0]
+    for each in (name, *predictors):
+        _column(schema, each)
+    if not predictors or name in predictors:
+        raise ProjectError("A regression needs at least one predictor other than its outcome.", key="predictors")
+    scores = {n: middles(schema[n]) for n in (name, *predictors) if schema[n].kind == "numeric"}
+    event = None if name in scores and _bare(schema, outcome) else _pair(schema, outcome)[0].code
+    sizes = {n: schema[n].size for n in (name, *predictors)}
+    labels = {n: schema[n].labels for n in predictors}
+    missing = _missing(schema, tuple(sizes), [] if event is None else [Level(name, event)])
+    return Regression(name, tuple(predictors), sizes, event, scores, labels=labels, missing=missing)
+
+
+def effect(
+    schema: Schema, treatment: str, outcome: str, adjust: Sequence[str], rows: int, reference: str | None = None
+) -> StandardisedEffect:
+    """Return the crude and adjusted effect of a treatment; ``outcome`` is written as for :func:`regression`.
+
+    The effect is stratified if the strata hold enough rows. Otherwise it uses a logistic or linear regression with main
+    effects. A numeric outcome is compared by its bin midpoints.
+    """
+    name = outcome.partition("=")[0]
+    for each in (treatment, name, *adjust):
+        _column(schema, each)
+    sizes = {n: schema[n].size for n in (treatment, name, *adjust)}
+    linear = schema[name].kind == "numeric" and _bare(schema, outcome)
+    event, scores = (None, middles(schema[name])) if linear else (_pair(schema, outcome)[0].code, ())
+    code = 0 if reference is None else _code(schema[treatment], reference)
+    values = {n: schema[n].values for n in sizes}
+    form = suggested_form(rows, values, treatment, tuple(adjust))
+    labels = {treatment: schema[treatment].labels}
+    asked = [Level(treatment, code), *([] if event is None else [Level(name, event)])]
+    missing = _missing(schema, tuple(sizes), asked)
+    return StandardisedEffect(treatment, name, tuple(adjust), sizes, event, scores, code, form, labels, missing)
+
+
+def effect_by_drawing(
+    project: Project, treatment: str, outcome: str, adjust: Sequence[str] | None, rows: int
+) -> StandardisedEffect:
+    """Return :func:`effect` with an adjustment set that the drawing allows.
+
+    ``adjust`` defaults to the plan's set, or else to the cheapest valid set. Raises :class:`EspalierError` that names
+    an open path if the set is not valid or no set is.
+    """
+    schema, name = project.schema, outcome.partition("=")[0]
+    for each in (treatment, name, *(adjust or ())):
+        _column(schema, each)
+    question, planned = Effect(project.dag, treatment, name), planned_effect(project.plan)
+    if adjust is None and planned and (planned.treatment, planned.outcome) == (treatment, name):
+        adjust = planned.adjust
+    if adjust is None:
+        found = choices(question, schema.sizes)
+        if not found:
+            raise GraphError(f"No set of columns closes every other path. {verdict(question, ()).sentence}")
+        adjust = found[0].columns
+    return effect(schema, treatment, outcome, schema.clique(checked(question, adjust)), rows)
+
+
+def middles(column: Column) -> tuple[float, ...]:
+    """Return the midpoint of each bin of a numeric column."""
+    return tuple((low + high) / 2 for low, high in pairwise(column.edges))
+
+
+def last(column: Column) -> int:
+    """Return the code of the last value that is not missing, the default of a question."""
+    return column.values - 1
+
+
+def _column(schema: Schema, name: str) -> Column:
+    if name not in schema:
+        known = ", ".join(c.name for c in schema.columns[:12]) + (", …" if len(schema.columns) > 12 else "")
+        raise ProjectError(f"The release has no column {name!r}; it has {known}.", column=name)
+    return schema[name]
+
+
+def _scores(schema: Schema, name: str) -> tuple[float, ...]:
+    column = _column(schema, name)
+    if column.kind != "numeric":
+        raise ProjectError(f"{name!r} has categories, so it has no mean. Ask for a proportion.", column=name)
+    return middles(column)
+
+
+def _codes(column: Column) -> dict[str, int]:
+    """Return the code of each value by its text; the empty text is the missing cell of a column that can be missing."""
+    written = {label: code for code, label in reversed(list(enumerate(column.labels)))}
+    return written | ({"": column.values} if column.missing else {})
+
+
+def _code(column: Column, value: str) -> int:
+    codes = _codes(column)
+    if value not in codes:
+        known = ", ".join(column.labels[:12]) + (" …" if column.size > 12 else "")
+        raise ProjectError(f"{column.name!r} has no value {value!r}; it has {known}", column=column.name)
+    return codes[value]
+
+
+def _bare(schema: Schema, text: str) -> bool:
+    """Return whether the text names no value. ``column=`` names the missing cell of a column that can be missing."""
+    name, given, value = text.partition("=")
+    return not value and not (given and schema[name].missing)
+
+
+def _level(schema: Schema, text: str) -> Level:
+    name, _, value = text.partition("=")
+    column = _column(schema, name)
+    if _bare(schema, text):
+        raise ProjectError(f"Name a value of {name!r}, for example {name}={column.labels[-1]}.", column=name)
+    return Level(name, _code(column, value))
+
+
+def _pair(schema: Schema, text: str) -> tuple[Level, Level]:
+    """Return the named value and the value it is compared with."""
+    name, _, value = text.partition("=")
+    column = _column(schema, name)
+    codes = _codes(column)
+    if column.size < 2:
+        raise ProjectError(f"{name!r} has only one value, so there is nothing to compare.", column=name)
+    for i in (i for i, mark in enumerate(value) if mark == ":"):
+        if value[:i] in codes and value[i + 1 :] in codes:
+            return Level(name, codes[value[:i]]), Level(name, codes[value[i + 1 :]])
+    one = last(column) if _bare(schema, text) else _code(column, value)
+    return Level(name, one), Level(name, 1 if one == 0 else 0)
+
+
+def _apart(schema: Schema, event: str, group: str) -> tuple[Level, Level]:
+    one, other = _pair(schema, group)
+    if one.column == event.partition("=")[0]:
+        raise ProjectError("The two columns must differ.", column=one.column)
+    return one, other

@@ -1,0 +1,105 @@
+"""``espalier keys``, ``sign``, ``statement`` and ``verify``: a release's claims, their signature and their check."""
+
+from __future__ import annotations
+
+import argparse
+import getpass
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from espalier.core.errors import ProjectError
+
+if TYPE_CHECKING:
+    from espalier.core.statement.keys import Signer
+
+EXPORTS = ("registry", "label", "croissant", "dcat", "dpv", "spdx")
+KEY_HELP = "sign the statement with this private key (its passphrase: ESPALIER_KEY_PASSPHRASE, or asked for)"
+
+
+def add(commands: Any) -> None:
+    """Declare the commands."""
+    keys = commands.add_parser("keys", help="make a key that signs releases")
+    acts = keys.add_subparsers(dest="act", metavar="act", required=True)
+    new = acts.add_parser("new", help="an Ed25519 key: FILE (private, encrypted) and FILE.pub")
+    new.add_argument("file", type=Path, metavar="FILE", help="outside every folder of a project or release")
+    new.set_defaults(run=_new)
+
+    sign = commands.add_parser("sign", help="sign the statement of a release folder; adds statement.sig")
+    sign.add_argument("folder", type=Path, help="what `release` wrote (its --out)")
+    sign.add_argument("--key", type=Path, required=True, metavar="FILE", help=KEY_HELP)
+    sign.set_defaults(run=_sign)
+
+    shown = commands.add_parser("statement", help="print the statement of a release folder, or an export from it")
+    shown.add_argument("folder", type=Path, help="what `release` wrote (its --out)")
+    which = shown.add_mutually_exclusive_group()
+    for name in EXPORTS:
+        which.add_argument(f"--{name}", dest="export", action="store_const", const=name, help=f"as {_ABOUT[name]}")
+    shown.set_defaults(run=_statement)
+
+    check = commands.add_parser("verify", help="check a release from its folder alone; exits with 1 if a check fails")
+    check.add_argument("folder", type=Path, help="what `release` wrote (its --out)")
+    check.add_argument("--key", type=Path, metavar="FILE", help="the public key that should have signed")
+    check.add_argument("--ledger", type=Path, metavar="EXPORT.json", help="an export of the ledger")
+    check.set_defaults(run=_verify)
+
+
+_ABOUT = {
+    "registry": "an entry of the registry of deployments of differential privacy (YAML)",
+    "label": "a one-page privacy label (HTML)",
+    "croissant": "a Croissant card with its RAI fields (JSON-LD)",
+    "dcat": "a DCAT dataset with HealthDCAT-AP properties (JSON-LD)",
+    "dpv": "a W3C DPV description of the processing (JSON-LD)",
+    "spdx": "an SPDX 3 dataset (JSON-LD)",
+}
+
+
+def signer(path: Path | None) -> Signer | None:
+    """The private key in ``path``, its passphrase from the environment or asked for; None without a path."""
+    from espalier.core.statement.keys import load_signer
+
+    return None if path is None else load_signer(path, _passphrase())
+
+
+def _passphrase(twice: bool = False) -> str:
+    from espalier.core.statement.keys import PASSPHRASE
+
+    if (given := os.environ.get(PASSPHRASE)) is not None:
+        return given
+    if not sys.stdin.isatty():
+        raise ProjectError(f"a key needs its passphrase: set {PASSPHRASE}, or run the command in a terminal")
+    given = getpass.getpass("Passphrase of the key: ")
+    if twice and getpass.getpass("The same passphrase again: ") != given:
+        raise ProjectError("the two passphrases differ; nothing was written")
+    return given
+
+
+def _new(opt: argparse.Namespace) -> None:
+    from espalier.core.statement.keys import new_key
+
+    made = new_key(opt.file, _passphrase(twice=True))
+    print(f"{opt.file}: private key, encrypted. Keep it; without its passphrase it cannot sign.", file=sys.stderr)
+    print(f"{opt.file}.pub: public key. Publish its fingerprint: {made.facts['fingerprint']}", file=sys.stderr)
+
+
+def _sign(opt: argparse.Namespace) -> None:
+    from espalier.core.statement.folder import sign_folder
+
+    key = signer(opt.key)
+    assert key is not None  # the option is required
+    sign_folder(opt.folder, key)
+    print(f"{opt.folder}: signed by {key.facts['fingerprint']}", file=sys.stderr)
+
+
+def _statement(opt: argparse.Namespace) -> None:
+    from espalier.core.statement.folder import exported
+
+    sys.stdout.write(exported(opt.folder, opt.export))
+
+
+def _verify(opt: argparse.Namespace) -> int:
+    from espalier.verifier.__main__ import main
+
+    given = [("--key", opt.key), ("--ledger", opt.ledger)]
+    return main([str(opt.folder), *(x for name, path in given if path for x in (name, str(path)))])

@@ -1,0 +1,96 @@
+"""Code books from the user's own file: ATC and WHO ICD-10, which Espalier may not ship, and any table of codes.
+
+The result is a hierarchy for the project file and a label for each code. Nothing of the file is kept elsewhere.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from xml.etree.ElementTree import Element
+
+from espalier.core.errors import SchemaError
+
+ATC_LEVELS = (1, 3, 4, 5, 7)
+"""Lengths of ATC codes, from the anatomical main group to the substance."""
+MOST_BYTES, MOST_CODES = 64 << 20, 200_000
+
+
+@dataclass(frozen=True)
+class OwnBook:
+    """A user's own book: ``groups`` maps each code and group to its group (empty: the top), ``labels`` names them."""
+
+    groups: Mapping[str, str]
+    labels: Mapping[str, str]
+
+
+def read_own_book(data: bytes, *, atc: bool = False) -> OwnBook:
+    """Return the book in a file: ClaML (XML of the WHO), or a table with the columns code, label and perhaps group.
+
+    With ``atc`` the groups follow from the lengths of the codes. Raises :class:`SchemaError`.
+    """
+    if len(data) > MOST_BYTES:
+        raise SchemaError(f"the code book is larger than {MOST_BYTES >> 20} MiB")
+    rows = list(_claml(data) if data.lstrip(b"\xef\xbb\xbf \r\n\t").startswith(b"<") else _table(data))
+    if not rows:
+        raise SchemaError("the code book is empty: write a line for each code, such as A10BA02,metformin")
+    if len(rows) > MOST_CODES:
+        raise SchemaError(f"the code book has more than {MOST_CODES:,} codes")
+    known = {code for code, _, _ in rows}
+    if len(known) < len(rows):
+        codes = [code for code, _, _ in rows]
+        raise SchemaError(f"the code book lists {next(c for c in codes if codes.count(c) > 1)!r} twice")
+    if atc:
+        rows = [(code, label, _atc_group(code, known)) for code, label, _ in rows]
+    for code, _, group in rows:
+        if group and group not in known:
+            raise SchemaError(f"the code book puts {code!r} into {group!r}, which it does not list")
+    return OwnBook({code: group for code, _, group in rows}, {code: label for code, label, _ in rows if label})
+
+
+def _atc_group(code: str, known: set[str]) -> str:
+    """The longest ATC code above ``code`` that the file lists."""
+    if len(code) not in ATC_LEVELS:
+        raise SchemaError(f"{code!r} is no ATC code: these have 1, 3, 4, 5 or 7 characters")
+    return next((code[:n] for n in reversed(ATC_LEVELS) if n < len(code) and code[:n] in known), "")
+
+
+def _table(data: bytes) -> Iterator[tuple[str, str, str]]:
+    """Code, label and group of each line of a table with a header."""
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise SchemaError("the code book is not UTF-8 text") from None
+    first = text.splitlines()[0] if text else ""
+    lines = csv.reader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=first.count))
+    header = [cell.strip().casefold() for cell in next(lines, [])]
+    if "code" not in header:
+        raise SchemaError("a code book needs a header with the columns code, label and perhaps group")
+    places = [header.index(name) if name in header else None for name in ("code", "label", "group")]
+    for line in lines:
+        cells = ["" if at is None or at >= len(line) else line[at].strip() for at in places]
+        if any(cells):
+            if not cells[0]:
+                raise SchemaError(f"line {lines.line_num} of the code book has no code", line=lines.line_num)
+            yield cells[0], cells[1], cells[2]
+
+
+def _claml(data: bytes) -> Iterator[tuple[str, str, str]]:
+    """Code, label and group of each class of a ClaML file, without modifiers."""
+    from espalier.core.xml_text import read_xml
+
+    for one in read_xml(data, "the code book").iter("Class"):
+        code = one.get("code", "")
+        if code:
+            above = one.find("SuperClass")
+            yield code, _preferred(one), "" if above is None else above.get("code", "")
+
+
+def _preferred(one: Element) -> str:
+    for rubric in one.iter("Rubric"):
+        label = rubric.find("Label")
+        if rubric.get("kind") == "preferred" and label is not None:
+            return " ".join("".join(label.itertext()).split())
+    return ""

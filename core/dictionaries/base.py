@@ -1,0 +1,117 @@
+"""The dictionary that every format is read into, and that the schema of a project is made from."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from espalier.core.errors import SchemaError
+from espalier.core.project.schema import NUMBER
+
+DeclaredKind = Literal["categorical", "ordinal", "numeric", "date", "identifier", "text", "open"]
+"""What a dictionary says about a column. "text" is free text; "open" says nothing."""
+
+MOST_COLUMNS, MOST_TEXT = 20_000, 10_000
+"""Columns of a dictionary, and characters of one of its texts, at most."""
+_SPACE = re.compile(r"\s+")
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What a dictionary declares about one column.
+
+    ``categories`` is the complete domain; it is empty if the dictionary lists none. ``labels`` names values, which may
+    be only some of them: they declare no domain. ``missing`` are codes that count as an empty cell. ``range`` holds the
+    smallest and the largest allowed value as written, and each may be empty.
+    ``number_style`` is one of `espalier.core.project.numerals.STYLES`.
+    ``required`` says that no cell is empty.
+    """
+
+    name: str
+    kind: DeclaredKind = "open"
+    categories: tuple[str, ...] = ()
+    labels: tuple[tuple[str, str], ...] = ()
+    missing: tuple[str, ...] = ()
+    range: tuple[str, str] = ("", "")
+    integer: bool = False
+    decimals: int | None = None
+    number_style: str = ""
+    required: bool = False
+    label: str = ""
+    unit: str = ""
+    description: str = ""
+
+
+@dataclass(frozen=True)
+class Dictionary:
+    """A data dictionary as it was read: its columns, the file's name, format and digest, and what was not used."""
+
+    columns: tuple[Declared, ...]
+    source: str
+    format: str
+    digest: str
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        names = [c.name for c in self.columns]
+        if not names:
+            raise SchemaError(f"{self.source} declares no columns")
+        if len(names) > MOST_COLUMNS:
+            raise SchemaError(f"{self.source} declares more than {MOST_COLUMNS:,} columns")
+        if len(set(names)) < len(names):
+            twice = next(n for n in names if names.count(n) > 1)
+            raise SchemaError(f"{self.source} declares the column {twice!r} twice", column=twice)
+
+    def __contains__(self, name: object) -> bool:
+        return any(c.name == name for c in self.columns)
+
+    def __getitem__(self, name: str) -> Declared:
+        return next(c for c in self.columns if c.name == name)
+
+
+def digest_of(data: bytes) -> str:
+    """Return the digest of a dictionary's file."""
+    return "sha256:" + hashlib.sha256(data).hexdigest()
+
+
+def plain(text: str) -> str:
+    """Return a label on one line, without control characters, and no longer than `MOST_TEXT` characters."""
+    shown = "".join(c if c.isprintable() or c.isspace() else " " for c in text)
+    return _SPACE.sub(" ", shown).strip()[:MOST_TEXT]
+
+
+def code_text(value: object) -> str:
+    """Return a code as the cell of a table is written: whole numbers without a point."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return str(int(value))
+    return str(value)
+
+
+NOT_A_VALUE = re.compile(
+    r"\b(missing|refus\w*|don.?t know|do not know|not applicable|no answer|not asked|unknown|not stated|inapplicable"
+    r"|not ascertained|no response|not reported|skip\w*)\b",
+    re.IGNORECASE,
+)
+"""Labels of codes that are no values of the scale, though a file need not declare them as missing."""
+
+
+def declares_all(codes: Sequence[str], labels: Mapping[str, str]) -> bool:
+    """Whether labelled codes are plainly a complete list: texts, or whole numbers that follow each other from 0 or 1.
+
+    Labels on some codes declare no domain: ``0 = never`` and ``90 = 90 or more`` leave open what is between them, as
+    do labels on the ends of a scale. Codes such as ``9 = no answer`` may follow after a gap.
+    """
+    if len(codes) < 2:
+        return False
+    if not all(NUMBER.fullmatch(code) for code in codes):
+        return True
+    scale = sorted(float(c) for c in codes if not NOT_A_VALUE.search(labels.get(c, "")))
+    return len(scale) > 1 and scale[0] in (0, 1) and scale == [scale[0] + i for i in range(len(scale))]
+
+
+def pairs(items: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    """Return labels without empty ones, each code once."""
+    return tuple({code: plain(label) for code, label in items if code and plain(label)}.items())

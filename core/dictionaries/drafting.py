@@ -1,0 +1,240 @@
+"""A schema from a dictionary: what it declares is public, what it leaves open is guessed and marked as a guess.
+
+A declared column depends on the dictionary and on the person's choices alone. So two tables that differ in one row give
+the same declared columns, or ask for a choice.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import Literal
+
+from espalier.core.dictionaries.base import Declared, Dictionary
+from espalier.core.errors import SchemaError
+from espalier.core.project.dates import DateBins, Period, day_number
+from espalier.core.project.declared_by import DeclaredBy
+from espalier.core.project.schema import MISSING, NUMBER, Column, Identifier, LeftOut, Schema
+from espalier.core.tables.guessing import FEW, guess_bounds, guess_column, identifiers
+from espalier.core.tables.reading import TextColumn, TextTable
+
+Choice = Literal["missing", "guess", "leave-out"]
+CHOICES: dict[Choice, str] = {
+    "missing": "count such cells as empty",
+    "guess": "guess the column from the rows, to be confirmed",
+    "leave-out": "leave the column out of the release",
+}
+"""What a person can choose for a column whose cells a dictionary does not declare."""
+Problem = Literal["values that the dictionary does not declare", "empty cells, which the dictionary does not allow"]
+BINS = 10
+
+
+@dataclass(frozen=True)
+class Undecided:
+    """A column that needs a choice, and why. It quotes no cell and counts none."""
+
+    column: str
+    problem: Problem
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A schema made from dictionaries.
+
+    ``undecided`` lists the columns that need a choice first. ``free_text`` names columns of free text, which are left
+    out. ``absent`` names columns that a dictionary declares and the table lacks. ``used`` records each dictionary with
+    the columns that it declares.
+    """
+
+    schema: Schema
+    undecided: tuple[Undecided, ...]
+    free_text: tuple[str, ...]
+    absent: tuple[str, ...]
+    used: tuple[DeclaredBy, ...]
+
+    def check(self) -> None:
+        """Raise :class:`SchemaError` that lists all choices which are still open."""
+        if self.undecided:
+            listed = "; ".join(f"{u.column!r} has {u.problem}" for u in self.undecided)
+            ways = ", ".join(f"{choice} ({what})" for choice, what in CHOICES.items())
+            raise SchemaError(f"decide about these columns: {listed}. Choose for each one of: {ways}", key="undeclared")
+
+
+def draft_schema(
+    dictionaries: Sequence[Dictionary],
+    text: TextTable,
+    marks: Sequence[str] = (),
+    choices: Mapping[str, Choice] | None = None,
+) -> Draft:
+    """Return a schema for the columns of ``text``. A later dictionary adds to an earlier one.
+
+    Columns that no dictionary names are guessed. ``choices`` say what to do about cells that are not declared.
+    """
+    named, chosen = [n for n in text.columns if n], choices or {}
+    declared = merged(dictionaries)
+    if strange := [n for n in chosen if n not in declared]:
+        raise SchemaError(f"no dictionary declares {strange[0]!r}, so there is nothing to choose for it")
+    columns: list[Column] = []
+    aside: list[Identifier] = []
+    free, undecided = list[str](), list[Undecided]()
+    looks_like_id = set(identifiers(text, marks))
+    left_out: list[LeftOut] = []
+    for place, name in enumerate(named):
+        about, choice = declared.get(name), chosen.get(name)
+        if choice == "leave-out":
+            continue
+        if about is None or choice == "guess" or (about.kind == "open" and name in looks_like_id):
+            if name in looks_like_id and (about is None or about.kind == "open"):
+                left_out.append(LeftOut(name))
+            else:
+                columns.append(_labelled(_guessed(name, text.columns[name], about, marks), about))
+        elif about.kind == "identifier":
+            aside.append(Identifier(name, place=place))
+        elif about.kind == "text":
+            free.append(name)
+        else:
+            column = _labelled(_column(about, text.columns[name], marks), about)
+            if choice == "missing":
+                column = replace(column, missing=True, unknown="missing")
+            undecided += _problems(column, text.columns[name])
+            columns.append(column)
+    if not columns:
+        raise SchemaError("the dictionary leaves no column to release; it declares free text and identifiers only")
+    schema = Schema(tuple(columns), tuple(left_out), tuple(aside))
+    used = tuple(
+        DeclaredBy(d.source, d.format, d.digest, tuple(c.name for c in d.columns if c.name in named))
+        for d in dictionaries
+    )
+    absent = tuple(name for name in declared if name not in text.columns)
+    return Draft(schema, tuple(undecided), tuple(free), absent, used)
+
+
+def merged(dictionaries: Iterable[Dictionary]) -> dict[str, Declared]:
+    """What the dictionaries declare together: of each field the last one that says something."""
+    out: dict[str, Declared] = {}
+    for dictionary in dictionaries:
+        for column in dictionary.columns:
+            before = out.get(column.name)
+            out[column.name] = column if before is None else _over(before, column)
+    return out
+
+
+def _over(before: Declared, after: Declared) -> Declared:
+    """``after``, filled up with what only ``before`` declares."""
+    if after.kind == "open":
+        kind, categories, ends = before.kind, before.categories, before.range
+    else:
+        kind, categories, ends = after.kind, after.categories, after.range if any(after.range) else before.range
+    return replace(
+        after,
+        kind=kind,
+        categories=categories,
+        range=ends,
+        labels=tuple({**dict(before.labels), **dict(after.labels)}.items()),
+        missing=tuple(dict.fromkeys((*before.missing, *after.missing))),
+        integer=after.integer or before.integer,
+        decimals=after.decimals or before.decimals,
+        number_style=after.number_style or before.number_style,
+        label=after.label or before.label,
+        unit=after.unit or before.unit,
+        description=after.description or before.description,
+    )
+
+
+def declared_column(about: Declared) -> Column | None:
+    """The column that a dictionary declares completely; `None` if it leaves the values or the bounds open."""
+    missing = not about.required or bool(about.missing)
+    marks = tuple(m for m in about.missing if m not in about.categories)
+    if about.kind in ("categorical", "ordinal") and about.categories:
+        kind: Literal["categorical", "ordinal"] = "ordinal" if about.kind == "ordinal" else "categorical"
+        column = Column(about.name, kind, about.categories, missing=missing, missing_marks=marks)
+    elif about.kind == "date" and (dates := _dates(about)) is not None:
+        column = Column(
+            about.name, "numeric", edges=dates.edges, integer=True, missing=missing, missing_marks=marks, dates=dates
+        )
+    elif about.kind == "numeric" and (edges := _edges(about)) is not None:
+        column = _numeric(about, edges, missing=missing, marks=marks)
+    else:
+        return None
+    return _labelled(column, about)
+
+
+def _column(about: Declared, read: TextColumn, marks: Sequence[str]) -> Column:
+    """The declared column, with guessed values or bounds where the dictionary gives none."""
+    complete = declared_column(about)
+    if complete is not None:
+        return complete
+    own = tuple(dict.fromkeys((*about.missing, *(m for m in marks if m in read.values))))
+    edges = guess_bounds(read, own, about.number_style, whole=about.integer) if about.kind == "numeric" else None
+    if edges is not None:
+        missing = not about.required or bool(own)
+        return replace(_numeric(about, edges, missing=missing, marks=own), guessed=("edges",))
+    return _guessed(about.name, read, about, marks)
+
+
+def _numeric(about: Declared, edges: tuple[float, ...], *, missing: bool, marks: tuple[str, ...]) -> Column:
+    """A column of numbers; decimals that the bounds do not have are left to the bins."""
+    rounded = about.decimals is not None and all(abs(round(e, about.decimals) - e) < 1e-9 for e in edges)
+    return Column(
+        about.name,
+        "numeric",
+        edges=edges,
+        integer=about.integer,
+        decimals=about.decimals if rounded and not about.integer else None,
+        missing=missing,
+        missing_marks=marks,
+        number_style=about.number_style,
+    )
+
+
+def _guessed(name: str, read: TextColumn, about: Declared | None, marks: Sequence[str]) -> Column:
+    own = tuple(dict.fromkeys((*(about.missing if about else ()), *(m for m in marks if m in read.values))))
+    made = guess_column(name, read, own)
+    return replace(made, missing=True) if own and not made.missing else made
+
+
+def _labelled(column: Column, about: Declared | None) -> Column:
+    if about is None:
+        return column
+    return replace(column, label=about.label, unit=about.unit, description=about.description, value_labels=about.labels)
+
+
+def _problems(column: Column, read: TextColumn) -> Iterable[Undecided]:
+    """What the rows hold and the description does not allow. Guessed parts fit by themselves."""
+    codes = column.judge(read.values)
+    if (codes == column.size).any():
+        yield Undecided(column.name, "values that the dictionary does not declare")
+    if (codes > column.size).any() and MISSING in read.values:
+        yield Undecided(column.name, "empty cells, which the dictionary does not allow")
+
+
+def _edges(about: Declared) -> tuple[float, ...] | None:
+    """Bins over the declared range: its ends, and round numbers between them."""
+    ends = [end.replace(",", ".") if about.number_style == "1234,5" else end for end in about.range]
+    if not all(NUMBER.fullmatch(end) for end in ends):
+        return None
+    low, high = map(float, ends)
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        return None
+    if about.integer:
+        low, high = math.ceil(low), math.floor(high)
+        if high - low < FEW:
+            return (*(float(low + i) for i in range(int(high - low) + 1)), high + 0.5)
+    step = 10.0 ** math.floor(math.log10((high - low) / 4))
+    while (high - low) / step > BINS + 2:
+        step *= 2.5 if f"{step:e}"[0] == "2" else 2
+    step = max(step, 1.0) if about.integer else step
+    first, last = math.floor(low / step) + 1, math.ceil(high / step) - 1
+    return (float(low), *(float(f"{i * step:.12g}") for i in range(first, last + 1)), float(high))
+
+
+def _dates(about: Declared) -> DateBins | None:
+    days = [day_number(end) for end in about.range]
+    if days[0] is None or days[1] is None or not days[0] < days[1]:
+        return None
+    first, last = date.fromordinal(days[0]), date.fromordinal(days[1])
+    years = last.year - first.year + 1
+    by: Period = "month" if years <= 5 else "quarter" if years <= 20 else "year"
+    return DateBins(first, last, by)

@@ -1,0 +1,50 @@
+"""The door of dictionaries: a file of any known format becomes a `Dictionary`."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+from espalier.core.dictionaries.base import Dictionary
+from espalier.core.dictionaries.code_lists import is_code_list, read_code_list
+from espalier.core.dictionaries.ddi import read_ddi
+from espalier.core.dictionaries.redcap import is_redcap, read_redcap
+from espalier.core.dictionaries.stat_files import is_stat_file, read_stat_dictionary
+from espalier.core.errors import SchemaError
+from espalier.core.tables.stat_rows import READERS
+
+MOST_BYTES = 256 << 20
+"""Bytes of a dictionary at most."""
+
+
+def read_dictionary(source: str | Path | bytes, name: str | None = None, column: str | None = None) -> Dictionary:
+    """Return the dictionary in a file, or in the bytes of a file called ``name``; raise :class:`SchemaError`.
+
+    ``column`` names the column that a code list of two columns is about.
+    """
+    if isinstance(source, bytes):
+        data, shown = source, name or "the dictionary"
+    else:
+        path = Path(source)
+        shown = name or path.name
+        try:
+            if path.is_file() and path.stat().st_size > MOST_BYTES:
+                raise SchemaError(f"{shown} is larger than {MOST_BYTES >> 20} MiB")
+            data = path.read_bytes()
+        except OSError as error:
+            raise SchemaError(f"cannot read the dictionary {source}: {error.strerror or error}") from None
+    if is_stat_file(shown):
+        return read_stat_dictionary(data, shown)
+    start = data[:4096].lstrip(b"\xef\xbb\xbf \r\n\t")
+    if start.startswith(b"<"):
+        return read_ddi(data, shown)
+    line = start.splitlines()[0].decode("utf-8", "replace") if start else ""
+    header = next(csv.reader([line], delimiter=max(",;\t", key=line.count)), [])
+    if is_redcap(header):
+        return read_redcap(data, shown)
+    if is_code_list(header):
+        return read_code_list(data, shown, column)
+    raise SchemaError(
+        f"{shown} is no dictionary that Espalier knows. It reads REDCap data dictionaries (CSV), DDI codebooks (XML), "
+        f"{', '.join(READERS)} files, and CSV with the columns code,label or column,code,label"
+    )

@@ -1,0 +1,104 @@
+"""Dictionaries inside SPSS, Stata and SAS files. PyReadStat reads their headers; rows are not read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from espalier.core.dictionaries.base import (
+    Declared,
+    DeclaredKind,
+    Dictionary,
+    code_text,
+    declares_all,
+    digest_of,
+    pairs,
+    plain,
+)
+from espalier.core.errors import SchemaError, TableError
+from espalier.core.tables.stat_rows import READERS, read_stat
+
+MOST_MARKS = 50
+"""Missing codes that a range of whole numbers is written out as, at most."""
+
+
+def is_stat_file(name: str) -> bool:
+    """Whether a file's ending is one of SPSS, Stata or SAS."""
+    return Path(name).suffix.lower() in READERS
+
+
+def read_stat_dictionary(data: bytes, source: str) -> Dictionary:
+    """Return the dictionary of a file of SPSS, Stata or SAS; raise :class:`SchemaError`."""
+    suffix = Path(source).suffix.lower()
+    try:
+        _, facts = read_stat(data, source, rows=False, suffix=suffix)
+    except TableError as error:
+        raise SchemaError(str(error)) from None
+    notes: list[str] = []
+    columns = tuple(_declared(name, facts, notes) for name in facts.column_names)
+    return Dictionary(columns, source, f"{READERS[suffix][1]} file", digest_of(data), tuple(notes))
+
+
+def _declared(name: str, facts: Any, notes: list[str]) -> Declared:
+    """One variable: its labels, storage type, format, measure and user-missing codes."""
+    labels: Mapping[Any, str] = facts.variable_value_labels.get(name, {})
+    named = {code_text(code): label for code, label in labels.items()}
+    missing = [code for part in facts.missing_ranges.get(name, []) for code in _missing(name, part, named, notes)]
+    missing += [code for code in named if len(code) == 1 and code.isalpha() and _numeric(name, facts)]
+    codes = tuple(code for code in named if code not in missing)
+    measure = str(facts.variable_measure.get(name, "unknown"))
+    complete = measure != "scale" and declares_all(codes, named)
+    kind, integer = _kind(name, facts, measure, complete=complete, labelled=bool(codes))
+    return Declared(
+        name,
+        kind,
+        codes if complete else (),
+        pairs(named.items()),
+        tuple(dict.fromkeys(missing)),
+        integer=integer,
+        label=plain(facts.column_names_to_labels.get(name) or ""),
+    )
+
+
+def _numeric(name: str, facts: Any) -> bool:
+    return str(facts.readstat_variable_types.get(name)) != "string"
+
+
+def _kind(name: str, facts: Any, measure: str, *, complete: bool, labelled: bool) -> tuple[DeclaredKind, bool]:
+    """(the kind, whether its numbers are whole)."""
+    if complete:
+        return "ordinal" if measure == "ordinal" else "categorical", False
+    stored = str(facts.readstat_variable_types.get(name))
+    form = str(facts.original_variable_types.get(name) or "").upper().lstrip("%")
+    if _is_date(form):
+        return "date", False
+    if stored == "string":
+        return "open", False
+    if labelled and measure != "scale":
+        return "open", False
+    return "numeric", stored.startswith("int") or (form.startswith("F") and form.endswith(".0"))
+
+
+def _is_date(form: str) -> bool:
+    dates = ("DATE", "ADATE", "EDATE", "SDATE", "JDATE", "YYMMDD", "MMDDYY", "DDMMYY", "DATETIME", "TD", "TC", "D")
+    return form.rstrip("0123456789.") in dates
+
+
+def _missing(name: str, part: Mapping[str, Any], named: Mapping[str, str], notes: list[str]) -> list[str]:
+    """The codes of one user-missing value or range."""
+    low, high = part["lo"], part["hi"]
+    if low == high:
+        return [code_text(low)]
+    inside = [code for code in named if _between(code, low, high)]
+    if isinstance(low, float) and isinstance(high, float) and low.is_integer() and high - low < MOST_MARKS:
+        return [str(int(low) + i) for i in range(int(high - low) + 1)]
+    notes.append(f"{name}: of the range of missing values only the labelled codes were taken over")
+    return inside
+
+
+def _between(code: str, low: Any, high: Any) -> bool:
+    try:
+        return float(low) <= float(code) <= float(high)
+    except ValueError:
+        return False

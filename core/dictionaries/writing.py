@@ -1,0 +1,58 @@
+"""The dictionary of a released table, as JSON and as a REDCap data dictionary."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from espalier.core.dictionaries.base import Declared, DeclaredKind
+from espalier.core.dictionaries.redcap import redcap_csv
+from espalier.core.project.schema import Column, Schema
+
+FORMAT = "espalier-dictionary/1"
+
+
+def described(column: Column) -> Declared:
+    """What a schema declares about a released column."""
+    kind: DeclaredKind = "date" if column.dates is not None else column.kind
+    if column.dates is not None:
+        ends = (column.dates.first.isoformat(), column.dates.last.isoformat())
+    else:
+        ends = (f"{column.edges[0]:.12g}", f"{column.edges[-1]:.12g}") if column.kind == "numeric" else ("", "")
+    listed = tuple((c, column.label_of(c)) for c in column.categories if column.label_of(c))
+    return Declared(
+        column.name,
+        kind,
+        column.categories,
+        listed,
+        (),
+        ends,
+        integer=column.integer and column.dates is None,
+        decimals=column.decimals,
+        required=not column.missing,
+        label=column.label,
+        unit=column.unit,
+        description=column.description,
+    )
+
+
+def dictionary_json(schema: Schema) -> str:
+    """The dictionary as JSON: a list of columns, keys without a value left out."""
+    columns = []
+    for one in map(described, schema.columns):
+        entry: dict[str, Any] = {"name": one.name, "kind": one.kind}
+        entry |= {key: text for key in ("label", "unit", "description") if (text := getattr(one, key))}
+        if one.categories:
+            shown = dict(one.labels)
+            entry["values"] = [{"code": c, **({"label": shown[c]} if c in shown else {})} for c in one.categories]
+        if one.range[0]:
+            entry["range"] = list(one.range)
+        entry |= {"integer": True} if one.integer else {}
+        entry |= {"decimals": one.decimals} if one.decimals else {}
+        columns.append({**entry, "may_be_empty": not one.required})
+    return json.dumps({"format": FORMAT, "columns": columns}, indent=1, ensure_ascii=False) + "\n"
+
+
+def dictionary_csv(schema: Schema, form: str = "synthetic") -> str:
+    """The dictionary as a REDCap data dictionary."""
+    return redcap_csv([described(column) for column in schema.columns], form)

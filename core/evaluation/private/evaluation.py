@@ -1,0 +1,97 @@
+"""The private evaluation: its figures with intervals, and its section of ``release.json``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from espalier.core.privacy.draws import Draw, Measurement
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class PrivateFigure:
+    """A figure that may be shared, or the reason why the held-out rows do not support it.
+
+    ``value`` lies in ``low`` … ``high``, the interval at 95 %; ``method`` describes how it was computed.
+    """
+
+    name: str
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    method: str = ""
+    reason: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the entry of ``release.json``; a null value comes with a reason."""
+        facts: dict[str, Any] = {"figure": self.name, "value": self.value}
+        if self.value is None:
+            return {**facts, "reason": self.reason}
+        return {**facts, "low": self.low, "high": self.high, "confidence": 0.95, "method": self.method}
+
+
+@dataclass(frozen=True)
+class PrivateEvaluation:
+    """The purchases on the held-out part, and their figures; ``rows`` is n where public, else a noisy estimate."""
+
+    share: float
+    by: str
+    target: str | None
+    rows: int
+    rho: float
+    measurements: tuple[Measurement, ...]
+    figures: tuple[PrivateFigure, ...]
+    draws: tuple[Draw, ...] = ()
+    target_values: int | None = None
+
+    @property
+    def accuracy_baseline(self) -> float | None:
+        """The share that always guessing the target's commonest value gets right, by the noisy counts of the target.
+
+        ``target_values`` is the number of its values without the missing cell, which is no value to guess.
+
+        Post-processing of what was measured, so it costs nothing; None where the target was not counted by itself.
+        """
+        made = [m for m in self.measurements if m.clique == (self.target,)]
+        if not made:
+            return None
+        counts = np.maximum(combined(made)[0][: self.target_values], 0.0)
+        return float(counts.max() / counts.sum()) if counts.sum() > 0 else None
+
+    def to_json(self) -> dict[str, Any]:
+        """The section ``looking`` of ``release.json``."""
+        return {
+            "private": True,
+            "share": self.share,
+            "by": self.by,
+            "target": self.target,
+            "rows": self.rows,
+            "rho": self.rho,
+            "why": WHY,
+            "accuracy_baseline": self.accuracy_baseline,
+            "measurements": [
+                {"columns": list(m.clique), "pool": m.pool, "cells": m.values.size, "rho": m.rho, "sigma": m.sigma}
+                for m in self.measurements
+            ],
+            "figures": [f.to_json() for f in self.figures],
+        }
+
+
+WHY = (
+    "These measurements saw only people (rows) held out at random, whom the release's own measurements and choices "
+    "never saw. No one is in both parts, so both together cost the larger of the two sums of ρ, not their sum. The ρ "
+    "spent is that of the release; this section's ρ is no larger and is not added."
+)
+
+
+def combined(measurements: Sequence[Measurement]) -> tuple[FloatArray, float]:
+    """Noisy counts of one clique measured several times, weighted by precision, and their σ."""
+    weights = np.array([m.sigma**-2 for m in measurements])
+    values = sum(w * m.values for w, m in zip(weights, measurements, strict=True)) / weights.sum()
+    return np.asarray(values), float(weights.sum() ** -0.5)

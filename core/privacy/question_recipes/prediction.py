@@ -1,0 +1,157 @@
+"""Prediction of a workload's cost and errors, from public figures alone, before anything is spent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import erfc, prod, sqrt
+
+import numpy as np
+
+from espalier.core.errors import SizeError
+from espalier.core.graph.junction_tree import MAX_CELLS, FloatArray, cells, junction_tree
+from espalier.core.graph.separations import Clique
+from espalier.core.privacy.question_recipes.lowering import Lowered, lower
+
+TRIED = 5
+"""Of so many questions and counts a refusal works out what the rest would need."""
+
+STEPS = 20
+"""Newton steps that a fit is charged for; most need fewer."""
+
+SECONDS_PER_CELL, SECONDS_PER_PAIR, SECONDS_PER_CUBE = 1e-6, 1.5e-6, 1e-10
+"""What one step costs per cell of the tree, per pair of statistics, and per pair times statistics (measured)."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """The ``cells`` of the junction tree with all hidden columns, those of its largest table, the visible ``columns``
+    that table holds, the ``questions`` and counts whose states it carries, and the ``seconds`` of a fit."""
+
+    cells: int
+    largest: int
+    columns: Clique
+    questions: tuple[str, ...]
+    seconds: float
+
+
+def predict_cost(lowered: Lowered, cliques: Iterable[Clique] = (), statistics: int = 0) -> Cost:
+    """Return the cost of fitting the questions together with ``cliques``, which have ``statistics`` cells in all.
+
+    Nothing is allocated."""
+    tree = junction_tree(lowered.sizes, dict.fromkeys([*lowered.cliques, *cliques]))
+    node = max(tree.nodes, key=lambda node: prod(node.shape), default=None)
+    held = tree.names((*node.given, node.own)) if node else ()
+    k, size = len(lowered.order) + statistics, cells(tree)
+    dense = SECONDS_PER_PAIR * k**2 + SECONDS_PER_CUBE * k**3
+    return Cost(
+        cells=size,
+        largest=prod(node.shape) if node else 1,
+        columns=tuple(name for name in held if name in lowered.visible),
+        questions=tuple(dict.fromkeys(lowered.owner[name] for name in held if name in lowered.owner)),
+        seconds=STEPS * (SECONDS_PER_CELL * size + dense),
+    )
+
+
+def check_cost(lowered: Lowered, cliques: Iterable[Clique] = (), *, max_cells: int = MAX_CELLS) -> Cost:
+    """Return `predict_cost`; refuse tables of more than ``max_cells`` cells. Raises `SizeError` naming the columns and
+    questions, and the one to leave out, with ``cells``, ``limit``, ``columns`` and ``questions`` as attributes.
+    """
+    beside = tuple(cliques)
+    cost = predict_cost(lowered, beside)
+    if cost.largest <= max_cells:
+        return cost
+    shown = ", ".join(cost.questions[:5]) + (", …" if len(cost.questions) > 5 else "")
+    because = f" together with the states of {shown}" if shown else ""
+    raise SizeError(
+        f"The questions need one table of {cost.largest:,} cells (about {cost.seconds:,.0f} seconds in all) over "
+        f"{', '.join(cost.columns) or 'states alone'}{because}; the limit is {max_cells:,}. "
+        f"{_what_to_leave_out(lowered, beside, cost, max_cells)}",
+        cells=cost.largest,
+        limit=max_cells,
+        columns=cost.columns,
+        questions=cost.questions,
+    )
+
+
+def _what_to_leave_out(lowered: Lowered, cliques: tuple[Clique, ...], cost: Cost, max_cells: int) -> str:
+    """The question or count without which the rest needs least, of those in the largest table, the widest first."""
+    sizes = {name: lowered.sizes[name] for name in lowered.visible}
+    held = set(cost.columns)
+    wide = {question.name: len(held & set(question.columns(lowered.visible))) for question in lowered.asked}
+    wide |= {count.name: len(held & set(count.members)) for count in lowered.counted}
+    owners = sorted(cost.questions, key=lambda name: -wide.get(name, 0))
+    others = sorted((name for name in wide if wide[name] > 1 and name not in owners), key=lambda name: -wide[name])
+    found: list[tuple[int, str, str]] = []
+    for name in [*owners, *others][:TRIED]:
+        counts = [count for count in lowered.counted if count.name != name]
+        gone = {count.name for count in lowered.counted} - {count.name for count in counts}
+        asked = [q for q in lowered.asked if q.name != name or gone]
+        kept = [q for q in asked if not gone & {column for condition in q.alternatives for column in condition}]
+        needed = predict_cost(lower(sizes, kept, counts, cliques), cliques).largest
+        what = f"the count {name!r}" if gone else f"the question {name!r}"
+        if len(kept) < len(asked):
+            what += f" and what asks for it ({len(asked) - len(kept)} of the questions)"
+        found.append((needed, what, name))
+    if not found:
+        return "Ask fewer questions together."
+    needed, what, _ = min(found)
+    if needed <= max_cells:
+        return f"Leave out {what}: without it the largest table has {needed:,} cells."
+    return f"Leave out {what}, and others: without it alone the largest table still has {needed:,} cells."
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Noise to expect, in rows: ``sigma`` of each question (in the questions' order), their root mean square, and
+    ``worst``, what the largest of all errors exceeds in at most half of the releases."""
+
+    sigma: FloatArray
+    rms: float
+    worst: float
+
+
+def direct_errors(questions: int, sensitivity: float, rho: float) -> Errors:
+    """Questions answered directly for ρ = ``rho``: σ = Δ/√(2ρ) for each."""
+    return _errors(np.full(questions, sensitivity / sqrt(2.0 * rho)))
+
+
+def marginal_errors(
+    lowered: Lowered, count_sensitivity: float, rho: float, *, total_known: bool
+) -> tuple[tuple[Clique, ...], Errors] | None:
+    """The same from the marginals of the questions' own cliques, ρ shared evenly; None where a question has none.
+
+    A question that holds in a of a clique's C cells sums a noisy cells: variance a σ². Where the total is known, the
+    cells are first corrected to sum to it, which leaves a (1 − a/C) σ².
+    """
+    if any(name not in lowered.visible for block in lowered.blocks for name in block.clique):
+        return None
+    scopes = [frozenset(block.clique) for block in lowered.blocks]
+    widest = [scope for scope in dict.fromkeys(scopes) if not any(scope < other for other in scopes)]
+    cliques = tuple(tuple(name for name in lowered.sizes if name in scope) for scope in widest)
+    each = count_sensitivity * sqrt(len(cliques)) / sqrt(2.0 * rho)
+    found = []
+    for block, scope in zip(lowered.blocks, scopes, strict=True):
+        home = min(prod(lowered.sizes[n] for n in whole) for whole in widest if scope <= whole)
+        assert block.matrix is not None  # questions always have one
+        share = block.matrix.reshape(len(block.matrix), -1).mean(axis=1)
+        variance = share * home * (1.0 - share if total_known else 1.0)
+        found.append(each * np.sqrt(variance))
+    return cliques, _errors(lowered.back(np.concatenate(found)))
+
+
+def _errors(sigma: FloatArray) -> Errors:
+    if not len(sigma):
+        return Errors(sigma, 0.0, 0.0)
+    low, high = 0.0, 10.0 * float(sigma.max()) + 1e-12
+    noisy = sigma[sigma > 0]
+    while high - low > 1e-6 * high:
+        middle = (low + high) / 2
+        above = sum(erfc(middle / (sqrt(2.0) * s)) for s in noisy.tolist())
+        low, high = (middle, high) if above > 0.5 else (low, middle)
+    return Errors(sigma, float(np.sqrt(np.mean(sigma**2))), high)
+
+
+def direct_is_better(direct: Errors, marginal: tuple[Sequence[Clique], Errors] | None) -> bool:
+    """Return whether the questions should be asked directly: by the largest expected error."""
+    return marginal is None or direct.worst <= marginal[1].worst

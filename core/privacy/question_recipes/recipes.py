@@ -1,0 +1,207 @@
+"""Questions and counts over whole rows as recipes for a curator: sums with their sensitivity, and a private choice.
+
+`espalier.core.privacy.question_recipes.sensitivity` has the proofs for one row. It computes the exact sensitivity of a
+workload over every row that the schema can encode, including rows that a project declares impossible.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from espalier.core.privacy.question_recipes.lowering import lower
+from espalier.core.privacy.question_recipes.prediction import check_cost
+from espalier.core.privacy.question_recipes.sensitivity import sensitivity
+from espalier.core.privacy.unit import Unit
+from espalier.core.project.question_types import Condition, Count, Question, allowed
+from espalier.core.tables.source import Source
+
+UNITS = 2**20
+"""Units to a row: the irrational sensitivity is rounded up by less than a millionth of a row."""
+
+CHOICE_UNITS = 2**10
+"""Units to a row of a choice's scores, as for other scores."""
+
+LARGEST = 2.0**36
+"""Expected answers are clipped here, far above any table's rows."""
+
+
+@dataclass(frozen=True)
+class QuestionSums:
+    """How many rows meet each of ``questions``, as one vector. ``sizes`` are all columns of the table; ``less`` is a
+    public number of rows that is taken off every answer, the same for both of two neighbouring tables.
+
+    Sensitivity under replace-one: k · √max_{x,x'} Σ_j (q_j(x) − q_j(x'))², under add-remove k · √max_x Σ_j q_j(x).
+    Proof: k rows of one person that change (come or go) move the vector by a sum of k vectors, each no longer than the
+    maximum over all rows that can be encoded (pairs of them), by the triangle inequality. Both maxima are exact; where
+    pairs of rows are too many for one table, the first is replaced by the proved min(2 max_x Σ_j q_j(x), questions).
+    A count in a condition is a function of the row like any other. At least one row is always assumed, and of one
+    question, whose answer is 0 or 1 for each row, it is no more.
+    """
+
+    questions: tuple[Question, ...]
+    counts: tuple[Count, ...]
+    sizes: Mapping[str, int]
+    less: float = 0.0
+    kind: Literal["sums"] = "sums"
+    units: int = UNITS
+    recipe: str = "questions"
+
+    @property
+    def what(self) -> str:
+        """Description of the sums, for the report."""
+        return f"answers to {len(self.questions):,} questions" if len(self.questions) > 1 else "answer to one question"
+
+    @property
+    def cells(self) -> int:
+        """One number for each question."""
+        return len(self.questions)
+
+    def check(self, sizes: Mapping[str, int]) -> None:
+        """Raise :class:`ValueError` unless the questions are about a table of exactly these columns."""
+        if dict(self.sizes) != dict(sizes) or not self.questions:
+            raise ValueError("these questions are about another table, or there are none")
+
+    @cached_property
+    def _squared(self) -> dict[bool, int]:
+        return {}
+
+    def squared(self, replace: bool) -> int:
+        """Δ² in rows for one row per person; raises :class:`SizeError` where the questions are too wide together."""
+        if len(self.questions) == 1:
+            return 1
+        if replace not in self._squared:
+            lowered = lower(self.sizes, self.questions, self.counts)
+            check_cost(lowered)
+            self._squared[replace] = max(1, sensitivity(lowered, replace=replace).squared)
+        return self._squared[replace]
+
+    def given(self, unit: Unit) -> tuple[tuple[str, float], ...]:
+        """Δ² in rows for one row per person."""
+        return (("squared", self.squared(unit.neighbors == "replace-one")),)
+
+    def sensitivity(self, unit: Unit) -> int:
+        """L2 sensitivity in units, rounded up."""
+        square = self.squared(unit.neighbors == "replace-one") * (unit.rows_per_person * self.units) ** 2
+        root = math.isqrt(square)
+        return root if root * root == square else root + 1
+
+    def sums(self, source: Source) -> NDArray[np.int64]:
+        """The exact answers, in units. For the curator only."""
+        found = self.units * answers(source, self.questions, self.counts, self.sizes)
+        return found - round(self.units * min(max(self.less, -LARGEST), LARGEST))
+
+
+@dataclass(frozen=True)
+class CountHistogram:
+    """How many rows have each value of a count: one histogram, however many conditions are counted.
+
+    Sensitivity: k·√2 rows under replace-one, k under add-remove, that of any one marginal. Proof: every row has exactly
+    one value of the count, so the histogram is that of one column; see :meth:`Unit.count_sensitivity`.
+    """
+
+    count: Count
+    sizes: Mapping[str, int]
+    kind: Literal["sums"] = "sums"
+    units: int = UNITS
+    recipe: str = "count-histogram"
+
+    @property
+    def what(self) -> str:
+        """Description of the sums, for the report."""
+        return f"histogram of the count {self.count.name}"
+
+    @property
+    def cells(self) -> int:
+        """One number for each value of the count."""
+        return self.count.size
+
+    def check(self, sizes: Mapping[str, int]) -> None:
+        """Raise :class:`ValueError` unless the count is over a table of exactly these columns."""
+        if dict(self.sizes) != dict(sizes):
+            raise ValueError("this count is over another table")
+
+    def given(self, unit: Unit) -> tuple[tuple[str, float], ...]:  # noqa: ARG002
+        """None."""
+        return ()
+
+    def sensitivity(self, unit: Unit) -> int:
+        """L2 sensitivity in units, rounded up."""
+        square = (2 if unit.neighbors == "replace-one" else 1) * (unit.rows_per_person * self.units) ** 2
+        root = math.isqrt(square)
+        return root if root * root == square else root + 1
+
+    def sums(self, source: Source) -> NDArray[np.int64]:
+        """The exact histogram, in units. For the curator only."""
+        found = np.zeros(self.cells, dtype=np.int64)
+        for batch in source.batches():
+            found += np.bincount(self.count.values(batch), minlength=self.cells)
+        return self.units * found
+
+
+@dataclass(frozen=True)
+class WorstQuestion:
+    """A private choice: on which question, and on which side, the ``expected`` answers (in rows) err most.
+
+    Candidate j of the first half is scored by c_j − e_j, of the second half by e_j − c_j. Sensitivity: k rows under
+    both units. Proof: e is public and rounded once. A row that changes, comes or goes moves c_j by at most 1, for q_j
+    is 0 or 1; k rows by the triangle inequality.
+    """
+
+    asked: QuestionSums
+    expected: NDArray[np.float64]
+    units: int = CHOICE_UNITS
+
+    @property
+    def candidates(self) -> int:
+        """Every question, above or below what is expected."""
+        return 2 * self.asked.cells
+
+    def sensitivity(self, unit: Unit) -> int:
+        """k rows, in units."""
+        return self.units * unit.rows_per_person
+
+    def scores(self, exact: NDArray[np.int64]) -> list[int]:
+        """The score of every candidate, in units, from the exact answers in rows. For the curator only."""
+        if self.expected.shape != exact.shape or not np.isfinite(self.expected).all():
+            raise ValueError("what is expected must be one number for each question")
+        wanted = np.rint(self.units * np.clip(self.expected, -LARGEST, LARGEST)).astype(np.int64)
+        apart = self.units * exact - wanted
+        return [*apart.tolist(), *(-apart).tolist()]
+
+    def told(self, candidate: int) -> tuple[int, int]:
+        """Return the question and the side (1: more than expected, −1: fewer) of a candidate."""
+        return candidate % self.asked.cells, 1 if candidate < self.asked.cells else -1
+
+
+def answers(
+    source: Source, questions: Sequence[Question], counts: Sequence[Count], sizes: Mapping[str, int]
+) -> NDArray[np.int64]:
+    """Count the rows that meet each question, exactly. For the curator and for diagnostics."""
+    every = {**sizes, **{count.name: count.size for count in counts}}
+    found = np.zeros(len(questions), dtype=np.int64)
+    for batch in source.batches():
+        rows: dict[str, NDArray[Any]] = {**batch, **{count.name: count.values(batch) for count in counts}}
+        masks: dict[tuple[str, tuple[int, ...]], NDArray[np.bool_]] = {}
+
+        def met(condition: Condition, rows: Any = rows, masks: Any = masks) -> NDArray[np.bool_]:
+            out: NDArray[np.bool_] | None = None
+            for name, codes in condition.items():
+                if (name, codes) not in masks:
+                    masks[name, codes] = allowed(codes, every[name])[rows[name]]
+                out = masks[name, codes] if out is None else out & masks[name, codes]
+            assert out is not None  # no condition is empty
+            return out
+
+        for j, question in enumerate(questions):
+            whole = met(question.alternatives[0])
+            for condition in question.alternatives[1:]:
+                whole = whole | met(condition)
+            found[j] += int(np.count_nonzero(whole))
+    return found

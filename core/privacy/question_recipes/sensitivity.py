@@ -1,0 +1,114 @@
+"""One person's largest change to all answers together: exact, by the same dynamic program.
+
+**One row.** The answers are c_j = Σ_rows q_j(x), q_j(x) ∈ {0, 1}. Under add-remove a row x that comes or goes changes
+them by the vector q(x), so Δ₂² = max_x Σ_j q_j(x)² = max_x Σ_j q_j(x): one max-plus sweep with all weights 1. Under
+replace-one a row x becomes x', so Δ₂² = max_{x,x'} Σ_j (q_j(x) − q_j(x'))²: the same sweep over pairs of rows, in
+which each column has the square of its categories and each table the number of statistics that differ.
+
+**The cap.** Pairs square every table. Where that is too much, Δ₂² ≤ min(2 max_x Σ_j q_j(x), k): each term is at most
+q_j(x) + q_j(x'), whose sum is at most twice the maximum; and each of the k terms is at most 1.
+
+**Which rows.** Every row that the schema can encode counts, whatever a project declares impossible: a declaration
+describes the world, the guarantee must hold for a table that contradicts it. Only the gates (`lower`) are kept: they
+define hidden columns and forbid no row.
+
+**Several rows.** k rows of one person change the answers by a sum of k such vectors, whose norm is at most k times as
+large. A count released as a histogram of its own is one marginal: a row moves one cell to another, √2 (replace-one), or
+comes and goes, 1 (add-remove), whatever its number of values. The bound is `count_sensitivity` of the unit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf, nextafter, prod, sqrt
+
+import numpy as np
+
+from espalier.core.errors import EspalierError
+from espalier.core.graph.junction_tree import IMPOSSIBLE, FloatArray, cells, collect, junction_tree, max_only
+from espalier.core.privacy.question_recipes.lowering import Lowered
+
+PAIR_CELLS = 20_000_000
+"""Largest number of cells over pairs of rows for the exact value. Above it the cap is used."""
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """Δ₂ of all questions together, in rows, rounded up; ``squared`` the whole number under the root for one row per
+    person, ``exact`` whether some pair of rows reaches it (or only the proved cap)."""
+
+    value: float
+    squared: int
+    exact: bool
+
+
+def sensitivity(
+    lowered: Lowered, *, replace: bool, rows_per_person: int = 1, pair_cells: int = PAIR_CELLS
+) -> Sensitivity:
+    """The L2 sensitivity of the vector of all questions' counts. ``replace``: replace-one, else add-remove.
+
+    Proof: see above. Raises `EspalierError` for statistics that are not 0 or 1.
+    """
+    if rows_per_person < 1:
+        raise ValueError(f"rows_per_person ({rows_per_person}) must be at least 1")
+    for block in lowered.blocks:
+        if block.matrix is None or not np.isin(block.matrix, (0.0, 1.0)).all():
+            raise EspalierError("Only questions with answers 0 or 1 for every row have this sensitivity.")
+    most = _furthest(lowered, pairs=False)
+    exact, squared = True, most
+    if replace:
+        squared = min(2 * most, len(lowered.order))
+        exact = _pair_cells(lowered) <= pair_cells
+        if exact:
+            squared = _furthest(lowered, pairs=True)
+    root = sqrt(squared)
+    while root * root < squared:
+        root = nextafter(root, inf)
+    value = root if rows_per_person == 1 else nextafter(root * rows_per_person, inf)
+    return Sensitivity(value, squared, exact)
+
+
+def _pair_cells(lowered: Lowered) -> int:
+    """The cells of all tables over pairs of rows, those of the questions before they are merged included."""
+    squares = {name: size * size for name, size in lowered.sizes.items()}
+    held = cells(junction_tree(squares, dict.fromkeys(lowered.cliques)))
+    return held + sum(prod(squares[name] for name in block.clique) for block in lowered.blocks)
+
+
+def _furthest(lowered: Lowered, *, pairs: bool) -> int:
+    """max over rows of the number of questions that hold; over ``pairs`` of rows, of the number that differ."""
+    sizes = {name: size * size if pairs else size for name, size in lowered.sizes.items()}
+    tree = junction_tree(sizes, dict.fromkeys(lowered.cliques))
+    tables = tree.tables()
+    constant = 0.0
+    for rule in lowered.zeros:
+        forbidden, place = rule.mask, tree.place(rule.clique)
+        if not place.columns:
+            continue
+        if pairs:
+            flat = forbidden.ravel()
+            forbidden = _paired((flat[:, None] | flat[None, :]).astype(np.float64), rule.mask.shape) > 0
+        table = tables[place.node]
+        table += place.inward(np.where(forbidden, IMPOSSIBLE, 0.0)).reshape(place.lift)
+        np.maximum(table, IMPOSSIBLE, out=table)
+    for block in lowered.blocks:
+        assert block.matrix is not None  # checked by the caller
+        matrix = block.matrix.reshape(len(block.matrix), -1)
+        met, place = matrix.sum(axis=0), tree.place(block.clique)
+        if pairs:
+            apart = met[:, None] + met[None, :] - 2.0 * (matrix.T @ matrix)
+            score = place.inward(_paired(apart, block.matrix.shape[1:]))
+        else:
+            score = place.inward(met.reshape(block.matrix.shape[1:]))
+        if place.columns:
+            tables[place.node] += score.reshape(place.lift)
+        else:
+            constant += float(score)
+    return round(collect(tree, tables, max_only)[0] + constant)
+
+
+def _paired(table: FloatArray, shape: tuple[int, ...]) -> FloatArray:
+    """A table over (cell, cell') with one axis per column; its code is that of x times the size plus that of x'."""
+    k = len(shape)
+    axes = [axis for i in range(k) for axis in (i, k + i)]
+    return table.reshape(*shape, *shape).transpose(axes).reshape([n * n for n in shape])

@@ -1,0 +1,55 @@
+"""Dictionaries that declared parts of a schema, each with a person's statement that makes it public."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from espalier.core.errors import ProjectError
+
+KEY = "dictionaries"
+STATEMENT = "This dictionary was not produced from these rows"
+"""What a person states once per file. A schema that was inferred from data counts as a guess instead."""
+
+
+@dataclass(frozen=True)
+class DeclaredBy:
+    """A dictionary's file: its ``name``, ``format`` and ``digest``, and the ``columns`` that it declares."""
+
+    name: str
+    format: str
+    digest: str
+    columns: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the entry as the project file stores it."""
+        return {
+            "name": self.name,
+            "format": self.format,
+            "digest": self.digest,
+            "columns": list(self.columns),
+            "statement": STATEMENT,
+        }
+
+    @classmethod
+    def from_json(cls, data: Any) -> DeclaredBy:
+        """An entry of the project file; raises :class:`ProjectError`."""
+        texts = ("name", "format", "digest", "statement")
+        if not isinstance(data, Mapping) or set(data) != {*texts, "columns"}:
+            raise ProjectError(f"each of {KEY} has a name, format, digest, columns and statement", key=KEY)
+        columns = data["columns"]
+        if not all(isinstance(data[key], str) for key in texts) or not isinstance(columns, list):
+            raise ProjectError(f"each of {KEY} holds texts, and columns as a list of names", key=KEY)
+        if not all(isinstance(name, str) for name in columns):
+            raise ProjectError(f"the columns of {KEY} are names of columns", key=KEY)
+        if data["statement"] != STATEMENT:
+            raise ProjectError(f'{KEY}: the statement must read "{STATEMENT}"', key=KEY)
+        return cls(data["name"], data["format"], data["digest"], tuple(columns))
+
+
+def read_declared_by(data: Any) -> tuple[DeclaredBy, ...]:
+    """The entries of the project file; raises :class:`ProjectError`."""
+    if not isinstance(data, list):
+        raise ProjectError(f"{KEY} must be a list", key=KEY)
+    return tuple(map(DeclaredBy.from_json, data))

@@ -1,0 +1,234 @@
+"""A project while a person edits it: changes, undo, and what is set aside while its columns are left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from espalier.core.errors import EspalierError
+from espalier.core.graph.dag import Dag, Interaction
+from espalier.core.graph.roles import Roles
+from espalier.core.graph.separations import Separation
+from espalier.core.project.constraints import Constraints
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.project.question_list import QuestionList
+from espalier.core.project.schema import Schema
+
+Drawing = tuple[Dag, Roles, str | None]
+"""Graph, roles and target: what undo restores."""
+UNDO_STEPS = 200
+
+
+@dataclass(frozen=True)
+class References:
+    """What a project says about its columns, apart from the schema and the questions."""
+
+    edges: tuple[tuple[str, str], ...] = ()
+    hidden: tuple[tuple[str, str], ...] = ()
+    roles: Roles = field(default_factory=Roles)
+    separations: tuple[Separation, ...] = ()
+    constraints: Constraints = field(default_factory=Constraints)
+    target: str | None = None
+    targets: Mapping[str, float] = field(default_factory=dict)
+    interactions: tuple[Interaction, ...] = ()
+
+    @classmethod
+    def of(cls, project: Project) -> References:
+        """The references of a project."""
+        dag, plan = project.dag, project.plan
+        drawn = dag.edges, dag.hidden, project.roles
+        others = project.separations, project.constraints, plan.target, plan.targets
+        return cls(*drawn, *others, dag.interactions)
+
+    def put_into(self, project: Project, schema: Schema) -> Project:
+        """Return the project with this schema and these references. Questions that no longer fit are dropped."""
+        shown = {group: tuple(n for n in names if n in schema) for group, names in project.dag.groups.items()}
+        groups = {group: names for group, names in shown.items() if names and group not in schema}
+        drawn = {"edges": self.edges, "hidden": self.hidden, "interactions": self.interactions, "groups": groups}
+        return replace(
+            project,
+            schema=schema,
+            dag=replace(project.dag, **drawn),
+            roles=self.roles,
+            separations=self.separations,
+            constraints=self.constraints,
+            question_list=project.question_list.fitting(schema),
+            plan=replace(project.plan, target=self.target, targets=self.targets),
+        )
+
+    def __add__(self, other: References) -> References:
+        """Both together, each reference once. A target of ``self`` replaces the targets of ``other``."""
+        target = self.target or other.target
+        return References(
+            edges=_once(self.edges, other.edges),
+            hidden=_once(self.hidden, other.hidden),
+            roles=Roles(**{role: _once(columns, getattr(other.roles, role)) for role, columns in self.roles.items()}),
+            separations=_once(self.separations, other.separations),
+            constraints=self.constraints + other.constraints,
+            target=target,
+            targets={**other.targets, **self.targets} if other.target in (None, target) else self.targets,
+            interactions=_once(self.interactions, other.interactions),
+        )
+
+    def split(self, names: Iterable[str]) -> tuple[References, References]:
+        """Return the references to ``names`` alone, and the others. Without its target, no further target stays."""
+        known = frozenset(names)
+        unknown = [c for c in self.constraints if not known.issuperset(c.columns)]
+        stays = self.target in known
+        near = References(
+            edges=tuple(e for e in self.edges if known.issuperset(e)),
+            hidden=tuple(pair for pair in self.hidden if known.issuperset(pair)),
+            roles=Roles(**{role: tuple(c for c in columns if c in known) for role, columns in self.roles.items()}),
+            separations=tuple(s for s in self.separations if known.issuperset((*s.left, *s.right, *s.given))),
+            constraints=self.constraints.without(unknown),
+            target=self.target if stays else None,
+            targets={c: weight for c, weight in self.targets.items() if stays and c in known},
+            interactions=tuple(i for i in self.interactions if known.issuperset((*i[0], i[1]))),
+        )
+        far = References(
+            edges=tuple(e for e in self.edges if e not in near.edges),
+            hidden=tuple(pair for pair in self.hidden if pair not in near.hidden),
+            roles=Roles(**{role: tuple(c for c in columns if c not in known) for role, columns in self.roles.items()}),
+            separations=tuple(s for s in self.separations if s not in near.separations),
+            constraints=self.constraints.without(near.constraints),
+            target=None if stays else self.target,
+            targets={c: weight for c, weight in self.targets.items() if c not in near.targets},
+            interactions=tuple(i for i in self.interactions if i not in near.interactions),
+        )
+        return near, far
+
+
+def _once(one: Sequence[Any], other: Sequence[Any]) -> tuple[Any, ...]:
+    return tuple(dict.fromkeys((*one, *other)))
+
+
+@dataclass(repr=False)
+class ProjectEditor:
+    """One open project. Every method raises :class:`EspalierError` for an impossible change, and then changes nothing.
+
+    ``aside`` refers to columns that are left out at the moment; it returns with its columns. ``past`` and ``future``
+    are the drawings to undo to and to redo.
+    """
+
+    project: Project
+    aside: References = field(default_factory=References)
+    past: list[Drawing] = field(default_factory=list)
+    future: list[Drawing] = field(default_factory=list)
+
+    def change_schema(self, schema: Schema) -> None:
+        """Change the columns. References to a column that leaves are set aside; those to one that returns come back."""
+        if schema != self.project.schema:
+            self._take(*self._under(schema))
+
+    def leave_out(self, column: str) -> None:
+        """Take a column out of the schema. If a guess had set it aside, that is confirmed."""
+        self._take(*self._under(self._without(column)))
+
+    def answer(self, one_row: bool, person: str | None = None, rows_per_person: int = 1) -> None:
+        """Answer whether each person has one row. The person column leaves the schema."""
+        schema = self.project.schema if person is None else self._without(person)
+        project, aside = self._under(schema)
+        self._take(project.answered(one_row, person, rows_per_person), aside)
+
+    def _without(self, column: str) -> Schema:
+        schema = self.project.schema
+        kept = tuple(c for c in schema.columns if c.name != column)
+        if not kept:
+            raise EspalierError(f"{column!r} is the only column. Without it, nothing is left to release.")
+        left_out = tuple(replace(c, confirmed=c.confirmed or c.name == column) for c in schema.left_out)
+        return replace(schema, columns=kept, left_out=left_out)
+
+    def _under(self, schema: Schema) -> tuple[Project, References]:
+        """The project with another schema, and what is set aside then."""
+        inside, aside = (References.of(self.project) + self.aside).split(schema.names)
+        return inside.put_into(self.project, schema), aside
+
+    def _take(self, project: Project, aside: References) -> None:
+        if project.schema.names != self.project.schema.names:
+            self.past, self.future = [], []  # they refer to other columns
+        self.project, self.aside = project, aside
+
+    @property
+    def drawing(self) -> Drawing:
+        """Graph, roles and target."""
+        return self.project.dag, self.project.roles, self.project.plan.target
+
+    def redraw(self, dag: Dag | None = None, roles: Roles | None = None, **target: str | None) -> None:
+        """Change the drawing; undo restores the one before."""
+        was = self.drawing
+        new = (dag or was[0], roles or was[1], target.get("target", was[2]))
+        if new != was:
+            self._restore(new)
+            self.past = [*self.past[1 - UNDO_STEPS :], was]
+            self.future = []
+
+    def undo(self) -> bool:
+        """Restore the drawing before the last change; return False if there is none."""
+        if not self.past:
+            return False
+        self.future.append(self.drawing)
+        self._restore(self.past.pop())
+        return True
+
+    def redo(self) -> bool:
+        """Restore the drawing that was undone last; return False if there is none."""
+        if not self.future:
+            return False
+        self.past.append(self.drawing)
+        self._restore(self.future.pop())
+        return True
+
+    def _restore(self, drawing: Drawing) -> None:
+        dag, roles, target = drawing
+        self.project = replace(self.project, dag=dag, roles=roles, plan=replace(self.project.plan, target=target))
+
+    def change_causes(self, effect: str, causes: list[str]) -> None:
+        """Draw the arrows into ``effect``."""
+        dag = self.project.dag.without((c, effect) for c in self.project.dag.parents(effect) if c not in causes)
+        for cause in causes:
+            dag = dag.drawn(cause, effect)
+        self.redraw(dag)
+
+    def change_role(self, role: str, columns: list[str]) -> None:
+        """Give ``columns`` the role; they lose their former one. The target follows a new outcome."""
+        roles, target = self.project.roles, self.project.plan.target
+        others = {r: tuple(c for c in cols if c not in columns) for r, cols in roles.items()}
+        order = self.project.schema.clique(columns)
+        follows = role == "outcome" and len(order) == 1 and (target is None or target in roles.outcome)
+        self.redraw(roles=Roles(**{**others, role: order}), target=order[0] if follows else target)
+
+    def give_role(self, column: str, role: str | None) -> None:
+        """Give one column a role, or none. There is one outcome, so a new outcome replaces the old one."""
+        roles = self.project.roles
+        if role is None:
+            self.redraw(roles=Roles(**{r: tuple(c for c in cols if c != column) for r, cols in roles.items()}))
+        else:
+            self.change_role(role, [column] if role == "outcome" else [*getattr(roles, role), column])
+
+    def change_separations(self, separations: Iterable[Separation]) -> None:
+        """Replace the separations that the roles do not require."""
+        self.project = replace(self.project, separations=tuple(separations))
+
+    def change_constraints(self, constraints: Constraints) -> None:
+        """Replace the constraints."""
+        self.project = replace(self.project, constraints=constraints)
+
+    def change_questions(self, questions: QuestionList) -> None:
+        """Replace the questions and counts."""
+        self.project = replace(self.project, question_list=questions)
+
+    def change_plan(self, **changes: Any) -> None:
+        """Change settings of the plan."""
+        self.project = self.project.with_plan(**changes)
+
+    def take_plan(self, plan: Plan) -> None:
+        """Replace the plan, except for the person column and the rows per person."""
+        own = self.project.plan
+        kept = plan.changed(person=own.person, rows_per_person=own.rows_per_person)
+        self.project = replace(self.project, plan=kept)
+
+    def sign(self, signoff: Mapping[str, str]) -> None:
+        """Replace the signatures and the reason for the plan; empty ones are left out."""
+        self.project = replace(self.project, signoff={key: text for key, text in signoff.items() if text})

@@ -1,0 +1,161 @@
+"""The released table as a file of SPSS, Stata or SAS transport, and a list of what the format cannot hold."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any, Literal
+
+from espalier.core.errors import ProjectError, TableError
+from espalier.core.project.schema import MISSING, Column, Schema
+from espalier.core.tables.stat_rows import pyreadstat
+
+StatFormat = Literal["sav", "dta", "xpt"]
+STAT_FORMATS: tuple[StatFormat, ...] = ("sav", "dta", "xpt")
+_WHOLE = re.compile(r"-?(0|[1-9]\d{0,8})", re.ASCII)
+_TITLES = {"sav": "SPSS", "dta": "Stata", "xpt": "SAS transport"}
+
+
+@dataclass(frozen=True)
+class _Limits:
+    """Longest name, label of a column, label of a value, and text cell; whether texts may have labels."""
+
+    name: int
+    label: int
+    value: int
+    text: int
+    texts_labelled: bool
+
+
+_LIMITS: Mapping[str, _Limits] = {
+    "sav": _Limits(64, 255, 120, 32767, texts_labelled=True),
+    "dta": _Limits(32, 80, 32000, 2045, texts_labelled=False),
+    "xpt": _Limits(32, 255, 0, 200, texts_labelled=False),
+}
+"""Limits in bytes. SPSS labels texts of at most 8 bytes; transport files hold no labels of values."""
+_SHORT = 8
+_RESERVED = {
+    *("all", "and", "by", "eq", "ge", "gt", "le", "lt", "ne", "not", "or", "to", "with", "byte", "double", "float"),
+    *("if", "in", "int", "long", "str", "using"),
+}
+"""Names that SPSS or Stata keep for themselves."""
+
+
+def numbers_as_codes(column: Column) -> bool:
+    """Whether all categories are whole numbers, which every format stores as numbers."""
+    return column.kind != "numeric" and all(_WHOLE.fullmatch(text) for text in column.categories)
+
+
+def stat_names(names: Sequence[str], kind: StatFormat) -> dict[str, str]:
+    """A name for each column that the format allows; those that are allowed stay."""
+    out: dict[str, str] = {}
+    taken: set[str] = set()
+    for name in names:
+        plain = re.sub(r"[^A-Za-z0-9_]", "_", name)
+        plain = plain if plain[:1].isalpha() else f"v{plain}"
+        plain = f"{plain}_" if plain.lower() in _RESERVED else plain
+        made, number = plain[: _LIMITS[kind].name], 1
+        while made.lower() in taken:
+            number += 1
+            made = f"{plain[: _LIMITS[kind].name - len(str(number)) - 1]}_{number}"
+        taken.add(made.lower())
+        out[name] = made
+    return out
+
+
+def losses(schema: Schema, kind: StatFormat) -> list[str]:
+    """What a file of this format will not hold, one sentence each."""
+    limits, out, title = _LIMITS[kind], [], _TITLES[kind]
+    renamed = {name: new for name, new in stat_names(schema.released, kind).items() if new != name}
+    if renamed:
+        out.append(f"{title} does not allow these names: {', '.join(f'{a} is {b}' for a, b in renamed.items())}.")
+    for column in schema.columns:
+        labelled = [c for c in column.categories if column.label_of(c)]
+        if labelled and not _labels(column, kind):
+            why = "has no value labels" if kind == "xpt" else "labels no such texts"
+            out.append(f"{column.name}: {title} {why}; the dictionary next to the file has them.")
+        elif limits.value and any(len(column.label_of(c).encode()) > limits.value for c in labelled):
+            out.append(f"{column.name}: value labels are cut to {limits.value} bytes.")
+        if len(_title(column).encode()) > limits.label:
+            out.append(f"{column.name}: its label is cut to {limits.label} bytes.")
+        if column.description:
+            out.append(f"{column.name}: its description is in the dictionary only.")
+        if any(len(c.encode()) > limits.text for c in column.categories):
+            raise ProjectError(f"{title} holds texts of at most {limits.text} bytes; {column.name!r} has a longer one")
+    return out
+
+
+def _title(column: Column) -> str:
+    return " ".join(filter(None, (column.label, f"[{column.unit}]" if column.unit else "")))
+
+
+def _labels(column: Column, kind: StatFormat) -> dict[Any, str]:
+    """The labels of values that the format holds for a column."""
+    limits, whole = _LIMITS[kind], numbers_as_codes(column)
+    if kind == "xpt" or column.kind == "numeric" or not column.categories:
+        return {}
+    if not whole and not (limits.texts_labelled and all(len(c.encode()) <= _SHORT for c in column.categories)):
+        return {}
+    named = {c: column.label_of(c) for c in column.categories}
+    return {int(c) if whole else c: _cut(label, limits.value) for c, label in named.items() if label}
+
+
+def _cut(text: str, most: int) -> str:
+    return text.encode()[:most].decode("utf-8", "ignore")
+
+
+def check_stat(schema: Schema, kind: StatFormat) -> None:
+    """Raise before anything is spent if the file cannot be written; see `losses`."""
+    pyreadstat()
+    losses(schema, kind)
+
+
+def write_stat(schema: Schema, table: Mapping[str, Sequence[str]], path: Path, kind: StatFormat) -> None:
+    """Write the released table; raise :class:`TableError` if the library refuses."""
+    library, names, limits = pyreadstat(), stat_names(schema.released, kind), _LIMITS[kind]
+    columns = {c.name: c for c in schema.columns}
+    frame = {names[name]: _cells(columns.get(name), table[name], kind) for name in schema.released}
+    titles = {names[n]: _cut(_title(c), limits.label) for n, c in columns.items() if _title(c)}
+    labels = {names[n]: found for n, c in columns.items() if (found := _labels(c, kind))}
+    options: dict[str, Any] = {"column_labels": titles}
+    if kind == "sav":
+        options |= {"variable_value_labels": labels}
+        options |= {"variable_measure": {names[n]: _measure(c) for n, c in columns.items()}}
+        options |= {"variable_format": {names[n]: "F8.0" for n, c in columns.items() if _whole(c)}}
+    elif kind == "dta":
+        options |= {"variable_value_labels": labels, "version": 15}
+    else:
+        options |= {"file_format_version": 8}
+    import pandas as pd
+
+    with tempfile.TemporaryDirectory(prefix=".espalier-", dir=path.parent) as folder:
+        place = Path(folder) / f"table.{kind}"
+        write = {"sav": library.write_sav, "dta": library.write_dta, "xpt": library.write_xport}[kind]
+        try:
+            write(pd.DataFrame(frame), str(place), **options)
+        except (library.PyreadstatError, library.ReadstatError, ValueError, TypeError) as error:
+            raise TableError(f"the table cannot be written as a file of {_TITLES[kind]}: {error}") from None
+        place.rename(path)
+
+
+def _whole(column: Column) -> bool:
+    return (column.kind == "numeric" and column.integer and column.dates is None) or numbers_as_codes(column)
+
+
+def _measure(column: Column) -> str:
+    return {"categorical": "nominal", "ordinal": "ordinal", "numeric": "scale"}[column.kind]
+
+
+def _cells(column: Column | None, texts: Sequence[str], kind: StatFormat) -> Any:  # noqa: ARG001
+    """A column's cells: numbers, days or texts; nothing where a cell is empty."""
+    import pandas as pd
+
+    if column is not None and column.dates is not None:
+        return pd.Series([None if t == MISSING else date.fromisoformat(t) for t in texts], dtype=object)
+    if column is not None and (column.kind == "numeric" or numbers_as_codes(column)):
+        return pd.Series([float("nan") if t == MISSING else float(t) for t in texts], dtype=float)
+    return pd.Series(list(texts), dtype=object)

@@ -1,0 +1,71 @@
+"""The report's sections on the private evaluation: its figures, and the methods behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from html import escape
+from typing import Any
+
+from espalier.core.report.html import table
+from espalier.core.report.measurement_section import count_rows
+
+_FIGURES = {
+    "accuracy": "Accuracy: share of correct predictions of a model trained on the synthetic rows",
+    "auc": "AUC of that model (0.5 is a coin toss, 1 is perfect)",
+    "one_way_tv": "One-way error: total variation distance of a column, mean over columns (0 is equal)",
+    "cmi": "CMI: information of the real outcome about protected columns given the admissible ones (0 is none)",
+}
+
+
+def private_evaluation(section: Mapping[str, Any] | None, plan: Mapping[str, Any]) -> str:
+    """Return the figures of the private evaluation; empty if the plan has none."""
+    if section is None:
+        return ""
+    others = ", the first target only" if plan.get("targets") else ""
+    rows = []
+    for f in section["figures"]:
+        what = escape(_FIGURES[f["figure"]])
+        if f["value"] is None:
+            rows.append(f'<tr><td>{what}</td><td colspan="2">not available: {escape(f["reason"])}</td></tr>')
+        else:
+            rows.append(
+                f'<tr><td>{what}</td><td class="n">{f["value"]:.3f}</td>'
+                f'<td class="n">{f["low"]:.3f} to {f["high"]:.3f}</td></tr>'
+            )
+    target = f" The model predicts <strong>{escape(section['target'])}</strong>{others}." if section["target"] else ""
+    guess = section.get("accuracy_baseline")
+    baseline = (
+        f"Always predicting the most common value would be correct for about {guess:.3f} of them, by the same noisy "
+        "counts."
+        if guess is not None
+        else "These counts do not show the accuracy of always predicting the most common value. Compare the accuracy "
+        "with the share of that value in the synthetic table."
+    )
+    if any(f["figure"] == "accuracy" and f["value"] is not None for f in section["figures"]):
+        target += f" {baseline}"
+    who = "of the people with all their rows" if section["by"] == "person" else "of the rows"
+    return (
+        "<h2>Quality of the table: private evaluation</h2>"
+        f"<p>Safe to share: computed from noisy counts of {section['rows']:,} real rows "
+        f"({100 * section['share']:.3g} % {who}), which were held out at random before the release.{target} "
+        "An interval contains the population's figure in 95 of 100 cases.</p>"
+        + table("Figures on held-out rows", ["figure", "value#", "95 % interval#"], rows)
+    )
+
+
+def evaluation_methods(section: Mapping[str, Any] | None) -> str:
+    """Return the methods of the private evaluation: its intervals and noisy counts."""
+    if section is None:
+        return ""
+    rows = [
+        f"<tr><td>{escape(f['figure'])}</td><td>{escape(f['method'])}</td></tr>"
+        for f in section["figures"]
+        if f["value"] is not None
+    ]
+    return (
+        "<h2>Methods of the private evaluation</h2>"
+        f"<p>The figures are differentially private. {escape(section['why'])} Each interval is for one figure and "
+        "covers noise and sampling.</p>"
+        + table("95 % intervals (cmi: conditional mutual information, in nats)", ["figure", "interval"], rows)
+        + table("Noisy counts used", ["columns", "pool", "cells#", "ρ#", "σ (rows)#"], count_rows(section))
+    )

@@ -1,0 +1,194 @@
+"""``statement.json``: everything that a release promises, as data, from the records that ``release.json`` is made from.
+
+It holds digests of released files only. A digest of the private table without a key would break the guarantee: anyone
+could test a guess of the table. Where the number of rows is private, the statement does not hold it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+import platform
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from espalier import __version__
+from espalier.core.ledger.archive import ADDED
+from espalier.core.privacy.accounting import guess_right, round_up, total_up
+from espalier.core.privacy.draws import PROOFS, Draw
+from espalier.core.privacy.unit import Unit
+from espalier.core.statement.words import (
+    ADJACENT,
+    ASSUMED,
+    CONVERSION,
+    DISJOINT,
+    NOT_PROTECTED,
+    POST_PROCESSING,
+    ROWS_ARE_PUBLIC,
+    SEQUENTIAL,
+)
+
+FORMAT = "espalier-statement/1"
+STATEMENT, SIGNATURE = ADDED
+LABEL, REGISTRY = "label.html", "registry.yaml"
+LIBRARIES = ("opendp", "numpy", "scipy", "pandas", "pyarrow", "duckdb", "ibis-framework", "networkx")
+"""Libraries that read private rows, draw noise or fit the model."""
+
+
+def claims(
+    facts: Mapping[str, Any],
+    draws: Iterable[Draw],
+    held: Iterable[Draw],
+    rows: int | None,
+    signer: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """The statement without the digests of the files.
+
+    ``facts`` is the content of ``release.json``; ``draws`` and ``held`` are the purchases from the release's own rows
+    and from those held out; ``rows`` is the number of own rows where it is public; ``signer`` is who will sign.
+    """
+    project, asked, spent = facts["project"], facts["asked"], facts["spent"]
+    plan, k = project["plan"], spent["rows_per_person"]
+    unit = Unit(spent["neighbors"], k)
+    own, apart = list(draws), list(held)
+    person = f"“{spent['person']}”" if spent["person"] else None
+    return {
+        "format": FORMAT,
+        "private": True,
+        "release": {
+            "name": project["name"],
+            "method": facts["method"],
+            "method_title": facts["method_title"],
+            "date": facts["date"],
+            "rows": facts["rows"],
+            "columns": [c["name"] for c in project["schema"]],
+        },
+        "unit": {
+            "neighbors": unit.neighbors,
+            "rows_per_person": k,
+            "person": spent["person"],
+            "rows": rows,
+            "sentence": f"Protected: {unit.in_words(person)}.",
+            "adjacent": ADJACENT[unit.neighbors, spent["person"] is not None].format(k=k, person=person),
+            "stated": facts["unit"]["stated"],
+        },
+        "guarantee": {
+            "epsilon": asked["epsilon"],
+            "delta": asked["delta"],
+            "rho": asked["rho"],
+            "sentence": f"Together, all draws are ρ-zCDP with ρ = {round_up(spent['rho'])}, and the release is "
+            f"(ε, δ)-differentially private with ε = {round_up(asked['epsilon'])} and δ = {round_up(asked['delta'])}.",
+            "guess_right": guess_right(asked["epsilon"], asked["delta"]),
+        },
+        "spent": {
+            "rho": spent["rho"],
+            "delta": total_up(d.delta for d in own),
+            "epsilon": spent["epsilon"],
+            "at_delta": spent["delta"],
+        },
+        "accounting": {"rule": plan["accounting"], **CONVERSION},
+        "draws": [*(_draw(d, "own") for d in own), *(_draw(d, "held out") for d in apart)],
+        "composition": {
+            "own": {"rho": spent["rho"], "rule": SEQUENTIAL},
+            "held out": {"rho": total_up(d.rho for d in apart), "rule": DISJOINT} if apart else None,
+        },
+        "separations": [{key: s[key] for key in ("left", "right", "given", "holds")} for s in facts["separations"]],
+        "post_processing": list(POST_PROCESSING),
+        "not_protected": [*NOT_PROTECTED, *([ROWS_ARE_PUBLIC] if unit.neighbors == "replace-one" else [])],
+        "assumed": [*facts["promises"], *ASSUMED],
+        "versions": versions(),
+        "ledger": facts["ledger"],
+        "approved": dict(project.get("signoff", {})),
+        "signer": None if signer is None else dict(signer),
+    }
+
+
+def _draw(draw: Draw, part: str) -> dict[str, Any]:
+    return {
+        "kind": draw.kind,
+        "what": draw.what,
+        "columns": list(draw.columns or ()),
+        "pool": draw.pool,
+        "part": part,
+        "recipe": draw.recipe,
+        "given": dict(draw.given),
+        "proof": PROOFS[draw.recipe],
+        "cells": draw.cells,
+        "candidates": draw.candidates,
+        "sensitivity": draw.sensitivity,
+        "scale": draw.scale,
+        "rho": draw.rho,
+        "delta": draw.delta,
+    }
+
+
+def not_private(facts: Mapping[str, Any], why: str) -> dict[str, Any]:
+    """The statement of rows without a guarantee: that there is none."""
+    return {
+        "format": FORMAT,
+        "private": False,
+        "release": {
+            "name": facts["project"]["name"],
+            "method": facts["method"],
+            "method_title": facts["method_title"],
+            "date": facts["date"],
+            "rows": facts["rows"],
+            "columns": [c["name"] for c in facts["project"]["schema"]],
+        },
+        "guarantee": None,
+        "sentence": why,
+        "versions": versions(),
+        "signer": None,
+    }
+
+
+def sealed(made: Mapping[str, Any], files: Mapping[str, bytes]) -> dict[str, Any]:
+    """The claims with the size and the SHA-256 of each of ``files``."""
+    listed = {name: digest(data) for name, data in sorted(files.items()) if name not in ADDED}
+    return {**made, "files": listed}
+
+
+def digest(data: bytes) -> dict[str, Any]:
+    """The size and the SHA-256 of a file."""
+    return {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+
+
+def text(statement: Mapping[str, Any]) -> bytes:
+    """``statement.json``, for people."""
+    return (json.dumps(statement, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
+
+
+def canonical(statement: Mapping[str, Any]) -> bytes:
+    """The bytes that are signed: the format's name, then JSON with sorted keys and without blanks."""
+    made = json.dumps(statement, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return f"{FORMAT}\n{made}".encode()
+
+
+@cache
+def _versions() -> tuple[tuple[str, str], ...]:
+    root = Path(__file__).resolve().parents[1]
+    whole = hashlib.sha256()
+    for path in sorted(root.rglob("*.py"), key=lambda p: p.relative_to(root).as_posix()):
+        name = path.relative_to(root).as_posix()
+        whole.update(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  core/{name}\n".encode())
+    out = [("python", platform.python_version()), ("espalier", f"{__version__} sha256:{whole.hexdigest()}")]
+    for name in LIBRARIES:
+        try:
+            found = importlib.metadata.distribution(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+        record = hashlib.sha256((found.read_text("RECORD") or "").encode()).hexdigest()
+        out.append((name, f"{found.version} sha256:{record}"))
+    return tuple(out)
+
+
+def versions() -> dict[str, str]:
+    """Versions of the program and its libraries, each with a digest.
+
+    The program's digest is that of its source files under ``core/``; a library's is that of its ``RECORD``, the list
+    of its files with their hashes.
+    """
+    return dict(_versions())

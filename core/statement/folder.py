@@ -1,0 +1,65 @@
+"""The statement of a release folder: read, exported, signed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from espalier.core.errors import ProjectError
+from espalier.core.ledger.archive import check_release
+from espalier.core.project.json_text import read_json
+from espalier.core.statement import label, registry
+from espalier.core.statement.catalogues import EXPORTS, dumps
+from espalier.core.statement.claims import FORMAT, SIGNATURE, STATEMENT
+from espalier.core.statement.keys import Signer
+
+
+def read_statement(folder: Path) -> dict[str, Any]:
+    """``statement.json`` of a release folder; raises :class:`ProjectError` where there is none."""
+    check_release(folder)
+    try:
+        made = read_json((folder / STATEMENT).read_bytes(), STATEMENT)
+    except FileNotFoundError:
+        raise ProjectError(
+            f"{folder} holds no {STATEMENT}: it was released by an earlier version, so it has no statement",
+            path=str(folder),
+        ) from None
+    except OSError as error:
+        raise ProjectError(f"cannot read {folder / STATEMENT}: {error.strerror or error}", path=str(folder)) from None
+    if not isinstance(made, dict) or made.get("format") != FORMAT or not isinstance(made.get("files"), dict):
+        raise ProjectError(f"{folder / STATEMENT} is no statement that this version knows", path=str(folder))
+    return made
+
+
+def exported(folder: Path, kind: str | None) -> str:
+    """The statement, or an export of the ``kind``, as text; raises :class:`ProjectError`."""
+    made = read_statement(folder)
+    try:
+        if kind is None:
+            return (folder / STATEMENT).read_text("utf-8")
+        if kind == "croissant":
+            return (folder / "croissant.json").read_text("utf-8")
+        if kind in EXPORTS:
+            return dumps(EXPORTS[kind](made))
+        if not made["private"]:
+            raise ProjectError("rows without a privacy guarantee have no registry entry and no label")
+        return (registry.text(made) if kind == "registry" else label.page(made)).decode()
+    except OSError as error:
+        raise ProjectError(f"cannot read {error.filename}: {error.strerror}", path=str(folder)) from None
+    except (KeyError, TypeError, AttributeError, ValueError):
+        raise ProjectError(f"{folder / STATEMENT} is damaged", path=str(folder)) from None
+
+
+def sign_folder(folder: Path, signer: Signer) -> None:
+    """Sign the statement of ``folder``; raises :class:`ProjectError` where it is signed, or another key is named."""
+    made = read_statement(folder)
+    named = made.get("signer")
+    if named is not None and named != signer.facts:
+        raise ProjectError(f"{folder} names another key as its signer; sign it with that key", path=str(folder))
+    try:
+        with (folder / SIGNATURE).open("xb") as file:
+            file.write(signer.sign(made))
+    except FileExistsError:
+        raise ProjectError(f"{folder} is signed already; nothing is overwritten", path=str(folder)) from None
+    except OSError as error:
+        raise ProjectError(f"cannot write {folder / SIGNATURE}: {error.strerror}", path=str(folder)) from None

@@ -1,0 +1,131 @@
+"""Ed25519 keys and signatures: made once, kept encrypted, used to sign statements.
+
+The private key's file is encrypted with a passphrase and never lies in a folder of a project or of a release.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from espalier.core.errors import ProjectError
+from espalier.core.statement.claims import canonical
+
+SIGNED = "espalier-signature/1"
+KEY, PASSPHRASE = "ESPALIER_SIGNING_KEY", "ESPALIER_KEY_PASSPHRASE"
+"""Environment variables: the file of the private key that a server signs with, and its passphrase."""
+SHORTEST = 8
+"""Fewest characters of a passphrase."""
+
+
+@dataclass(frozen=True)
+class Signer:
+    """A private key that is ready to sign. ``public`` is its raw public key."""
+
+    private: Any
+    public: bytes
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """What a statement says of who signs it."""
+        return {"algorithm": "Ed25519", "fingerprint": fingerprint(self.public)}
+
+    def sign(self, statement: Mapping[str, Any]) -> bytes:
+        """``statement.sig``: the signature of the statement's canonical form, with the public key."""
+        made = {
+            "format": SIGNED,
+            **self.facts,
+            "public_key": base64.b64encode(self.public).decode(),
+            "signature": base64.b64encode(self.private.sign(canonical(statement))).decode(),
+        }
+        return (json.dumps(made, indent=1) + "\n").encode()
+
+
+def fingerprint(public: bytes) -> str:
+    """SHA-256 of a raw public key, in hexadecimal."""
+    return hashlib.sha256(public).hexdigest()
+
+
+def new_key(path: Path, passphrase: str) -> Signer:
+    """Make a key: the encrypted private key in ``path``, the public key in ``path`` with ``.pub`` added.
+
+    Raises :class:`ProjectError` for a short passphrase, an existing file, and a folder of a project or release.
+    """
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    public_path = path.with_name(f"{path.name}.pub")
+    if len(passphrase) < SHORTEST:
+        raise ProjectError(f"the passphrase of a key needs at least {SHORTEST} characters")
+    if path.parent.is_dir() and (found := _project_in(path.parent)):
+        raise ProjectError(f"{path.parent} holds a project or a release ({found}); keep private keys in another folder")
+    for one in (path, public_path):
+        if one.exists():
+            raise ProjectError(f"{one} exists; nothing is overwritten", path=str(one))
+    private = Ed25519PrivateKey.generate()
+    secret = private.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.BestAvailableEncryption(passphrase.encode()),
+    )
+    public = private.public_key().public_bytes(
+        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(secret)
+        public_path.write_bytes(public)
+    except OSError as error:
+        raise ProjectError(f"cannot write {path}: {error.strerror or error}", path=str(path)) from None
+    return _signer(private)
+
+
+def load_signer(path: Path, passphrase: str) -> Signer:
+    """The private key in ``path``; raises :class:`ProjectError` for another file or a wrong passphrase."""
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ProjectError(f"cannot read {path}: {error.strerror or error}", path=str(path)) from None
+    try:
+        private = load_pem_private_key(data, passphrase.encode())
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        raise ProjectError(
+            f"{path} is no encrypted private key, or the passphrase is another one; make keys with `espalier keys new`"
+        ) from None
+    if not isinstance(private, Ed25519PrivateKey):
+        raise ProjectError(f"{path} is no Ed25519 key; make one with `espalier keys new`", path=str(path))
+    return _signer(private)
+
+
+def server_signer() -> Signer | None:
+    """The key that the server signs with, `KEY` and `PASSPHRASE`; None if none is configured."""
+    path = os.environ.get(KEY)
+    return load_signer(Path(path), os.environ.get(PASSPHRASE, "")) if path else None
+
+
+def _signer(private: Any) -> Signer:
+    return Signer(private, private.public_key().public_bytes_raw())
+
+
+def _project_in(folder: Path) -> str:
+    """The name of a project file or of a ``release.json`` in ``folder``; empty if there is none."""
+    for path in sorted(folder.glob("*.json")):
+        try:
+            with path.open("rb") as file:
+                head = file.read(200)
+        except OSError:
+            continue
+        if b"espalier-project/" in head or b"espalier-release/" in head:
+            return path.name
+    return ""

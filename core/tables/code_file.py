@@ -1,0 +1,109 @@
+"""Encoded rows on disk: columns of whole numbers in a temporary file without a name.
+
+The file has no name from its creation on (or loses it when it is closed, on systems without such files). Nothing of it
+can be found after the process has ended, however it ended. Its folder is that of TMPDIR.
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+import threading
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from espalier.core.project.schema import smallest_unsigned
+
+PERSON = "person"
+"""Name of a file's column of people. The columns of a schema are numbered in a file, so no name clashes with it."""
+Batch = dict[str, NDArray[Any]]
+
+
+class CodeFile:
+    """Columns of codes, batch by batch, in a temporary file without a name. Small codes share a byte."""
+
+    def __init__(self, sizes: Mapping[str, int]) -> None:
+        """``sizes`` are the numbers of codes by column: 0 … size − 1."""
+        self._columns = {name: _Packing(size) for name, size in sizes.items()}
+        self._file = tempfile.TemporaryFile(prefix="espalier-")  # noqa: SIM115 (it lives as long as this object)
+        self.close = weakref.finalize(self, self._file.close)
+        """Release the space on disk. It is also released when this object is garbage."""
+        self._parts: list[tuple[int, int]] = []
+        self._end, self._lock = 0, threading.Lock()
+        self.rows = 0
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Number of codes of each column."""
+        return {name: packing.size for name, packing in self._columns.items()}
+
+    def append(self, batch: Mapping[str, NDArray[Any]]) -> None:
+        """Write another batch; its columns have the same length."""
+        rows = len(next(iter(batch.values())))
+        if not rows:
+            return
+        with self._lock:
+            self._file.seek(self._end)
+            for name, packing in self._columns.items():
+                if batch[name].shape != (rows,):
+                    raise ValueError("the columns of a batch must be equally long")
+                self._file.write(packing.packed(batch[name]).data)
+            self._parts.append((self._end, rows))
+            self._end += sum(packing.bytes(rows) for packing in self._columns.values())
+            self.rows += rows
+
+    def batches(self, names: Sequence[str] | None = None) -> Iterator[Batch]:
+        """Yield the batches as they were written, with some of the columns; the caller owns the arrays."""
+        for offset, rows in self._parts:
+            batch, at = {}, offset
+            for name, packing in self._columns.items():
+                if names is None or name in names:
+                    stored = np.empty(packing.bytes(rows), dtype=np.uint8)
+                    with self._lock:
+                        self._file.flush()
+                        self._file.seek(at)
+                        self._file.readinto(stored.data)
+                    batch[name] = packing.unpacked(stored, rows)
+                at += packing.bytes(rows)
+            yield batch
+
+
+class _Packing:
+    """The storage of codes 0 … size − 1: 1, 2 or 4 bits each, or whole bytes."""
+
+    def __init__(self, size: int) -> None:
+        self.size, self._kind = size, smallest_unsigned(size)
+        self._bits = next(bits for bits in (1, 2, 4, 8 * self._kind.itemsize) if size <= 1 << bits)
+        self._together = max(8 // self._bits, 1)
+        """Runs of a column that share bytes: the first run has the lowest bits, the second the next, …"""
+
+    def bytes(self, rows: int) -> int:
+        """Bytes for ``rows`` codes."""
+        return math.ceil(rows / self._together) * self._kind.itemsize
+
+    def packed(self, codes: NDArray[Any]) -> NDArray[Any]:
+        if int(codes.max(initial=0)) >= self.size:
+            raise ValueError("a column has a code that is too large")
+        column = np.ascontiguousarray(codes, dtype=self._kind)
+        if self._together == 1:
+            return column
+        run = math.ceil(len(column) / self._together)
+        out = column[:run].copy()
+        for i in range(1, self._together):
+            part = column[i * run : (i + 1) * run]
+            out[: len(part)] |= part << np.uint8(self._bits * i)
+        return out
+
+    def unpacked(self, stored: NDArray[np.uint8], rows: int) -> NDArray[Any]:
+        if self._together == 1:
+            return stored.view(self._kind)
+        out, run = np.empty(rows, dtype=np.uint8), len(stored)
+        for i in range(self._together):
+            part = out[i * run : (i + 1) * run]
+            np.right_shift(stored[: len(part)], np.uint8(self._bits * i), out=part)
+            part &= np.uint8((1 << self._bits) - 1)
+        return out

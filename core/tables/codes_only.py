@@ -1,0 +1,44 @@
+"""What the sources that store codes, not values, have in common."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from espalier.core.errors import TableError
+from espalier.core.project.public_grid import codes_in
+from espalier.core.project.schema import Column, Schema
+from espalier.core.tables.source import Source
+
+
+def no_numbers(column: str) -> TableError:
+    """Return the refusal to give the numbers of a column."""
+    return TableError(
+        f"column {column!r}: the numbers themselves stay in the engine; only their bins are here", column=column
+    )
+
+
+def no_texts(column: str) -> TableError:
+    """Return the refusal to give the texts of a column."""
+    return TableError(
+        f"column {column!r}: the texts themselves stay in the engine; only their codes are here", column=column
+    )
+
+
+def on_grid(column: Column, counts: NDArray[np.int64], grid: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the ``counts`` of a column's bins, without missing cells, which are those of ``grid``."""
+    if not np.array_equal(column.edges, grid):
+        raise TableError(f"column {column.name!r} was read at another grid; read the table again", column=column.name)
+    return counts[: column.values]
+
+
+def new_codes(before: Schema, after: Schema) -> dict[int, NDArray[np.int64]]:
+    """Return, for the index of each column that ``after`` describes differently, the new code of each code."""
+    pairs = enumerate(zip(before.columns, after.columns, strict=True))
+    return {i: codes_in(finest, bought) for i, (finest, bought) in pairs if finest != bought}
+
+
+def check_limited(source: Source, most: int) -> None:
+    """Raise :class:`TableError` unless at most ``most`` rows of each person were kept when ``source`` was made."""
+    if not source.names_people or source.row_limit is None or source.row_limit > most:
+        raise TableError(f"the snapshot does not keep at most {most} rows of each person; read the table again")

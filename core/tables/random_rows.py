@@ -1,0 +1,63 @@
+"""Rows chosen at random: fresh lots from the operating system's generator, and the choices made with them.
+
+Every lot is 64 fresh bits, independent of what any row contains and of its person. No function takes a seed, and no lot
+is a hash: `espalier.core.privacy.contribution` proves what such choices protect and explains why a seed would not.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Rows = NDArray[np.int64]
+Lots = NDArray[np.uint64]
+Mask = NDArray[np.bool_]
+
+STEP = 1 << 20
+"""Lots drawn at a time where only their number is large."""
+
+
+def fresh_lots(count: int) -> Lots:
+    """Return ``count`` independent lots, uniform over 64 bits."""
+    return np.frombuffer(os.urandom(8 * count), dtype=np.uint64)
+
+
+def by_chance(count: int, share: float) -> Mask:
+    """Choose each of ``count`` people or rows with probability ``share``."""
+    return fresh_lots(count) < np.uint64(share * 2.0**64)
+
+
+def first(lots: Lots, most: int) -> Rows:
+    """Return the ``most`` places with the smallest lots, or all places if there are fewer."""
+    return np.argsort(lots, kind="stable")[:most].astype(np.int64)
+
+
+def first_of_each(person: NDArray[Any], lots: Lots, most: int) -> Rows:
+    """Return the rows, in ascending order, that have one of the ``most`` smallest lots of their person."""
+    order = np.lexsort((lots, person))
+    starts = np.flatnonzero(np.diff(person[order], prepend=-1))
+    place = np.arange(len(order)) - np.repeat(starts, np.diff(starts, append=len(order)))
+    return np.sort(order[place < most])
+
+
+def subset(rows: int, size: int) -> Mask:
+    """Choose ``size`` of ``rows`` places; every set of that size is equally likely. Memory: one bit array.
+
+    Places are drawn until enough different ones are marked. A draw is never larger than the number still missing, so no
+    place too many is marked, and by symmetry no set is preferred.
+    """
+    few = min(size, rows - size)
+    marked = np.zeros(rows, dtype=np.bool_)
+    limit = np.uint64(2**64 // rows * rows - 1) if rows else np.uint64(0)
+    while missing := few - int(np.count_nonzero(marked)):
+        lots = fresh_lots(min(missing, STEP))
+        marked[(lots[lots <= limit] % np.uint64(rows)).astype(np.int64)] = True  # the rest would favour low places
+    return marked if few == size else ~marked
+
+
+def invented_codes(count: int, size: int) -> Rows:
+    """Return ``count`` codes for invented rows of a column, uniform over its ``size`` codes."""
+    return (fresh_lots(count) % np.uint64(size)).astype(np.int64)

@@ -1,0 +1,143 @@
+"""Groups of guessed columns for a person to review, and a digest of what each group must show.
+
+Everything here reads private rows for the steward. Nothing of it is stored but the digest of what was shown: a guess
+is public only once a person has seen all of `Reviewed.shown` and confirmed it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from espalier.core.code_books import CODE_BOOKS, code_book
+from espalier.core.project.schema import MISSING, NUMBER, Column, Schema
+from espalier.core.tables.guessing import FEW, looks_like_contacts
+from espalier.core.tables.reading import TextColumn, TextTable
+from espalier.core.tables.value_patterns import leading_zeros, named_like_an_id, no_yes, number_style, two_styles
+
+Group = Literal["obviously public", "look closely", "identifies someone"]
+GROUPS: tuple[Group, ...] = ("obviously public", "look closely", "identifies someone")
+RARE = 20
+"""A value that fewer rows hold is rare: someone may recognise the person behind it."""
+LONG = 30
+"""Largest number of values that are checked at a glance."""
+HARDLY_REPEATS = "Its values hardly repeat, as those of an identifier or a name."
+TELLING = 5
+"""Distinct values from which a code book is proposed."""
+
+
+@dataclass(frozen=True)
+class Reviewed:
+    """A column's place in the review.
+
+    ``reason`` says why, without quoting a value. ``shown`` is all that a person must see before the confirmation
+    counts: the proposed values, bins and missing marks, in order. ``digest`` identifies it. ``books`` are code books
+    that hold every value; choosing one declares the whole book.
+    """
+
+    name: str
+    group: Group
+    reason: str
+    shown: tuple[str, ...] = ()
+    digest: str = ""
+    books: tuple[str, ...] = ()
+
+
+def review(text: TextTable, schema: Schema) -> tuple[Reviewed, ...]:
+    """Return the place of each column of a guessed schema, in the order of the table. Private."""
+    out_of_it = {c.name for c in schema.left_out}
+    kept = [name for name in text.columns if name in schema or name in out_of_it]
+    return tuple(
+        Reviewed(name, "identifies someone", HARDLY_REPEATS, ("left out",), _digest([name, "left out"]))
+        if name in out_of_it
+        else review_column(text.columns[name], schema[name])
+        for name in kept
+    )
+
+
+def review_column(read: TextColumn, column: Column) -> Reviewed:
+    """Return the place of one guessed column. Private."""
+    group, reason = _place(read, column)
+    books = () if group == "identifies someone" else fitting_books(read, column.missing_marks)
+    if books and group == "look closely" and not column.dates:
+        reason = f"{reason} A code book holds all of its values: {', '.join(books)}."
+    return Reviewed(column.name, group, reason, shown(column), shown_digest(column), books)
+
+
+def shown(column: Column) -> tuple[str, ...]:
+    """All that a person must see of a description before confirming it: kind, values or bins, and missing marks."""
+    kind = "date" if column.dates else column.kind
+    if column.code_book:
+        return (kind, f"code book {column.code_book}", *column.missing_marks)
+    listed = (*column.labels[: column.values], *(text for _, members in column.groups for text in members))
+    return (kind, *listed, *(["(missing)"] if column.missing else []), *column.missing_marks)
+
+
+def shown_digest(column: Column) -> str:
+    """Return the digest of what `shown` lists; any change of the description changes it."""
+    plain = replace(column, guessed=(), confirmed=())
+    return _digest([column.name, shown(column), plain.to_json()])
+
+
+def _digest(parts: list[object]) -> str:
+    said = json.dumps(parts, ensure_ascii=False, sort_keys=True)
+    return "sha256:" + hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def fitting_books(read: TextColumn, marks: Sequence[str] = ()) -> tuple[str, ...]:
+    """Names of the code books that hold every value of a column. Private.
+
+    Short numbers are codes of ICD-9-CM too, so one value must have a letter or a point.
+    """
+    values = [v for v in read.values if v != MISSING and v not in marks]
+    if len(values) < TELLING or all(v.isdigit() for v in values) or all(NUMBER.fullmatch(v) for v in values):
+        return ()
+    return tuple(name for name in CODE_BOOKS if all(map(code_book(name).leaf, values)))
+
+
+def _place(read: TextColumn, column: Column) -> tuple[Group, str]:
+    values = [v for v in read.values if v != MISSING and v not in column.missing_marks]
+    if looks_like_contacts(read):
+        return "identifies someone", "Most values are e-mail addresses, telephone numbers or the like."
+    if column.dates is not None:
+        return "look closely", "Dates: choose a range that is public without the table."
+    if column.kind == "numeric":
+        if column.number_style and two_styles(values):
+            return "look closely", "A comma may be a decimal comma or separate thousands."
+        return "look closely", "Numbers: the bounds are round numbers beyond those in the table."
+    if no_yes(values):
+        return "obviously public", "Yes and no."
+    if leading_zeros(values):
+        return "look closely", "Codes with leading zeros are kept as text."
+    if named_like_an_id(column.name) and len(values) > FEW:
+        return "look closely", "Its name suggests an identifier."
+    if len(values) > LONG:
+        return "look closely", "A long list of values."
+    if _small_whole(values):
+        return "obviously public", "Small whole numbers without gaps."
+    if number_style(values):
+        return "look closely", "Numbers with separators are taken as categories."
+    if _rarest(read, column.missing_marks) < RARE:
+        return "look closely", f"Some values are rare: fewer than {RARE} rows hold one."
+    if column.kind == "ordinal":
+        return "obviously public", "A short list in order, without rare values."
+    return "obviously public", "A short list without rare values."
+
+
+def _small_whole(values: Sequence[str]) -> bool:
+    """Whole numbers up to 20 that follow each other from 0 or 1."""
+    if not values or not all(v.isascii() and v.isdigit() for v in values):
+        return False
+    found = sorted(map(int, values))
+    return found[0] in (0, 1) and found == list(range(found[0], found[0] + len(found))) and found[-1] <= FEW
+
+
+def _rarest(read: TextColumn, marks: Sequence[str]) -> int:
+    counts = np.bincount(read.codes, minlength=len(read.values)).tolist()
+    held = [n for n, v in zip(counts, read.values, strict=True) if v != MISSING and v not in marks]
+    return min(held, default=0)

@@ -1,0 +1,136 @@
+"""Rows of SPSS, Stata and SAS transport files, read by PyReadStat.
+
+PyReadStat gives each cell as a number or a text. Dates stay numbers there and are converted here, cell by cell, by the
+format that the file declares for the column. So what one row holds does not change how another row is read; the
+generated test of rows covers SPSS, Stata and SAS transport files. It needs a writer, and PyReadStat writes no
+``.sas7bdat``: rows of these files are refused.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from espalier.core.errors import TableError, wheel_with
+from espalier.core.tables.reading import MAX_CELLS, Cells, TextTable, check_names
+
+READERS = {
+    ".sav": ("read_sav", "SPSS"),
+    ".zsav": ("read_sav", "SPSS"),
+    ".dta": ("read_dta", "Stata"),
+    ".sas7bdat": ("read_sas7bdat", "SAS"),
+    ".xpt": ("read_xport", "SAS transport"),
+}
+"""PyReadStat's function and the name of each format, by the file's ending."""
+_STARTS = {b"$FL2": ".sav", b"$FL3": ".zsav", b"<stata_dta>": ".dta", b"HEADER RECORD*******LIB": ".xpt"}
+_OLD_STATA = {bytes([version, order, 1, 0]) for version in (110, 111, 113, 114, 115) for order in (1, 2)}
+_SAS = bytes(12) + bytes.fromhex("c2ea8160b31411cfbd92080009c7318c181f1011")
+_SPSS_EPOCH, _SAS_EPOCH = dt.datetime(1582, 10, 14), dt.datetime(1960, 1, 1)
+_DAYS = {"TD", "D", "DATE", "YYMMDD", "MMDDYY", "DDMMYY", "E8601DA", "B8601DA"}
+_SPSS_DAYS = {"DATE", "ADATE", "EDATE", "SDATE", "JDATE"}
+"""Formats of whole days, without width."""
+
+
+def kind_of(data: bytes) -> str:
+    """The ending of the format that a file's first bytes are of; an empty text for no such format."""
+    for start, suffix in _STARTS.items():
+        if data.startswith(start):
+            return suffix
+    return ".dta" if data[:4] in _OLD_STATA else ".sas7bdat" if data.startswith(_SAS) else ""
+
+
+def pyreadstat() -> Any:
+    """Return the library; raise :class:`TableError` that names the extra if it is not installed."""
+    try:
+        import pyreadstat as found
+    except ImportError:
+        raise TableError(
+            f"SPSS, Stata and SAS files need PyReadStat: the extra [formats]. {wheel_with('formats')}"
+        ) from None
+    return found
+
+
+def read_stat(data: bytes, shown: str, *, rows: bool, suffix: str = "") -> tuple[dict[str, Any], Any]:
+    """Return PyReadStat's columns (empty without ``rows``) and its facts about a file; raise :class:`TableError`.
+
+    User-missing values of SPSS are given as they are.
+    """
+    library, suffix = pyreadstat(), suffix or kind_of(data) or Path(shown).suffix.lower()
+    if suffix not in READERS:
+        raise TableError(f"{shown} is no file of SPSS, Stata or SAS")
+    reader, name = READERS[suffix]
+    options: dict[str, Any] = {"disable_datetime_conversion": True, "output_format": "dict"}
+    if reader == "read_sav":
+        options["user_missing"] = True
+    with tempfile.TemporaryDirectory(prefix="espalier-") as folder:
+        place = Path(folder) / f"file{suffix}"
+        place.write_bytes(data)
+        read = getattr(library, reader)
+        try:
+            _, facts = read(str(place), metadataonly=True, **options)
+            if not rows:
+                return {}, facts
+            check_names(facts.column_names, shown)
+            most = MAX_CELLS // max(len(facts.column_names), 1)
+            if (facts.number_rows or 0) > most:
+                raise TableError(f"{shown} holds too many cells; Espalier reads smaller tables only")
+            cells, facts = read(str(place), row_limit=most + 1, **options)
+        except TableError:
+            raise
+        except Exception:  # its text may quote a cell
+            raise TableError(f"{shown} cannot be read as a file of {name}; save it anew, or give CSV") from None
+    return dict(cells), facts
+
+
+def stat_table(data: bytes, shown: str) -> TextTable:
+    """Return the rows as text; raise :class:`TableError`."""
+    suffix = kind_of(data)
+    if suffix == ".sas7bdat":
+        raise TableError(
+            f"{shown}: Espalier reads no rows of .sas7bdat files, because it cannot prove by its tests that their "
+            "reader reads each row by itself. Export the table as SAS transport (.xpt), CSV or Parquet"
+        )
+    cells, facts = read_stat(data, shown, rows=True)
+    columns, rows = {}, 0
+    for name in facts.column_names:
+        made, convert = Cells(), _converted(suffix, str(facts.original_variable_types.get(name) or ""))
+        try:
+            for cell in cells[name]:
+                made.add(convert(cell))
+        except (OverflowError, ValueError):
+            raise TableError(f"{shown}: column {name!r} holds a date that is none", column=name) from None
+        columns[name] = made.column()
+        rows = len(columns[name].codes)
+    return TextTable(columns, rows, shown)
+
+
+def _converted(suffix: str, form: str) -> Callable[[Any], Any]:
+    """How a cell of a column with this display format becomes a Python value."""
+    named = form.upper().lstrip("%").rstrip("0123456789.")
+    if suffix in (".sav", ".zsav"):
+        if named in _SPSS_DAYS:
+            return lambda cell: _moment(_SPSS_EPOCH, cell, 1)
+        return (lambda cell: _moment(_SPSS_EPOCH, cell, 1)) if named in ("DATETIME", "YMDHMS") else _plain
+    if suffix == ".dta":
+        if form.lower().startswith(("%td", "%d")):
+            return lambda cell: _moment(_SAS_EPOCH, cell, 86_400)
+        return (lambda cell: _moment(_SAS_EPOCH, cell, 0.001)) if form.lower().startswith("%tc") else _plain
+    if named in _DAYS:
+        return lambda cell: _moment(_SAS_EPOCH, cell, 86_400)
+    return (lambda cell: _moment(_SAS_EPOCH, cell, 1)) if named in ("DATETIME", "E8601DT") else _plain
+
+
+def _plain(cell: Any) -> Any:
+    """A number or text; NaN and nothing are empty."""
+    return None if isinstance(cell, float) and math.isnan(cell) else cell
+
+
+def _moment(epoch: dt.datetime, cell: Any, seconds: float) -> Any:
+    """The moment that is ``cell`` times ``seconds`` after ``epoch``."""
+    if cell is None or (isinstance(cell, float) and math.isnan(cell)):
+        return None
+    return epoch + dt.timedelta(seconds=round(float(cell) * seconds, 3))

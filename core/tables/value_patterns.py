@@ -1,0 +1,146 @@
+"""Patterns in the values of a column that a guess recognises: ranges, yes and no, dates, number styles, names, ids."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from datetime import date
+
+from espalier.core.project.dates import DateBins, Period, day_number
+from espalier.core.project.numerals import STYLES, plain_number
+from espalier.core.project.schema import NUMBER
+
+_N = r"([+-]?\d+(?:\.\d+)?)"
+_UNIT = r"(?:\s*[A-Za-zµ%/²³]+\.?)?"
+_BETWEEN = re.compile(rf"[\[(]?\s*{_N}\s*(?:-|–|—|to|until|,|;|\.\.)\s*<?{_N}\s*[\])]?{_UNIT}", re.IGNORECASE)
+_ABOVE = re.compile(rf"(?:(>=?|≥|over|above|more than|from|at least)\s*{_N}{_UNIT}|{_N}\s*(\+){_UNIT})", re.IGNORECASE)
+_OLDER = re.compile(rf"{_N}{_UNIT}\s+(?:and|or)\s+(?:over|above|older|more)", re.IGNORECASE)
+_BELOW = re.compile(rf"(?:<=?|≤|under|below|less than|up to|at most)\s*{_N}{_UNIT}", re.IGNORECASE)
+
+
+def range_order(text: str) -> tuple[float, float] | None:
+    """The lower and upper end of a range such as ``[0-10)``, ``18 to 25`` or ``>200``; `None` for another text."""
+    text = text.strip()
+    if found := _BETWEEN.fullmatch(text):
+        low, high = float(found[1]), float(found[2])
+        return (low, high) if low < high else None
+    if found := _ABOVE.fullmatch(text):
+        return float(found[2] or found[3]), math.inf
+    if found := _OLDER.fullmatch(text):
+        return float(found[1]), math.inf
+    if found := _BELOW.fullmatch(text):
+        return -math.inf, float(found[1])
+    return None
+
+
+def ranges_in_order(values: Sequence[str]) -> tuple[str, ...] | None:
+    """The values in the order of the ranges that they write; `None` unless all are ranges or single numbers."""
+    placed, ranges = [], 0
+    for value in values:
+        ends = range_order(value)
+        ranges += ends is not None
+        if ends is None:
+            if not NUMBER.fullmatch(value):
+                return None
+            ends = (float(value), float(value))
+        placed.append((ends, value))
+    if ranges < 2:
+        return None
+    return tuple(value for _, value in sorted(placed))
+
+
+NO_YES = (
+    *(("no", "yes"), ("n", "y"), ("false", "true"), ("f", "t"), ("nein", "ja"), ("nee", "ja"), ("nej", "ja")),
+    *(("nei", "ja"), ("non", "oui"), ("no", "si"), ("no", "sí"), ("no", "sì"), ("não", "sim"), ("nao", "sim")),
+    *(("nie", "tak"), ("ne", "ano"), ("ne", "da"), ("nu", "da"), ("нет", "да"), ("ні", "так"), ("ei", "kyllä")),
+    *(
+        ("hayır", "evet"),
+        ("nem", "igen"),
+        ("όχι", "ναι"),
+        ("いいえ", "はい"),
+        ("否", "是"),
+        ("لا", "نعم"),
+        ("לא", "כן"),
+    ),
+)
+"""Words for no and yes."""
+
+
+def no_yes(values: Sequence[str]) -> tuple[str, ...] | None:
+    """The two values as (no, yes) if they are these words in some language; `None` otherwise."""
+    folded = {value.strip().casefold(): value for value in values}
+    if len(values) == 2 and len(folded) == 2:
+        for no, yes in NO_YES:
+            if {no, yes} == set(folded):
+                return folded[no], folded[yes]
+    return None
+
+
+def number_style(values: Sequence[str]) -> str:
+    """The style in which all values are numbers; an empty text if they are plain numbers, or none in any style."""
+    if not values or all(NUMBER.fullmatch(v) for v in values):
+        return ""
+    return next((s for s in STYLES if all(plain_number(v, s) is not None for v in values)), "")
+
+
+def two_styles(values: Sequence[str]) -> bool:
+    """Whether the values could be decimals or thousands: ``1,234`` is 1.234 or 1234."""
+    return sum(all(plain_number(v, s) is not None for v in values) for s in ("1234,5", "1,234.5")) == 2 and any(
+        "," in v for v in values
+    )
+
+
+def leading_zeros(values: Sequence[str]) -> bool:
+    """Whether some value is a whole number with a leading zero: a code, whose zeros matter."""
+    return any(len(v) > 1 and v[0] == "0" and v.isascii() and v.isdigit() for v in values)
+
+
+def date_bins(values: Sequence[str]) -> DateBins | None:
+    """Months, quarters or years over whole calendar years around the days; `None` unless all values are ISO dates."""
+    days = [day_number(v) for v in values]
+    if len(days) < 2 or any(day is None for day in days):
+        return None
+    found = [day for day in days if day is not None]
+    first, last = date.fromordinal(min(found)).year, date.fromordinal(max(found)).year
+    years = last - first + 1
+    by: Period = "month" if years <= 5 else "quarter" if years <= 20 else "year"
+    if years > 150 or last >= date.max.year:
+        return None
+    return DateBins(date(first, 1, 1), date(last, 12, 31), by)
+
+
+_ID_NAME = re.compile(
+    r"(^|[_\W])(id|ids|nr|nbr|no|num|number|key|guid|uuid|mrn|ssn|nhs|pid|identifier|barcode|accession|patient|person"
+    r"|subject|participant|encounter|case|record|account|passport|license|licence)($|[_\W])"
+)
+_WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+
+def named_like_an_id(name: str) -> bool:
+    """Whether a column's name contains a word for an identifier: ``patient_nbr``, ``caseId``."""
+    return bool(_ID_NAME.search(_WORDS.sub("_", name).casefold()))
+
+
+_CONTACT = re.compile(
+    r"[^@\s]+@[^@\s]+\.[A-Za-z]{2,}|\+\d[\d ()/-]{6,}|\d{3}-\d{2}-\d{4}|[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}",
+    re.IGNORECASE,
+)
+
+
+def contact(values: Sequence[str]) -> bool:
+    """Whether most values are e-mail addresses, telephone or social security numbers, or UUIDs."""
+    return bool(values) and 2 * sum(bool(_CONTACT.fullmatch(v.strip())) for v in values) > len(values)
+
+
+def amounts(name: str, values: Sequence[str], cells: int) -> bool:
+    """Whether whole numbers that hardly repeat are amounts rather than identifiers.
+
+    Identifiers are all different or have a name for one; numbers of one length from six digits, and numbers that fill
+    their range without gaps, count rows or people. What is left measures something, such as a loan in a currency.
+    """
+    if named_like_an_id(name) or leading_zeros(values) or len(values) == cells:
+        return False
+    numbers = [float(v) for v in values]
+    one_length = len({len(v.strip()) for v in values}) == 1 and len(values[0].strip()) >= 6
+    return not one_length and max(numbers) - min(numbers) + 1 > 1.5 * len(numbers)

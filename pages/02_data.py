@@ -1,0 +1,164 @@
+"""Data: open a sample or a table, declare its columns, confirm what was guessed."""
+
+from typing import Any
+
+import numpy as np
+import streamlit as st
+from numpy.typing import NDArray
+
+from espalier.core.errors import EspalierError
+from espalier.core.project.plan import Plan
+from espalier.core.tables.reading import TextTable
+from espalier.core.tables.relation import Relation
+from espalier.pages.common import shell, sign_in
+from espalier.pages.common.text import CONFIDENTIAL, name, plain
+from espalier.pages.data import (
+    constraint_editor,
+    hierarchy_editor,
+    opening,
+    opening_on_server,
+    person_question,
+    schema_editor,
+    schema_review,
+)
+from espalier.pages.glossary.terms import term
+from espalier.pages.session.session import Session
+
+sign_in.enter("steward")
+state = shell.start(
+    "Data",
+    "Open a table and say what is public about each column: which values it may hold, and in which "
+    f"{term('bins', 'bin')} numbers fall. The rows themselves stay {term('confidential')}.",
+)
+
+
+def rows_for_the_curator(state: Session, text: TextTable) -> None:
+    """Show a few rows and one-way counts, on request."""
+    if not st.toggle("Show me the rows (confidential)", key=f"rows-{state.opened}"):
+        return
+    st.markdown(f"{CONFIDENTIAL} These are real rows: the first 8 of {text.rows:,}, as read.")
+    st.dataframe({n: [c.values[k] for k in c.codes[:8].tolist()] for n, c in text.columns.items()}, hide_index=True)
+    table = state.table()
+    if table.person is not None:
+        st.markdown(_people(table.person, state.project.plan))
+    column = st.selectbox("Count the values of", table.schema.names, key=f"count-{state.opened}")
+    counts = table.count((column,))
+    st.dataframe(
+        {"value": list(table.schema[column].labels), "rows": counts.tolist(), "share": (counts / table.rows).tolist()},
+        hide_index=True,
+        column_config={"share": st.column_config.ProgressColumn(format="percent")},
+    )
+
+
+def first_rows(state: Session, relation: Relation) -> None:
+    """Show a few rows of a table that is read where it is stored, on request."""
+    if not st.toggle("Show me the first rows (confidential)", key=f"first-{state.opened}"):
+        st.info("Counts of this table need a whole reading of it. Diagnostics show them next to a release.")
+        return
+    try:
+        few = relation.sample(8)
+    except EspalierError as error:
+        st.error(plain(error))
+        return
+    st.markdown(f"{CONFIDENTIAL} These are real rows: the first {few.rows}, in the order in which they came.")
+    st.dataframe({n: [c.values[k] for k in c.codes.tolist()] for n, c in few.columns.items()}, hide_index=True)
+
+
+def _people(person: NDArray[Any], plan: Plan) -> str:
+    """Return the number of rows that people have. Private."""
+    rows = np.bincount(person)
+    kept = np.minimum(rows, plan.rows_per_person).sum()
+    return (
+        f"{len(rows):,} people in {name(plan.person or '')}; the most rows of one: {rows.max():,}. With at most "
+        f"{plan.rows_per_person} of each, {kept:,} of {rows.sum():,} rows are kept. A total declared on the Plan page "
+        "becomes public: take a round number that you would also have named without looking."
+    )
+
+
+def table_state(state: Session) -> None:
+    """Show whether the table fits its schema."""
+    if state.relation is not None:
+        st.info(f"Open where it is: {name(state.relation.shown)}. {state.relation.notice}")
+        return
+    if state.text is None:
+        st.info(
+            "No table is open in this project. You can plan already; open one under “Open something else” to release."
+        )
+        return
+    try:
+        state.table()
+    except EspalierError as error:
+        if "value" not in error.data or not error.data["value"]:
+            st.error(plain(error))
+            return
+        st.error(
+            f"Column {name(error.data['column'] or '')} holds a value that its description does not allow. Correct the "
+            "table, or declare the value below, or tick “Others” and “Empty” in its row to count such values as empty."
+        )
+        if st.toggle("Show me which (confidential)", key=f"which-{state.opened}"):
+            st.warning(plain(error))
+
+
+def opened(state: Session) -> None:
+    """Show what is open, whether it fits together, and the next step."""
+    project = state.project
+    count, bought = len(project.schema.columns) - len(project.schema.undeclared), len(project.schema.undeclared)
+    many = f"{count} column{' is' if count == 1 else 's are'}"
+    more = f" Of {bought} the bins or categories will be bought." if bought else ""
+    source = "" if state.text is None else f", with the table {name(state.text.source)}"
+    st.success(f"Open: {name(project.name)}{source}. {many} declared.{more}")
+    if state.text is not None:
+        opening.warn_if_misread(state.text)
+    table_state(state)
+    with st.container(horizontal=True):
+        shell.link_to("Structure", "Next: Structure")
+        if not project.unit_open:
+            shell.link_to("Plan", "Skip to Plan", primary=False)
+
+
+if "open" in state.trouble:
+    st.error(plain(state.trouble.pop("open")))
+
+if not state.has_project:
+    st.subheader("Start with a sample", anchor=False)
+    opening.samples(state)
+    st.subheader("Or with your own", anchor=False)
+    opening.upload(state)
+    opening_on_server.show(state)
+else:
+    head = st.container()
+    columns, coarse, constraints, rows, other = st.tabs(
+        ["Declared columns", "Coarsen", "Constraints", "The rows", "Open something else"], key=f"tabs-{state.opened}"
+    )
+    with columns:
+        review = st.container()
+        schema_editor.show(state)
+        with review:
+            schema_review.show(state)
+    with head:
+        opened(state)
+        person_question.show(state)
+    with coarse:
+        schema_editor.coarsen(state)
+        hierarchy_editor.show(state)
+    with constraints:
+        constraint_editor.show(state)
+    with rows:
+        if state.relation is not None:
+            first_rows(state, state.relation)
+        elif state.text is None:
+            st.info("No table is open. Open one under “Open something else”.")
+        else:
+            try:
+                rows_for_the_curator(state, state.text)
+            except EspalierError:
+                st.info("Counts appear here once the table fits its declared columns.")
+    with other:
+        if state.before is not None:
+            kept = state.before.open_project.project
+            st.button(f"Go back to {name(kept.name)}, as you left it", on_click=state.go_back, icon=":material/undo:")
+        opening.samples(state)
+        opening.upload(state)
+        opening_on_server.show(state)
+
+shell.sidebar(state)

@@ -1,0 +1,85 @@
+"""Structure: what causes what, who is protected, and what that implies."""
+
+import streamlit as st
+
+from espalier.core.blurring.notice import NOT_PRIVATE
+from espalier.core.blurring.registry import is_blurring
+from espalier.core.errors import EspalierError
+from espalier.core.methods import frame_of, method_of
+from espalier.pages.board import board
+from espalier.pages.common import shell, sign_in, text
+from espalier.pages.common.text import name, names, plain
+from espalier.pages.glossary.terms import term
+from espalier.pages.plan import drawing_test
+from espalier.pages.structure import arrow_fields, arrow_table, effects, graph_files, implications, merging, separations
+
+sign_in.enter("steward")
+state = shell.start(
+    "Structure",
+    "Say what causes what, and which columns play a part in fairness. This is what you know; nothing is read "
+    "off the table.",
+)
+project = shell.need_project(state)
+
+dag, found = implications.now(state)
+board.show(state, found)
+arrow_fields.view(state)
+
+left, right = shell.beside((3, 2), "structure")
+with left:
+    picked, causes, roles, two = st.tabs(
+        ["Selected", "Causes", "Roles", "Two columns"], key=f"structure-{state.opened}"
+    )
+with picked:
+    arrow_fields.annotation(state)
+with causes:
+    arrow_fields.causes(state)
+with roles:
+    arrow_fields.roles(state)
+with two:
+    arrow_fields.pair(state)
+with right:
+    st.subheader("What this implies", anchor=False)
+    implications.show(state, dag, found)
+
+many = f"{len(project.dag.edges)} arrow{'s' * (len(project.dag.edges) != 1)}"
+with st.expander(f"All arrows as a table to edit ({many})"):
+    arrow_table.show(state)
+with st.expander(f"All arrows as text ({many})"):
+    lines = [f"{name(n)} ← {names(parents, 40)}" for n in project.schema.names if (parents := project.dag.parents(n))]
+    lines += [f"{name(key)}: {plain(note)}" for key, note in project.dag.notes.items() if isinstance(note, str)]
+    st.markdown("\n".join(f"- {line}" for line in lines))
+    if not project.dag.edges:
+        st.markdown("None yet.")
+with st.expander("Compare with another person's drawing, and merge"):
+    merging.show(state)
+graph_files.show(state)
+if parked := state.editor.aside.edges:
+    st.caption(
+        "Kept aside, as their columns are left out on Data: " + ", ".join(f"{name(a)} → {name(b)}" for a, b in parked)
+    )
+separations.show(state)
+effects.show(state)
+drawing_test.found(state)
+if is_blurring(project.plan):
+    st.error(f"The method of the plan is {text.method(project.plan.method)}. {NOT_PRIVATE}.")
+else:
+    try:
+        frame = frame_of(state.project)
+        chosen = text.method(project.plan.method)
+        if frame.separations:
+            st.markdown(
+                f"With the plan as it stands ({chosen}), the released table will keep these "
+                f"{term('separations', 'separation')}:"
+            )
+            for s in frame.separations:
+                st.markdown(f"- {text.separation(s)}")
+        else:
+            shows = method_of(project.plan).guidance.unseparated(bool(project.dag.edges))
+            st.markdown(f"The method of the plan is {chosen}. {shows} Another one is chosen on the Plan page.")
+        for warning in frame.warnings:
+            st.warning(plain(warning))
+    except EspalierError as error:
+        st.warning(f"The plan does not fit this structure yet: {plain(error)}")
+shell.link_to("Plan", "Next: Plan")
+shell.sidebar(state)

@@ -1,0 +1,79 @@
+"""Analyse: figures from a release, each with the interval it has earned. Nothing here reads a private row."""
+
+import streamlit as st
+
+from espalier.core.analysis.combine import PYTHON, R
+from espalier.core.analysis.study import SUGGESTED, Study
+from espalier.core.errors import EspalierError
+from espalier.pages.analyse import asking, open_release
+from espalier.pages.common import shell, sign_in
+from espalier.pages.common.text import plain
+from espalier.pages.glossary.terms import term
+
+sign_in.enter("steward")
+state = shell.start(
+    "Analyse",
+    f"Ask what the released table says, and how sure that is, with an {term('interval')} where noise allows one. "
+    f"This reads the released files alone, costs no {term('budget')}, and its figures are "
+    f"{term('safe to share')}.",
+)
+made = {str(one.number): one.release for one in (state.released, *reversed(state.earlier)) if one is not None}
+if not made and not state.taken:
+    st.info(
+        "There is nothing to analyse yet. Release a synthetic table first, or open a release that another session made."
+    )
+    shell.link_to("Release", "Go to Release")
+    open_release.show(state, open_=True)
+    shell.sidebar(state)
+    st.stop()
+
+
+def said(key: str) -> str:
+    """What a release is called here."""
+    if key in made:
+        return f"Release {key} of {plain(made[key].project.name)}"
+    return f"Release {key[:6]} of {plain(state.taken[key].project.name)}, opened"
+
+
+every = [*made, *state.taken]
+which = every[0]
+if len(every) > 1:
+    which = st.selectbox("Release", every, format_func=said, key=open_release.chooser(state))
+came = bool(made[which].copies) if which in made else len(state.taken[which].given) > 1
+if state.studied is None or state.studied[0] != which:
+    try:
+        with st.spinner(f"Making {SUGGESTED} copies, where it has none…"):
+            found = Study.of(made[which]) if which in made else state.taken[which]
+            state.studied = which, found.with_copies()
+    except EspalierError as error:
+        st.info(f"{plain(str(error)[:1].upper() + str(error)[1:])}")
+        open_release.show(state, open_=False)
+        shell.sidebar(state)
+        st.stop()
+study = state.studied[1]
+
+figure = asking.ask(study.project, f"analyse-{which}", study.rows)
+if figure is not None:
+    try:
+        asking.show(study, figure)
+    except (EspalierError, ValueError) as error:
+        st.error(plain(error))
+else:
+    st.info("Choose the columns above. The answer and its interval appear here.")
+there = "came with" if came else "were made just now from"
+st.caption(
+    f"{said(which)}: combined from {len(study.given)} {term('copies')}, which {there} it. The intervals do not cover "
+    "how the columns that are counted together were chosen, nor where a number lies inside its bin.",
+    help="Copies follow the noisy counts more closely than the table does, so a figure may differ a little from the "
+    "table's own.",
+)
+open_release.show(state, open_=False)
+with st.expander("Do it elsewhere: Python and R"):
+    st.markdown(
+        "Each copy is what the release might have been, had the people and the noise come out otherwise. Estimate in "
+        "each alone, then combine. **Never stack the copies into one table**: that would count every person many "
+        "times. A plan with `copies` hands them over with the release; `espalier copies FOLDER` makes them later."
+    )
+    st.code(PYTHON, "python")
+    st.code(R, "r")
+shell.sidebar(state)

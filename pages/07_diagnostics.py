@@ -1,0 +1,133 @@
+"""Diagnostics: what the synthetic table is worth, judged on real rows, and confidential."""
+
+import json
+
+import streamlit as st
+
+from espalier.core.blurring.registry import is_blurring
+from espalier.core.evaluation import MOST_ROWS
+from espalier.pages.common import shell, sign_in, text
+from espalier.pages.common.text import name, plain
+from espalier.pages.diagnostics import (
+    blurred,
+    distributions,
+    fairness,
+    further_tests,
+    judgement,
+    numeric_columns,
+    price_elasticities,
+    question_errors,
+    summary,
+)
+from espalier.pages.glossary.terms import term
+from espalier.pages.plan import private_evaluation
+
+sign_in.enter("steward")
+state = shell.start(
+    "Diagnostics", f"What is the {term('synthetic table')} good for? It is compared with the real rows."
+)
+project = shell.need_project(state)
+if is_blurring(project.plan) and state.blurred is not None:
+    st.markdown(f"{text.CONFIDENTIAL} Every figure below is computed on real rows.")
+    blurred.show(state, state.blurred)
+    shell.link_to("Plan", "Change the plan", primary=False)
+    shell.sidebar(state)
+    st.stop()
+released = state.released
+if released is not None and released.release.private_evaluation is not None:
+    private_evaluation.show(released.release.private_evaluation, shell.filename(released.release.project.name))
+st.markdown(
+    f"{text.CONFIDENTIAL} Every figure below is computed on real rows, and the {term('budget')} pays for none of "
+    "them. If they make you choose one release over another, tell its recipients."
+)
+
+if released is None:
+    shell.no_release("judge")
+    shell.sidebar(state)
+    st.stop()
+
+if released.real is None:
+    st.info(
+        "This release was made from a table that is read where it is, and each comparison reads it again. Columns, "
+        "pairs and questions are compared by counts of all rows. "
+        + (
+            "Tasks, fairness and further tests need the rows themselves, and these stay in the database."
+            if released.relation is not None and released.relation.remote
+            else f"Tasks, fairness and further tests take {MOST_ROWS:,} random rows at most."
+        )
+    )
+if not project.says_the_same(released.planned):
+    st.info(
+        f"Judged here is release {released.number} of {name(released.release.project.name)}; the project has changed "
+        "since."
+    )
+if state.job is not None and state.job.kind not in further_tests.KINDS:
+    shell.progress()
+elif not state.findings:
+    where = f"the {released.holdout.rows:,} rows kept back" if released.holdout else "the table it was released from"
+    st.markdown(f"Release {released.number} can be judged on {where}. This spends nothing.")
+    st.button(
+        "Compare with the real rows",
+        type="primary",
+        disabled=state.job is not None,
+        on_click=judgement.start,
+        args=(state, released),
+        icon=":material/monitoring:",
+    )
+if reason := state.trouble.get("diagnostics"):
+    st.error(f"The comparison did not finish: {plain(reason)}")
+
+if state.findings:
+    summary.show(released.release.project, state.findings)
+    shown = list(state.findings)
+    which = shown[0]
+    if len(shown) > 1:
+        which = (
+            st.segmented_control(
+                "Details, tested on", shown, default=shown[0], key=f"tested-{released.number}-{len(shown)}"
+            )
+            or shown[0]
+        )
+    facts = state.findings[which]
+    tabs = [
+        "Task",
+        "Fairness",
+        "What the fence cost",
+        "Columns",
+        "Pairs",
+        "Numbers",
+        *["Questions"] * ("asked" in facts),
+    ]
+    task, fair, cost, one, two, figures, *asked = st.tabs(tabs)
+    with task:
+        for learned in (facts["tstr"], *facts.get("tstr_further", [])):
+            judgement.task(learned, which)
+    with fair:
+        fairness.show(facts["fairness"], facts.get("fairness_reason", ""), which)
+    with cost:
+        fairness.cost(facts)
+    with one:
+        distributions.columns(facts["fidelity"], released)
+    with two:
+        distributions.pairs(facts["fidelity"], released)
+    with figures:
+        numeric_columns.show(facts, released.release.project.schema)
+        if facts.get("numbers") and released.real is not None:
+            price_elasticities.show(
+                released.release.project, (released.real, released.release.synthetic), released.number
+            )
+    for place in asked:
+        with place:
+            question_errors.show(facts["asked"], released.release.model)
+    st.download_button(
+        "Download confidential figures",
+        json.dumps(state.findings, indent=1, ensure_ascii=False, allow_nan=False),
+        file_name=f"{shell.filename(released.release.project.name)}-diagnostics-CONFIDENTIAL.json",
+        mime="application/json",
+        on_click="ignore",
+        icon=":material/lock:",
+    )
+    judgement.another_table(state, released)
+further_tests.show(state, released)
+shell.link_to("Plan", "Change the plan", primary=False)
+shell.sidebar(state)

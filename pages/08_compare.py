@@ -1,0 +1,21 @@
+"""Compare: several plans released side by side on an example, or on a table that is public. Confidential."""
+
+from espalier.pages.common import shell, sign_in
+from espalier.pages.compare import comparison
+from espalier.pages.glossary.terms import term
+
+sign_in.enter("steward")
+state = shell.start(
+    "Compare",
+    f"Try several plans on the open table before you choose: what changes with the method, the {term('budget')} or "
+    f"the {term('fence')}?",
+)
+project = shell.need_project(state)
+comparison.rehearsal()
+chosen = comparison.plans(state, project)
+if state.job is not None:
+    shell.progress()
+elif comparison.allowed(state):
+    comparison.start_button(state, chosen)
+comparison.results(state, chosen)
+shell.sidebar(state)

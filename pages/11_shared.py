@@ -1,0 +1,62 @@
+"""Shared: the releases that the steward marked for others to see and take."""
+
+import streamlit as st
+
+from espalier.core.errors import EspalierError
+from espalier.core.privacy.accounting import guess_right, round_up
+from espalier.core.release import shelf
+from espalier.pages.common import shell, sign_in, text
+from espalier.pages.common.text import names, plain
+
+sign_in.enter("viewer")
+
+FILES = (
+    ("synthetic.csv", "Synthetic table", "text/csv"),
+    ("report.html", "Report", "text/html"),
+    ("release.json", "Accounting (JSON)", "application/json"),
+)
+
+shell.look()
+st.title("Shared releases", anchor=False)
+st.markdown(
+    f"{text.SAFE} Synthetic tables that the steward chose to share. Every row is invented. Read the report before "
+    "you use it."
+)
+found = shelf.shared()
+if not found:
+    st.info("Nothing is shared yet. What the steward shares appears here.")
+    if sign_in.role() == "steward":
+        shell.link_to("Release", "Share one on the Release page")
+for release in found:
+    facts = release.facts
+    asked, plan = facts["asked"], release.project.plan
+    unit = text.unit(plan.neighbors, plan.rows_per_person, plan.person)
+    with st.container(border=True):
+        st.subheader(plain(release.project.name), anchor=False)
+        day = f", released on {plain(facts['date'])}" if facts.get("date") else ""
+        lines = [f"{facts['rows']:,} invented rows in {len(release.project.schema.columns)} columns{day}."]
+        for s in facts.get("separations", []):
+            given = f" except through {names(s['given'])}" if s["given"] else ""
+            lines.append(f"On purpose it shows no link between {names(s['left'])} and {names(s['right'])}{given}.")
+        lines.append(
+            f"{text.guess(guess_right(asked['epsilon'], asked['delta']))} (ε = {round_up(asked['epsilon'])}, "
+            f"δ = {round_up(asked['delta'])}, protecting {unit}.)"
+        )
+        st.markdown("\n".join(f"- {line}" for line in lines))
+        with st.container(horizontal=True):
+            try:
+                files = shelf.files(release.id)
+            except EspalierError as error:
+                st.warning(plain(error))
+                continue
+            for file, label, mime in FILES:
+                st.download_button(
+                    label,
+                    files[file],
+                    file_name=f"{release.id}-{file}",
+                    mime=mime,
+                    on_click="ignore",
+                    key=f"shared-{release.id}-{file}",
+                    icon=":material/download:",
+                )
+shell.fold()

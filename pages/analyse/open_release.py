@@ -1,0 +1,67 @@
+"""Open a release of another session: from the ledger, from its zip, or from a folder on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import streamlit as st
+
+from espalier.core.analysis.loading import files_of
+from espalier.core.analysis.study import Study
+from espalier.core.errors import EspalierError, ProjectError
+from espalier.core.ledger.archive import check_names, has_model, unpacked
+from espalier.core.release.shelf import identity
+from espalier.pages.common import shell, sign_in
+from espalier.pages.common.text import plain
+from espalier.pages.session.session import Session
+
+
+def show(state: Session, *, open_: bool) -> None:
+    """Where a release may come from. A folder only where no one else uses this server: its paths are the server's."""
+    if reason := state.trouble.pop("analyse", None):
+        st.error(f"This release was not opened: {plain(reason)}")
+    with st.expander("Open another release", expanded=open_):
+        st.markdown("One that another session made. It is read as a release alone, and costs nothing.")
+        file = st.file_uploader(
+            "Its files (zip)",
+            type=["zip"],
+            key=f"analyse-zip-{len(state.taken)}",
+            help="As the Release and the Ledger page hand them over.",
+        )
+        if file is not None:
+            data = file.getvalue()
+            st.button("Open these files", type="primary", on_click=take, args=(state, lambda: unpacked(data)))
+        if not sign_in.guarded():
+            folder = st.text_input("Or its folder on this machine", placeholder="out/hiring", key="analyse-folder")
+            st.button("Open the folder", on_click=take, args=(state, lambda: of_folder(folder)), disabled=not folder)
+        shell.link_to("Ledger", "Choose one from the ledger", primary=False)
+
+
+def take(state: Session, files: Callable[[], Mapping[str, bytes]]) -> None:
+    """Add a release to those that can be analysed, and choose it. An error is shown on the page."""
+    sign_in.need_steward()
+    try:
+        found = files()
+        if "release.json" not in found:
+            raise ProjectError("it holds no release.json")
+        check_names(found, has_model(found["release.json"]))
+        key = identity(found)
+        state.taken = {key: Study.of_files(found)} | state.taken
+    except EspalierError as error:
+        state.trouble["analyse"] = str(error)
+        return
+    st.session_state[chooser(state)] = key
+
+
+def chooser(state: Session) -> str:
+    """The key of the field that chooses a release: another one for each release that comes to be known."""
+    return f"analyse-which-{state.releases}-{len(state.taken)}"
+
+
+def of_folder(text: str) -> dict[str, bytes]:
+    """The files of a release's folder."""
+    try:
+        return files_of(Path(text).expanduser())
+    except (OSError, RuntimeError, ValueError) as error:  # no such user's home; no path
+        raise ProjectError(f"cannot read {text}: {getattr(error, 'strerror', None) or error}", path=text) from None

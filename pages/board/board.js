@@ -1,0 +1,399 @@
+// The drawing board. The graph belongs to Python: what is done here is sent as a list of actions, shown at once, and
+// shown again as Python answers. An action stays in the list until Python has taken it, so that none is lost.
+const boards = new WeakMap();
+
+export default function (api) {
+  let board = boards.get(api.parentElement);
+  if (!board) boards.set(api.parentElement, (board = make(api.parentElement)));
+  board.take(api);
+  return () => { board.end(); boards.delete(api.parentElement); };
+}
+
+const NEAR = 6;          // pixels that a click may wander
+const CLEARS = 9000;     // milliseconds after which a refusal clears itself
+
+function make(parent) {
+  const $ = (query) => parent.querySelector(query);
+  const root = $(".board"), host = $(".canvas"), say = $(".say"), flag = $(".flag"), list = $(".arrows");
+  const self = String(Date.now()) + Math.random();
+  let api, data, net, nodes, edges, timer, watch, clears, waiting = [], sent = 0, seen = {}, ink = {};
+  let mode = "draw", press = null, over = null, spoken = null, flash = [], shown = "", lifted = null, across = 0, chosen = "", link = null, from = null;
+
+  // --- to and from Python -------------------------------------------------------------------------------------
+  function act(action) {
+    sent += 1;
+    waiting.push({ n: sent, ...action });
+    api.setStateValue("acts", { board: self, list: waiting });
+  }
+
+  // On a narrow screen boxes are laid out in more and shorter lines.
+  function measure() {
+    const wide = host.clientWidth < 700 ? Math.max(Math.round(host.clientWidth / 100) * 140, 420) : 1000;
+    if (host.clientWidth && wide !== data.wide && !waiting.length) act({ do: "width", wide });
+  }
+
+  function take(now) {
+    api = now;
+    const before = data;
+    data = JSON.parse(JSON.stringify(api.data));
+    if (data.board === self) waiting = waiting.filter((a) => a.n > data.taken);
+    if (before && waiting.length) { // Python has not seen all of it yet: what is on the screen is newer
+      data = { ...before, message: data.message, undo: data.undo, redo: data.redo, board: data.board, taken: data.taken };
+    }
+    if (!globalThis.vis) { clearTimeout(timer); timer = setTimeout(() => take(api), 50); return; }
+    ink = inks(host);
+    if (!net) start();
+    buttons();
+    describe();
+    if (!waiting.length) show(!before || before.view !== data.view || before.fits !== data.fits);
+    if (data.message && data.message.n !== spoken) { spoken = data.message.n; tell(data.message.text, data.message.bad); }
+    measure();
+    root.dataset.taken = data.board === self ? data.taken : 0;
+  }
+
+  function tell(text, bad) {
+    shown = text;
+    say.textContent = text;
+    say.classList.toggle("bad", Boolean(bad));
+    clearTimeout(clears);
+    if (bad) clears = setTimeout(() => { flash = []; if (net) net.redraw(); tell(data.hint); }, CLEARS);
+  }
+
+  // --- the drawing --------------------------------------------------------------------------------------------
+  function start() {
+    nodes = new globalThis.vis.DataSet();
+    edges = new globalThis.vis.DataSet();
+    net = new globalThis.vis.Network(host, { nodes, edges }, {
+      physics: false, layout: { improvedLayout: false },
+      interaction: { dragNodes: false, dragView: true, zoomView: false, selectable: false, hover: false,
+        keyboard: false } });
+    net.on("afterDrawing", overlay);
+    host.querySelectorAll("[tabindex]").forEach((e) => e.setAttribute("tabindex", "-1"));
+    watch = new ResizeObserver(() => {
+      if (!host.clientWidth || host.clientWidth === across) return; // a longer message is no reason to look elsewhere
+      across = host.clientWidth;
+      net.redraw();
+      fit();
+      measure();
+    });
+    watch.observe(root);
+    host.addEventListener("pointerdown", down, true);
+    host.addEventListener("pointermove", move, true);
+    host.addEventListener("pointerup", up, true);
+    host.addEventListener("pointercancel", cancel, true);
+    host.addEventListener("pointerleave", () => { if (!press) hover(null); });
+    host.addEventListener("keydown", key);
+    host.addEventListener("where", (e) => { // where a box is on the canvas, for programs that drive the page
+      e.detail.at = nodes.get(e.detail.column) ? net.canvasToDOM(net.getPosition(e.detail.column)) : null;
+    });
+  }
+
+  const box = (n) => boxOf(n, data.selected.columns.includes(n.id), ink);
+  const line = (e) => lineOf(e, same(data.selected.arrow, [e.from, e.to]), ink);
+  const links = () => [...data.shared.map((l) => [l, "share"]), ...data.apart.map((l) => [l, "apart"])]
+    .map(([l, kind]) => linkOf(l, kind, same(link, [l.from, l.to, kind]), ink));
+
+  function show(refit) {
+    const boxes = data.nodes.map((n) => {
+      const b = box(n), was = seen.places && seen.places[n.id];
+      return was && same(was, [n.x, n.y]) && nodes.get(n.id) ? b : { ...b, x: n.x, y: n.y };
+    });
+    const lines = [...data.edges.map(line), ...links()];
+    edges.remove(edges.getIds().filter((i) => !lines.some((l) => l.id === i)));
+    refill(nodes, boxes, {});
+    refill(edges, lines, seen.lines || {});
+    seen = { places: Object.fromEntries(data.nodes.map((n) => [n.id, [n.x, n.y]])),
+      lines: Object.fromEntries(lines.map((l) => [l.id, l])) };
+    if (refit) fit();
+    if (chosen !== String(data.selected.columns)) sight();
+    chosen = String(data.selected.columns);
+    route();
+  }
+
+  // The whole drawing, or (unless `whole`) as much of it as stays readable, around the column it is about.
+  function fit(whole) {
+    const all = extent(nodes.getIds().map((n) => net.getBoundingBox(n)));
+    if (!all || !host.clientWidth) return;
+    const heart = nodes.get(data.centre) ? net.getPosition(data.centre) : { x: all.left, y: all.top };
+    const { tall, scale, position } = frame(all, host.clientWidth, heart, whole);
+    if (Math.abs(host.clientHeight - tall) > 2) { host.style.height = tall + "px"; net.redraw(); }
+    net.moveTo({ position, scale, animation: false });
+  }
+
+  // Bring a column that was selected in a field into view.
+  function sight() {
+    const column = data.selected.columns.at(-1);
+    if (column === undefined || !nodes.get(column)) return;
+    const at = net.canvasToDOM(net.getPosition(column));
+    if (at.x < 20 || at.y < 20 || at.x > host.clientWidth - 20 || at.y > host.clientHeight - 20) {
+      net.moveTo({ position: net.getPosition(column), scale: net.getScale(), animation: false });
+    }
+  }
+
+  function zoom(factor) {
+    net.moveTo({ scale: Math.min(Math.max(net.getScale() * factor, 0.2), 2.5), animation: false });
+  }
+
+  // An arrow that would pass behind a box is bent around it; one that cannot be is named.
+  function route() {
+    const boxes = nodes.getIds().map((n) => [n, net.getBoundingBox(n)]);
+    const update = [], behind = [];
+    for (const e of data.edges) {
+      const i = id([e.from, e.to]);
+      if (!edges.get(i)) continue;
+      const { smooth, behind: box } = bent(e, net.getPosition(e.from), net.getPosition(e.to), boxes);
+      if (box) behind.push(name([e.from, e.to]) + " (behind " + box + ")");
+      const now = edges.get(i).smooth;
+      if (!same(now, smooth)) { update.push({ id: i, smooth }); seen.lines[i] = { ...seen.lines[i], smooth }; }
+    }
+    if (update.length) edges.update(update);
+    flag.textContent = behindText(behind);
+  }
+
+  // --- what is being done -------------------------------------------------------------------------------------
+  const spot = (e) => { const r = host.getBoundingClientRect(); return { x: e.clientX - r.left, y: e.clientY - r.top }; };
+
+  function down(e) {
+    if (e.button !== 0 || press) return;
+    const at = spot(e), column = net.getNodeAt(at);
+    press = { at, now: at, column, moved: false, pointer: e.pointerId, move: mode === "move" || e.shiftKey };
+    if (column === undefined) return;
+    e.stopPropagation();
+    e.preventDefault();
+    host.focus({ preventScroll: true });
+    try { host.setPointerCapture(e.pointerId); } catch { /* a pointer that is gone already */ }
+    const place = net.getPosition(column), canvas = net.DOMtoCanvas(at);
+    press.off = { x: place.x - canvas.x, y: place.y - canvas.y };
+  }
+
+  function move(e) {
+    const at = spot(e);
+    if (!press) { hover(at); return; }
+    if (e.pointerId !== press.pointer) return;
+    press.now = at;
+    press.moved = press.moved || Math.hypot(at.x - press.at.x, at.y - press.at.y) > NEAR;
+    if (press.column === undefined || !press.moved) return;
+    e.stopPropagation();
+    if (press.move) {
+      const c = net.DOMtoCanvas(at);
+      net.moveNode(press.column, Math.round(c.x + press.off.x), Math.round(c.y + press.off.y));
+      return;
+    }
+    const target = net.getNodeAt(at);
+    if (target !== press.target) {
+      press.target = target;
+      const bad = target !== undefined && target !== press.column && refusal(press.column, target);
+      press.bad = Boolean(bad);
+      tell(bad || (target !== undefined && target !== press.column ? "Let go to draw " + name([press.column, target])
+        : "From " + press.column + " to …"), bad);
+    }
+    requestAnimationFrame(() => net && net.redraw());
+  }
+
+  function up(e) {
+    const p = press;
+    if (!p || e.pointerId !== p.pointer) return;
+    press = null;
+    flash = [];
+    const at = spot(e);
+    if (p.column === undefined) {
+      if (!p.moved) pick(net.getNodeAt(at), net.getEdgeAt(at), e);
+      return;
+    }
+    e.stopPropagation();
+    if (!p.moved) pick(p.column, undefined, e);
+    else if (p.move) keep();
+    else {
+      const target = net.getNodeAt(at);
+      if (target !== undefined && target !== p.column) draw(p.column, target);
+      else tell("No arrow was drawn: let go on the box of the effect.");
+    }
+    net.redraw();
+  }
+
+  function cancel() { press = null; from = null; flash = []; if (net) { net.redraw(); } }
+
+  function pick(column, edge, e) {
+    if (column !== undefined) {
+      const columns = e.shiftKey || e.ctrlKey || e.metaKey ? added(data.selected.columns, column) : [column];
+      select({ columns, arrow: null });
+    } else if (edge !== undefined) {
+      const ends = JSON.parse(edge);
+      select({ columns: [], arrow: ends.length === 2 ? ends : null }, ends.length === 3 ? ends : null);
+    } else if (data.selected.columns.length || data.selected.arrow || link) select({ columns: [], arrow: null });
+  }
+
+  // `other` is a link that is no arrow: a shared cause, or a separation. Python need not know that it is selected.
+  function select(selected, other = null) {
+    if (same(selected, data.selected) && same(link, other)) return;
+    link = other;
+    data.selected = selected;
+    act({ do: "select", ...selected });
+    const boxes = data.nodes.map(box), lines = data.edges.map(line);
+    nodes.update(boxes);
+    edges.update([...lines.map(({ smooth, ...rest }) => rest), ...links()]);
+    for (const l of lines) seen.lines[l.id] = { ...l, smooth: (seen.lines[l.id] || l).smooth };
+    buttons();
+    tell(selectionText(data, link));
+  }
+
+  function keep() {
+    const at = Object.fromEntries(Object.entries(net.getPositions()).map(([n, p]) => [n, [p.x, p.y]]));
+    act({ do: "move", at });
+    route();
+    tell("Moved; the places are kept in the project.");
+  }
+
+  function hover(at) {
+    const column = at ? net.getNodeAt(at) : undefined;
+    const edge = at && column === undefined ? net.getEdgeAt(at) : undefined;
+    host.style.cursor = column !== undefined ? (mode === "move" ? "move" : "crosshair") : edge ? "pointer" : "default";
+    if (edge === over) return;
+    over = edge;
+    const arrow = edge === undefined ? null : JSON.parse(edge);
+    say.textContent = !arrow ? shown : arrow.length === 3 ? linkText(data, arrow) : arrowText(data, arrow);
+    say.classList.remove("bad");
+  }
+
+  // The path that the arrow would close, as Python will see it too.
+  function refusal(cause, effect) {
+    if (data.arrows.some((a) => a[0] === cause && a[1] === effect)) return name([cause, effect]) + " is drawn already.";
+    const walk = closed(data.arrows, cause, effect);
+    if (!walk) return null;
+    flash = walk.slice(1).map((m, k) => [walk[k], m]);
+    return "Refused: " + name([cause, effect]) + " would close the cycle " + [cause, ...walk].join(" → ") + ".";
+  }
+
+  function draw(cause, effect) {
+    flash = [];
+    const bad = refusal(cause, effect);
+    if (bad) { tell(bad + " Nothing was drawn.", true); return; }
+    const e = { from: cause, to: effect };
+    data.arrows.push([cause, effect]);
+    data.edges.push(e);
+    const l = line(e);
+    edges.update(l);
+    seen.lines[l.id] = l;
+    route();
+    act({ do: "draw", arrow: [cause, effect] });
+    tell(name([cause, effect]) + " is drawn.");
+  }
+
+  function erase() {
+    const { arrow, columns } = data.selected;
+    if (link) {
+      act({ do: "unlink", link });
+      link = null;
+    } else if (arrow) {
+      edges.remove(id(arrow));
+      data.edges = data.edges.filter((e) => !same([e.from, e.to], arrow));
+      data.arrows = data.arrows.filter((a) => !same(a, arrow));
+      data.selected = { columns: [], arrow: null };
+      act({ do: "erase", arrows: [arrow] });
+      tell(name(arrow) + " is erased. Undo brings it back.");
+    } else if (columns.length) {
+      const gone = data.arrows.filter((a) => columns.includes(a[0]) || columns.includes(a[1]));
+      if (gone.length) act({ do: "erase", arrows: gone });
+      tell(erasedText(columns, gone));
+    } else tell("Select an arrow first: click it.");
+    buttons();
+  }
+
+  // The next box in a direction; from no box, the centre of the drawing.
+  function nextTo(column, dx, dy) {
+    const all = net.getPositions();
+    if (column in all) return nextBox(all, column, dx, dy);
+    return data.centre in all ? data.centre : nodes.getIds()[0];
+  }
+
+  // Arrow keys go from box to box (with Shift they add the box); Enter begins an arrow, and draws it to another box.
+  function walk(e, k) {
+    const step = { arrowleft: [-1, 0], arrowright: [1, 0], arrowup: [0, -1], arrowdown: [0, 1] }[k];
+    const columns = data.selected.columns, last = columns.at(-1);
+    if (step) {
+      const next = nextTo(last, ...step);
+      if (next !== null && next !== undefined) {
+        select({ columns: e.shiftKey ? added(columns, next) : [next], arrow: null });
+        sight();
+        if (from) tell("From " + from + " to " + next + ": Enter draws the arrow, Escape stops.");
+      } else tell("There is no box further that way.");
+    } else if (last === undefined) tell("Go to a box with the arrow keys first.");
+    else if (!from || from === last) {
+      from = last;
+      tell("From " + last + " to …: go to the effect with the arrow keys, then press Enter.");
+    } else {
+      const cause = from;
+      from = null;
+      if (data.arrows.some((a) => same(a, [cause, last]))) select({ columns: [], arrow: [cause, last] });
+      else draw(cause, last);
+    }
+  }
+
+  function key(e) {
+    const ctrl = e.ctrlKey || e.metaKey, k = e.key.toLowerCase(), what = command(e);
+    if (k === "escape") { cancel(); select({ columns: [], arrow: null }); }
+    if (k === "enter" || (k.startsWith("arrow") && !ctrl && !e.altKey)) {
+      e.preventDefault();
+      e.stopPropagation();
+      walk(e, k);
+      return;
+    }
+    if (!what) return;
+    e.preventDefault();
+    e.stopPropagation();
+    $(`[data-do=${what}]`).click();
+  }
+
+  function overlay(ctx) {
+    ctx.save();
+    ctx.lineCap = "round";
+    const drawn = flash.filter(([a, b]) => nodes.get(a) && nodes.get(b));
+    flashes(ctx, drawn.map(([a, b]) => [net.getPosition(a), net.getPosition(b)]), ink);
+    if (press && press.moved && !press.move && press.column !== undefined) {
+      const ends = press.target !== undefined && press.target !== press.column;
+      const box = ends ? net.getBoundingBox(press.target) : null;
+      draft(ctx, net.getPosition(press.column), net.DOMtoCanvas(press.now), box, press.bad, ink);
+    }
+    ctx.restore();
+  }
+
+  // --- buttons and text ---------------------------------------------------------------------------------------
+  const buttons = () => showButtons(parent, data, mode, link);
+
+  function describe() {
+    host.setAttribute("aria-label", data.alt);
+    showItems($(".told"), data.told);
+    if (same(lifted, data.arrows)) return;
+    lifted = data.arrows.map((a) => [...a]);
+    showItems(list, data.arrows.map((a) => ({ text: a[0] + " causes " + a[1] })));
+    if (!shown) tell(data.hint);
+  }
+
+  const does = {
+    erase, fit: () => fit(true), in: () => zoom(1.25), out: () => zoom(0.8),
+    share: () => act({ do: "share", pair: data.selected.columns }),
+    apart: () => act({ do: "separate", columns: data.selected.columns }),
+    undo: () => act({ do: "undo" }), redo: () => act({ do: "redo" }), arrange: () => act({ do: "arrange" }),
+  };
+  root.addEventListener("click", (e) => {
+    const b = e.target.closest("button");
+    if (!b || b.disabled || !data) return;
+    if (b.dataset.mode) {
+      mode = b.dataset.mode;
+      buttons();
+      tell(mode === "move" ? "Drag a box to move it." : data.hint);
+    } else if (b.dataset.do) does[b.dataset.do]();
+    else if (b.dataset.role !== undefined && data.selected.columns.length === 1) {
+      act({ do: "role", column: data.selected.columns[0], role: b.dataset.role || null });
+    }
+  });
+
+  function end() {
+    clearTimeout(timer);
+    clearTimeout(clears);
+    if (watch) watch.disconnect();
+    if (net) net.destroy();
+    net = null;
+  }
+  return { take, end };
+}

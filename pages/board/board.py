@@ -1,0 +1,155 @@
+"""The drawing board: a Streamlit component around vis-network."""
+
+from __future__ import annotations
+
+from functools import cache
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from espalier.core.graph.implied import Implied, without
+from espalier.core.graph.paths import arrows_of
+from espalier.core.graph.roles import Roles
+from espalier.pages.board import drawing
+from espalier.pages.board.boxes import COLORS, apart, label, load_vis, width
+from espalier.pages.session.session import Session
+from espalier.pages.structure import effects, implications
+
+FOLDER = Path(__file__).resolve().parent
+SCRIPTS = ("geometry.js", "looks.js", "panel.js", "board.js")
+"""Sent as one: a component is one script."""
+MOST_WHAT_IF = 400
+"""Number of arrows up to which each shows the consequences of erasing it."""
+
+
+def _html() -> str:
+    roles = "".join(
+        f'<button data-role="{role}" disabled><span class="dot" style="background:{COLORS[role]}"></span>'
+        f"{role.capitalize()}</button>"
+        for role, _ in Roles().items()
+    )
+    legend = "".join(f"<li><b>{escape(icon)}</b> {escape(meaning)}</li>" for icon, meaning in drawing.LEGEND.items())
+    return f"""<div class="board" role="group" aria-label="Drawing board">
+<div class="bar"><span class="group" role="group" aria-label="What dragging does">
+<button data-mode="draw" aria-pressed="true">Draw arrows</button><button data-mode="move">Move boxes</button></span>
+<span class="group" role="group" aria-label="Change"><button data-do="erase" disabled>Delete arrow</button>
+<button data-do="share" disabled title="Select two boxes first">Shared hidden cause</button>
+<button data-do="apart" disabled title="Select two boxes first; further ones are the gate">Keep apart</button>
+<button data-do="undo" disabled>Undo</button><button data-do="redo" disabled>Redo</button></span>
+<span class="group" role="group" aria-label="View"><button data-do="arrange">Arrange by layers</button>
+<button data-do="fit">Fit</button><button data-do="out" aria-label="Smaller">−</button>
+<button data-do="in" aria-label="Larger">+</button></span></div>
+<div class="bar"><span class="group" role="group" aria-label="Role of the selected column"><span class="who"></span>
+{roles}<button data-role="" disabled><span class="dot" style="background:{COLORS[None]}"></span>No role</button>
+</span></div>
+<div class="both"><div class="canvas" tabindex="0" role="application" aria-label="{escape(drawing.HINT)}"></div>
+<div class="side" role="region" tabindex="0" aria-label="About the drawing">
+<p class="say" role="status" aria-live="polite"></p><p class="flag" role="status"></p>
+<ul class="told" aria-label="What this implies"></ul><ul class="legend" aria-label="Legend">{legend}</ul></div></div>
+<ul class="arrows unseen" aria-label="Arrows"></ul></div>"""
+
+
+@cache
+def _component() -> Any:
+    return st.components.v2.component(
+        "espalier_board",
+        js="\n".join((FOLDER / script).read_text("utf-8") for script in SCRIPTS),
+        css=(FOLDER / "board.css").read_text("utf-8"),
+        html=_html(),
+    )
+
+
+def show(state: Session, now: Implied) -> None:
+    """Draw the board; ``now`` is what the drawing implies."""
+    if not load_vis():
+        return
+    key = f"board-{state.opened}"
+
+    def take() -> None:
+        drawing.take(state, st.session_state[key].get("acts"))
+
+    _component()(key=key, data=data(state, now), on_acts_change=take)
+
+
+def data(state: Session, now: Implied) -> dict[str, Any]:
+    """What the board is sent, in plain values."""
+    project = state.project
+    dag, roles, target = project.dag, project.roles, project.plan.target
+    columns, marks = drawing.shown(state), drawing.marks(state)
+    effect = effects.asked(state)
+    said, open_arrows = effects.marks(*effect) if effect else ({}, set())
+    tagged = {n: [*implications.tags(n, project, now, marks), *said.get(n, ())] for n in columns}
+    at = apart(drawing.places(state, columns), {n: width(n, roles, target, tags=tagged[n]) for n in columns})
+    visible = set(columns)
+    avoiding = implications.avoiding(now, roles) if "paths" in marks else []
+    lit = open_arrows | {a for p in avoiding for a in arrows_of(p, dag.links)}
+    few = len(dag.edges) <= MOST_WHAT_IF
+    nodes = []
+    for n in columns:
+        tags = tagged[n]
+        nodes.append(
+            {
+                "id": n,
+                "x": round(at[n][0]),
+                "y": at[n][1],
+                "color": COLORS[roles.of(n)],
+                "label": label(n, roles, target, tags),
+                "heavy": n == target or any(implications.PARENT in tag for tag in tags),
+                "dashed": any(implications.BLANKET in tag for tag in tags),
+            }
+        )
+    edges = []
+    for e in (e for e in dag.edges if visible.issuperset(e)):
+        contested, may_break = dag.annotation(*e).belief == "contested", dag.annotation(*e).may_break
+        remarks = ["contested"] * contested + ["may break"] * may_break
+        edges.append(
+            {
+                "from": e[0],
+                "to": e[1],
+                "contested": contested,
+                "label": "\n".join(remarks),
+                "lit": e in lit,
+                "without": implications.erasing(without(dag, [e], target, roles, now)) if few else "",
+            }
+        )
+    chosen, arrow = drawing.selected(state)
+    board = state.drafts.board
+    hidden = len(project.schema.columns) - len(columns)
+    own = set(project.separations)
+    return {
+        "nodes": nodes,
+        "edges": edges,
+        "shared": [
+            {
+                "from": a,
+                "to": b,
+                "lit": any(cause in arrow for arrow in lit),
+                "text": f"{a} ↔ {b}: they share an unmeasured cause. Delete erases this link.",
+            }
+            for cause, (a, b) in dag.unmeasured.items()
+            if visible.issuperset((a, b))
+        ],
+        "apart": [
+            {"from": a, "to": b, "lit": False, "text": implications.apart(a, b, s, s in own)}
+            for a, b, s in drawing.apart(state)
+            if visible.issuperset((a, b))
+        ],
+        "told": implications.told(project, now),
+        "arrows": [list(e) for e in dag.edges],
+        "roles": {n: role for n in columns if (role := roles.of(n))},
+        "selected": {"columns": list(chosen), "arrow": list(arrow) if arrow else None},
+        "centre": drawing.centre(state),
+        "undo": bool(state.editor.past),
+        "redo": bool(state.editor.future),
+        "board": board.board,
+        "taken": board.taken,
+        "message": board.message,
+        "view": f"{drawing.view(state)} {drawing.view_of(state)}",
+        "wide": board.wide,
+        "fits": board.fits,
+        "hint": drawing.hint(state),
+        "alt": f"Causal graph: {len(columns)} columns{f' shown, {hidden} not' if hidden else ''}, {len(dag.edges)} "
+        "arrows. The arrows are listed below as text, and the fields below the drawing do all that it does.",
+    }

@@ -1,0 +1,368 @@
+"""What the drawing board sends, checked and put into the project; what it is shown in return.
+
+The board sends a list of actions, each numbered; those that were taken already are skipped. Nothing of it is
+believed: names, kinds and numbers are checked here, and the graph checks itself.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from espalier.core.errors import EspalierError, GraphError
+from espalier.core.graph.dag import Dag
+from espalier.core.graph.roles import Roles
+from espalier.core.graph.separations import Separation
+from espalier.core.methods import frame_of, may_be_fenced
+from espalier.core.project.file import Project
+from espalier.pages.board.boxes import Places, arranged
+from espalier.pages.session.session import Session
+
+MOST_BOXES = 60
+"""More columns than this are shown around the selected one."""
+FAR = 1e6
+WIDE = 1000
+"""How wide a line of boxes may be, in the drawing's pixels; less on a narrow screen."""
+HINT = (
+    "Drag from a cause to its effect. Click a box or a line to select it, Shift and click for several. Keyboard: "
+    "arrow keys, Enter, Delete."
+)
+LEGEND = {
+    "◆": "direct cause of the target",
+    "◇": "in its neighbourhood (Markov blanket)",
+    "▮": "behind the fence",
+    "∩": "gate of the fence (admissible)",
+    "↔": "dashed: a shared unmeasured cause",
+    "‖": "dotted: kept apart in the released table",
+}
+MOST_SELECTED, MOST_APART = 12, 40
+"""Boxes that may be selected together, and dotted lines that are drawn."""
+AROUND = (
+    "The drawing shows the neighbourhood of what is selected. Choose a column below, or use the Causes tab to draw "
+    "arrows to columns that are not shown."
+)
+
+
+def take(state: Session, sent: Any) -> None:
+    """Carry out the actions that the board sent. A refused action changes nothing and shows its reason."""
+    if not state.has_project or not isinstance(sent, Mapping) or not isinstance(sent.get("list"), list):
+        return
+    board = state.drafts.board
+    if board.board != sent.get("board"):
+        board.board, board.taken = sent.get("board"), 0
+    for action in sent["list"][:500]:
+        number = action.get("n") if isinstance(action, Mapping) else None
+        if not isinstance(number, int) or number <= board.taken:
+            continue
+        board.taken = number
+        try:
+            text = _ACTIONS[_text(action, "do")](state, action)
+        except EspalierError as error:
+            say(state, f"Refused: {error} The drawing is unchanged.", bad=True)
+        except KeyError:
+            say(state, "The drawing sent something that is not understood; it is unchanged.", bad=True)
+        else:
+            if text:
+                say(state, text)
+
+
+def say(state: Session, text: str, bad: bool = False) -> None:
+    """A sentence under the drawing."""
+    board = state.drafts.board
+    board.message = {"n": 1 + (board.message["n"] if board.message else 0), "text": text, "bad": bad}
+
+
+def selected(state: Session) -> tuple[tuple[str, ...], tuple[str, str] | None]:
+    """Return the selected columns and the selected arrow, without those that no longer exist."""
+    board = state.drafts.board
+    return (
+        tuple(c for c in board.columns if c in state.project.schema),
+        board.arrow if board.arrow in state.project.dag.edges else None,
+    )
+
+
+def select(state: Session, columns: tuple[str, ...] = (), arrow: tuple[str, str] | None = None) -> None:
+    """Select columns or an arrow, on the drawing and in the fields."""
+    board = state.drafts.board
+    board.columns, board.arrow = columns, arrow
+    if columns:
+        board.effect = columns[-1]
+    elif arrow:
+        board.effect = arrow[1]
+
+
+def _column(state: Session, name: Any) -> str:
+    if not isinstance(name, str) or name not in state.project.schema:
+        raise GraphError(f"{name!r} is not a column")
+    return name
+
+
+def _arrow(state: Session, arrow: Any) -> tuple[str, str]:
+    if not isinstance(arrow, list) or len(arrow) != 2:
+        raise GraphError("an arrow is [cause, effect]")
+    return _column(state, arrow[0]), _column(state, arrow[1])
+
+
+def _text(action: Mapping[str, Any], key: str) -> str:
+    value = action.get(key)
+    if not isinstance(value, str):
+        raise GraphError(f"the drawing sent no {key}")
+    return value
+
+
+def _draw(state: Session, action: Mapping[str, Any]) -> str:
+    cause, effect = _arrow(state, action.get("arrow"))
+    state.editor.redraw(state.project.dag.drawn(cause, effect))
+    state.drafts.board.effect = effect
+    return f"{cause} → {effect} is drawn."
+
+
+def _erase(state: Session, action: Mapping[str, Any]) -> str:
+    arrows = action.get("arrows")
+    gone = [_arrow(state, a) for a in arrows] if isinstance(arrows, list) else []
+    state.editor.redraw(state.project.dag.without(gone))
+    return (
+        f"Erased: {', '.join(f'{a} → {b}' for a, b in gone[:6])}{' …' if len(gone) > 6 else ''}. Undo brings it back."
+    )
+
+
+def _role(state: Session, action: Mapping[str, Any]) -> str:
+    column, role, before = _column(state, action.get("column")), action.get("role"), state.project
+    if role is not None and role not in dict(Roles().items()):
+        raise GraphError(f"{role!r} is not a role")
+    state.editor.give_role(column, role)
+    sentence = f"{column} is {role} now." if role else f"{column} has no role now."
+    if role == "outcome":
+        lost = [c for c in before.roles.outcome if c != column]
+        sentence += f" There is one outcome: {', '.join(lost)} is it no more." if lost else ""
+        if state.project.plan.target != before.plan.target:
+            sentence += " It is the target too."
+    return sentence
+
+
+def _move(state: Session, action: Mapping[str, Any]) -> None:
+    at = action.get("at")
+    if not isinstance(at, Mapping):
+        raise GraphError("the drawing sent no places")
+    places: Places = {}
+    for column, xy in at.items():
+        ok = isinstance(xy, list) and len(xy) == 2
+        if not ok or not all(isinstance(v, int | float) and not isinstance(v, bool) and abs(v) < FAR for v in xy):
+            raise GraphError(f"the place of {column!r} must be two numbers")
+        places[_column(state, column)] = (round(xy[0]), round(xy[1]))
+    _place(state, places)
+
+
+def _place(state: Session, places: Places) -> None:
+    """Keep places: in the project, or with the neighbourhood that is shown."""
+    if (view := view_of(state)).startswith("around"):
+        state.drafts.board.places[view] = places
+    else:
+        kept = {**state.project.dag.positions, **places}
+        state.editor.redraw(replace(state.project.dag, positions=kept))
+
+
+def _arrange(state: Session, _: Mapping[str, Any]) -> str:
+    project = state.project
+    _place(state, _arranged(state, project, shown(state)))
+    state.drafts.board.fits += 1
+    return "Arranged: effects below their causes."
+
+
+def _width(state: Session, action: Mapping[str, Any]) -> None:
+    """Lay out the boxes without a chosen place again, because the width of the screen changed."""
+    wide = action.get("wide")
+    if not isinstance(wide, int) or not 300 <= wide <= WIDE:
+        raise GraphError("the drawing sent no width")
+    state.drafts.board.wide = wide
+    state.drafts.board.places = {}
+    state.drafts.board.fits += 1
+
+
+def _arranged(state: Session, project: Project, columns: list[str]) -> Places:
+    most = state.drafts.board.wide
+    return {
+        n: (round(x), round(y))
+        for n, (x, y) in arranged(columns, project.dag.edges, project.roles, project.plan.target, most).items()
+    }
+
+
+def _undo(state: Session, _: Mapping[str, Any]) -> str:
+    return "Undone." if state.editor.undo() else "There is nothing to undo."
+
+
+def _redo(state: Session, _: Mapping[str, Any]) -> str:
+    return "Done again." if state.editor.redo() else "There is nothing to do again."
+
+
+def _select(state: Session, action: Mapping[str, Any]) -> None:
+    columns, arrow = action.get("columns"), action.get("arrow")
+    chosen = tuple(_column(state, c) for c in columns[:MOST_SELECTED]) if isinstance(columns, list) else ()
+    select(state, chosen, None if arrow is None else _arrow(state, arrow))
+
+
+def _share(state: Session, action: Mapping[str, Any]) -> str:
+    one, other = _arrow(state, action.get("pair"))
+    state.editor.redraw(state.project.dag.sharing(one, other))
+    return f"{one} ↔ {other}: they share an unmeasured cause."
+
+
+def _separate(state: Session, action: Mapping[str, Any]) -> str:
+    """Separate the first two columns; the others are the gate."""
+    project, columns = state.project, action.get("columns")
+    if not isinstance(columns, list) or len(columns) < 2:
+        raise GraphError("select the two boxes that are to be kept apart")
+    one, other, *gate = [_column(state, c) for c in columns[:MOST_SELECTED]]
+    new = Separation((one,), (other,), project.schema.clique(gate))
+    if any((set(s.left + s.right), s.given) == ({one, other}, new.given) for s in project.separations):
+        raise GraphError(f"{one} and {other} are kept apart so already")
+    state.editor.change_separations([*project.separations, new])
+    kept = "" if may_be_fenced(project.plan) else " The plan's method does not keep it: choose another."
+    how = f"linked only through {', '.join(gate)}" if gate else "not linked at all"
+    return f"{one} and {other} will be {how} in the released table.{kept}"
+
+
+def _unlink(state: Session, action: Mapping[str, Any]) -> str:
+    project, link = state.project, action.get("link")
+    if not isinstance(link, list) or len(link) != 3:
+        raise GraphError("the drawing sent no link")
+    one, other = _arrow(state, link[:2])
+    if link[2] == "share":
+        state.editor.redraw(project.dag.sharing(one, other, False))
+        return f"{one} ↔ {other} is erased. Undo brings it back."
+    kept = [s for s in project.separations if not s.forbids(one, other)]
+    if len(kept) == len(project.separations):
+        raise GraphError(f"{one} and {other} are kept apart by roles or method: change a role, or the method on Plan")
+    state.editor.change_separations(kept)
+    return f"{one} and {other} are no longer kept apart by a separation of yours."
+
+
+_ACTIONS: dict[str, Callable[[Session, Mapping[str, Any]], str | None]] = {
+    "draw": _draw,
+    "erase": _erase,
+    "role": _role,
+    "move": _move,
+    "arrange": _arrange,
+    "undo": _undo,
+    "redo": _redo,
+    "select": _select,
+    "width": _width,
+    "share": _share,
+    "separate": _separate,
+    "unlink": _unlink,
+}
+
+
+MARKS = {
+    "parents": "◆ Direct causes",
+    "blanket": "◇ Neighbourhood",
+    "fence": "▮ Fence",
+    "paths": "Open paths (red)",
+    "apart": "‖ Kept apart",
+}
+VIEWS = {"all": "All columns", "linked": "Columns with an arrow or a role", "around": "Around the selected column"}
+
+
+def view(state: Session) -> str:
+    """Which columns are shown: one of :data:`VIEWS`."""
+    many = len(state.project.schema.columns) > MOST_BOXES
+    return state.drafts.board.view or ("around" if many else "all")
+
+
+def hint(state: Session) -> str:
+    """What can be done on the drawing as it is shown."""
+    return AROUND if view(state) == "around" else HINT
+
+
+def marks(state: Session) -> list[str]:
+    """Return the marks shown on the drawing, a subset of :data:`MARKS`."""
+    chosen = state.drafts.board.marks
+    return list(MARKS) if chosen is None else chosen
+
+
+def apart(state: Session) -> list[tuple[str, str, Separation]]:
+    """Return the separated pairs: first the person's own separations, then those of the plan."""
+    project = state.project
+    if "apart" not in marks(state):
+        return []
+    try:
+        framed = frame_of(project).separations
+    except EspalierError:
+        framed = ()
+    found: dict[frozenset[str], tuple[str, str, Separation]] = {}
+    for s in (*project.separations, *framed):
+        for a, b in itertools.product(s.left, s.right):
+            found.setdefault(frozenset((a, b)), (a, b, s))
+    return list(found.values())[:MOST_APART]
+
+
+def steps(state: Session) -> int:
+    """How many arrows away a neighbourhood reaches."""
+    return state.drafts.board.steps
+
+
+def view_of(state: Session) -> str:
+    """What the places of the boxes belong to."""
+    return f"around {centre(state)} {steps(state)}" if view(state) == "around" else "all"
+
+
+def centre(state: Session) -> str:
+    """The column that the neighbourhood is shown of."""
+    columns, arrow = selected(state)
+    last = columns[-1] if columns else arrow[1] if arrow else state.drafts.board.effect
+    first = state.project.plan.target or next(iter(state.project.roles.outcome), state.project.schema.names[0])
+    return last if last is not None and last in state.project.schema else first
+
+
+def shown(state: Session) -> list[str]:
+    """The columns on the drawing, at most :data:`MOST_BOXES` of a neighbourhood."""
+    project = state.project
+    kind = view(state)
+    if kind == "all":
+        return list(project.schema.names)
+    if kind == "linked":
+        linked = {n for e in project.dag.edges for n in e}
+        extra = {*selected(state)[0], state.drafts.board.effect, project.plan.target}
+        return [n for n in project.schema.names if n in linked or n in extra or project.roles.of(n)]
+    near = neighbourhood(project.dag, centre(state), steps(state))
+    near = list(dict.fromkeys([*near, *selected(state)[0]]))[:MOST_BOXES]
+    return [n for n in project.schema.names if n in near]
+
+
+def neighbourhood(dag: Dag, column: str, steps: int) -> list[str]:
+    """Return ``column`` and the columns at most ``steps`` arrows away, the nearest first."""
+    near: dict[str, list[str]] = {}
+    for a, b in dag.edges:
+        near.setdefault(a, []).append(b)
+        near.setdefault(b, []).append(a)
+    away = {column: 0}
+    queue = [column]
+    for n in queue:
+        for m in near.get(n, ()):
+            if m not in away and away[n] < steps:
+                away[m] = away[n] + 1
+                queue.append(m)
+    return queue
+
+
+def places(state: Session, columns: list[str]) -> Places:
+    """A place for every shown box: where it was put, else where it was laid out first, else below the others."""
+    project = state.project
+    view, laid = view_of(state), state.drafts.board.places
+    known = dict(laid.get(view, {}))
+    if view == "all":
+        known |= project.dag.positions
+    out = {n: known[n] for n in columns if n in known}
+    if missing := [n for n in columns if n not in known]:
+        if not out:
+            out = _arranged(state, project, missing)
+        else:
+            below = max(y for _, y in out.values()) + 110
+            middle = sum(x for x, _ in out.values()) / len(out)
+            fresh = arranged(missing, (), project.roles, project.plan.target)
+            top = min(y for _, y in fresh.values())
+            out |= {n: (round(x + middle), round(y - top + below)) for n, (x, y) in fresh.items()}
+        laid[view] = {**laid.get(view, {}), **out}
+    return out

@@ -1,0 +1,76 @@
+// Buttons, lists and sentences of the drawing board: what surrounds the canvas.
+const name = (arrow) => arrow[0] + " → " + arrow[1];
+const MOST = 12;         // boxes that may be selected together
+const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
+
+function showButtons(parent, data, mode, link) {
+  const $ = (query) => parent.querySelector(query);
+  const { columns, arrow } = data.selected;
+  const one = columns.length === 1 ? columns[0] : null;
+  const role = one !== null ? data.roles[one] || "" : null;
+  parent.querySelectorAll("[data-role]").forEach((b) => {
+    b.disabled = one === null;
+    b.setAttribute("aria-pressed", String(one !== null && role === b.dataset.role));
+  });
+  $(".who").textContent = one !== null ? "Role of " + one + ":" : "Role (select a column first):";
+  $("[data-do=erase]").disabled = !arrow && !columns.length && !link;
+  $("[data-do=erase]").textContent = link ? "Delete link" : columns.length ? "Erase its arrows" : "Delete arrow";
+  $("[data-do=share]").disabled = columns.length !== 2;
+  $("[data-do=apart]").disabled = columns.length < 2;
+  $("[data-do=undo]").disabled = !data.undo;
+  $("[data-do=redo]").disabled = !data.redo;
+  parent.querySelectorAll("[data-mode]").forEach((b) => b.setAttribute("aria-pressed", String(b.dataset.mode === mode)));
+}
+
+function showItems(list, items) {
+  list.replaceChildren(...items.map(({ text, bad }) => {
+    const item = document.createElement("li");
+    item.textContent = text;
+    if (bad) item.className = "bad";
+    return item;
+  }));
+}
+
+// The command of a key: erase, undo or redo; null for any other key.
+function command(e) {
+  const ctrl = e.ctrlKey || e.metaKey, k = e.key.toLowerCase();
+  if (k === "delete" || k === "backspace") return "erase";
+  if (ctrl && k === "z") return e.shiftKey ? "redo" : "undo";
+  return ctrl && k === "y" ? "redo" : null;
+}
+
+// A link is no arrow: [one, other, "share"] or [one, other, "apart"].
+function linkText(data, link) {
+  const found = (link[2] === "share" ? data.shared : data.apart).find((l) => l.from === link[0] && l.to === link[1]);
+  return found ? found.text : "";
+}
+
+function arrowText(data, arrow) {
+  const found = data.edges.find((e) => e.from === arrow[0] && e.to === arrow[1]);
+  return name(arrow) + ". " + ((found && found.without) || "");
+}
+
+function selectionText(data, link) {
+  const { columns, arrow } = data.selected, [one, other, ...through] = columns;
+  if (link) return linkText(data, link);
+  if (arrow) return "Selected: " + arrowText(data, arrow);
+  if (through.length) return "Selected: " + one + " and " + other + ", through " + through.join(", ");
+  return columns.length ? "Selected: " + columns.join(" and ") : "Nothing is selected.";
+}
+
+// The warning about arrows that pass behind a box.
+function behindText(arrows) {
+  if (!arrows.length) return "";
+  const more = arrows.length > 4 ? " and " + (arrows.length - 4) + " more" : "";
+  return "Easily misread, because they pass behind a box: " + arrows.slice(0, 4).join("; ") + more +
+    ". Move a box, or arrange by layers.";
+}
+
+function erasedText(columns, arrows) {
+  const shown = columns.join(" and ");
+  if (!arrows.length) return "Columns stay: " + shown + " has no arrow to erase.";
+  return "The arrows of " + shown + " are erased: " + arrows.map(name).join(", ") + ". Undo brings them back.";
+}
+
+// The selected columns with one more, which comes last.
+const added = (columns, column) => [...columns.filter((c) => c !== column), column].slice(-MOST);

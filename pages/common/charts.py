@@ -1,0 +1,372 @@
+"""Plotly figures: transparent, in Streamlit's theme, legible in light and dark, with a unit on every axis."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from itertools import cycle
+from typing import TYPE_CHECKING, Any
+
+import streamlit as st
+
+from espalier.core.ledger.population import Population
+from espalier.core.methods.pools import pool_in_words
+from espalier.core.planning.preview import Line
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+REAL, SYNTHETIC, MODEL = "#8796a5", "#3f9a6b", "#c58a2b"
+MARK = "#d1495b"
+MOST_LEVEL = 8
+"""With more bars than this the figures on them stand upright, so that they do not run into each other."""
+MOST_DOWN, MOST_ACROSS = 60, 20
+"""So many labels have room at the left of a map, and below it."""
+POOLS = ("#3f9a6b", "#c58a2b", "#5b8fc7", "#b0699c", "#8796a5")
+
+
+def show(figure: go.Figure, key: str, alt: str, on_select: Callable[[], None] | None = None) -> None:
+    """Draw a figure without a toolbar; ``on_select`` is called when one of its points is clicked."""
+    config = {"displayModeBar": False, "staticPlot": False}
+    if on_select is None:
+        st.plotly_chart(figure, key=key, config=config, alt=alt)
+    else:
+        figure.update_layout(dragmode=False)
+        st.plotly_chart(figure, key=key, config=config, alt=alt, on_select=on_select, selection_mode="points")
+
+
+def blank(height: int, **layout: Any) -> go.Figure:
+    """Return an empty, transparent figure without margins."""
+    import plotly.graph_objects as go
+
+    figure = go.Figure()
+    figure.update_layout(
+        height=height,
+        margin={"l": 8, "r": 12, "t": 8, "b": 8},
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+        legend={"orientation": "h", "yanchor": "bottom", "y": 1.0, "x": 0, "title": None},
+        bargap=0.35,
+        **layout,
+    )
+    figure.update_xaxes(fixedrange=True, automargin=True)
+    figure.update_yaxes(fixedrange=True, automargin=True)
+    return figure
+
+
+def short(text: str, most: int = 34) -> str:
+    """A label that leaves room for the chart; angle brackets are no tags here."""
+    text = text if len(text) <= most else text[: most - 1] + "…"
+    return text.replace("&", "&amp;").replace("<", "&lt;")
+
+
+def budget(lines: Sequence[Line], total: float) -> go.Figure:
+    """Draw the share of ρ by pool; each segment is one measurement or choice."""
+    import plotly.graph_objects as go
+
+    pools = list(dict.fromkeys(pool_in_words(line.pool) for line in lines))
+    figure = blank(70 + 44 * len(pools), barmode="stack", showlegend=False)
+    rows: list[tuple[str, float, str, str]] = []
+    for pool, color in zip(pools, cycle(POOLS), strict=False):
+        inside = [line for line in lines if pool_in_words(line.pool) == pool]
+        rows += [(pool, 100 * line.rho / total, short(line.what, 60), color) for line in inside[:60]]
+        if rest := sum(line.rho for line in inside[60:]):
+            rows.append((pool, 100 * rest / total, f"{len(inside) - 60} more", color))
+    figure.add_trace(
+        go.Bar(
+            y=[r[0] for r in rows],
+            x=[r[1] for r in rows],
+            orientation="h",
+            customdata=[r[2] for r in rows],
+            marker={
+                "color": [r[3] for r in rows],
+                "line": {"width": 0.6 if len(lines) < 60 else 0.2, "color": "rgba(255,255,255,.55)"},
+            },
+            hovertemplate="%{customdata}<br>%{x:.2f} % of ρ<extra></extra>",
+        )
+    )
+    figure.update_xaxes(title="share of the budget ρ (%)")
+    figure.update_yaxes(autorange="reversed", title=None)
+    return figure
+
+
+def ledger(people: Population, following: float, called: str = "the open plan") -> go.Figure:
+    """One bar: what each entry counts, what the next plan, ``called`` so, would take, what is then left, in ρ."""
+    import plotly.graph_objects as go
+
+    figure = blank(150, barmode="stack", showlegend=True)
+    counted = [e for e in people.entries if e.counted > 0]
+    shown = [(f"{e.project}, ε = {e.epsilon:g}", e.counted, e.status) for e in counted[-60:]]
+    if rest := sum(e.counted for e in counted[:-60]):
+        shown.insert(0, (f"{len(counted) - 60} earlier entries", rest, "spent"))
+    parts = {
+        "spent": ([(t, r) for t, r, s in shown if s == "spent"], POOLS[0]),
+        "reserved": ([(t, r) for t, r, s in shown if s == "reserved"], POOLS[1]),
+        called: ([(called, following)] if following else [], POOLS[2]),
+        "left": ([("left", max(people.after(following), 0.0))], "rgba(135,150,165,.25)"),
+    }
+    for label, (segments, color) in parts.items():
+        if segments:
+            figure.add_trace(
+                go.Bar(
+                    y=["ρ"] * len(segments),
+                    x=[r for _, r in segments],
+                    orientation="h",
+                    name=label,
+                    marker={"color": color, "line": {"width": 0.6, "color": "rgba(255,255,255,.55)"}},
+                    customdata=[short(t, 60) for t, _ in segments],
+                    hovertemplate="%{customdata}<br>ρ = %{x:.4g}<extra>" + label + "</extra>",
+                )
+            )
+    figure.update_layout(legend_traceorder="normal")
+    figure.update_xaxes(title="ρ", range=[0, people.rho])
+    figure.update_yaxes(showticklabels=False, title=None)
+    return figure
+
+
+def bars(
+    names: Sequence[str],
+    series: Mapping[str, Sequence[float | None]],
+    unit: str,
+    colors: Sequence[str | Sequence[str]],
+    top: float | None = None,
+    figures: str = ".3f",
+    whiskers: Mapping[str, Sequence[tuple[float, float] | None]] | None = None,
+    marks: tuple[str, Sequence[float | None]] | None = None,
+) -> go.Figure:
+    """Grouped upright bars with intervals as whiskers and a mark for each name.
+
+    Figures stand above all that is drawn of a bar; crowded bars with whiskers show theirs on hover.
+    """
+    import plotly.graph_objects as go
+
+    figure = blank(300, barmode="group", showlegend=len(series) > 1)
+    crowded = len(names) * len(series) > MOST_LEVEL
+    lifted = bool(whiskers or marks)
+    air = 0.015 * (top or _fitted(series, whiskers, marks))
+    for (label, values), color in zip(series.items(), colors, strict=False):
+        ends = (whiskers or {}).get(label) or [None] * len(values)
+        arms = [(e[1] - v, v - e[0]) if e and v is not None else (0.0, 0.0) for e, v in zip(ends, values, strict=True)]
+        figure.add_trace(
+            go.Bar(
+                x=[short(n) for n in names],
+                y=list(values),
+                name=label,
+                showlegend=bool(label),
+                marker={"color": color},
+                cliponaxis=False,
+                offsetgroup=f"of {label}",
+                text=None if lifted else ["" if v is None else f"{v:{figures}}" for v in values],
+                textposition="outside",
+                textangle=-90 if crowded else 0,
+                constraintext="none",
+                error_y={
+                    "array": [a for a, _ in arms],
+                    "arrayminus": [b for _, b in arms],
+                    "visible": bool(whiskers),
+                    "color": _ink(),
+                },
+                hovertemplate="%{x}: %{y:.4g}<extra>" + label + "</extra>",
+            )
+        )
+        if lifted and not crowded:
+            over = marks[1] if marks else [None] * len(values)
+            reach = [max(e[1] if e else 0, v or 0, m or 0) + air for e, v, m in zip(ends, values, over, strict=True)]
+            figure.add_trace(
+                go.Scatter(
+                    x=[short(n) for n in names],
+                    y=reach,
+                    offsetgroup=f"of {label}",
+                    text=["" if v is None else f"{v:{figures}}" for v in values],
+                    mode="text",
+                    textposition="top center",
+                    cliponaxis=False,
+                    showlegend=False,
+                    hoverinfo="skip",
+                )
+            )
+    if lifted:
+        figure.update_layout(scattermode="group", scattergap=0.35)
+    if marks:
+        figure.add_trace(
+            go.Scatter(
+                x=[short(n) for n in names],
+                y=list(marks[1]),
+                name=marks[0],
+                offsetgroup=f"of {next(iter(series))}",
+                mode="markers",
+                marker={"symbol": "line-ew", "size": 46, "line": {"width": 3, "color": MARK}},
+                cliponaxis=False,
+                hovertemplate="%{x}: %{y:.4g}<extra>" + marks[0] + "</extra>",
+            )
+        )
+        figure.update_layout(showlegend=True)
+    figure.update_yaxes(title=unit, range=[0, top + 0.15 * crowded if top else _fitted(series, whiskers, marks)])
+    figure.update_xaxes(type="category")
+    return figure
+
+
+def _ink() -> str:
+    """Colours that are visible on bars and on the page, light or dark."""
+    return "#e6ebe7" if st.context.theme.type == "dark" else "#1f2a24"
+
+
+def wrapped(figure: go.Figure, names: Sequence[str]) -> go.Figure:
+    """The bars of ``names`` with each name broken at its commas, so that it stands upright under its bar."""
+    labels = [short(n) for n in names]
+    lines = [label.replace(", ", "<br>") for label in labels]
+    figure.update_xaxes(tickmode="array", tickvals=labels, ticktext=lines, tickangle=0)
+    return figure
+
+
+def front(points: Sequence[tuple[str, float | None, float | None, bool]], x: str, y: str) -> go.Figure:
+    """Plans as numbered points: those that nothing beats are filled, the others are hollow. Left and up is better."""
+    import plotly.graph_objects as go
+
+    figure = blank(320, showlegend=False)
+    for number, (name, across, up, best) in enumerate(points, 1):
+        if across is not None and up is not None:
+            symbol = "circle" if best else "circle-open"
+            figure.add_trace(
+                go.Scatter(
+                    x=[across],
+                    y=[up],
+                    text=[f"<b>{number}</b>"],
+                    textfont={"color": "#10201a"} if best else None,
+                    mode="markers+text",
+                    textposition="middle center",
+                    cliponaxis=False,
+                    marker={"size": 24, "color": SYNTHETIC if best else REAL, "symbol": symbol, "line": {"width": 2}},
+                    hovertemplate=f"{short(name)}<br>%{{x:.3g}}, %{{y:.3g}}<extra></extra>",
+                )
+            )
+    figure.update_xaxes(title=f"{x} (less is better)")
+    figure.update_yaxes(title=f"{y} (more is better)")
+    return figure
+
+
+def _fitted(
+    series: Mapping[str, Sequence[float | None]],
+    whiskers: Mapping[str, Sequence[tuple[float, float] | None]] | None,
+    marks: tuple[str, Sequence[float | None]] | None,
+) -> float:
+    """The top of an axis that shows every bar, whisker and mark, with room for a figure above."""
+    reached = [v for values in (*series.values(), *([marks[1]] if marks else [])) for v in values if v is not None]
+    reached += [end[1] for ends in (whiskers or {}).values() for end in ends if end is not None]
+    return 1.18 * max(reached, default=0.0) or 1.0
+
+
+def lying(
+    names: Sequence[str], series: Mapping[str, Sequence[float | None]], unit: str, colors: Sequence[str]
+) -> go.Figure:
+    """Grouped bars that lie, for many or long names; the first name on top."""
+    import plotly.graph_objects as go
+
+    figure = blank(70 + (18 + 12 * len(series)) * max(len(names), 1), barmode="group", showlegend=len(series) > 1)
+    labels = [short(n, 44) for n in names]
+    for (label, values), color in zip(series.items(), colors, strict=False):
+        figure.add_trace(
+            go.Bar(
+                y=list(range(len(names))),
+                x=list(values),
+                name=label,
+                orientation="h",
+                marker_color=color,
+                customdata=labels,
+                hovertemplate="%{customdata}: %{x:.4g}<extra>" + label + "</extra>",
+            )
+        )
+    figure.update_xaxes(title=unit, rangemode="tozero")
+    figure.update_yaxes(autorange="reversed", tickmode="array", tickvals=list(range(len(names))), ticktext=labels)
+    return figure
+
+
+def pair_map(names: Sequence[str], errors: Mapping[tuple[str, ...], float]) -> tuple[go.Figure, list[tuple[str, ...]]]:
+    """Every pair's error as the shade of a cell; and the pairs in the order of the points that can be clicked."""
+    import plotly.graph_objects as go
+
+    at = {n: i for i, n in enumerate(names)}
+    cells = list(errors)
+    grid: list[list[float | None]] = [[None] * len(names) for _ in names]
+    for (a, b), value in errors.items():
+        grid[max(at[a], at[b])][min(at[a], at[b])] = value
+    figure = blank(140 + max(16 * len(names), 120), showlegend=False)
+    bar = {"title": "error", "thickness": 10}
+    figure.add_trace(go.Heatmap(z=grid, colorscale="Greens", zmin=0, hoverinfo="skip", xgap=1, ygap=1, colorbar=bar))
+    figure.add_trace(
+        go.Scatter(
+            x=[min(at[a], at[b]) for a, b in cells],
+            y=[max(at[a], at[b]) for a, b in cells],
+            mode="markers",
+            marker={"size": 16, "symbol": "square", "color": "rgba(0,0,0,0)"},
+            customdata=[short(f"{a} × {b}", 60) for a, b in cells],
+            text=[f"{v:.3f}" for v in errors.values()],
+            hovertemplate="%{customdata}: %{text}<extra></extra>",
+        )
+    )
+    labels = {"tickmode": "array", "tickvals": list(range(len(names))), "ticktext": [short(n, 20) for n in names]}
+    figure.update_xaxes(showgrid=False, zeroline=False, tickangle=-45, **labels)
+    figure.update_yaxes(showgrid=False, zeroline=False, autorange="reversed", **labels)
+    return figure, cells
+
+
+def heat(
+    shares: Sequence[Sequence[float]], labels: Sequence[Sequence[str]], names: Sequence[str], top: float
+) -> go.Figure:
+    """The shares of the combinations of two columns, rows by columns, shaded up to ``top``.
+
+    As high as the labels at its left need; of more labels than have room, every second, third, … is shown.
+    """
+    import plotly.graph_objects as go
+
+    down, across = ([short(n, 16) for n in side] for side in labels)
+    figure = blank(max(360, 110 + 15 * min(len(down), MOST_DOWN)))
+    figure.add_trace(
+        go.Heatmap(
+            z=shares,
+            colorscale="Greens",
+            zmin=0,
+            zmax=top,
+            colorbar={"title": "share", "thickness": 10},
+            hovertemplate="%{z:.4f}<extra></extra>",
+        )
+    )
+    for update, name, texts, most in (
+        (figure.update_xaxes, names[1], across, MOST_ACROSS),
+        (figure.update_yaxes, names[0], down, MOST_DOWN),
+    ):
+        shown = range(0, len(texts), math.ceil(len(texts) / most))
+        update(title=short(name), tickmode="array", tickvals=list(shown), ticktext=[texts[i] for i in shown])
+    return figure
+
+
+def calibration(
+    lines: Mapping[str, Sequence[Mapping[str, float]]], colors: Sequence[str], predicted: str, observed: str
+) -> go.Figure:
+    """Predicted probability against how often it came true, a line and a mark of its own for each group."""
+    import plotly.graph_objects as go
+
+    figure = blank(400)
+    figure.update_layout(legend={"yanchor": "top", "y": -0.2})
+    figure.add_trace(
+        go.Scatter(x=[0, 1], y=[0, 1], mode="lines", name="perfect", line={"dash": "dot", "color": REAL, "width": 1})
+    )
+    symbols = ("circle", "square", "diamond", "triangle-up", "x", "star")
+    for (label, bins), color, symbol in zip(lines.items(), cycle(colors), cycle(symbols), strict=False):
+        figure.add_trace(
+            go.Scatter(
+                x=[b["predicted"] for b in bins],
+                y=[b["observed"] for b in bins],
+                customdata=[b["rows"] for b in bins],
+                name=short(label),
+                mode="lines+markers",
+                line={"color": color},
+                marker={"symbol": symbol, "size": 8},
+                hovertemplate="predicted %{x:.2f}, came true %{y:.2f}, %{customdata:,} rows<extra>"
+                + short(label)
+                + "</extra>",
+            )
+        )
+    figure.update_xaxes(title=predicted, range=[-0.02, 1.02])
+    figure.update_yaxes(title=observed, range=[-0.02, 1.02])
+    return figure

@@ -1,0 +1,199 @@
+"""Start and end of every page: title, sidebar, links to other pages, and empty states."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from espalier.core.project.file import Project
+from espalier.pages.common.text import CONFIDENTIAL, plain
+from espalier.pages.session import restore, session
+
+PAGES = {
+    "Home": "pages/01_home.py",
+    "Data": "pages/02_data.py",
+    "Structure": "pages/03_structure.py",
+    "Plan": "pages/04_plan.py",
+    "Release": "pages/05_release.py",
+    "Analyse": "pages/06_analyse.py",
+    "Diagnostics": "pages/07_diagnostics.py",
+    "Compare": "pages/08_compare.py",
+    "Ledger": "pages/09_ledger.py",
+    "Glossary": "pages/10_glossary.py",
+}
+
+
+_LOOK = """<style>
+[data-testid="stMainBlockContainer"] { padding-top: 3.5rem; }
+[data-testid="stCaptionContainer"] { color: light-dark(#4c5751, #c3cac5); opacity: 1; }
+button[data-variant][data-selected="true"] p, [role="tab"][aria-selected="true"] p {
+  color: light-dark(#1f2a24, #e6ebe7); font-weight: 600; }
+[data-testid="stSliderThumbValue"] { color: light-dark(#1f2a24, #e6ebe7); }
+[data-testid="stApp"]:has([data-testid="stExpandSidebarButton"]) [data-testid="stSidebar"] { visibility: hidden; }
+@media (max-width: 1400px) { [data-testid="stMainBlockContainer"] { padding-left: 2.5rem; padding-right: 2.5rem; } }
+@media (max-width: 900px) { [data-testid="stMainBlockContainer"] { padding-left: 1.2rem; padding-right: 1.2rem; } }
+</style>"""
+"""Legible captions in light and dark, no empty space at the top, and no keyboard stop in a folded sidebar."""
+_STACK = """<style>
+@media (max-width: 1000px) {
+  [class*="st-key-stacking"] > div > [data-testid="stHorizontalBlock"] > [data-testid="stColumn"],
+  [class*="st-key-stacking"] > [data-testid="stHorizontalBlock"] > [data-testid="stColumn"] { min-width: 100%; }
+}
+</style>"""
+
+
+def beside(weights: tuple[int, int], key: str) -> tuple[DeltaGenerator, DeltaGenerator]:
+    """Return two columns. In a narrow window they are stacked, earlier than Streamlit's own."""
+    st.html(_STACK)
+    left, right = st.container(key=f"stacking-{key}").columns(weights, gap="large")
+    return left, right
+
+
+_FOLD = """
+const known = new WeakSet();
+let folded = false;
+const press = (button) => document.querySelector(button)?.click();
+export default function ({ parentElement }) {
+  if (known.has(parentElement)) return;
+  known.add(parentElement);
+  const narrow = matchMedia("(max-width: 900px)");
+  const fold = () => {
+    const bar = document.querySelector('[data-testid="stSidebar"]');
+    const open = bar && bar.getBoundingClientRect().right > 0;
+    if (narrow.matches && open) press('[data-testid="stSidebarCollapseButton"] button');
+    if (!narrow.matches && folded) press('[data-testid="stExpandSidebarButton"]');
+    folded = narrow.matches && (folded || open);
+  };
+  narrow.addEventListener("change", fold);
+  setTimeout(fold, 50);
+  return () => narrow.removeEventListener("change", fold);
+}
+"""
+
+
+@cache
+def _folding() -> Any:
+    """Folds the sidebar in a narrow window, when a page opens and when the window becomes narrow."""
+    return st.components.v2.component("espalier_fold", js=_FOLD, html="<span></span>")
+
+
+def look() -> None:
+    """Apply the styles of every page."""
+    st.html(_LOOK)
+
+
+def fold() -> None:
+    """Fold the sidebar in a narrow window. Called last, because the component takes a line of the page."""
+    _folding()(key="espalier-fold", height=1)
+
+
+def start(title: str, lead: str, mark: str = "") -> session.Session:
+    """Title, one sentence, sidebar; returns the session's state with finished work taken over.
+
+    ``mark`` is a small drawing next to the title, HTML of the app.
+    """
+    state = session.here()
+    state.collect()
+    look()
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if mark:
+            st.html(mark, width="content")
+        st.title(title, anchor=False)
+    st.markdown(lead)
+    restore.offer(state)
+    return state
+
+
+def sidebar(state: session.Session) -> None:
+    """Show what is open, with the project file to download. Called last, after the changes of the page."""
+    restore.keep(state)
+    fold()
+    with st.sidebar:
+        if not state.has_project:
+            return
+        project = state.project
+        opened = state.relation.shown if state.relation else state.text.source if state.text else None
+        table = "no table opened" if opened is None else plain(opened)
+        count = len(project.schema.columns)
+        st.markdown(f"**{plain(project.name)}**  \n:small[{count} column{'s' * (count != 1)} · {table}]")
+        guessed = bool(project.unconfirmed)
+        if guessed:
+            st.caption(f"{CONFIDENTIAL} The project file holds guesses that were read off real rows.")
+        st.download_button(
+            "Download project file",
+            project.dumps(),
+            file_name=f"{filename(project.name)}{'-CONFIDENTIAL' if guessed else ''}.json",
+            mime="application/json",
+            on_click="ignore",
+            icon=":material/download:",
+            width="stretch",
+        )
+        if state.job is not None:
+            where = "Release" if state.job.kind == "release" else "Diagnostics"
+            st.caption(f"Work is under way: see the {where} page.")
+
+
+def filename(text: str) -> str:
+    """Return a name that every file system accepts."""
+    return re.sub(r"[^\w.-]+", "-", text).strip("-.")[:60] or "project"
+
+
+def need_project(state: session.Session) -> Project:
+    """Return the open project. Without one, show the next step and stop the page."""
+    if not state.has_project:
+        st.info("There is no project yet. Open a sample or your own table on the Data page first.")
+        link_to("Data", "Go to Data")
+        sidebar(state)
+        st.stop()
+    if state.drafts.schema_errors:
+        st.warning(
+            "The column table on the Data page has entries that cannot be used yet. "
+            "Until you fix them, the last usable version of each column counts."
+        )
+        link_to("Data", "Fix this on the Data page", primary=False)
+    return state.project
+
+
+def need_unit(state: session.Session) -> None:
+    """Stop with the empty state while it is open if one person can have several rows."""
+    if state.project.unit_open:
+        st.info(
+            "One question comes first: **can one person have several rows?** The answer decides who is protected, so "
+            "nothing can be planned or released before it."
+        )
+        link_to("Data", "Answer it on the Data page")
+        sidebar(state)
+        st.stop()
+
+
+def link_to(page: str, label: str, primary: bool = True) -> None:
+    """A button that leads to another page."""
+    if st.button(
+        label, type="primary" if primary else "secondary", key=f"way-{page}-{label}", icon=":material/arrow_forward:"
+    ):
+        st.switch_page(PAGES[page])
+
+
+def no_release(what: str) -> None:
+    """Show the next step on a page that needs a release, if this session has made none."""
+    st.info(
+        f"There is nothing to {what} yet. Release a synthetic table first. Releases of earlier sessions are not here: "
+        "those paid from a budget can be downloaded on the Ledger page, at no further cost."
+    )
+    with st.container(horizontal=True):
+        link_to("Release", "Go to Release")
+        link_to("Ledger", "Go to Ledger", primary=False)
+
+
+@st.fragment(run_every=0.5)
+def progress() -> None:
+    """Show the progress of the session's job; rerun the page when it has ended."""
+    job = session.here().job
+    if job is None or job.finished:
+        st.rerun()
+    st.progress(job.fraction, text=plain(job.message))
+    st.button("Cancel", on_click=job.cancel, key=f"cancel-{id(job)}", icon=":material/stop_circle:")

@@ -1,0 +1,182 @@
+"""Sign-in and roles: who may see a page and who may spend.
+
+Every page calls :func:`enter` first. Until a session has reached ``st.navigation`` in ``app.py``, Streamlit runs each
+script directly inside ``pages/`` by itself. That is why the pages are numbered scripts there, and everything else is in
+folders.
+
+Without ``[auth]`` in ``.streamlit/secrets.toml`` no one signs in: anyone who reaches the server is the steward. Such a
+server must listen on this machine only. With ``[auth]`` (OpenID Connect, ``st.login``), ``[roles]`` lists who may
+enter::
+
+    [roles]
+    steward = ["anna@hospital.example"]                     # may open tables and spend
+    viewer = ["ben@partner.example", "@hospital.example"]   # sees what was released and marked for sharing
+    vouched = false  # true: trust a provider that does not state whether addresses are verified
+
+An entry that begins with ``@`` admits a whole domain. Anyone on no list is refused. If the secrets cannot be read, are
+gone, or cannot keep a sign-in safe, everyone is refused.
+"""
+
+from __future__ import annotations
+
+import string
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, NoReturn
+
+import streamlit as st
+from streamlit import runtime
+from streamlit.runtime.pages_manager import PagesManager
+
+from espalier.pages.common.text import name
+
+Role = Literal["steward", "viewer"]
+
+LASTS = 12 * 3600.0
+"""Seconds after which a sign-in expires."""
+
+SECRET = 32
+"""Least number of characters of a cookie secret. Strangers receive texts signed with it and could guess a short one."""
+
+_LOCAL = ("127.0.0.1", "localhost", "::1")
+_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
+_asked: set[Path] = set()
+"""Secrets files that required a sign-in. If they vanish, no one is let in."""
+_ended: dict[tuple[Any, ...], float] = {}
+"""Sign-ins that were ended, and when. A session in another tab keeps the sign-in that it began with."""
+
+
+def guarded() -> bool:
+    """Does this server ask people to sign in? Stop the page if that is not possible safely."""
+    if st.secrets.load_if_toml_exists():
+        if "auth" in st.secrets:
+            _asked.update(path for path in secret_files() if path.exists())
+            if len(str(st.secrets["auth"].get("cookie_secret", ""))) < SECRET:
+                _shut(f"The cookie_secret in the server's secrets.toml has fewer than {SECRET} characters.")
+            return True
+        if "roles" in st.secrets:
+            _shut("The server's secrets.toml lists roles, but has no [auth] to sign in with.")
+    elif any(path.exists() for path in secret_files()):
+        _shut("The server's secrets.toml cannot be read.")
+    if _asked:
+        _shut("The server's secrets.toml no longer says how to sign in.")
+    if st.get_option("server.address") not in _LOCAL:
+        _shut("This server listens to other machines and does not ask who is there.")
+    return False
+
+
+def _shut(why: str) -> NoReturn:
+    st.error(f"{why} So nobody is let in. Correct it and start the server again.")
+    st.stop()
+
+
+def secret_files() -> list[Path]:
+    """Return the paths of Streamlit's secrets."""
+    return [Path(path) for path in st.config.get_option("secrets.files")]
+
+
+def signed_in() -> bool:
+    """Has this person signed in, recently enough, and not signed out since?"""
+    began = st.user.get("iat")
+    return (
+        st.user.is_logged_in is True
+        and isinstance(began, int | float)
+        and time.time() - began < LASTS
+        and _sign_in() not in _ended
+    )
+
+
+def _sign_in() -> tuple[Any, ...]:
+    return tuple(st.user.get(key) for key in ("iss", "sub", "email", "iat"))
+
+
+def sign_out() -> None:
+    """End this sign-in, in every tab that it opened."""
+    now = time.time()
+    for old in [key for key, at in _ended.items() if now - at > LASTS]:
+        del _ended[old]
+    _ended[_sign_in()] = now
+    st.logout()
+
+
+def role() -> Role | None:
+    """Return the role of this person; None without a role or a sign-in."""
+    if not guarded():
+        return "steward"
+    return role_of(st.user, st.secrets.get("roles", {})) if signed_in() else None
+
+
+def enter(needed: Role) -> None:
+    """First call of every page: stop unless this person has the role. A steward may do everything that a viewer may."""
+    _keep_sizes()
+    if not guarded():
+        _by_the_front_door()
+        return
+    if not signed_in():
+        st.title("Espalier", anchor=False)
+        st.markdown("This server asks who you are before it opens.")
+        st.button("Sign in", type="primary", on_click=st.login, icon=":material/login:")
+        st.stop()
+    mine = role()
+    with st.sidebar:
+        st.caption(f"Signed in as {name(who())}" + (f", {mine}" if mine else ""))
+        st.button("Sign out", on_click=sign_out, icon=":material/logout:")
+    if mine is None:
+        st.title("Espalier", anchor=False)
+        st.error("Your address is on no list of this server. Ask its steward to add it, or sign in with another.")
+        st.stop()
+    if needed == "steward":
+        need_steward()
+    if mine == "steward":  # each page's own asking stays what keeps others out
+        _by_the_front_door()
+
+
+def _by_the_front_door() -> None:
+    """Run ``app.py`` first. If the first request to a new server is for a page, Streamlit runs that script by itself,
+    without the app's navigation. Streamlit's own tests always do so.
+    """
+    if PagesManager.uses_pages_directory and not st.config.get_option("global.appTest"):
+        PagesManager.uses_pages_directory = False
+        st.rerun()
+
+
+def _keep_sizes() -> None:
+    """Hide the sizes of uploads and sessions, which Streamlit's ``_stcore/metrics`` shows to anyone."""
+    if runtime.exists():
+        getattr(runtime.get_instance().stats_mgr, "_providers_by_family", {}).clear()
+
+
+def need_steward() -> None:
+    """Stop unless this person may open tables and spend.
+
+    Callbacks that spend call this, because Streamlit runs them before the page checks the role.
+    """
+    if role() != "steward":
+        st.error("Only a steward may do this. Ask the steward of this server.")
+        st.stop()
+
+
+def who() -> str:
+    """Return the address of the person who has signed in; empty without sign-in."""
+    return str(st.user.get("email") or "an account without an address") if guarded() else ""
+
+
+def role_of(user: Mapping[str, Any], roles: Mapping[str, Any]) -> Role | None:
+    """Return the role of an account in the lists; None unless its provider states that the address is verified.
+
+    Only the letters A to Z ignore case. Python would turn the Kelvin sign into a k.
+    """
+    address, verified = str(user.get("email") or "").translate(_LOWER), user.get("email_verified")
+    if verified not in (True, "true") and not (verified is None and roles.get("vouched") is True):
+        return None
+    local, _, domain = address.partition("@")
+    if not local or not domain or "@" in domain or not address.isprintable() or " " in address:
+        return None
+    for role in ("steward", "viewer"):
+        listed = roles.get(role, ())
+        if isinstance(listed, Sequence) and not isinstance(listed, str):
+            entries = {str(entry).strip().translate(_LOWER) for entry in listed}
+            if address in entries or f"@{domain}" in entries:
+                return role
+    return None

@@ -1,0 +1,133 @@
+"""Sentences for the person at the screen, safe to hand to Streamlit's markdown.
+
+Names of columns come from uploaded files: they are shown as code, and whole messages are escaped, so that no name
+can turn into a link, a heading or a formula.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from espalier.core.blurring.registry import BLURRINGS
+from espalier.core.graph.separations import Separation
+from espalier.core.methods import METHODS, Frame
+from espalier.core.privacy.accounting import round_up
+from espalier.core.privacy.unit import Unit
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Neighbors
+
+NEIGHBORS: dict[Neighbors, str] = {
+    "replace-one": "One person's rows may change in place. The number of rows is public.",
+    "add-remove": "One person's rows may be there or not. The number of rows is confidential too.",
+}
+DECLARED = "All rows of one person may become any others, or none. Only the declared total of rows is public."
+"""Replace-one with a person column."""
+SAFE = ":green-badge[:material/share: Safe to share]"
+CONFIDENTIAL = ":red-badge[:material/lock: Confidential: do not share]"
+"""The two classes of everything that the app hands over or shows."""
+ROLES = {
+    "outcome": "what is decided or predicted",
+    "protected": "who must not be treated differently: sex, origin, …",
+    "admissible": "what may legitimately explain the outcome, even if it differs between groups",
+    "inadmissible": "what may stand in for a protected column: a postcode, a club, …",
+}
+
+
+def plain(text: object) -> str:
+    """``text`` as markdown that shows it literally."""
+    shown = " ".join(str(text).split("\n"))
+    for mark in ("://", "www.", "@"):  # a literal address would become a link all by itself
+        shown = shown.replace(mark, f"{mark[0]}\u2060{mark[1:]}")
+    return re.sub(r"([\\`*_{}\[\]()#+\-.!|<>~$:^=&])", r"\\\1", shown)
+
+
+def name(column: str) -> str:
+    """A column's name as inline code."""
+    text = column.replace("\n", " ")
+    ticks = "`" * (max((len(run) for run in re.findall("`+", text)), default=0) + 1)
+    pad = " " if text.startswith("`") or text.endswith("`") or len(ticks) > 1 else ""
+    return f"{ticks}{pad}{text}{pad}{ticks}"
+
+
+def names(columns: Iterable[str], cap: int = 12, nothing: str = "nothing") -> str:
+    """Several names, the rest counted."""
+    columns = list(columns)
+    shown = ", ".join(name(c) for c in columns[:cap])
+    more = f" and {len(columns) - cap} more" if len(columns) > cap else ""
+    return shown + more if columns else nothing
+
+
+def where(ledger: str) -> str:
+    """A ledger's path or URL, without a password."""
+    return re.sub(r"(://[^:/@]*):[^@]*@", r"\1:***@", ledger)
+
+
+def size(count: int) -> str:
+    """Bytes as people say them."""
+    return f"{count / 2**30:.1f} GiB" if count >= 2**30 else f"{max(count / 2**20, 0.1):.1f} MiB"
+
+
+def separation(s: Separation) -> str:
+    """What a separation erases."""
+    far = names(s.right)
+    if not s.given:
+        return f"{names(s.left)} will show **no association at all** with {far}."
+    return (
+        f"{names(s.left)} and {far} will be **independent given** {names(s.given)}: "
+        f"whatever else links them in the real table will not show."
+    )
+
+
+def sides(project: Project, frame: Frame) -> list[dict[str, str]]:
+    """Which side of the fence each inadmissible column may fall on."""
+    roles = project.roles
+    out = []
+    for column in roles.inadmissible:
+        by_outcome = any(not frame.forbids(column, o) for o in roles.outcome)
+        by_protected = any(not frame.forbids(column, p) for p in roles.protected)
+        if by_outcome and by_protected:
+            side = "either side, one of them: a noisy choice decides"
+        elif by_protected:
+            side = "the protected columns' side: never linked to the outcome"
+        elif by_outcome:
+            side = "the outcome's side: never linked to a protected column"
+        else:
+            side = "neither side"
+        out.append({"inadmissible column": column, "may fall on": side})
+    return out
+
+
+def unit(neighbors: Neighbors, rows_per_person: int, person: str | None = None) -> str:
+    """The unit of privacy, in half a sentence."""
+    return Unit(neighbors, rows_per_person).in_words(None if person is None else name(person))
+
+
+def people(project: Project) -> str:
+    """Return a sentence on who states the rows per person."""
+    plan, answer = project.plan, project.one_row_per_person
+    k = plan.rows_per_person
+    if plan.person is not None:
+        return f"Column {name(plan.person)} identifies the person; at most {k} row{'s' * (k > 1)} of each are kept."
+    if answer is True:
+        return "One row per person. You promise this; nothing checks it."
+    if answer is False:
+        return f"No person has more than {k} rows. You promise this; nothing checks it."
+    return (
+        "This project file does not say whether one person can have several rows. Its limit of "
+        f"{k} row{'s' * (k > 1)} per person counts as a promise, and the report says so."
+    )
+
+
+def guess(share: float) -> str:
+    """What ε means for a person in the table."""
+    return (
+        "Someone guessing between two versions of a person's record is right half the time. With this table, at most "
+        f"**{round_up(100 * share, 3)} %** of the time."
+    )
+
+
+def method(name_: str) -> str:
+    """Return the title of a method by its name in files; the name itself if the method is unknown."""
+    known = METHODS.get(name_) or BLURRINGS.get(name_)
+    return plain(name_) if known is None else known.title

@@ -1,0 +1,201 @@
+"""Parts of the Compare page: the choice of plans, the table they are tried on, and their figures."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from typing import Any
+
+import streamlit as st
+
+from espalier.core.compare.plans import FIGURES, Outcome, best, compare
+from espalier.core.errors import EspalierError
+from espalier.core.methods import DEFAULT, METHODS, keeps_causes_only, method_of
+from espalier.core.project.file import Project
+from espalier.pages.common import charts, shell
+from espalier.pages.common.text import plain
+from espalier.pages.glossary.terms import term
+from espalier.pages.session.session import Session
+
+MOST = 8
+BESIDE = 5
+"""Number of plans up to which two small multiples are side by side."""
+EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+HEADS = {
+    "auc": "AUC",
+    "accuracy": "accuracy",
+    "r2": "R²",
+    "gap": "gap",
+    "one_way_tv": "error, columns",
+    "two_way_tv": "error, pairs",
+}
+"""Short column heads of the table, which avoid sideways scrolling; each explains itself behind its mark."""
+SAID = {"auc": "AUC", "gap": "gap", "two_way_tv": "error of pairs"}
+PARETO = {"gap": "AUC against the gap between groups", "two_way_tv": "AUC against the error of pairs"}
+
+
+def rehearsal() -> None:
+    """What this page spends, and where it may be used."""
+    st.warning(
+        "**Confidential, and no release.** Each plan is really carried out and judged on the rows of the open table. "
+        "Use an example, or a table that is public: nothing is recorded in a ledger and nothing is kept to share.",
+        icon=":material/science:",
+    )
+
+
+def allowed(state: Session) -> bool:
+    """Is there a table that may be used? If not, show the next step."""
+    if state.relation is not None:
+        st.info(
+            "Plans are compared by many releases of one table, which need its rows in memory, and this table is read "
+            "where it is. Open a file of fewer rows on the Data page to compare plans."
+        )
+        shell.link_to("Data", "Go to Data")
+        return False
+    if state.text is None:
+        st.info("No table is open. Open an example on Home, or a public table on the Data page.")
+        shell.link_to("Home", "Open an example")
+        return False
+    if state.sample:
+        return True
+    return st.checkbox(
+        "This table is public, or was itself drawn from a release: no person has to be protected here",
+        key=f"compare-public-{state.opened}",
+    )
+
+
+def plans(state: Session, project: Project) -> dict[str, Project]:
+    """The plans to compare: the open one, and variants of it in method, ε and fence."""
+    plan = project.plan
+    left, right = st.columns(2)
+    methods = left.multiselect(
+        "Methods",
+        list(METHODS),
+        list(dict.fromkeys((plan.method, DEFAULT))) if plan.method in METHODS else [DEFAULT],
+        format_func=lambda n: METHODS[n].title,
+        key=f"compare-methods-{state.opened}",
+    )
+    known = plan.epsilon if plan.epsilon in EPSILONS else 1.0
+    budgets = right.multiselect("ε", EPSILONS, [known], format_func="{:g}".format, key=f"compare-eps-{state.opened}")
+    unfenced = st.toggle("Also without the fence", key=f"compare-fence-{state.opened}")
+    out: dict[str, Project] = {}
+    fenced = False
+    for name in methods:
+        for epsilon in budgets:
+            fair = plan.fair if METHODS[name].capabilities.fence == "optional" else None
+            one = project.with_plan(method=name, epsilon=epsilon, fair=fair)
+            out[f"{METHODS[name].title}, ε = {epsilon:g}"] = one
+            if unfenced and method_of(one.plan).fenced(one.plan):
+                fenced = True
+                free = one.with_plan(**method_of(one.plan).without_fence)
+                out[f"{METHODS[name].title}, ε = {epsilon:g}, no fence"] = free
+    if unfenced and out and not fenced:
+        st.caption("None of these plans has a fence, so there is none to leave out.")
+    if len(out) > MOST:
+        st.error(f"That makes {len(out)} plans; choose at most {MOST}.")
+        return {}
+    return out
+
+
+def start_button(state: Session, chosen: Mapping[str, Project]) -> None:
+    """Start the comparison as a job that shows its progress and can be cancelled."""
+
+    def work(report: Any) -> list[Outcome]:
+        return compare(chosen, state.table(), report=report)
+
+    def done(found: list[Outcome]) -> None:
+        state.compared = found
+
+    if reason := state.trouble.get("compare"):
+        st.error(f"The comparison did not finish: {plain(reason)}")
+    if st.button(
+        f"Compare these {len(chosen)} plans" if len(chosen) > 1 else "Try this plan",
+        type="primary",
+        disabled=not chosen,
+        icon=":material/balance:",
+        key="compare-go",
+    ):
+        try:
+            state.start("compare", work, done, lambda _: None)
+        except EspalierError as error:
+            st.error(plain(error))
+        st.rerun()
+
+
+def results(state: Session, plans_by_name: Mapping[str, Project]) -> None:
+    """The figures: a table, small multiples, and who is on the front."""
+    found: list[Outcome] = state.compared
+    if not found:
+        return
+    numbered = list(enumerate(found, 1))
+    st.subheader("Rehearsal, side by side", anchor=False)
+    known = [key for key in FIGURES if any(o.figures[key] is not None for o in found)]
+    st.dataframe(
+        [{k: v for k, v in o.row().items() if k != "method" and (k not in FIGURES or k in known)} for o in found],
+        hide_index=True,
+        width="stretch",
+        column_config={
+            "plan": st.column_config.TextColumn(width=200),
+            "ε": None,
+            "ρ": st.column_config.NumberColumn(format="%.4f", help="What the plan would spend"),
+            **{
+                key: st.column_config.NumberColumn(HEADS[key], format="%.3f", help=what[:1].upper() + what[1:])
+                for key, what in FIGURES.items()
+            },
+        },
+    )
+    places = itertools.cycle(st.columns(2 if len(found) <= BESIDE else 1))
+    for key in known:
+        what, values = FIGURES[key], [o.figures[key] for o in found]
+        whiskers = [o.intervals.get(key) for o in found]
+        ends = {what: whiskers} if any(whiskers) else None
+        figure = charts.bars([o.name for o in found], {what: values}, "", (charts.SYNTHETIC,), whiskers=ends)
+        with next(places):
+            st.markdown(f"**{what[:1].upper()}{what[1:]}**")
+            charts.show(charts.wrapped(figure, [o.name for o in found]), f"compare-{key}", what)
+    if len(found) > 1:
+        numbers = "; ".join(f"**{i}** is {plain(o.name)}" for i, o in numbered)
+        st.markdown(f"Plans in the pictures below: {numbers}.")
+    places = itertools.cycle(st.columns(2))
+    for key, what in PARETO.items():
+        if len(found) > 1 and (front := best(found, key)):
+            listed = ", ".join(str(i) for i, o in numbered if o.name in front)
+            called = f"plan {listed}" if len(front) == 1 else f"any of the plans {listed}"
+            points = [(o.name, x, y, o.name in front) for o in found for x, y in [(o.figures[key], o.figures["auc"])]]
+            with next(places):
+                st.markdown(f"**{what[:1].upper()}{what[1:]}:** no plan here beats {called} in both at once.")
+                charts.show(charts.front(points, FIGURES[key], FIGURES["auc"]), f"compare-front-{key}", what)
+    st.markdown(
+        f"{term('AUC')}: 0.5 is a coin toss, 1 is perfect. The lines on the bars are 95 % intervals for the choice of "
+        "tested rows; another draw of the noise gives other figures too."
+    )
+    if any(keeps_causes_only(p.plan) for p in plans_by_name.values()):
+        st.info(
+            "These figures are of the open table alone. A plan of the causal regime keeps direct causes only: it may "
+            "predict worse here and better in another place. Diagnostics can test a release on a table from there."
+        )
+    offered = [o.name for o in found if o.name in plans_by_name]
+    chosen = st.selectbox("Take this plan", offered, index=None, key="compare-take", placeholder="Choose one")
+    why = st.text_input("Why this one? (shown in the report)", key="compare-why", max_chars=400)
+    st.button(
+        "Use it",
+        key="compare-use",
+        disabled=chosen is None,
+        on_click=_take,
+        args=(state, found, chosen, plans_by_name, why),
+    )
+
+
+def _take(state: Session, found: list[Outcome], chosen: str, plans_by_name: Mapping[str, Project], why: str) -> None:
+    """Continue with the chosen plan. The report contains the reason and the compared plans.
+
+    Their figures may be in the report, because this page compares only on samples and on public tables.
+    """
+
+    def told(o: Outcome) -> str:
+        figures = [f"{what} {o.figures[key]:.3f}" for key, what in SAID.items() if o.figures[key] is not None]
+        return f"{o.name} ({', '.join(figures)})" if figures else o.name
+
+    reasons = {"chosen_because": why.strip(), "compared_with": "; ".join(map(told, found))}
+    state.editor.sign({**state.project.signoff, **reasons})
+    state.take_plan(plans_by_name[chosen].plan)

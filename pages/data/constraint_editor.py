@@ -1,0 +1,210 @@
+"""What no row may be, on the Data page: impossible combinations, ordered pairs, dependencies.
+
+Whatever is added here by hand is public. What is looked for in the rows is marked as guessed until it is confirmed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import streamlit as st
+
+from espalier.core.blurring.registry import blurring_of, is_blurring
+from espalier.core.errors import EspalierError, SchemaError
+from espalier.core.methods import METHODS, frame_of
+from espalier.core.project.constraint_kinds import Determines, Impossible, Monotone, Range, Values
+from espalier.core.project.constraints import Constraint, Constraints
+from espalier.core.project.file import Project
+from espalier.core.project.schema import Column
+from espalier.core.tables.consistency import candidates
+from espalier.pages.common.text import names, plain
+from espalier.pages.session.session import Session
+
+KINDS = {
+    "impossible": "Impossible combination",
+    "monotone": "One column is never above another",
+    "determines": "One column says what another is",
+}
+
+
+def show(state: Session) -> None:
+    """The constraints of the open project, and a form for one more."""
+    st.markdown(
+        "Combinations that cannot be: the model gives them no probability, so **no synthetic row has one**. They are "
+        "public; real rows may break them all the same."
+    )
+    _listed(state)
+    _form(state)
+    if trouble := state.trouble.get("constraint"):
+        st.error(plain(trouble))
+    _look(state)
+
+
+def _listed(state: Session) -> None:
+    given = state.project.constraints
+    for i, constraint in enumerate(given):
+        left, right = st.columns([6, 1], vertical_alignment="center")
+        mark = " :material/warning: **guessed**" if constraint.mark == "guessed" else ""
+        left.markdown(f"- {plain(str(constraint))}{mark}")
+        right.button(
+            "Remove",
+            key=f"constraint-off-{state.opened}-{i}",
+            on_click=_put,
+            width="stretch",
+            args=(state, given.without([constraint])),
+        )
+    if given.guessed:
+        st.warning(
+            "Guessed constraints were read off the real rows. **Confirm them only if you would have written the "
+            "same without looking**; remove the others. A release is refused until none is left."
+        )
+        st.button(
+            f"Confirm the {len(given.guessed)} guessed",
+            on_click=_put,
+            args=(state, given.confirmed),
+            key=f"constraint-confirm-{state.opened}",
+            icon=":material/check:",
+        )
+    if kept := state.editor.aside.constraints:
+        st.caption(f"Kept aside, as columns of theirs are left out: {len(list(kept))} constraints.")
+
+
+def _form(state: Session) -> None:
+    schema, key = state.project.schema, f"constraint-{state.opened}"
+    unable = "; ".join(m.title for m in METHODS.values() if not m.capabilities.constraints)
+    kind = st.selectbox(
+        "Kind of constraint",
+        list(KINDS),
+        format_func=KINDS.__getitem__,
+        key=f"{key}-kind",
+        help=f"These methods cannot hold constraints, and a plan with one of them is refused: {unable}. "
+        "Columns whose bins or categories are bought cannot be named here: their values are not known yet. Of a column "
+        "with a hierarchy an impossible combination can name what stands at the top.",
+    )
+    columns = [c.name for c in schema.columns if not c.undeclared or (kind == "impossible" and c.named)]
+    if kind == "impossible":
+        chosen = st.multiselect("Columns", columns, key=f"{key}-columns", placeholder="Choose two or more columns")
+        values = {name: _values(schema[name], key) for name in chosen}
+        ready = bool(chosen) and all(v is not None for v in values.values())
+        made = Constraints(impossible=(Impossible({n: v for n, v in values.items() if v is not None}),))
+    else:
+        a, b = st.columns(2)
+        first = a.selectbox("This column" if kind == "monotone" else "Cause", columns, index=None, key=f"{key}-a")
+        second = b.selectbox(
+            "is never above" if kind == "monotone" else "says what this is", columns, index=None, key=f"{key}-b"
+        )
+        made, ready = Constraints(), False
+        if first is None or second is None or first == second:
+            pass
+        elif kind == "monotone":
+            made, ready = Constraints(monotone=(Monotone(first, second),)), True
+        else:
+            table = _table(schema[first], schema[second], key)
+            made, ready = Constraints(determines=(Determines(first, second, table),)), bool(table)
+    st.button(
+        "Add this constraint", key=f"{key}-add", on_click=_add, args=(state, made), disabled=not ready, type="primary"
+    )
+
+
+def _values(column: Column, key: str) -> Values | None:
+    """The values of one column in an impossible combination; None while none are chosen."""
+    if column.kind != "numeric":
+        chosen = st.multiselect(f"Values of {column.name}", list(column.named), key=f"{key}-of-{column.name}")
+        return tuple(chosen) or None
+    a, b = st.columns(2)
+    low = a.number_input(f"{column.name} from (blank: any)", value=None, key=f"{key}-from-{column.name}")
+    high = b.number_input(f"{column.name} below (blank: any)", value=None, key=f"{key}-below-{column.name}")
+    if low is None and high is None:
+        return None
+    return Range(-math.inf if low is None else float(low), math.inf if high is None else float(high))
+
+
+def _table(cause: Column, effect: Column, key: str) -> dict[str, str]:
+    """The value table of a dependency, filled in by hand."""
+    if cause.kind == "numeric":
+        st.info("A bin does not say a value: the first column must have categories.")
+        return {}
+    shown = st.data_editor(
+        {cause.name: list(cause.categories), effect.name: [""] * len(cause.categories)},
+        key=f"{key}-table-{cause.name}-{effect.name}",
+        disabled=[cause.name],
+        hide_index=True,
+        column_config={effect.name: _cell(effect)},
+    )
+    pairs = zip(shown[cause.name], shown[effect.name], strict=True)
+    table = {c: str(e) for c, e in pairs if e}
+    return table if len(table) == len(cause.categories) else {}
+
+
+def _cell(effect: Column) -> Any:
+    if effect.kind == "numeric":
+        return st.column_config.TextColumn(help="A number for each category")
+    return st.column_config.SelectboxColumn(options=list(effect.categories))
+
+
+def _add(state: Session, new: Constraints) -> None:
+    try:
+        together = Constraints.from_json((state.project.constraints + new).to_json())  # which refuses circles
+        refuse(replace(state.project, constraints=together))
+    except EspalierError as error:
+        state.trouble["constraint"] = str(error)
+        return
+    _put(state, together)
+
+
+def refuse(project: Project) -> None:
+    """Raise for constraints that do not fit the columns, or that lead around a separation of the plan."""
+    project.constraints.masks(project.schema, project.plan.max_cells)
+    try:
+        blurring_of(project.plan).check(project) if is_blurring(project.plan) else frame_of(project)
+    except EspalierError as error:
+        if error.data.get("key") == "constraints":
+            raise
+        project.constraints.check(project.schema, project.separations)  # the plan lacks something else as yet
+
+
+def _put(state: Session, constraints: Constraints) -> None:
+    state.trouble.pop("constraint", None)
+    state.editor.change_constraints(constraints)
+
+
+def _look(state: Session) -> None:
+    """Candidates read off the rows, on demand."""
+    if state.text is None:
+        return
+    st.button(
+        "Look for constraints in the rows (confidential)",
+        on_click=_guess,
+        args=(state,),
+        key=f"constraint-look-{state.opened}",
+        icon=":material/visibility:",
+        help="Reads real rows. Its findings are marked as guessed, and block a release until it is confirmed.",
+    )
+
+
+def _guess(state: Session) -> None:
+    try:
+        table = state.table()
+        found = candidates(state.project.schema, table.codes)
+    except (EspalierError, SchemaError) as error:
+        state.trouble["constraint"] = str(error)
+        return
+    fitting, refused = state.project, list[Constraint]()
+    for constraint in found:
+        one = found.without([c for c in found if c is not constraint])
+        try:
+            new = replace(fitting, constraints=fitting.constraints + one)
+            refuse(new)
+            fitting = new
+        except EspalierError:
+            refused.append(constraint)
+    _put(state, fitting.constraints)
+    if refused:
+        state.trouble["constraint"] = f"Left out, as the plan's frame separates their columns: {_some(refused)}"
+
+
+def _some(constraints: Sequence[Constraint]) -> str:
+    return names([str(c) for c in constraints], 5)

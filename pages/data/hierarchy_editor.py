@@ -1,0 +1,120 @@
+"""Hierarchy of a column with many codes, on the Data page: pasted or uploaded, checked, and used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import streamlit as st
+
+from espalier.core.errors import EspalierError, SchemaError
+from espalier.core.project.hierarchy import read_hierarchy
+from espalier.core.project.schema import APART, MOST_CATEGORIES, Column, with_categories
+from espalier.pages.common.text import name, names, plain
+from espalier.pages.session.session import Session
+
+LARGEST = 5
+"""Megabytes of a file with a hierarchy."""
+
+
+def show(state: Session) -> None:
+    """The form, and what is taken already."""
+    schema, key = state.project.schema, f"hierarchy-{state.opened}"
+    st.markdown("#### A hierarchy for a column of many codes")
+    st.markdown(
+        "Diagnoses in blocks and chapters, postcodes in regions: what belongs to what is public. The codes are counted "
+        "from the top down, and told apart **only where the budget reaches**. Both are paid from the share for the "
+        "schema on the Plan page, which shows what will be told apart."
+    )
+    for column in schema.columns:
+        if column.hierarchy:
+            st.markdown(_taken(column))
+    able = [c.name for c in schema.columns if c.kind == "categorical"]
+    if not able:
+        st.info("No column has categories.")
+        return
+    chosen = st.selectbox("Column with a hierarchy", able, key=f"{key}-column")
+    column = schema[chosen]
+    pasted = st.text_area(
+        "Code and group, a line each",
+        key=f"{key}-text-{chosen}",
+        placeholder="I21,I20-I25\nI22,I20-I25\nI20-I25,I00-I99",
+        help="Two cells a line, parted by a comma, a semicolon or a tab. Groups may belong to groups. Nothing after "
+        "the comma: it stands at the top.",
+    )
+    file = st.file_uploader(
+        "Or a file of two columns",
+        type=["csv", "tsv", "txt"],
+        key=f"{key}-file-{chosen}",
+        max_upload_size=LARGEST,
+    )
+    left, right = st.columns(2, vertical_alignment="bottom")
+    held = column.at_most if column.hierarchy else APART
+    most = left.number_input("Told apart at most", 1, MOST_CATEGORIES, held, key=f"{key}-most-{chosen}")
+    given, made = None, None
+    try:
+        text = file.getvalue().decode("utf-8-sig") if file is not None else pasted
+        if text.strip():
+            given = read_hierarchy(text)
+            made = _made(column, given, int(most))
+    except UnicodeDecodeError:
+        st.error("The file is not UTF-8 text: save it as UTF-8.")
+    except EspalierError as error:
+        st.error(plain(error))
+    if made is not None and given is not None and (alone := _orphans(column, given)):
+        st.warning(
+            f"{len(alone):,} declared categories are not in the hierarchy: {names(alone, 8)}. Each stands at the top "
+            "by itself."
+        )
+    if made is not None:
+        st.caption(f"{_shape(made)}.")
+    right.button(
+        "Take this hierarchy",
+        key=f"{key}-take",
+        type="primary",
+        disabled=made is None,
+        on_click=_take,
+        args=(state, made),
+    )
+
+
+def _made(column: Column, given: Mapping[str, str], at_most: int) -> Column:
+    """The column with this hierarchy; raises :class:`SchemaError` for circles and codes that are no categories."""
+    if "categories" in column.guessed:
+        raise SchemaError(
+            f"the categories of {column.name!r} were guessed off the rows: confirm them first, or open the table by "
+            "its names alone",
+            column=column.name,
+        )
+    declared = () if column.undeclared else _declared(column)
+    return Column.of_hierarchy(
+        column.name,
+        with_categories(column.name, given, declared),
+        at_most,
+        missing=column.missing,
+        unknown=column.unknown,
+    )
+
+
+def _declared(column: Column) -> tuple[str, ...]:
+    """The texts that the column's description allows."""
+    grouped = dict(column.groups)
+    return tuple(text for category in column.categories for text in grouped.get(category, (category,)))
+
+
+def _orphans(column: Column, given: Mapping[str, str]) -> list[str]:
+    """Declared categories that the hierarchy does not name."""
+    return [] if column.undeclared else [text for text in _declared(column) if text not in given]
+
+
+def _shape(column: Column) -> str:
+    tree = column.tree
+    levels = f"{tree.depth} level{'s' * (tree.depth > 1)}"
+    return f"{len(tree.texts):,} codes in {levels}, {len(tree.children[-1]) - tree.missing:,} at the top"
+
+
+def _taken(column: Column) -> str:
+    return f"- {name(column.name)} has a hierarchy: {_shape(column)}; {column.at_most:,} told apart at most."
+
+
+def _take(state: Session, made: Column) -> None:
+    state.schema_draft.replace(made)

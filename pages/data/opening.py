@@ -1,0 +1,152 @@
+"""Open a bundled sample, a table, or a project file."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import streamlit as st
+
+from espalier.core.errors import EspalierError
+from espalier.core.project.file import Project
+from espalier.core.project.plan import SCHEMA_SHARE
+from espalier.core.project.schema import Schema
+from espalier.core.tables.guessing import guess_column, guess_schema
+from espalier.core.tables.reading import TextTable, misread, read_table
+from espalier.pages.common.shell import filename
+from espalier.pages.common.text import name, plain
+from espalier.pages.data.samples import FOLDER, SAMPLES
+from espalier.pages.data.schema_rows import SchemaDraft
+from espalier.pages.session.session import Session, blank
+
+
+def samples(state: Session) -> None:
+    """Cards, two by two; one click opens a sample with its project."""
+    places = [place for _ in range(0, len(SAMPLES), 2) for place in st.columns(2)]
+    for place, (key, (title, icon, rows, text)) in zip(places, SAMPLES.items(), strict=False):
+        with place.container(border=True, height="stretch"):
+            st.markdown(f"#### :material/{icon}: {title}")
+            st.markdown(text)
+            st.button(
+                f"Open {title.lower()}",
+                key=f"sample-{key}",
+                width="stretch",
+                type="secondary" if state.has_project else "primary",
+                on_click=open_sample,
+                args=(state, key, rows),
+            )
+
+
+def open_sample(state: Session, key: str, rows: int) -> None:
+    """Open a bundled sample with its project."""
+    state.open(Project.load(FOLDER / f"{key}.json"), read_table(FOLDER / f"{key}.csv", f"{key}.csv"), rows, key)
+
+
+def upload(state: Session) -> None:
+    """A table of one's own, with or without a project file; or a project file alone."""
+    left, right = st.columns(2)
+    file = left.file_uploader(
+        "Your table",
+        type=["csv", "tsv", "txt", "gz", "parquet", "xlsx"],
+        key=f"table-file-{state.opened}",
+        max_upload_size=200,
+        help="CSV (any delimiter, also gzipped), Parquet or Excel, up to 200 MB. "
+        "It stays in the memory of this computer's server, for this session only. "
+        "Without a project file, its columns can be guessed.",
+    )
+    plan = right.file_uploader(
+        "Its project file",
+        type=["json"],
+        key=f"project-file-{state.opened}",
+        max_upload_size=20,
+        help="A JSON file that this app or the command line saved. It describes the columns without any data; "
+        "with it alone you can plan before you have data.",
+    )
+    if file is None:
+        state.drafts.upload = None
+    if file is None and plan is None:
+        return
+    try:
+        text = None if file is None else _read(state, file)
+        project = None if plan is None else Project.loads(plan.getvalue())
+    except EspalierError as error:
+        st.error(plain(error))
+        return
+    if project is not None:
+        what = "Open the project" + (" with this table" if text else "")
+        st.button(what, type="primary", on_click=state.open, args=(project, text))
+    elif text is not None:
+        _table_alone(state, text)
+
+
+def _read(state: Session, file: Any) -> TextTable:
+    """The uploaded table, parsed once and not at every rerun."""
+    known = state.drafts.upload
+    if known is None or known[0] != file.file_id:
+        known = state.drafts.upload = (file.file_id, read_table(file.getvalue(), file.name))
+    return known[1]
+
+
+def warn_if_misread(text: TextTable) -> None:
+    """Show a warning if a table of one column appears to have several."""
+    if misread(text):
+        st.warning(
+            f"{name(text.source)} was read as **one column**, and most of its cells hold a comma, a semicolon, a tab "
+            "or a bar. Most likely its header line does not name every column, or a quote in it is out of place: look "
+            "at the first lines of the file, correct them, and open it again."
+        )
+
+
+def _table_alone(state: Session, text: TextTable) -> None:
+    warn_if_misread(text)
+    if state.has_project:
+        lacking = [c for c in state.project.schema.names if c not in text.columns]
+        if lacking:
+            st.warning(
+                f"The open project {name(state.project.name)} does not fit this table, which has no {name(lacking[0])}."
+            )
+        else:
+            st.button(
+                "Open this table in the open project",
+                type="primary",
+                on_click=state.attach,
+                args=(text,),
+            )
+    st.markdown(
+        "**No project file?** The columns can be guessed from the table. The next screen is confidential: it "
+        "shows categories and ranges that occur in the table. You will have to confirm each."
+    )
+    st.button(
+        "Buy the schema: no look at the rows",
+        on_click=_buy,
+        args=(state, text),
+        icon=":material/shopping_cart:",
+        help="Opens the table by the names of its columns alone. Say on the next page which of them are numbers; bins "
+        "and categories are then bought from the budget at release.",
+    )
+    st.button("Guess the columns from the table", on_click=_guess, args=(state, text), icon=":material/visibility:")
+
+
+def _buy(state: Session, text: TextTable) -> None:
+    """Open the table by its header alone, every column to be bought."""
+    try:
+        schema = Schema.to_buy(n for n in text.columns if n)
+        project = blank(filename(text.source.split(".")[0]), schema).with_plan(schema_share=SCHEMA_SHARE)
+        state.open(project, text)
+    except EspalierError as error:
+        state.trouble["open"] = str(error)
+
+
+def _guess(state: Session, text: TextTable) -> None:
+    """Open the table with guessed columns; what the guess left out stands among them, not in use."""
+    try:
+        schema = guess_schema(text)
+        state.open(blank(filename(text.source.split(".")[0]), schema), text)
+    except EspalierError as error:
+        state.trouble["open"] = str(error)
+        return
+    if schema.left_out:
+        shown = Schema(tuple(guess_column(n, column) for n, column in text.columns.items() if n))
+        draft = state.drafts.schema = replace(SchemaDraft.of(shown), left_out=schema.left_out)
+        for column in schema.left_out:
+            draft.leave_out(column.name)

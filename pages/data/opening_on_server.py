@@ -1,0 +1,87 @@
+"""Open a file or a database on the server, if its operator allows it. Its rows are read where they are stored."""
+
+from __future__ import annotations
+
+import os
+
+import streamlit as st
+
+from espalier.core.errors import EspalierError
+from espalier.core.project.file import Project
+from espalier.core.tables.frames import located
+from espalier.core.tables.guessing import guess_schema
+from espalier.pages.common import sign_in
+from espalier.pages.common.shell import filename
+from espalier.pages.common.text import plain
+from espalier.pages.session.session import Session, blank
+
+ALLOWED = "ESPALIER_SERVER_TABLES"
+
+
+def show(state: Session) -> None:
+    """Two fields and what to do with them, for stewards of a server whose environment says ESPALIER_SERVER_TABLES=1."""
+    if os.environ.get(ALLOWED) != "1" or sign_in.role() != "steward":
+        return
+    with st.container(border=True):
+        where = st.text_input(
+            "A file or database on the server",
+            key=f"far-{state.opened}",
+            placeholder="/data/visits.parquet",
+            help="A CSV or Parquet file or a folder of them, of any size, or env:NAME for a database whose URL is in "
+            "the server's environment or secrets. It is read where it is; what of it is kept on this machine during a "
+            "release is said once it is open.",
+        )
+        relation = st.text_input("Name of its table, in a database", key=f"far-table-{state.opened}")
+        place = st.container(horizontal=True)
+        if state.has_project:
+            place.button("Open it in this project", on_click=_open, args=(state, where, relation), disabled=not where)
+        place.button(
+            "Guess the columns from its first rows",
+            on_click=_guess,
+            args=(state, where, relation),
+            disabled=not where,
+            icon=":material/visibility:",
+        )
+
+
+def _open(state: Session, where: str, relation: str) -> None:
+    sign_in.need_steward()
+    try:
+        found = located(where, relation or None)
+        if lacking := [c for c in state.project.schema.names if c not in found.columns]:
+            raise EspalierError(f"it has no column {lacking[0]!r}")
+        state.attach_far(found)
+    except EspalierError as error:
+        state.trouble["open"] = str(error)
+
+
+def _guess(state: Session, where: str, relation: str) -> None:
+    sign_in.need_steward()
+    try:
+        found = located(where, relation or None)
+        title = filename(relation or os.path.basename(where.rstrip("/")).split(".")[0] or "table")
+        drafted: Project = blank(title, guess_schema(found.sample()))
+        state.open(drafted)
+        state.attach_far(found)
+    except EspalierError as error:
+        state.trouble["open"] = str(error)
+
+
+def offer_whole(state: Session) -> None:
+    """A release of many rows is written to a folder on the server, batch by batch."""
+    released = state.released
+    if released is None or released.release.whole is None:
+        return
+    release = released.release
+    st.info(f"The synthetic table below holds {release.shown:,} of {release.rows:,} rows, in random order.")
+    if os.environ.get(ALLOWED) != "1":
+        return
+    folder = st.text_input("Write all rows to a new folder on the server", key=f"far-out-{released.number}")
+    if st.button("Write as Parquet", disabled=not folder, key=f"far-write-{released.number}"):
+        sign_in.need_steward()
+        try:
+            with st.spinner("Writing"):
+                release.save(folder, "parquet")
+            st.success("Written.")
+        except EspalierError as error:
+            st.error(plain(error))

@@ -1,0 +1,45 @@
+"""The bundled samples: their folder and the text of their cards."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parents[2] / "sample_data"
+SAMPLES = {
+    "readmission": (
+        "Readmission",
+        "local_hospital",
+        8000,
+        "8,000 patients, 14 columns. Four hospital codes look like causes of coming back and are not: in another "
+        "hospital they say nothing. *Shows why the causal regime matters.*",
+    ),
+    "hiring": (
+        "Hiring",
+        "work",
+        6000,
+        "6,000 applicants, 10 columns. Gender reaches the decision through qualification, and also through postcode "
+        "and club. *Shows what the fence does.*",
+    ),
+    "visits": (
+        "Visits",
+        "event_repeat",
+        8722,
+        "8,722 appointments of 3,000 patients, 8 columns. Some patients came once, some forty times. "
+        "*Shows how a person with all their rows is protected, and figures that may leave the building.*",
+    ),
+    "services": (
+        "Social services",
+        "diversity_3",
+        6000,
+        "6,000 people, 40 columns: rare categories, empty cells, skewed amounts. "
+        "*Shows what makes a table hard, and what coarsening helps.*",
+    ),
+    "stays": (
+        "Stays",
+        "bed",
+        6000,
+        "6,000 patients, 7 columns. The length of a stay is a number that depends on numbers along curves. "
+        "*Shows methods that keep numbers as numbers, and one that is plainly not private.*",
+    ),
+}
+OTHER = "readmission_other_hospital.csv"

@@ -1,0 +1,92 @@
+"""Strength of each arrow in the released model, and in real rows compared with synthetic ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import streamlit as st
+
+from espalier.core.evaluation.dependence import link
+from espalier.core.tables.table import Table
+from espalier.pages.common import charts
+from espalier.pages.session.session import ReleaseBundle
+
+MOST = 20
+Arrow = tuple[str, str]
+
+INTRODUCTION = (
+    "How much of each arrow survived? For that the link between the two columns is measured in the real rows, and in "
+    "the synthetic ones."
+)
+
+
+@dataclass(frozen=True)
+class ArrowLinks:
+    """How far an arrow's two columns are from unlinked, in the real and in the synthetic rows (see `link`)."""
+
+    arrow: Arrow
+    real: float
+    synthetic: float
+
+
+def show(strength: Mapping[Arrow, float], drawn: bool) -> None:
+    """The strongest arrows as bars; without a drawing they say in which order columns were modelled, and no more."""
+    if not strength:
+        st.info("The model has no arrows.")
+        return
+    ranked = sorted(strength.items(), key=lambda item: -item[1])
+    charts.show(
+        charts.lying(
+            [_name(arrow) for arrow, _ in ranked[:MOST]],
+            {"": [value for _, value in ranked[:MOST]]},
+            "mean total variation that the cause makes (0 to 1)",
+            (charts.MODEL,),
+        ),
+        "arrow-strength",
+        "How strongly each arrow acts in the released model, the strongest first",
+    )
+    if not drawn:
+        st.info("Nothing is drawn: each column was modelled from those before it in the schema. An order, not causes.")
+    shown = f" The {MOST} strongest of {len(ranked)} arrows are shown." if len(ranked) > MOST else ""
+    st.markdown(
+        "**How to read it.** For each arrow: how far the effect's distribution moves, in total variation, from "
+        "one category of the cause to another, all other causes left alone. 0: the arrow does nothing in the synthetic "
+        f"table, because it does nothing in the real one or because the noise has swallowed it.{shown}"
+    )
+
+
+def work(released: ReleaseBundle, real: Table, arrows: Iterable[Arrow], report: Any) -> list[ArrowLinks]:
+    """Both links of every arrow, in a job; the strongest real one first."""
+    every, tables = list(arrows), (real, released.release.synthetic)
+    out = []
+    for i, arrow in enumerate(every):
+        report(i / len(every), f"Arrow {i + 1} of {len(every)}")
+        out.append(ArrowLinks(arrow, *(link(table, *arrow) for table in tables)))
+    return sorted(out, key=lambda found: -found.real)
+
+
+def survived(found: list[ArrowLinks]) -> None:
+    """Real and synthetic links side by side."""
+    shown = found[:MOST]
+    charts.show(
+        charts.lying(
+            [_name(one.arrow) for one in shown],
+            {"real rows": [one.real for one in shown], "synthetic rows": [one.synthetic for one in shown]},
+            "share of rows that would have to change to unlink the two columns",
+            (charts.REAL, charts.SYNTHETIC),
+        ),
+        "arrows-survived",
+        "How strong each arrow's link is in real and in synthetic rows, the strongest real one first",
+    )
+    kept, real = sum(one.synthetic for one in found), sum(one.real for one in found)
+    share = f"In all, synthetic links are **{100 * kept / real:.0f} %** of the real ones. " if real else ""
+    st.markdown(
+        f"{share}A bar that is much shorter than the real one is an arrow that the noise has swallowed; a longer one "
+        f"may be the noise itself.{f' The {MOST} strongest of {len(found)} are shown.' if len(found) > MOST else ''}"
+    )
+
+
+def _name(arrow: Arrow) -> str:
+    return " → ".join(arrow)

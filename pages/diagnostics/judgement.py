@@ -1,0 +1,156 @@
+"""The comparison with real rows, which runs once in a job, and the prediction task for TSTR."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import streamlit as st
+
+from espalier.core.errors import EspalierError
+from espalier.core.tables.frames import opened
+from espalier.core.tables.reading import read_table
+from espalier.core.tables.source import Source
+from espalier.core.tables.table import Table
+from espalier.pages.common import charts
+from espalier.pages.common.text import plain
+from espalier.pages.data.samples import FOLDER, OTHER
+from espalier.pages.diagnostics import distributions
+from espalier.pages.glossary.terms import term
+from espalier.pages.release import payment
+from espalier.pages.session.session import ReleaseBundle, Session
+
+Facts = Mapping[str, Any]
+
+
+def start(state: Session, released: ReleaseBundle, other: tuple[str, Table] | None = None) -> None:
+    """Judge ``released`` on its own table (or the rows kept back), or on another real table.
+
+    The example of two hospitals is judged in both at once, since its answer is in the comparison.
+    """
+    release, project = released.release, released.release.project
+    tests: list[tuple[str, Table | None]] = [other or home(released)]
+    if other is None and _two_hospitals(state, released):
+        text = read_table(FOLDER / OTHER, OTHER)
+        tests.append(("The other hospital", Table.encode(text, project.schema)))
+    record = payment.diagnosed(state, released)
+
+    def work(report: Any) -> dict[str, dict[str, Any]]:
+        with read_again(released, report) as real:
+            record([real, *(t for _, t in tests if t is not None)])  # before anything is computed
+            if released.real is None and not released.counted:
+                released.counted.update(distributions.counts(real))
+            return judged(real, report)
+
+    def judged(real: Source, report: Any) -> dict[str, dict[str, Any]]:
+        from espalier.core.compare.fence_cost import cost_or_reason
+        from espalier.core.evaluation import evaluate
+
+        part = 1 / (len(tests) + (other is None))
+        found = {}
+        for i, (title, tested) in enumerate(tests):
+            told = partial(_told, report, part * i, part)
+            made = evaluate(project, real, release.synthetic, model=release.model, holdout=tested, report=told)
+            found[title] = made.to_json()
+        if other is None:
+            found[tests[0][0]] |= cost_or_reason(
+                project,
+                real,
+                release.synthetic,
+                release.edges,
+                holdout=tests[0][1],
+                report=partial(_told, report, 1 - part, part),
+            )
+        return found
+
+    def done(found: dict[str, dict[str, Any]]) -> None:
+        if state.released is released:
+            state.findings |= found
+
+    state.start("diagnostics", work, done, lambda _: None)
+
+
+@contextmanager
+def read_again(released: ReleaseBundle, report: Any) -> Iterator[Source]:
+    """The real rows: in memory, or read again where they are, into codes that are gone at the end."""
+    if released.real is not None:
+        yield released.real
+        return
+    with opened(released.relation, released.release.project.schema, report=report) as source:
+        yield source
+
+
+def _told(report: Any, start: float, part: float, fraction: float, message: str) -> None:
+    """Report ``fraction`` of the ``part`` of the work that begins at ``start``."""
+    report(start + part * fraction, message)
+
+
+def home(released: ReleaseBundle) -> tuple[str, Table | None]:
+    """What a release is judged on first: the rows kept back, or (None) the table that it was made from."""
+    return ("The rows kept back", released.holdout) if released.holdout else ("Its own table", None)
+
+
+def _two_hospitals(state: Session, released: ReleaseBundle) -> bool:
+    return released.release.project.name == "readmission" and state.sample == "readmission"
+
+
+def another_table(state: Session, released: ReleaseBundle) -> None:
+    """Test on a second real table: another hospital, another year."""
+    with st.expander("Test on another real table (another place, another year)"):
+        st.markdown("A model that learned coincidences fails where they break. Test both on rows from elsewhere.")
+        file = st.file_uploader(
+            "Another table with the same columns", type=["csv", "gz", "parquet", "xlsx"], key=f"other-{released.number}"
+        )
+        if file is not None:
+            try:
+                table = Table.encode(read_table(file.getvalue(), file.name), released.release.project.schema)
+            except EspalierError as error:
+                st.error(plain(error))
+                return
+            st.button(
+                "Test on this table",
+                on_click=start,
+                args=(state, released, (file.name, table)),
+                disabled=state.job is not None,
+            )
+
+
+def task(facts: Facts, where: str) -> None:
+    """Train on synthetic, test on real."""
+    st.subheader(f"Predicting {plain(facts['target'] or 'the target')}", anchor=False)
+    both = [[facts[f"{m}_{t}"] for m in ("auc", "accuracy")] for t in ("synthetic", "real")]
+    if not any(v is not None for values in both for v in values):
+        st.info(plain(facts.get("auc_synthetic_reason") or "There is nothing to predict."))
+        return
+    charts.show(
+        charts.bars(
+            ["AUC", "accuracy"],
+            {"trained on synthetic": both[0], "trained on real": both[1]},
+            "share (0 to 1)",
+            (charts.SYNTHETIC, charts.REAL),
+            1.12,
+        ),
+        f"task-{facts['target']}",
+        "AUC and accuracy of models trained on synthetic and on real rows",
+    )
+    st.markdown(
+        "**How to read it.** Two models of the same kind learn, one from synthetic rows and one from real rows. Both "
+        f"are tested on the same real rows. {term('AUC')} 0.5 is a coin toss, 1 is perfect. Accuracy is the share of "
+        "right guesses"
+        + (
+            f"; always guessing the commonest value gives {facts['accuracy_baseline']:.3f}."
+            if facts["accuracy_baseline"]
+            else "."
+        )
+    )
+    reasons(facts, "auc_synthetic", "auc_real")
+    if facts["tested_rows"]:
+        st.caption(f"Tested on {plain(where.lower())}: {facts['tested_rows']:,} rows. {plain(facts['note'])}")
+
+
+def reasons(facts: Facts, *figures: str) -> None:
+    """Why figures are not shown, each reason once."""
+    for why in dict.fromkeys(facts[f"{f}_reason"] for f in figures if f"{f}_reason" in facts):
+        st.caption(f"Not shown: {plain(why)}.")

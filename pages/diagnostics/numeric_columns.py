@@ -1,0 +1,108 @@
+"""Numeric columns compared as numbers: distance, quantiles, correlation, and a regression."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import streamlit as st
+
+from espalier.core.project.schema import Schema
+from espalier.pages.common.text import name, plain
+
+Facts = Mapping[str, Any]
+
+
+def show(found: Facts, schema: Schema) -> None:
+    """All of it, or why there is nothing to show."""
+    facts = found.get("numbers")
+    if not facts:
+        st.info(f"There are no numbers to compare: {plain(found.get('numbers_reason', 'they were not worked out'))}.")
+        return
+    _regression(facts)
+    _distances(facts, schema)
+    _quantiles(facts)
+
+
+def _regression(facts: Facts) -> None:
+    if "target" not in facts:
+        return
+    st.subheader(
+        f"Predicting the number {plain(facts['target'])}",
+        anchor=False,
+        help="Two random forests of the same kind, one trained on synthetic and one on real rows, both tested on real "
+        "rows. R² 1 is perfect, 0 is no better than always saying the mean. Without rows kept back, each tree of the "
+        "forest of real rows is tested on rows that it did not see.",
+    )
+    if "r2_synthetic" not in facts:
+        st.info(f"There is no regression: {plain(facts['r2_reason'])}.")
+        return
+    error = f"mean absolute error (in the unit of {facts['target']})"
+    st.dataframe(
+        [
+            {"trained on": f"{which} rows", "R²": facts[f"r2_{which}"], error: facts[f"mae_{which}"]}
+            for which in ("synthetic", "real")
+        ],
+        hide_index=True,
+        column_config={"R²": st.column_config.NumberColumn(format="%.3f")}
+        | {error: st.column_config.NumberColumn(format="%.4g")},
+    )
+
+
+def _distances(facts: Facts, schema: Schema) -> None:
+    st.subheader(
+        "How far apart are the values?",
+        anchor=False,
+        help="How far values must be moved, on average, to turn the synthetic column into the real one (Wasserstein "
+        "distance), in the column's own unit; 0 means equal. Spread is the synthetic standard deviation over the real "
+        "one; 1 means alike.",
+    )
+    st.dataframe(
+        [
+            {
+                "column": c["name"],
+                "moved by, on average": c["wasserstein"],
+                "unit": "days" if schema[c["name"]].dates else "its own",
+                "% of the range": 100 * c["relative"],
+                "spread": c["spread"],
+            }
+            for c in sorted(facts["columns"], key=lambda c: -c["relative"])
+        ],
+        hide_index=True,
+        column_config={
+            "moved by, on average": st.column_config.NumberColumn(format="%.4g"),
+            "% of the range": st.column_config.NumberColumn(format="%.2f"),
+            "spread": st.column_config.NumberColumn(format="%.2f"),
+        },
+    )
+    if "largest_correlation_difference" in facts:
+        one, other = facts["largest_correlation_pair"]
+        largest = facts["largest_correlation_difference"]
+        st.markdown(
+            f"**Rank correlation** differs by at most {largest:.3f}"
+            + (f", between {name(one)} and {name(other)}." if largest > 0 else ".")
+            + " It goes from −1 to 1, and 0 is no link in either direction."
+        )
+
+
+def _quantiles(facts: Facts) -> None:
+    columns = {c["name"]: c for c in facts["columns"]}
+    if not columns:
+        return
+    st.subheader("Quantiles", anchor=False)
+    one = st.selectbox("Quantiles of", list(columns), key="look-quantiles")
+    if one not in columns:
+        return
+    shown = {which: [_written(x) for x in columns[one][which]] for which in ("real", "synthetic")}
+    st.dataframe(
+        [
+            {"of the rows": f"{100 * share:g} %", "real: at most": real, "synthetic: at most": synthetic}
+            for share, real, synthetic in zip(facts["quantiles"], shown["real"], shown["synthetic"], strict=True)
+        ],
+        hide_index=True,
+    )
+
+
+def _written(value: float | str) -> str:
+    """A number as it is read; a date is a text already."""
+    return value if isinstance(value, str) else f"{value:,.5g}"

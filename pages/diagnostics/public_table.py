@@ -1,0 +1,40 @@
+"""What the released rows add to a public table of the same columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from espalier.core.evaluation.marketing import gain_of
+from espalier.core.tables.frames import as_table
+from espalier.core.tables.reading import read_table
+from espalier.pages.common.text import name
+from espalier.pages.session.session import ReleaseBundle
+
+INTRODUCTION = (
+    "Someone who has a public table of the same columns adds the synthetic rows to it. How much better is the number "
+    "predicted then? Rows of the public table are the test, in five parts in turn."
+)
+
+
+def file_field(number: int) -> Any:
+    """The uploader."""
+    return st.file_uploader("A public table of the same columns", type=["csv"], key=f"public-file-{number}")
+
+
+def work(released: ReleaseBundle, given: Any) -> dict[str, Any]:
+    """The figures, in a job."""
+    project = released.release.project
+    public = as_table(read_table(given.getvalue(), given.name), project.schema)
+    return gain_of(project.schema, project.plan.target, released.release.synthetic, public)
+
+
+def show(found: dict[str, Any], target: str | None) -> None:
+    """ΔMSE."""
+    st.markdown(
+        f"Beside a public table of {found['rows']:,} rows, the synthetic rows take "
+        f"**{100 * found['delta_mse']:.0f} %** off the mean squared error of a forest that predicts "
+        f"{name(target or '')} (ΔMSE)."
+    )
+    st.caption("Below 0 the public table is better off alone.")

@@ -1,0 +1,45 @@
+"""The verdict at the top of the Diagnostics page: good uses of the table, bad ones, and the evidence. Confidential."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import streamlit as st
+
+from espalier.core.evaluation.verdict import verdict
+from espalier.core.project.file import Project
+from espalier.pages.common.text import plain
+
+_LOOKS = {
+    "good": (st.success, ":material/thumb_up:"),
+    "fair": (st.warning, ":material/thumbs_up_down:"),
+    "poor": (st.error, ":material/thumb_down:"),
+    "unknown": (st.info, ":material/help:"),
+}
+
+
+def show(project: Project, findings: Mapping[str, Mapping[str, Any]]) -> None:
+    """The first sentence in a box, the others below it, and the places side by side. The first finding is home."""
+    (_, facts), *rest = findings.items()
+    found = verdict(project, facts, dict(rest))
+    box, icon = _LOOKS[found.grade]
+    box(f"**{plain(found.headline)}**", icon=icon)
+    st.markdown("\n".join(f"- {plain(s)}" for s in found.sentences))
+    if rest:
+        st.dataframe(
+            [
+                {
+                    "tested on": where,
+                    "AUC, trained on synthetic": there["tstr"]["auc_synthetic"],
+                    "AUC, trained on real": there["tstr"]["auc_real"],
+                    "rows": there["tstr"]["tested_rows"],
+                }
+                for where, there in findings.items()
+            ],
+            hide_index=True,
+            column_config={
+                k: st.column_config.NumberColumn(format="%.3f")
+                for k in ("AUC, trained on synthetic", "AUC, trained on real")
+            },
+        )

@@ -1,0 +1,89 @@
+"""Parts of the Home page: three steps, the samples with the question that each answers, and a guided tour."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+
+import streamlit as st
+
+from espalier.pages.common import shell
+from espalier.pages.common.text import plain
+from espalier.pages.data import opening
+from espalier.pages.data.samples import SAMPLES
+from espalier.pages.session.session import Session
+
+_TREE = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 48 48">
+<path d="M6 4v40M42 4v40M6 12h36M6 24h36M6 36h36" stroke="#9a8468" stroke-width="2" fill="none"/>
+<path d="M24 45V12M24 15c-4 0-7-3-13-3M24 15c4 0 7-3 13-3M24 27c-4 0-7-3-13-3M24 27c4 0 7-3 13-3M24 39c-4 0-7-3-13-3
+M24 39c4 0 7-3 13-3" stroke="#3d8a62" stroke-width="3.2" stroke-linecap="round" fill="none"/>
+<g fill="#4fa374"><circle cx="24" cy="10" r="4"/><circle cx="11" cy="11" r="4"/><circle cx="37" cy="11" r="4"/>
+<circle cx="11" cy="23" r="4"/><circle cx="37" cy="23" r="4"/><circle cx="11" cy="35" r="4"/>
+<circle cx="37" cy="35" r="4"/></g></svg>"""
+MARK = (
+    f'<img src="data:image/svg+xml;base64,{b64encode(_TREE.encode()).decode()}" width="52" height="52" '
+    'alt="A tree trained along a frame">'
+)
+"""The product's mark: an espalier."""
+
+QUESTIONS = {
+    "readmission": "Which patients come back within 30 days, and does what we learn hold in another hospital?",
+    "hiring": "Can we share who was hired without teaching machines to prefer men?",
+    "services": "Who is granted a benefit, in a wide table with rare values and empty cells?",
+    "visits": "Which visits are missed, when each person has several?",
+    "stays": "How do age and severity shape the length of a stay?",
+}
+"""What each bundled example answers; one that is missing here is offered by its name."""
+
+STEPS = (
+    (":material/account_tree:", "Say what you know", "Draw what causes what. Mark who is protected. Describe columns."),
+    (":material/savings:", "See what it costs", "A plan shows every count and its price, before any row is read."),
+    (":material/verified:", "Release and judge", "One deliberate act. Then see what the table is good for."),
+)
+
+TOUR = (
+    ("Structure", "See the arrows into “readmitted”: the table links it directly to those causes alone."),
+    ("Plan", "Below ε, one sentence states how much better an attacker could guess."),
+    ("Release", "Press the one button that spends. The files below are safe to share."),
+    (
+        "Diagnostics",
+        "Press “Compare with the real rows”. The first sentence compares two models, one trained on this "
+        "table and one on real rows: which predicts better here, and which in another hospital.",
+    ),
+)
+
+
+def steps() -> None:
+    """The three steps, side by side."""
+    for place, (icon, title, text) in zip(st.columns(3), STEPS, strict=True):
+        with place, st.container(border=True, height="stretch"):
+            st.markdown(f"**{icon} {title}**")
+            st.markdown(text)
+
+
+def samples(state: Session) -> None:
+    """What is open and the way on; then the examples, each with its question. One click opens one."""
+    if state.sample:
+        st.success(f"The example {plain(state.sample)} is open.")
+        with st.container(horizontal=True):
+            shell.link_to("Plan", "Next: the plan")
+            shell.link_to("Structure", "See what was drawn", primary=False)
+            shell.link_to("Release", "Straight to the release", primary=False)
+    places = [place for _ in range(0, len(SAMPLES), 2) for place in st.columns(2)]
+    for place, (key, (title, icon, rows, _)) in zip(places, SAMPLES.items(), strict=False):
+        with place.container(border=True, height="stretch"):
+            st.markdown(f"**:material/{icon}: {title}**  \n{QUESTIONS.get(key, 'An invented table.')}")
+            st.button(f"Open {title.lower()}", key=f"home-{key}", on_click=opening.open_sample, args=(state, key, rows))
+
+
+def tour(state: Session) -> None:
+    """Four stops of the sample *readmission*, each with its point of interest."""
+    with st.expander("A guided tour: readmission, in four stops", expanded=state.sample in ("", "readmission")):
+        if state.sample != "readmission":
+            is_open = f"The example {plain(state.sample)} is open now. " if state.sample else ""
+            st.markdown(f"{is_open}The tour is of the example *readmission*: open it, then follow the stops.")
+            given = (state, "readmission", SAMPLES["readmission"][2])
+            st.button("Open readmission for the tour", key="tour-open", on_click=opening.open_sample, args=given)
+            return
+        for i, (page, what) in enumerate(TOUR, 1):
+            st.markdown(f"**{i}. {page}.** {what}")
+            shell.link_to(page, f"Go to stop {i}: {page}", primary=False)

@@ -1,1 +1,0 @@
-"""What several pages share: the session's state, jobs, charts, pictures, words."""

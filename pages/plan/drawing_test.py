@@ -1,0 +1,89 @@
+"""The private test of the drawing: its fields and its power on Plan, its result on Structure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import streamlit as st
+
+from espalier.core.analysis.drawing import LEVEL, POOL, predicted
+from espalier.core.planning.preview import Preview
+from espalier.core.project.plan import MOST_STATEMENTS
+from espalier.pages.common.text import names, plain
+from espalier.pages.session.session import Session
+
+Bound = Callable[..., dict[str, Any]]
+
+
+def fields(state: Session, bound: Bound) -> None:
+    """How much the test gets, and how many statements it is about."""
+    plan = state.project.plan
+
+    def take(s: Session, percent: int) -> None:
+        s.editor.change_plan(test_drawing=percent / 100)
+
+    st.slider(
+        "Share of the budget that tests the drawing (%)",
+        0,
+        50,
+        round(100 * plan.test_drawing),
+        help="Some independences that the drawing implies are tested on noisy counts of their own. What comes out may "
+        "be shared; it tells where an arrow may be missing.",
+        **bound(state, "test_drawing", take),
+    )
+    if not plan.test_drawing:
+        return
+    if isinstance(plan.statements, int):
+        st.slider(
+            "Statements to test, at most",
+            1,
+            MOST_STATEMENTS,
+            plan.statements,
+            help="Those that touch the target come first. Fewer statements notice more.",
+            **bound(state, "statements"),
+        )
+    else:
+        st.caption(f"The project file lists the {len(plan.statements)} statements that are tested.")
+
+
+def planned(seen: Preview) -> None:
+    """What would be tested, and the smallest association that would be noticed, before anything is paid."""
+    if not seen.tests:
+        return
+    st.subheader(
+        "The test of the drawing",
+        anchor=False,
+        help="Predicted by even margins, from public numbers. Rare values notice less.",
+    )
+    rho = sum(line.rho for line in seen.lines if line.pool == POOL)
+    st.markdown(
+        f"These independences, chosen from the drawing alone, are tested for ρ = {rho:.3g}; all together raise a false "
+        f"alarm in at most {100 * LEVEL:g} of 100 releases."
+    )
+    st.markdown("\n".join(f"- {plain(predicted(test))}." for test in seen.tests))
+
+
+def found(state: Session) -> None:
+    """Show the result of the last release for the drawing."""
+    made = state.released
+    if made is None or not made.release.drawing:
+        return
+    with st.expander(f"What release {made.number} says of the drawing", expanded=True):
+        project = state.project
+        if made.release.project.dag.edges != project.dag.edges:
+            st.info("The drawing has changed since. This is about the drawing as it stood then.")
+        for test, result in made.release.drawing:
+            s = test.statement
+            line = plain(result.sentence(s.left[0], s.right[0], s.given, LEVEL))
+            st.markdown(f"- {':material/warning: ' if result.contradicted(LEVEL) else ''}{line}")
+        missing = [names((*t.statement.left, *t.statement.right)) for t, r in made.release.drawing if r.contradicted()]
+        if missing:
+            st.markdown(
+                f"An arrow may be missing between {'; '.join(missing)}. Whether, and which way it points, is for "
+                "you to say: nothing here draws it."
+            )
+        st.caption(
+            "Read the strength first: with many rows a weak association too contradicts a drawing. A drawing that "
+            "passes is not confirmed. These figures are differentially private and may be shared."
+        )

@@ -1,0 +1,364 @@
+"""The fields of a plan."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import streamlit as st
+
+from espalier.core.blurring.notice import NOT_PRIVATE
+from espalier.core.blurring.registry import BLURRINGS, blurring_of, is_blurring
+from espalier.core.errors import EspalierError
+from espalier.core.methods import METHODS, method_of
+from espalier.core.methods.purpose import Advice
+from espalier.core.privacy.contribution import public_rows
+from espalier.core.project.plan import Plan
+from espalier.core.release.blurred import SENTENCE
+from espalier.pages.common import fields, shell, text
+from espalier.pages.common.text import plain
+from espalier.pages.plan import drawing_test, method_options, people_fields, purpose
+from espalier.pages.plan.conflicts import Spots
+from espalier.pages.session.session import Session
+
+PRESETS = (0.1, 0.5, 1.0, 2.0, 5.0)
+_FENCE = {
+    "always": "This method always has it.",
+    "never": "This method never has it.",
+    "optional": "This method can have it.",
+}
+
+
+def show(state: Session) -> Spots:
+    """Draw the fields. Return the place under each, where a conflict is shown."""
+    plan, columns = state.project.plan, list(state.project.schema.names)
+    offered, private = [*METHODS, *BLURRINGS], not is_blurring(plan)
+    spots: Spots = {}
+
+    purpose.show(state, _purposeful)
+    left, right = shell.beside((1, 1), "plan")
+    with left:
+        st.selectbox(
+            "Method",
+            offered,
+            index=offered.index(plan.method),
+            format_func=text.method,
+            **_bound(state, "method", _method),
+        )
+        st.markdown(_about(plan))
+        st.selectbox(
+            "Target (the column to predict)",
+            columns,
+            index=columns.index(plan.target) if plan.target else None,
+            placeholder="Choose a column",
+            **_bound(state, "target"),
+        )
+        spots["target"] = st.container()
+        spots |= method_options.first(state, _bound)
+        if private:
+            _fence(state, spots)
+    with right:
+        if private:
+            _promise(state, spots)
+        else:
+            st.error(f"**{NOT_PRIVATE}.** {SENTENCE} This method takes no ε and enters no ledger.")
+    if private:
+        with st.expander("More: allocation, accounting, synthetic rows, schema"):
+            _more(state)
+            spots["schema_share"] = st.container()
+        with st.expander("More: test of the drawing", expanded=bool(plan.test_drawing)):
+            drawing_test.fields(state, _bound)
+            spots["test_drawing"] = spots["statements"] = st.container()
+    if method_options.any_further(state):
+        with st.expander(f"More: options of {text.method(plan.method)}", expanded=method_options.any_changed(state)):
+            method_options.further(state, _bound)
+    purpose.left_aside(state)
+    return spots
+
+
+def _about(plan: Plan) -> str:
+    """Return what the plan's method does, and when to choose it."""
+    if is_blurring(plan):
+        method = blurring_of(plan)
+        return f"**{method.title}**: {method.summary}. {method.when}"
+    private = method_of(plan)
+    return f"**{private.title}**: {private.summary}. {private.guidance.when}"
+
+
+def _advanced(state: Session, spots: Spots, public: bool) -> None:
+    """Unit of privacy, δ, n and rows per person; open if any differs from its default."""
+    plan = state.project.plan
+    unusual = not public or plan.delta is not None or state.public_rows is None or "delta" in state.trouble
+    with st.expander("Advanced: who is protected, δ, number of rows", expanded=unusual):
+        known = list(text.NEIGHBORS)
+        st.radio(
+            "Neighbouring tables",
+            known,
+            index=known.index(plan.neighbors),
+            horizontal=True,
+            **_bound(state, "neighbors"),
+        )
+        filled = plan.person and plan.neighbors == "replace-one"
+        st.caption(text.DECLARED if filled else text.NEIGHBORS[plan.neighbors])
+        if public and state.public_rows is not None:
+            _n(state)
+            spots["rows"] = st.container()
+        st.text_input(
+            "δ (blank: 1/n²)" if plan.neighbors == "replace-one" else "δ (needed here, such as 1e-9)",
+            _typed_delta(state),
+            help="The chance that the promise of ε fails. It must be far below 1/n.",
+            **_bound(state, "delta", _delta),
+        )
+        spots["delta"] = st.container()
+        if "delta" in state.trouble:
+            spots["delta"].error(f"{plain(state.trouble['delta'])} The plan keeps its old δ.")
+        people_fields.show(state, spots, _bound)
+
+
+def _fence(state: Session, spots: Spots) -> None:
+    """The switches of the fence."""
+    plan, method = state.project.plan, method_of(state.project.plan)
+    fair, kept = _bound(state, "fair"), method.capabilities.fence
+    st.session_state[fair["key"]] = method.fenced(plan)
+    st.toggle(
+        "Fence between outcome and protected columns",
+        wrap=True,
+        disabled=kept != "optional" and plan.fair in (None, kept == "always"),
+        help="The outcome may depend on protected columns only through the admissible ones. " + _FENCE[kept],
+        **fair,
+    )
+    spots["fair"] = spots["roles"] = st.container()
+    if method.fenced(plan):
+        st.toggle(
+            "Strict: fence off the inadmissible columns too",
+            plan.strict,
+            wrap=True,
+            help="Without it, an inadmissible column may be linked to the outcome or to the protected "
+            "columns, not to both. "
+            "With it, such a column is on the protected columns' side.",
+            **_bound(state, "strict"),
+        )
+
+
+def _promise(state: Session, spots: Spots) -> None:
+    """Fields for ε, for n if it is missing, and the advanced ones."""
+    plan = state.project.plan
+    _epsilon(state)
+    spots["epsilon"] = spots["consequences"] = st.container()
+    public = plan.neighbors == "replace-one" and plan.person is None
+    if public and state.public_rows is None:
+        _n(state)
+        spots["rows"] = st.container()
+    _advanced(state, spots, public)
+
+
+def _more(state: Session) -> None:
+    plan, method = state.project.plan, method_of(state.project.plan)
+    a, b = st.columns(2)
+    with a:
+        rules = ["auto", "optimal", "uniform"]
+        st.session_state[f"plan-{state.opened}-allocation"] = (
+            plan.allocation if isinstance(plan.allocation, str) else None
+        )
+        st.selectbox(
+            "Allocation inside a pool",
+            rules,
+            placeholder="by hand, below",
+            help="optimal gives larger tables of counts more; uniform gives all the same; auto takes the one that did "
+            "better in this project's benchmarks. Shares by hand are set further down.",
+            **_bound(state, "allocation"),
+        )
+        kinds = ["zcdp", "basic"]
+        st.selectbox(
+            "Accounting",
+            kinds,
+            index=kinds.index(plan.accounting),
+            help="zcdp adds up ρ and converts once, tightly. basic adds up ε and chooses each noise by itself: it "
+            "spends less than the budget allows, so its noise is larger.",
+            **_bound(state, "accounting"),
+        )
+    with b:
+        if method.capabilities.targets:
+            _further_targets(state)
+        if plan.person is None or plan.neighbors != "replace-one":
+            st.number_input(
+                "Synthetic rows (blank: as many as the table)",
+                1,
+                10_000_000,
+                plan.rows,
+                placeholder="as many as the table",
+                **_bound(state, "rows"),
+            )
+        st.number_input(
+            "Share of the budget that buys the schema",
+            0.0,
+            0.5,
+            plan.schema_share,
+            0.01,
+            help="For columns without declared bins or categories (Data page: “at most 50”, “8 bins”): they "
+            "are chosen privately, from this share, and the counts get that much less. 0.05 is a fair start.",
+            **_bound(state, "schema_share"),
+        )
+        st.number_input(
+            "Copies for intervals",
+            0,
+            100,
+            plan.copies,
+            help="What the release might have been, had the people and the noise come out otherwise: with 20, an "
+            "interval can be worked out anywhere. They cost no budget, and can be made later too.",
+            **_bound(state, "copies"),
+        )
+
+
+def _further_targets(state: Session) -> None:
+    """Further columns to predict, with weights relative to the target's."""
+    plan = state.project.plan
+    further = [name for name in plan.targets if name != plan.target]
+
+    def take(s: Session, chosen: list[str]) -> None:
+        s.editor.change_plan(targets={name: plan.targets.get(name, 1.0) for name in chosen})
+
+    st.multiselect(
+        "Further targets",
+        [name for name in state.project.schema.names if name != plan.target],
+        further,
+        placeholder="none",
+        disabled=plan.target is None,
+        help="Other columns that the table should be good at predicting. They share the target's part of the budget.",
+        **_bound(state, "targets", take),
+    )
+    for i, name in enumerate(further):
+
+        def weigh(s: Session, weight: float, name: str = name) -> None:
+            s.editor.change_plan(targets={**s.project.plan.targets, name: weight})
+
+        st.number_input(
+            f"Weight of {plain(name)} (the target's is {plan.weights[plan.target or '']:g})",
+            0.01,
+            1000.0,
+            float(plan.targets[name]),
+            **_bound(state, f"weight-{i}-{len(further)}", weigh),
+        )
+
+
+def _epsilon(state: Session) -> None:
+    epsilon = state.project.plan.epsilon
+    field = _bound(state, "epsilon", _take_epsilon)
+    typed = state.drafts.plan.epsilon
+    st.session_state[field["key"]] = f"{epsilon:g}" if typed is None else typed
+    st.text_input(
+        "ε (the budget)",
+        help="Smaller protects more and blurs more. About 1 is common; above 8 protects little.",
+        **field,
+    )
+    if "epsilon" in state.trouble:
+        st.error(f"{plain(state.trouble['epsilon'])} The plan keeps ε = {epsilon:g}.")
+    key = f"preset-{state.opened}"
+    st.session_state[key] = epsilon if epsilon in PRESETS else None
+
+    def preset() -> None:
+        if (chosen := st.session_state[key]) is not None:
+            _take_epsilon(state, f"{chosen:g}")
+            state.trouble.pop("epsilon", None)
+
+    st.segmented_control(
+        "Common values of ε",
+        PRESETS,
+        key=key,
+        on_change=preset,
+        format_func=lambda e: f"{e:g}",
+        label_visibility="collapsed",
+        wrap=True,
+    )
+
+
+def _n(state: Session) -> None:
+    key = f"n-{state.opened}"
+
+    def take() -> None:
+        state.rows = st.session_state[key]
+
+    def declare(rows: int) -> None:
+        state.rows = public_rows(state.project.plan, rows)
+
+    st.session_state[key] = state.rows
+    st.number_input(
+        "Number of rows n",
+        1,
+        None,
+        None,
+        key=key,
+        on_change=take,
+        placeholder="type it, if you know it",
+        help="Public under replace-one. Needed for δ = 1/n², and to show errors as a share of n.",
+    )
+    if state.public_rows is None and state.text is not None:
+        st.button(
+            "Use the open table's number of rows",
+            on_click=declare,
+            args=(state.text.rows,),
+            help="This declares it as public.",
+        )
+
+
+def _bound(state: Session, name: str, take: Callable[[Session, Any], None] | None = None) -> dict[str, Any]:
+    """Return a widget's key and the callback that stores its value in the plan."""
+    key = f"plan-{state.opened}-{name}"
+
+    def changed() -> None:
+        value = st.session_state[key]
+        try:
+            (take or (lambda s, v: s.editor.change_plan(**{name: v})))(state, value)
+            state.trouble.pop(name, None)
+        except EspalierError as error:
+            state.trouble[name] = str(error).removeprefix("plan: ")
+
+    return {"key": key, "on_change": changed}
+
+
+def _method(state: Session, method: str) -> None:
+    """Change the method. The plan's choice of the fence is remembered for methods that leave it to the plan."""
+    plan = state.project.plan
+    if not is_blurring(plan) and (method_of(plan).capabilities.fence == "optional" or plan.fair is not None):
+        state.drafts.plan.fair = plan.fair
+    if method in BLURRINGS:  # it refuses a plan with a guarantee
+        state.editor.change_plan(
+            method=method,
+            fair=None,
+            epsilon=math.inf,
+            delta=None,
+            person=None,
+            private_evaluation=0.0,
+            rows=None,
+            strict=False,
+            test_drawing=0.0,
+        )
+        return
+    if not plan.has_epsilon:
+        state.drafts.plan.epsilon = None
+        state.editor.change_plan(method=method, epsilon=1.0)
+    optional = METHODS[method].capabilities.fence == "optional"
+    state.editor.change_plan(method=method, fair=state.drafts.plan.fair if optional else None)
+
+
+def _purposeful(state: Session, advice: Advice) -> None:
+    """Plan with the method that was recommended, and with the options that it needs for the purpose."""
+    _method(state, advice.method.name)
+    state.editor.change_plan(**advice.changes)
+    state.opened += 1  # fresh fields, which show the plan that was taken
+
+
+def _take_epsilon(state: Session, typed: str) -> None:
+    state.drafts.plan.epsilon = typed
+    state.editor.change_plan(epsilon=fields.number(typed, "ε"))
+
+
+def _typed_delta(state: Session) -> str:
+    typed, delta = state.drafts.plan.delta, state.project.plan.delta
+    return typed if typed is not None else "" if delta is None else f"{delta:g}"
+
+
+def _delta(state: Session, typed: str) -> None:
+    state.drafts.plan.delta = typed
+    state.editor.change_plan(delta=fields.number(typed, "δ") if typed.strip() else None)

@@ -1,0 +1,102 @@
+"""Private evaluation: its cost and precision before the release, its figures after."""
+
+from __future__ import annotations
+
+import json
+
+import streamlit as st
+
+from espalier.core.evaluation.private.evaluation import PrivateEvaluation, PrivateFigure
+from espalier.core.planning.preview import Preview
+from espalier.core.privacy.accounting import round_up
+from espalier.pages.common.text import SAFE, name, plain
+from espalier.pages.plan import measurement_table
+
+FIGURES = {
+    "accuracy": "Accuracy",
+    "auc": "AUC",
+    "one_way_tv": "One-way error",
+    "cmi": "Dependence left in the real table",
+}
+MEANING = (
+    "**How to read it.** A model trained on the synthetic rows guesses the target of real rows that the release never "
+    "saw. *Accuracy* is the share it gets right. *AUC* says how well it ranks them: 0.5 is a coin toss, 1 is perfect. "
+    "*One-way error* says how far a column's shares are off (mean total variation). *Dependence* says how much the "
+    "outcome tells about protected columns beyond the admissible ones (nats). Each interval holds the true figure in "
+    "95 cases of 100."
+)
+
+
+def planned(seen: Preview) -> None:
+    """On the Plan page: what will be paid for, and how sharp the figures will be."""
+    if not seen.private_evaluation:
+        return
+    st.subheader(
+        "Shareable figures",
+        anchor=False,
+        help="Expected before any row is read. The real intervals may be half as wide or half as wide again.",
+    )
+    share, by = seen.project.plan.private_evaluation, "people" if seen.project.plan.person else "rows"
+    st.markdown(
+        f"{100 * share:.3g} % of the {by}, chosen at random, judge the release (ρ = {round_up(seen.spent)}). "
+        "**This adds no privacy cost**: they are in no other part of it."
+    )
+    expected = [_expected(f) for f in seen.expected]
+    if expected:
+        wide = {"": st.column_config.TextColumn(width=190)}
+        st.dataframe(expected, hide_index=True, width="stretch", column_config=wide)
+    with st.expander(f"All {len(seen.private_evaluation)} measurements of the {by} held out"):
+        measurement_table.table(seen.private_evaluation, "those")
+
+
+def _expected(figure: PrivateFigure) -> dict[str, str]:
+    if figure.value is None or figure.high is None or figure.low is None:
+        return {"": FIGURES[figure.name], "expected": f"not to be had: {figure.reason}"}
+    if figure.name in ("one_way_tv", "cmi"):
+        return {"": FIGURES[figure.name], "expected": f"at most about {figure.high:.3f} where the truth is 0"}
+    return {"": FIGURES[figure.name], "expected": f"± {(figure.high - figure.low) / 2:.3f}"}
+
+
+def show(evaluation: PrivateEvaluation, stem: str) -> None:
+    """On the Diagnostics page: the figures, with their intervals, marked as safe to share."""
+    with st.container(border=True):
+        st.markdown(f"#### Shareable figures {SAFE}")
+        of = f", predicting {name(evaluation.target)}" if evaluation.target else ""
+        st.markdown(
+            f"From noisy counts of {100 * evaluation.share:.3g} % of the "
+            f"{'people' if evaluation.by == 'person' else 'rows'}, chosen at random (about {evaluation.rows:,} rows)"
+            f"{of}. These checks used separate, held-out people, so they add no privacy cost."
+        )
+        there = [f for f in evaluation.figures if f.value is not None]
+        with st.container(horizontal=True, gap="large"):
+            for f in there:
+                st.metric(
+                    FIGURES[f.name],
+                    f"{f.value:.3f}",
+                    f"95 % interval: {f.low:.3f} to {f.high:.3f}",
+                    delta_color="off",
+                    delta_arrow="off",
+                    width="content",
+                    help=plain(f.method),
+                )
+        for f in evaluation.figures:
+            if f.value is None:
+                st.caption(f"{FIGURES[f.name]}: not shown, {plain(f.reason)}.")
+        if any(f.name == "accuracy" for f in there):
+            guess = evaluation.accuracy_baseline
+            st.markdown(
+                f"For comparison, always guessing the commonest value gives an accuracy of about **{guess:.3f}**, by "
+                "the same noisy counts."
+                if guess is not None
+                else "These counts do not show the accuracy of always guessing the commonest value. Its share in the "
+                "synthetic table is close to it."
+            )
+        st.markdown(MEANING)
+        st.download_button(
+            "Download shareable figures",
+            json.dumps(evaluation.to_json(), indent=1, ensure_ascii=False, allow_nan=False),
+            file_name=f"{stem}-figures.json",
+            mime="application/json",
+            on_click="ignore",
+            icon=":material/download:",
+        )

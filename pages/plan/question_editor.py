@@ -1,0 +1,199 @@
+"""Editor of the questions and counts of a project, built from lists. No text is ever executed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from espalier.core.blurring.registry import is_blurring
+from espalier.core.errors import EspalierError
+from espalier.core.methods import method_of
+from espalier.core.planning.preview import Preview
+from espalier.core.project.question_list import QuestionList, in_words, read_questions
+from espalier.core.project.schema import Column
+from espalier.pages.common.text import plain
+from espalier.pages.session.session import Session
+
+SHOWN = 50
+"""Questions that are listed on the page; a file may bring thousands."""
+_ABOUT = (
+    "What will your reports ask of the table? **A question** is how many rows are like this; **a count** is how many "
+    "of several conditions each row meets. A method keeps pairs of columns well and counts over a whole row badly, "
+    "unless they are measured: they can take a share of the budget."
+)
+
+
+def show(state: Session) -> Any:
+    """Show the questions, the builder and the share. Return the place for a conflict."""
+    listed, plan = state.project.question_list, state.project.plan
+    with st.expander("Questions that reports will ask", expanded=bool(listed)):
+        st.markdown(_ABOUT)
+        _listed(state, listed)
+        _build(state, listed)
+        _file(state, listed)
+        kind = "no" if is_blurring(plan) else method_of(plan).capabilities.questions
+        in_the_way = kind == "no" and plan.question_share > 0  # so the field stays, to take it back
+        if listed and (kind == "beside" or in_the_way):
+            key = f"question-share-{state.opened}"
+            st.session_state[key] = round(100 * plan.question_share)
+
+            def take() -> None:
+                state.editor.change_plan(question_share=st.session_state[key] / 100)
+
+            st.slider(
+                "Share of the budget for questions and counts (%)",
+                0,
+                90,
+                key=key,
+                on_change=take,
+                help="The method gets that much less. Worth it where the table has many rows for its ε; with few rows "
+                "and a small ε, splitting the budget makes everything worse.",
+            )
+        spot = st.container()
+        if reason := state.trouble.get("questions"):
+            spot.error(plain(reason))
+    return spot
+
+
+def _listed(state: Session, listed: QuestionList) -> None:
+    for kind, entries in (("counts", listed.counts), ("questions", listed.questions)):
+        for i, entry in enumerate(entries[:SHOWN]):
+            text, button = st.columns([7, 1], vertical_alignment="center")
+            up_to = f" (up to {entry['up_to']} told apart)" if "up_to" in entry else ""
+            text.markdown(f"**{plain(entry['name'])}**: {plain(in_words(entry))}{up_to}")
+            button.button(
+                "Remove",
+                key=f"remove-{kind}-{i}-{state.opened}",
+                icon=":material/close:",
+                type="tertiary",
+                on_click=_remove,
+                args=(state, kind, i),
+                help=f"Stop asking {entry['name']}",
+            )
+        if len(entries) > SHOWN:
+            st.caption(f"… and {len(entries) - SHOWN:,} more {kind}")
+
+
+def _remove(state: Session, kind: str, i: int) -> None:
+    listed = state.project.question_list
+    left = tuple(e for j, e in enumerate(getattr(listed, kind)) if j != i)
+    _take(state, QuestionList(listed.questions, left) if kind == "counts" else QuestionList(left, listed.counts))
+
+
+def _build(state: Session, listed: QuestionList) -> None:
+    """The sentence: the kind, the columns, what each may be, a name."""
+    schema, at = state.project.schema, f"{state.opened}-{len(listed.questions)}-{len(listed.counts)}"
+    kind = st.segmented_control(
+        "Add", ["a question", "a count"], default="a question", key=f"ask-kind-{at}", required=True
+    )
+    counting = kind == "a count"
+    told_apart = {str(c["name"]): min(len(c["of"]), c.get("up_to", len(c["of"]))) for c in listed.counts}
+    counts = {} if counting else told_apart
+    chosen = st.multiselect(
+        "In how many rows … (choose columns)"
+        if not counting
+        else "How many of these does each row meet? (choose columns)",
+        [*(c.name for c in schema.columns if not c.undeclared or c.named), *counts],
+        key=f"ask-columns-{kind}-{at}",
+        placeholder="columns" if not counts else "columns and counts",
+    )
+    where: dict[str, list[Any]] = {}
+    for column in chosen:
+        key = f"ask-{kind}-{at}-{column}"
+        if column in counts:
+            where[column] = list(
+                st.slider(f"… {plain(column)} is from, to", 0, counts[column], (1, counts[column]), key=key)
+            )
+        else:
+            where[column] = _values(schema[column], key)
+    if not chosen or not all(where.values()):
+        return
+    entry: dict[str, Any] = {"of": where} if counting else {"where": where}
+    if counting:
+        entry["up_to"] = st.number_input("Distinguished up to", 1, max(len(where), 1), len(where), key=f"ask-top-{at}")
+    said = in_words(entry)
+    st.markdown(f"**{plain(said[0].upper() + said[1:])}**" if counting else f"**How many {plain(said)} are there?**")
+    called = st.text_input("Called", key=f"ask-name-{kind}-{at}", placeholder="a short name for the report").strip()
+    st.button(
+        "Add it",
+        on_click=_add,
+        args=(state, {"name": called, **entry}),
+        disabled=not called,
+        key=f"ask-add-{at}",
+        icon=":material/add:",
+    )
+
+
+def _values(column: Column, key: str) -> list[Any]:
+    """What a column may be: a range along bin edges, or categories."""
+    if column.kind == "numeric":
+        edges = [int(e) if e == int(e) else e for e in column.edges]
+        low, high = st.select_slider(f"… {plain(column.name)} from, to", edges, (edges[0], edges[-1]), key=key)
+        return [] if low == high else [low, high]
+    known = list(column.named) if column.undeclared else list(column.labels)
+    return list(st.multiselect(f"… {plain(column.name)} is one of", known, key=key, placeholder="categories"))
+
+
+def _add(state: Session, entry: dict[str, Any]) -> None:
+    listed = state.project.question_list
+    if "of" in entry:
+        _take(state, QuestionList(listed.questions, (*listed.counts, entry)))
+    else:
+        _take(state, QuestionList((*listed.questions, entry), listed.counts))
+
+
+def _take(state: Session, listed: QuestionList) -> None:
+    try:
+        state.editor.change_questions(listed)
+        state.trouble.pop("questions", None)
+    except EspalierError as error:
+        state.trouble["questions"] = str(error)
+
+
+def _file(state: Session, listed: QuestionList) -> None:
+    with st.popover("Questions from a CSV file", icon=":material/upload:"):
+        st.markdown(
+            "A line for each condition, with the header `question,column,values`: categories with `;` between them, or "
+            "`60..100` for a range. Lines of one question must all hold; a fourth column `or` numbers alternatives."
+        )
+        given = st.file_uploader("A file of questions", type="csv", key=f"ask-file-{state.opened}", max_upload_size=5)
+        if given is not None and st.button("Add these questions", key=f"ask-file-add-{state.opened}"):
+            try:
+                more = read_questions(given.getvalue().decode("utf-8-sig"), state.project.schema, listed.counts)
+            except (UnicodeDecodeError, EspalierError) as error:
+                st.error(plain("the file is not UTF-8 text" if isinstance(error, UnicodeDecodeError) else error))
+                return
+            _take(state, QuestionList((*listed.questions, *more), listed.counts))
+            st.rerun()
+
+
+def planned(seen: Preview) -> None:
+    """What each answer will err by, before any row is read."""
+    if not seen.asked:
+        return
+    st.subheader("What your questions will be answered with", anchor=False)
+    st.dataframe(
+        [
+            {
+                "asked": one.name,
+                "kind": one.kind,
+                "how": one.how,
+                "σ (rows)": one.sigma,
+                "95 % within (rows)": one.within,
+            }
+            for one in seen.asked
+        ],
+        hide_index=True,
+        width="stretch",
+        column_config={
+            "σ (rows)": st.column_config.NumberColumn(format="%.1f"),
+            "95 % within (rows)": st.column_config.NumberColumn(format="%.0f"),
+        },
+    )
+    worst = max((one.within for one in seen.asked if one.within is not None), default=None)
+    if worst is not None:
+        st.caption(
+            f"The noisy answers err by at most {worst:,.0f} rows, all of them together in 95 of 100 releases. That is "
+            "noise alone: how well the fitted table follows them is told by the release."
+        )

@@ -1,0 +1,164 @@
+"""A release on screen: its files, its graph with the fence, its cost, its first rows."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from espalier.core.analysis.noisy_counts import COUNTS
+from espalier.core.errors import EspalierError
+from espalier.core.ledger.archive import zipped
+from espalier.core.methods import is_fenced
+from espalier.core.planning.preview import Line, lines_of
+from espalier.core.privacy.accounting import round_up
+from espalier.core.privacy.bought_schema import nothing_found
+from espalier.core.release import shelf
+from espalier.core.release.artefact import Release
+from espalier.pages.board import graph_picture
+from espalier.pages.common import charts, shell, sign_in, text
+from espalier.pages.common.text import SAFE, name, names, plain
+from espalier.pages.plan import measurement_table
+from espalier.pages.release import answers, fence, fence_picture, payment
+from espalier.pages.session.session import ReleaseBundle, Session
+
+FILES = (
+    ("synthetic.csv", "Synthetic table", "text/csv"),
+    ("report.html", "Report", "text/html"),
+    ("release.json", "Accounting (JSON)", "application/json"),
+    ("project.json", "Project file", "application/json"),
+    ("model.npz", "Model", "application/octet-stream"),
+    (COUNTS, "Noisy counts", "application/octet-stream"),
+)
+"""What is handed over: file, what it is called on the screen, its type."""
+
+
+def files(released: ReleaseBundle) -> None:
+    """All files of a release as one zip; below it one button for each."""
+    stem = shell.filename(released.release.project.name)
+    st.download_button(
+        "Download everything (zip)",
+        zipped(released.files),
+        file_name=f"{stem}-release-{released.number}.zip",
+        mime="application/zip",
+        on_click="ignore",
+        key=f"take-{released.number}-zip",
+        type="primary",
+        icon=":material/folder_zip:",
+    )
+    st.markdown(f"{SAFE} Or take one file alone:")
+    with st.container(horizontal=True):
+        for file, label, mime in FILES:
+            if file not in released.files:  # a model that must not be written
+                continue
+            st.download_button(
+                label,
+                released.files[file],
+                file_name=f"{stem}-{file}",
+                mime=mime,
+                on_click="ignore",
+                key=f"take-{released.number}-{file}",
+                icon=":material/download:",
+            )
+    if copies := [file for file in released.files if file.startswith("copies/")]:
+        st.download_button(
+            f"{sum(file.endswith('.csv.gz') for file in copies)} copies, for intervals",
+            lambda: zipped({file: released.files[file] for file in copies}),
+            file_name=f"{stem}-copies.zip",
+            mime="application/zip",
+            on_click="ignore",
+            key=f"take-{released.number}-copies",
+            icon=":material/download:",
+        )
+    if sign_in.guarded():
+        _sharing(released)
+
+
+def _sharing(released: ReleaseBundle) -> None:
+    """Mark a release for viewers to see, or take it back."""
+    try:
+        there = shelf.is_shared(released.files)
+        on = st.toggle(
+            "Shared with viewers",
+            value=there,
+            key=f"share-{released.number}",
+            help="Anyone who signs in as a viewer can see this release's figures and take its table, report and "
+            "accounting. Nothing else of this project is shown to them.",
+        )
+        if on and not there:
+            shelf.share(released.files)
+        elif there and not on:
+            shelf.take_back(shelf.identity(released.files))
+    except EspalierError as error:
+        st.error(plain(error))
+
+
+def show(state: Session, released: ReleaseBundle) -> None:
+    """The release: its files, its graph, its bill, its first rows."""
+    release = released.release
+    project = release.project
+    st.subheader(f"Release {released.number} of {plain(project.name)}: {release.rows:,} synthetic rows", anchor=False)
+    if not state.has_project or not state.project.says_the_same(released.planned):
+        st.info(
+            "The open project is another, or has changed since. This release was made from the project as it stood "
+            "then; its own project file is below."
+        )
+    for warning in nothing_found(released.planned.schema, project.schema):
+        st.warning(plain(warning))
+    files(released)
+    payment.recorded(release)
+    with st.container(horizontal=True):
+        shell.link_to("Diagnostics", "Next: Diagnostics")
+        shell.link_to("Analyse", "Analyse: figures with intervals", primary=False)
+    told = release.to_json()
+    tabs = ["What was measured", "What was spent", "First rows", *["Questions"] * ("questions" in told)]
+    graph, bill, rows, *questions = st.tabs(tabs)
+    for place in questions:
+        with place:
+            answers.show(told, f"asked-{released.number}")
+    with graph:
+        _picture(release)
+    with bill:
+        spent = told["spent"]
+        st.markdown(
+            f"Spent: ε = {round_up(spent['epsilon'])} at δ = {round_up(spent['delta'])}, ρ = "
+            f"{round_up(spent['rho'])} for {text.unit(spent['neighbors'], spent['rows_per_person'], spent['person'])}."
+        )
+        bought = lines(release)
+        charts.show(charts.budget(bought, spent["rho"]), "spent-budget", "Share of the budget by pool, as spent")
+        measurement_table.table(bought)
+        if release.private_evaluation is not None:
+            st.markdown(
+                "**Shareable figures** used separate, held-out people, so they add no privacy cost. They stand on the "
+                "Diagnostics page, in the report and in release.json."
+            )
+            measurement_table.table(list(lines_of(release.private_evaluation.draws)))
+    with rows:
+        st.dataframe({n: cells[:20] for n, cells in release.table.items()}, hide_index=True)
+
+
+def _picture(release: Release) -> None:
+    """The model's graph with its fence."""
+    project, edges = release.project, release.edges
+    if release.plan_frame.separations and len(project.schema.names) <= fence_picture.MAX_COLUMNS:
+        fence.picture(release)
+    else:
+        refused = fence.refused_pairs(release)
+        gate = project.roles.admissible if is_fenced(project.plan) else ()
+        columns, target = project.schema.names, project.plan.target
+        graph_picture.tree(columns, edges, refused, project.roles, target, "release-tree", gate)
+    if release.fitted.features:
+        targets = list(project.plan.weights)
+        chosen = [c for c in release.fitted.features if c not in targets[:1]]
+        st.markdown(f"Measured together with {names(targets)}: {names(chosen, 40)}.")
+    for s in release.plan_frame.separations:
+        kept = "holds" if release.model.answers(s) != "not promised" else "**does not hold**"
+        given = f" given {names(s.given)}" if s.given else ""
+        st.markdown(f"- {names(s.left)} and {names(s.right)} are independent{given}: {kept}.")
+    fence.given_up(release)
+    with st.expander(f"The {len(edges)} measured pairs as text"):
+        st.markdown("; ".join(f"{name(a)} – {name(b)}" for a, b in edges) or "None: every column stands alone.")
+    fence.ask(release)
+
+
+def lines(release: Release) -> list[Line]:
+    """What was bought, in the form of the plan's preview and in the order of spending."""
+    return list(lines_of(release.spending.draws))

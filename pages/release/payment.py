@@ -1,0 +1,337 @@
+"""Payment of a release: the choice of a table's budget, the form that opens one, and what is left of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import streamlit as st
+
+from espalier.core.errors import EspalierError, LedgerUnavailable
+from espalier.core.ledger.ledger import Ledger, default_ledger, whoami
+from espalier.core.ledger.population import Population
+from espalier.core.planning.preview import Preview
+from espalier.core.privacy.accounting import round_up
+from espalier.core.privacy.contribution import public_rows
+from espalier.core.project.plan import Neighbors
+from espalier.core.release.artefact import Release
+from espalier.core.tables.source import Source
+from espalier.pages.common import fields, shell, sign_in, text
+from espalier.pages.common.text import name, plain
+from espalier.pages.session import session
+from espalier.pages.session.session import ReleaseBundle, Session
+
+UNRECORDED, NEW = "Not recorded in a ledger", "Open a new budget …"
+
+
+def open_ledger() -> tuple[Ledger | None, str]:
+    """Return the ledger, opened once in a session, and an error. Both are empty if there is no ledger yet."""
+    state, where = session.here(), default_ledger()
+    if state.ledger is None or state.ledger[0] != where:
+        try:
+            state.ledger = (where, Ledger(where))
+        except EspalierError as error:
+            return None, "" if error.data.get("missing") else str(error)
+    return state.ledger[1], ""
+
+
+def budgets(ledger: Ledger | None) -> tuple[dict[str, Population], str]:
+    """Return every table's budget by the table's name, and an error of the ledger."""
+    if ledger is None:
+        return {}, ""
+    try:
+        return {table: p for p in ledger.populations().values() for table in p.tables}, ""
+    except EspalierError as error:
+        return {}, str(error)
+
+
+def chosen(state: Session) -> tuple[Population | None, str]:
+    """Return the budget that a release of the open table is paid from, and an error.
+
+    Before a choice, the table with the project's name is taken if the ledger has one. A sample has invented rows and is
+    not recorded unless it is chosen.
+    """
+    if not state.has_project or state.paid_from == "" or (state.paid_from is None and state.sample):
+        return None, ""
+    ledger, trouble = open_ledger()
+    known, more = budgets(ledger)
+    if state.paid_from is None and state.project.name in known and state.has_table:
+        state.paid_from = state.project.name
+    if state.paid_from is None or trouble or more:
+        return None, trouble or more
+    if state.paid_from not in known:
+        return None, f"the ledger has no table {state.paid_from!r} any more: choose where the release is paid from"
+    return known[state.paid_from], ""
+
+
+def choose(state: Session) -> tuple[bool, Population | None]:
+    """Let the person choose; returns whether that is decided, and the budget (None: not recorded)."""
+    population, trouble = chosen(state)
+    ledger, away = open_ledger()
+    known, broken = budgets(ledger)
+    if trouble := trouble or away or broken:
+        st.error(plain(trouble))
+    options = [*known, NEW, UNRECORDED]
+    undecided = UNRECORDED if state.sample or trouble else NEW
+    now = UNRECORDED if state.paid_from == "" else state.paid_from if state.paid_from in known else undecided
+    key = f"paid-from-{state.tables}-{len(known)}"
+
+    def take() -> None:
+        picked = st.session_state[key]
+        state.paid_from = "" if picked == UNRECORDED else None if picked == NEW else picked
+
+    picked = st.selectbox(
+        "Paid from the budget of",
+        options,
+        index=options.index(now),
+        key=key,
+        on_change=take,
+        help="A budget of the ledger is shared by all releases from the same people, and cannot be overspent.",
+    )
+    if picked == UNRECORDED:
+        if not state.sample:
+            st.caption("Nothing will add this release up with others from the same people. Its report states this.")
+        return True, None
+    if picked == NEW:
+        opening_form(state, known)
+        return False, None
+    return population is not None and not trouble, population
+
+
+def fits(state: Session, population: Population) -> bool:
+    """Is the plan in the budget's unit of privacy? If not, show a warning and a button that changes the plan."""
+    plan = state.project.plan
+    try:
+        population.fits(state.project, state.paid_from or "")
+    except EspalierError as error:
+        st.error(plain(error))
+
+        def mend() -> None:
+            delta = None if population.neighbors == "replace-one" else population.delta
+            state.drafts.plan.delta = None
+            person = population.persons.get(state.paid_from or "", plan.person)
+            k = population.rows_per_person
+            try:
+                if person is not None or k > 1:
+                    state.answer(False, person, k)
+                state.editor.change_plan(neighbors=population.neighbors, rows_per_person=k, delta=delta, person=person)
+                state.trouble.pop("unit", None)
+            except EspalierError as error:
+                state.trouble["unit"] = str(error)
+
+        unit = text.unit(
+            population.neighbors, population.rows_per_person, population.persons.get(state.paid_from or "", plan.person)
+        )
+        st.button(f"Plan for the ledger's unit: {unit}, δ = {population.delta:g}", on_click=mend)
+        if "unit" in state.trouble:
+            st.error(plain(state.trouble["unit"]))
+        return False
+    return True
+
+
+def outlook(population: Population, seen: Preview) -> bool:
+    """Show what is left of the budget and what this plan would leave. Return whether it is enough."""
+    left = population.outlook(seen.budget.rho)
+    total = f"of {name(population.name)}, whose total is ε = {population.epsilon:g} at δ = {population.delta:g}"
+    if not left["fits"]:
+        st.error(
+            f"Not enough is left {total}: this plan needs ρ = {round_up(seen.budget.rho)}, ρ = {left['left']:.4g} is "
+            "left. "
+            + (f"One plan of ε up to {population.largest():g} still fits." if population.largest() else "It is spent.")
+        )
+        return False
+    further = left["largest_after"]
+    st.markdown(f"This takes **{100 * seen.budget.rho / left['total']:.3g} %** of the whole budget.")
+    st.markdown(
+        f"Left {total}: **ρ = {left['left']:.4g}** of {left['total']:.4g}. After this plan: "
+        f"**ρ = {left['after']:.4g}**"
+        + (f", enough for {_more(left['like_it_after'])}one plan of ε up to {further:g}." if further else ": nothing.")
+    )
+    st.progress(min(left["spent"] / left["total"], 1.0), text=f"spent {100 * left['spent'] / left['total']:.0f} %")
+    return True
+
+
+def known_table(state: Session) -> tuple[bool, bool]:
+    """Does the ledger know the open table, by this name and no other? If not, the person is asked.
+
+    Return whether a release may continue, and whether the current warning is confirmed.
+    """
+    assert state.paid_from
+    ledger, trouble = open_ledger()
+    if state.relation is not None:
+        if state.known_elsewhere != (state.tables, state.paid_from):
+            st.caption("The ledger is asked about this table when it is read. A known table is refused then.")
+            return True, False
+        ticked = st.checkbox(
+            "I have read why the ledger refused, and want to release from this table under this name",
+            key=f"known-far-{state.tables}-{state.paid_from}",
+        )
+        return ticked, ticked
+    if ledger is None or state.text is None:
+        st.error(f"{plain(trouble or 'The ledger is gone.')}")
+        return False, False
+    warnings = ledger.account(state.paid_from).warnings(state.text.digest)
+    for warning in warnings:
+        st.warning(f"Confidential: {plain(warning)}.", icon=":material/fingerprint:")
+    ticked = bool(warnings) and st.checkbox(
+        "I have read this, and want to release from this table under this name",
+        key=f"known-{state.tables}-{state.paid_from}-{warnings}",  # a tick is for these warnings, not for as many
+    )
+    return ticked or not warnings, ticked
+
+
+def diagnosed(state: Session, released: ReleaseBundle | None) -> Callable[[Sequence[Source]], None]:
+    """How to tell the ledger, from any thread, that diagnostics of ``released`` are about to read some tables.
+
+    None: of rows that are not private, which no ledger paid for.
+    """
+    by, where = who(), default_ledger()
+    reservation = released.release.reservation if released else None
+    names = [reservation.entry.table if reservation else None, state.paid_from]
+
+    def record(tables: Sequence[Source]) -> None:
+        try:
+            ledger = Ledger(where)
+        except LedgerUnavailable as error:
+            if not error.data.get("missing"):
+                raise
+            return  # there is no ledger yet
+        ledger.diagnosed([table.digest for table in tables], list(filter(None, names)), by, "the Diagnostics page")
+
+    return record
+
+
+def _more(like_it: int) -> str:
+    return f"{'one more' if like_it == 1 else f'{like_it} more'} like this, or " if like_it else ""
+
+
+def opening_form(state: Session, known: dict[str, Population]) -> None:
+    """Show the form that opens a budget, with proposed values: a table's name and its total, set once."""
+    plan = state.project.plan if state.has_project else None
+    key = f"open-budget-{state.tables}-{len(known)}"
+    with st.container(border=True):
+        st.markdown("**Open a table's budget.** Its total and its unit of privacy are set once and stay.")
+        a, b = st.columns(2)
+        a.text_input(
+            "Name of the table", state.project.name if state.has_project and state.has_table else "", key=f"{key}-table"
+        )
+        people = {p.name: p for p in known.values()}
+        nobody = "people not in any other budget"
+        shared = b.selectbox(
+            "Who is in it",
+            [nobody, *people],
+            key=f"{key}-people",
+            format_func=lambda p: p if p == nobody else f"the people of {p}",
+            help="Two tables about the same people, such as two extracts of one register, must share one budget.",
+        )
+        if shared == nobody:
+            a, b = st.columns(2)
+            epsilon = 2.0 * plan.epsilon if plan else 2.0
+            a.text_input(
+                "Total ε",
+                f"{min(epsilon, 100.0):g}",
+                key=f"{key}-epsilon",
+                help="All releases together, for ever. ρ adds up, not ε: ε = 2 pays for some four plans of ε = 1.",
+            )
+            place = b.empty()
+            planned, k = (plan.neighbors, plan.rows_per_person) if plan else ("replace-one", 1)
+            neighbors: Neighbors = a.selectbox(
+                "Neighbouring tables",
+                list(text.NEIGHBORS),
+                index=list(text.NEIGHBORS).index(planned),
+                key=f"{key}-neighbors",
+                help=" ".join(text.NEIGHBORS.values()),
+            )
+            person = st.session_state.get(f"{key}-person", plan.person if plan else None)
+            place.text_input(
+                "δ",
+                f"{_delta(state, neighbors, person):.3g}",
+                key=_delta_key(key, neighbors, person),
+                help="Far below 1/n. Every plan has this δ from now on.",
+            )
+            b.number_input("Rows per person, at most", 1, 10_000, k, key=f"{key}-rows")
+        else:
+            st.markdown(f"It shares the total and the unit of {name(shared)}: what is left there is left here.")
+        st.text_input(
+            "Person column of this table",
+            plan.person or "" if plan else "",
+            key=f"{key}-person",
+            placeholder="none: you promise that no one has more rows",
+            help="The column that identifies the person of a row. It is fixed: no release may name another. Empty: no "
+            "release names one, and nothing enforces the rows per person.",
+        )
+        a, b = st.columns(2)
+        a.text_input("Set by", who(), key=f"{key}-who", disabled=sign_in.guarded())
+        b.text_input("Note", key=f"{key}-note", placeholder="for you and the readers of the ledger")
+        if state.has_table:
+            st.caption(
+                "Opening a budget spends nothing. The release is a step of its own after it, on the Release page."
+            )
+        st.button("Open this budget", type="primary", on_click=_open, args=(state, key, nobody), key=f"{key}-go")
+        if trouble := state.trouble.get("ledger"):
+            st.error(plain(trouble))
+
+
+def _open(state: Session, key: str, nobody: str) -> None:
+    """Open the budget of the form, and pay from it."""
+    sign_in.need_steward()
+    entered = {str(k).removeprefix(f"{key}-"): v for k, v in st.session_state.items() if str(k).startswith(key)}
+    state.trouble.pop("ledger", None)
+    try:
+        if entered["people"] != nobody:
+            unit: dict[str, Any] = {"population": entered["people"]}
+        else:
+            unit = {
+                "epsilon": fields.number(entered["epsilon"], "Total ε"),
+                "delta": fields.number(st.session_state[_delta_key(key, entered["neighbors"], entered["person"])], "δ"),
+                "neighbors": entered["neighbors"],
+                "rows_per_person": entered["rows"],
+            }
+        ledger = Ledger(default_ledger(), create=True)
+        by = who() if sign_in.guarded() else entered["who"]  # a name typed by hand is no signature
+        ledger.open_table(
+            entered["table"], **unit, person=entered["person"].strip() or None, who=by, note=entered["note"]
+        )
+    except EspalierError as error:
+        state.trouble["ledger"] = str(error)
+        return
+    if state.has_project and state.has_table:
+        state.paid_from = entered["table"].strip()
+
+
+def _delta(state: Session, neighbors: Neighbors, person: str | None) -> float:
+    """A δ to begin with: the plan's, or 1/n² where n is known and public in the form's own unit, or 1e-9."""
+    if not state.has_project:
+        return 1e-9
+    plan = replace(state.project.plan, neighbors=neighbors, person=(person or "").strip() or None)
+    if plan.delta is not None:
+        return plan.delta
+    n = public_rows(plan, state.rows or (None if state.text is None else state.text.rows))
+    return 1 / n**2 if n is not None and n > 100 else 1e-9
+
+
+def _delta_key(key: str, neighbors: Neighbors, person: str | None) -> str:
+    """Another unit of privacy gets another field: a δ that was 1/n² must not stay where n is private."""
+    return f"{key}-delta-{neighbors}-{(person or '').strip()}"
+
+
+def who() -> str:
+    """Return the person who signed in, otherwise the user who runs the app."""
+    signed_in = st.user.get("email") if st.user.get("is_logged_in") else None
+    return str(signed_in or whoami())
+
+
+def recorded(release: Release) -> None:
+    """Show whether a release is in the ledger."""
+    if release.reservation is None:
+        st.markdown("**Not recorded in a ledger.** Closing or reloading this tab forgets it: download what you need.")
+        return
+    p, entry = release.reservation.population, release.reservation.entry
+    st.caption(
+        f"Recorded in the ledger as entry {name(entry.id)} of {name(p.name)}. The Ledger page hands it out again, "
+        "also when this tab is closed."
+    )
+    if release.ledger_trouble:
+        st.warning(f"{plain(release.ledger_trouble)} Download what you need before you close this tab.")
+    shell.link_to("Ledger", "See the ledger", primary=False)

@@ -1,0 +1,156 @@
+"""Start a release of the session in a job, and keep it with its files."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from typing import NamedTuple
+
+from espalier.core.errors import LedgerError, TableError
+from espalier.core.ledger.ledger import Ledger, default_ledger
+from espalier.core.planning.preview import Preview, preview
+from espalier.core.privacy.accounting import epsilon_of, total_up
+from espalier.core.privacy.contribution import public_rows, split
+from espalier.core.progress import Report, part
+from espalier.core.project.file import Project
+from espalier.core.release.artefact import Release
+from espalier.core.tables.relation import Relation
+from espalier.core.tables.table import Table
+from espalier.pages.session.session import ReleaseBundle, Session, Spent
+
+
+class Paid(NamedTuple):
+    """Payment of a release: the table's name in the ledger, the person, a note, and a confirmed warning."""
+
+    table: str
+    who: str
+    note: str
+    ticked: bool
+
+
+def start(state: Session, share: float, rho: float, delta: float, paid: Paid | None = None) -> None:
+    """Spend the budget of the open project on the open table, ``share`` of its rows kept back for testing.
+
+    ``rho`` and ``delta`` are the agreed cost for the rows that are left. ``paid`` None: not recorded in a ledger.
+    """
+    if not state.has_project or not state.has_table or state.job is not None:
+        return
+    project = state.project
+    began, relation, n = threading.Event(), state.relation, state.public_rows
+    table = None if relation is not None else state.table()
+    plan, number = project.plan, state.releases + 1
+    bill = Spent(state.tables, rho, delta, plan.neighbors, plan.rows_per_person, plan.person)
+
+    def done(made: tuple[Release, Table | None, Table | None]) -> None:
+        release, real, holdout = made
+        spent, delta = release.spending.rho, release.budget.delta
+        if state.released is not None:
+            state.earlier.append(state.released)
+        state.released = ReleaseBundle(number, project, release, release.files, real, holdout, relation)
+        state.releases, state.findings = number, {}
+        state.spent.append(replace(bill, rho=spent, delta=delta))
+
+    known: list[bool] = []
+
+    def ended(reason: str) -> None:
+        if known and paid is not None:
+            state.known_elsewhere = bill.table, paid.table
+        if not began.is_set():
+            state.trouble["release"] = f"{reason} Nothing was read and nothing is spent."
+            return
+        state.trouble["release"] = f"{reason} What had been drawn counts as spent, at most the whole ε asked for."
+        state.spent.append(replace(bill, complete=False))
+
+    def work(report: Report) -> tuple[Release, Table | None, Table | None]:
+        if table is None:
+            assert relation is not None
+            try:
+                return _make_far(project, relation, n, paid, began, report), None, None
+            except LedgerError as error:
+                known.extend([True] * (error.data.get("key") == "again"))
+                raise
+        return _make(project, table, share, paid, began, report)
+
+    state.start("release", work, done, ended)
+
+
+def _make_far(
+    project: Project, relation: Relation, n: int | None, paid: Paid | None, began: threading.Event, report: Report
+) -> Release:
+    """Release a table that is read once, where it is stored, into codes that are deleted at the end."""
+    from espalier.core.release.spend import release
+    from espalier.core.tables.frames import opened
+
+    plan = project.plan
+    account = Ledger(default_ledger()).account(*paid[:3], again=paid.ticked) if paid else None
+    scan = part(report, 0.0, 0.3)
+    with opened(relation, project.schema, plan.person, plan.rows_per_person, scan) as table:
+        counted = public_rows(plan, table.rows)
+        if counted is not None and counted != n:
+            said = "says nothing" if n is None else f"says {n:,}"
+            raise TableError(
+                f"the table has {counted:,} rows, which are public, and the Plan page {said}; write it there"
+            )
+
+        def report_begun(fraction: float, message: str) -> None:
+            report(0.3 + 0.65 * fraction, message)
+            began.set()
+
+        return release(project, table, report_begun, account)
+
+
+def _make(
+    project: Project, table: Table, share: float, paid: Paid | None, began: threading.Event, report: Report
+) -> tuple[Release, Table, Table | None]:
+    """Return the release, the rows that it was made from, and the holdout."""
+    account = Ledger(default_ledger()).account(*paid[:3], again=paid.ticked) if paid else None
+    holdout = None
+    if share:
+        project, size = _without(project, table, share)
+        table, holdout = split(table, share, size)
+    from espalier.core.release.spend import release
+
+    def report_begun(fraction: float, message: str) -> None:
+        report(0.95 * fraction, message)
+        began.set()  # from here on something may have been drawn
+
+    made = release(project, table, report_begun, account)  # from here on it is kept, even after a cancel
+    if project.schema.undeclared:  # the rows are compared under the bought schema
+        table = table.recoded(made.project.schema)
+        holdout = None if holdout is None else holdout.recoded(made.project.schema)
+    return made, table, holdout
+
+
+def kept_back(state: Session, table: Table, share: float, delta: float | None) -> tuple[Preview, int | None]:
+    """Return the preview with a holdout of this ``share``, and the number of rows left if that is public.
+
+    ``delta`` is the ledger's, for a plan without one.
+    """
+    project, size = _without(state.project, table, share)
+    n = public_rows(project.plan, table.rows)
+    left = n if n is None or size is None else n - size
+    if project is not state.project:
+        return preview(project if project.plan.delta else project.with_plan(delta=delta)), left
+    return state.preview(left, delta), left
+
+
+def _without(project: Project, table: Table, share: float) -> tuple[Project, int | None]:
+    """Return the project for the rows left after a holdout of this ``share``, and the holdout's size if n is public.
+
+    If n is private, each person (or row) is held out with this probability; a declared total shrinks by the share.
+    """
+    plan = project.plan
+    if plan.person is not None and plan.rows is not None and plan.neighbors == "replace-one":
+        return project.with_plan(rows=max(1, round((1 - share) * plan.rows))), None
+    if plan.person is not None or (n := public_rows(plan, table.rows)) is None:
+        return project, None
+    return project, min(max(round(share * n), 1), n - 1)
+
+
+def total(state: Session) -> tuple[float, float, float] | None:
+    """Return ρ, ε and δ of all releases of the open table together; None if their units of privacy differ."""
+    mine = [s for s in state.spent if s.table == state.tables]
+    if len({(s.neighbors, s.rows_per_person, s.person) for s in mine}) != 1:
+        return None
+    rho, delta = total_up(s.rho for s in mine), min(s.delta for s in mine)
+    return rho, epsilon_of(rho, delta), delta

@@ -1,0 +1,150 @@
+"""Unfinished input of each page: what is typed, chosen or placed, and not yet part of the project."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, TypedDict
+
+from espalier.core.graph.dag import Dag
+from espalier.core.graph.formats.mixed import MixedGraph
+from espalier.core.graph.merge import Difference, Side
+from espalier.core.graph.roles import Roles
+from espalier.core.project.editor import Drawing
+from espalier.core.project.file import Project
+from espalier.core.tables.reading import TextTable
+from espalier.pages.board.boxes import Places
+from espalier.pages.data.schema_rows import SchemaDraft
+
+Arrow = tuple[str, str]
+
+
+@dataclass
+class Field:
+    """A widget: its key, its default, the value that it shows, and the options that it offers (``basis``)."""
+
+    key: str
+    default: Any
+    shown: Any
+    basis: Any
+
+
+class Message(TypedDict):
+    """A sentence under the drawing: its number, its text, and whether it refuses something."""
+
+    n: int
+    text: str
+    bad: bool
+
+
+@dataclass
+class BoardDraft:
+    """The drawing board. ``board`` identifies the browser's board; ``taken`` is the last action that was carried out.
+
+    ``view`` (None: chosen by the number of columns), ``marks`` (None: all) and ``steps`` set what is shown. ``places``
+    are positions of boxes by view, ``wide`` is the greatest width of a line of boxes in pixels, and ``fits`` counts
+    the requests to fit the picture to its frame. ``effect`` is the column chosen last, ``pair`` the two columns that
+    are compared, ``refused`` the causes that could not be drawn, by effect, with the reason.
+    """
+
+    board: str | None = None
+    taken: int = 0
+    message: Message | None = None
+    view: str | None = None
+    marks: list[str] | None = None
+    steps: int = 1
+    places: dict[str, Places] = field(default_factory=dict)
+    wide: int = 1000
+    fits: int = 0
+    columns: tuple[str, ...] = ()
+    arrow: Arrow | None = None
+    effect: str | None = None
+    pair: list[str | None] = field(default_factory=lambda: [None, None])
+    refused: dict[str, tuple[list[str], str]] = field(default_factory=dict)
+    without_contested: bool = False
+
+
+@dataclass
+class ArrowTableDraft:
+    """The table of arrows: its drawing, its rows, and the rows without a cause or an effect (``half``)."""
+
+    revision: int = 0
+    dag: Dag | None = None
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    half: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass
+class GraphFileDraft:
+    """A graph of another tool. ``file`` is the upload that was read last; ``closed`` counts the files put away."""
+
+    text: str = ""
+    file: str | None = None
+    closed: int = 0
+    graph: tuple[str, MixedGraph] | None = None
+    """Title and graph."""
+    answers: dict[str, str] = field(default_factory=dict)
+    remarks: tuple[tuple[str, ...], Drawing] | None = None
+    """Changes made to the imported graph, and the resulting drawing."""
+
+
+@dataclass(frozen=True)
+class OtherDrawing:
+    """Another person's drawing, its columns that are unknown here, and the changes made to read it."""
+
+    title: str
+    dag: Dag
+    unknown: tuple[str, ...]
+    remarks: tuple[str, ...]
+
+
+@dataclass
+class MergeDraft:
+    """Two drawings side by side: which side each difference was decided for."""
+
+    file: str | None = None
+    theirs: OtherDrawing | None = None
+    decided: dict[Difference, Side] = field(default_factory=dict)
+
+
+@dataclass
+class PlanDraft:
+    """ε and δ as typed, and the switch of the fence for methods that leave it to the plan."""
+
+    epsilon: str | None = None
+    delta: str | None = None
+    fair: bool | None = None
+
+
+@dataclass(repr=False)
+class Drafts:
+    """The drafts of all pages."""
+
+    schema: SchemaDraft | None = None
+    schema_errors: int = 0
+    answering: bool = False
+    """Is the answer about the rows of one person being changed?"""
+    upload: tuple[str, TextTable] | None = None
+    """The uploaded file's id, and the table that was read from it."""
+    board: BoardDraft = field(default_factory=BoardDraft)
+    arrows: ArrowTableDraft = field(default_factory=ArrowTableDraft)
+    graph_file: GraphFileDraft = field(default_factory=GraphFileDraft)
+    merge: MergeDraft = field(default_factory=MergeDraft)
+    plan: PlanDraft = field(default_factory=PlanDraft)
+    fields: dict[str, Field] = field(default_factory=dict)
+    fields_made: int = 0
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What the browser tab kept: a whole project or, if the project held guesses, only its drawing and the ``answer``.
+
+    The answer states whether each person has one row, the person column, and the row limit.
+    """
+
+    title: str
+    dag: Dag
+    roles: Roles
+    project: Project | None
+    rows: int | None
+    sample: str
+    answer: tuple[bool, str | None, int] | None = None

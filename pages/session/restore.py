@@ -1,0 +1,196 @@
+"""An unsaved draft outlives a reload of the browser's tab, and nothing else.
+
+The tab itself keeps it (``sessionStorage``), so no other user of the server, no other tab and no later session can
+see it. It holds the project file, never a row of a table; while the project holds guesses read off private rows, only
+the drawing is kept, and the answer about the rows of one person. What comes back is checked like any other file.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import streamlit as st
+
+from espalier.core.errors import EspalierError, ProjectError
+from espalier.core.graph.dag import Dag
+from espalier.core.graph.merge import inside
+from espalier.core.graph.roles import Roles
+from espalier.core.methods.registry import DEFAULT
+from espalier.core.project.file import Project
+from espalier.core.project.people import check_answer, stated
+from espalier.core.project.plan import Plan
+from espalier.pages.common.text import name
+from espalier.pages.session.drafts import Kept
+from espalier.pages.session.session import Session
+
+MOST = 8_000_000
+_KEEP = """
+const KEY = "espalier-draft";
+export default function ({ data, setTriggerValue }) {
+  try {
+    if (data.keep) sessionStorage.setItem(KEY, data.keep);
+    else if (data.forget) sessionStorage.removeItem(KEY);
+    else if (data.ask && sessionStorage.getItem(KEY)) setTriggerValue("found", sessionStorage.getItem(KEY));
+  } catch { /* a browser that keeps nothing */ }
+}
+"""
+
+
+@cache
+def _component() -> Any:
+    return st.components.v2.component("espalier_draft", js=_KEEP, html="<span></span>")
+
+
+def kept(state: Session) -> str | None:
+    """The text that the tab keeps of what is open."""
+    if not state.has_project:
+        return None
+    project = state.project
+    whole = not project.unconfirmed
+    one_row = stated(project.one_row_per_person, project.plan)
+    answer = None if one_row is None else [one_row, project.plan.person, project.plan.rows_per_person]
+    drawing = {"dag": project.dag.to_json(), "roles": project.roles.to_json(), "answer": answer}
+    return json.dumps(
+        {
+            "title": project.name,
+            "project": project.dumps() if whole else None,
+            "rows": state.public_rows if whole else None,
+            "sample": state.sample,
+            **({} if whole else drawing),
+        },
+        ensure_ascii=False,
+    )
+
+
+def read(text: Any) -> Kept:
+    """What the tab had kept; raises :class:`EspalierError`."""
+    if not isinstance(text, str) or len(text) > MOST:
+        raise ProjectError("the draft is too large")
+    try:
+        data = json.loads(text)
+        title, rows, sample = data["title"], data["rows"], data["sample"]
+        project = None if data["project"] is None else Project.loads(data["project"])
+        dag = project.dag if project else Dag.from_json(data["dag"])
+        roles = project.roles if project else Roles.from_json(data["roles"])
+        answer = None if project else _answer(data.get("answer"))
+    except (KeyError, TypeError, ValueError, RecursionError, AttributeError):
+        raise ProjectError("the draft cannot be read") from None
+    if not isinstance(title, str) or not isinstance(sample, str) or not isinstance(rows, int | None):
+        raise ProjectError("the draft cannot be read")
+    return Kept(title, dag, roles, project, rows, sample, answer)
+
+
+def _answer(data: Any) -> tuple[bool, str | None, int] | None:
+    """The answer about the rows of one person; raises :class:`TypeError` or :class:`EspalierError`."""
+    if data is None:
+        return None
+    one_row, person, k = data
+    if not isinstance(one_row, bool):
+        raise TypeError
+    plan = Plan(DEFAULT, 1.0, person=person, rows_per_person=k)
+    check_answer(one_row, plan)
+    return one_row, plan.person, plan.rows_per_person
+
+
+def keep(state: Session) -> None:
+    """Let the tab keep what is open, or ask it for what it had kept. Called once, at the end of a page."""
+    key = "espalier-draft"
+
+    def take() -> None:
+        if not state.has_project and state.found is None:
+            try:
+                state.found = read(st.session_state[key].get("found"))
+            except EspalierError:
+                state.forget = True
+
+    text = kept(state)
+    _component()(
+        key=key,
+        height=1,
+        data={"keep": text, "forget": text is None and state.forget, "ask": text is None and state.found is None},
+        on_found_change=take,
+    )
+
+
+def offer(state: Session) -> None:
+    """Offer back what the tab had kept from before a reload."""
+    found, place = state.found, st.empty()  # a place in any case: what stands below must not move while it is used
+    if found is None or not fits(state, found):
+        return
+    arrows = f"{len(found.dag.edges)} arrow{'s' * (len(found.dag.edges) != 1)}"
+    with place.container(border=True):
+        if found.project is not None:
+            st.markdown(
+                f"**An unsaved draft from before the reload:** {name(found.title)}, "
+                f"{len(found.project.schema.columns)} columns, {arrows}. The browser tab kept it, without any row."
+            )
+        elif not _drawn(found):
+            back = ", then put your answer about the rows of one person back" if found.answer else ""
+            st.markdown(
+                f"**{name(found.title)} was open before the reload.** Its columns held guesses read off the table, so "
+                f"they were not kept: open the table again{back}. Once all guesses are confirmed, a reload keeps the "
+                "columns."
+            )
+        else:
+            st.markdown(
+                f"**A drawing from before the reload:** {name(found.title)}, {arrows}. The columns held guesses read "
+                f"off the table, so they were not kept: open the table again, then put the drawing back."
+            )
+        with st.container(horizontal=True):
+            able = found.project is not None or state.has_project
+            part = "drawing" if _drawn(found) else "answer"
+            label = "Restore the draft" if found.project else f"Put the {part} back"
+            if found.project is not None or _drawn(found) or found.answer:
+                st.button(
+                    label, type="primary", disabled=not able, on_click=bring_back, args=(state,), key="restore-draft"
+                )
+            st.button("Forget it", on_click=forget, args=(state,), key="forget-draft")
+
+
+def fits(state: Session, found: Kept) -> bool:
+    """Is there anything to say? A drawing or answer must fit the table that is open, if one is."""
+    if found.project is not None or not state.has_project or _answers(state, found):
+        return True
+    known = set(state.project.schema.names)
+    return any(known.issuperset(columns) for columns in _drawn(found))
+
+
+def _answers(state: Session, found: Kept) -> bool:
+    """Whether the answer about the rows of one person can be put back."""
+    if found.answer is None or not state.project.unit_open:
+        return False
+    _, person, _ = found.answer
+    return person is None or person in state.columns
+
+
+def _drawn(found: Kept) -> list[tuple[str, ...]]:
+    """The columns of each arrow and role."""
+    return [*found.dag.edges, *((c,) for _, columns in found.roles.items() for c in columns)]
+
+
+def bring_back(state: Session) -> None:
+    """Open the draft; the table of a bundled sample comes with it, another one has to be opened again."""
+    from espalier.core.tables.reading import read_table
+    from espalier.pages.data.samples import FOLDER, SAMPLES
+
+    found, state.found = state.found, None
+    if found is None:
+        return
+    if found.project is not None:
+        text = read_table(FOLDER / f"{found.sample}.csv", f"{found.sample}.csv") if found.sample in SAMPLES else None
+        state.open(found.project, text, found.rows, found.sample if text else "")
+    elif state.has_project:
+        if found.answer is not None and _answers(state, found):
+            state.answer(*found.answer)
+        columns = state.project.schema.names
+        dag, _ = inside(found.dag, columns)
+        roles = {role: tuple(c for c in cols if c in columns) for role, cols in found.roles.items()}
+        state.editor.redraw(replace(dag, notes={**dag.notes, **state.project.dag.notes}), Roles(**roles))
+
+
+def forget(state: Session) -> None:
+    """Forget what the tab had kept."""
+    state.found, state.forget = None, True

@@ -1,0 +1,334 @@
+"""State of one browser session: the open project, the private table, releases and results.
+
+The state has one plain key in ``st.session_state``, so it survives a change of page and ends with the session. Private
+rows are never in a cache that sessions share. Changes of the project are in `espalier.core.project.editor`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from typing import Any, TypeVar
+
+import numpy as np
+import streamlit as st
+from numpy.typing import NDArray
+from streamlit import runtime
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+
+from espalier.core.analysis.study import Study
+from espalier.core.compare.plans import Outcome
+from espalier.core.errors import EspalierError
+from espalier.core.graph.separations import Clique
+from espalier.core.ledger.ledger import Ledger
+from espalier.core.methods.registry import DEFAULT
+from espalier.core.planning.preview import Preview, preview
+from espalier.core.privacy.contribution import public_rows
+from espalier.core.progress import Report
+from espalier.core.project.editor import ProjectEditor
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Schema
+from espalier.core.release.artefact import Release
+from espalier.core.release.blurred import Blurred
+from espalier.core.tables.reading import TextTable
+from espalier.core.tables.relation import Relation
+from espalier.core.tables.table import Table
+from espalier.pages.common import sign_in
+from espalier.pages.data.schema_rows import SchemaDraft
+from espalier.pages.session.drafts import Drafts, Kept
+from espalier.pages.session.job import Job
+
+KEY = "espalier"
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, repr=False)
+class ReleaseBundle:
+    """A release with its files, the private rows for its comparison, and the project that was open when it began.
+
+    The rows are in memory (``real``, ``holdout``) or are read where they are stored (``relation``).
+    """
+
+    number: int
+    planned: Project
+    release: Release
+    files: dict[str, bytes]
+    real: Table | None
+    holdout: Table | None
+    relation: Relation | None = None
+    counted: dict[Clique, NDArray[np.int64]] = field(default_factory=dict)
+    """Counts of single columns and pairs for charts, if the table is read where it is stored. Confidential."""
+
+
+@dataclass(repr=False)
+class BlurredBundle:
+    """Rows of a method that is not private, the real rows that they were made from, and the comparison of both."""
+
+    made: Blurred
+    real: Table
+    figures: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Spent:
+    """Cost of one release of a table. If it was cancelled, ``complete`` is False and ``rho`` an upper bound."""
+
+    table: int
+    rho: float
+    delta: float
+    neighbors: str
+    rows_per_person: int
+    person: str | None
+    complete: bool = True
+
+
+@dataclass(frozen=True, repr=False)
+class Opened:
+    """What opening something else replaces; it can be brought back."""
+
+    open_project: ProjectEditor
+    text: TextTable | None
+    relation: Relation | None
+    rows: int | None
+    sample: str
+    tables: int
+    paid_from: str | None
+    drafts: Drafts
+
+
+@dataclass(repr=False)
+class Session:
+    """What one person has opened, typed and made."""
+
+    # What is open
+    open_project: ProjectEditor | None = None
+    text: TextTable | None = None
+    relation: Relation | None = None
+    """A table that is read where it is stored, instead of ``text``. Only its catalogue is in memory."""
+    rows: int | None = None
+    """n as given on the Plan page, which never reads it from the table by itself. It may have become private since,
+    with a person column or under add-remove: :attr:`public_rows` is what leaves this object."""
+    sample: str = ""
+    opened: int = 0
+    """Number of projects opened; part of widget keys, so that a newly opened project has new widgets."""
+    tables: int = 0
+    drafts: Drafts = field(default_factory=Drafts)
+    before: Opened | None = None
+
+    # The draft from before a reload
+    found: Kept | None = None
+    """What the browser tab had kept, until it is restored or forgotten; a whole project also until another one is
+    opened."""
+    forget: bool = False
+
+    # Ledger and releases
+    ledger: tuple[str, Ledger] | None = None
+    """Address of the ledger, and the ledger; it holds no connection."""
+    paid_from: str | None = None
+    """The open table's name in the ledger; empty: not recorded; None: not chosen yet."""
+    known_elsewhere: tuple[int, str] | None = None
+    """A table and the name it was to be paid under, when the ledger refused it as known under another name."""
+    released: ReleaseBundle | None = None
+    earlier: list[ReleaseBundle] = field(default_factory=list)
+    """Releases before the last one; their files can still be downloaded."""
+    releases: int = 0
+    spent: list[Spent] = field(default_factory=list)
+    too_late: bool = False
+    """Was the last release cancelled after everything was drawn and paid for?"""
+    blurred: BlurredBundle | None = None
+    """Rows of a method that is not private; never among the releases."""
+    offered: dict[str, float] = field(default_factory=dict)
+    """The option and the value that can be reached, if the last attempt to blur rows missed its own."""
+
+    # What was found
+    studied: tuple[str, Study] | None = None
+    """Which release is analysed, and what it supports, with its copies."""
+    taken: dict[str, Study] = field(default_factory=dict)
+    """Releases of other sessions, opened to be analysed, by their hashes."""
+    findings: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Figures of the comparison with real rows, by the rows that judged. Confidential."""
+    further: dict[tuple[int, str], Any] = field(default_factory=dict)
+    """Results of the further tests of Diagnostics, by the release's number and the test."""
+    compared: list[Outcome] = field(default_factory=list)
+    """Last results of the Compare page."""
+
+    # Work under way
+    job: Job | None = None
+    trouble: dict[str, str] = field(default_factory=dict)
+    """Why something failed, by what was tried."""
+    _encoded: tuple[tuple[Schema, str | None], TextTable, Table | EspalierError] | None = None
+    _previewed: tuple[Project, int | None, Preview] | None = None
+
+    def open(self, project: Project, text: TextTable | None = None, rows: int | None = None, sample: str = "") -> None:
+        """Open a project, with its table if there is one. `go_back` restores the one before.
+
+        A whole draft from before a reload is no longer offered: it would replace the project that was just opened.
+        """
+        if self.found is not None and self.found.project is not None:
+            self.found = None
+        self.drafts.upload = None
+        if self.has_project:
+            self.before = self._opened()
+        self.open_project = ProjectEditor(project)
+        self.text, self.rows, self.sample = text, rows, sample
+        self.relation = None
+        self.drafts, self._encoded, self.compared = Drafts(), None, []
+        self.opened += 1
+        self.tables, self.paid_from = self.opened, None
+
+    def go_back(self) -> None:
+        """Reopen the project that was open before, with its drafts and its undo steps."""
+        if self.before is not None:
+            now, then = self._opened(), self.before
+            for each in fields(then):
+                setattr(self, each.name, getattr(then, each.name))
+            self.before, self._encoded = now, None
+            self.opened += 1
+
+    def _opened(self) -> Opened:
+        return Opened(**{each.name: getattr(self, each.name) for each in fields(Opened)})
+
+    @property
+    def has_project(self) -> bool:
+        """Is a project open?"""
+        return self.open_project is not None
+
+    @property
+    def editor(self) -> ProjectEditor:
+        """The open project with its edits. Raises :class:`LookupError` if none is open; pages call `need_project`."""
+        if self.open_project is None:
+            raise LookupError("no project is open")
+        return self.open_project
+
+    @property
+    def project(self) -> Project:
+        """The open project. Raises :class:`LookupError` if none is open; pages call `need_project`."""
+        return self.editor.project
+
+    @property
+    def schema_draft(self) -> SchemaDraft:
+        """The table of columns on the Data page, made from the project's schema when it is first shown."""
+        if self.drafts.schema is None:
+            self.drafts.schema = SchemaDraft.of(self.project.schema)
+        return self.drafts.schema
+
+    def take_plan(self, plan: Plan) -> None:
+        """Continue with another plan for the open project; the answer about people stays."""
+        self.editor.take_plan(plan)
+        self.opened += 1  # new widgets, which show the plan that was taken
+
+    def attach(self, text: TextTable) -> None:
+        """Open a table for the open project."""
+        self._attach(text, None)
+
+    def attach_far(self, relation: Relation) -> None:
+        """Open a table for the open project that is read where it is stored."""
+        self._attach(None, relation)
+
+    def _attach(self, text: TextTable | None, relation: Relation | None) -> None:
+        """Replace the table. Its rows are not a sample's, and earlier comparisons were of other rows."""
+        self.text, self.relation, self._encoded = text, relation, None
+        self.sample, self.compared = "", []
+        self.opened += 1
+        self.tables, self.paid_from = self.opened, None
+
+    @property
+    def has_table(self) -> bool:
+        """Is a table open, in memory or where it is stored?"""
+        return self.text is not None or self.relation is not None
+
+    @property
+    def columns(self) -> list[str]:
+        """Column names of the open table; none if no table is open."""
+        table = self.text or self.relation
+        return [] if table is None else [name for name in table.columns if name]
+
+    def table(self) -> Table:
+        """Return the private table encoded by the schema. Raises :class:`EspalierError` if they do not fit."""
+        if self.text is None:
+            raise LookupError("no table is open in memory")
+        known = self._encoded
+        sees = self.project.schema, self.project.plan.person
+        if known is None or known[0] != sees or known[1] is not self.text:
+            try:
+                table: Table | EspalierError = Table.encode(self.text, *sees)
+            except EspalierError as error:
+                table = error
+            known = self._encoded = (sees, self.text, table)
+        if isinstance(known[2], EspalierError):
+            raise known[2]
+        return known[2]
+
+    @property
+    def public_rows(self) -> int | None:
+        """Number of rows as given on the Plan page, if the plan makes it public."""
+        return public_rows(self.project.plan, self.rows)
+
+    def preview(self, rows: int | None, delta: float | None = None) -> Preview:
+        """Return the preview of the plan for ``rows`` rows, from memory if nothing changed.
+
+        ``delta`` is the ledger's; a plan without a δ takes it. Raises :class:`EspalierError`.
+        """
+        planned = self.project
+        if delta is not None and planned.plan.delta is None:
+            planned = planned.with_plan(delta=delta)
+        known = self._previewed
+        if known is None or known[:2] != (planned, rows):
+            known = self._previewed = (planned, rows, preview(planned, rows))
+        return known[2]
+
+    def answer(self, one_row: bool, person: str | None = None, rows_per_person: int = 1) -> None:
+        """Answer whether each person has one row. A person column leaves the schema. Raises :class:`EspalierError`."""
+        in_use = person is not None and person in self.project.schema
+        self.editor.answer(one_row, person, rows_per_person)
+        if person is not None and self.drafts.schema is not None:
+            self.drafts.schema.confirm_left_out(person)
+            if in_use:
+                self.drafts.schema.leave_out(person)
+
+    def start(
+        self, kind: str, work: Callable[[Report], T], done: Callable[[T], None], ended: Callable[[str], None]
+    ) -> None:
+        """Start a job for a steward, unless a job is under way or the queue is full."""
+        sign_in.need_steward()
+        if self.job is None:
+            self.trouble.pop(kind, None)
+            try:
+                self.job = Job(kind, work, done, ended, _still_here())
+            except EspalierError as error:
+                self.trouble[kind] = str(error)
+
+    def collect(self) -> None:
+        """Take the result of a finished job."""
+        job = self.job
+        if job is None or not job.finished:
+            return
+        self.job, self.too_late = None, job.kind == "release" and job.too_late
+        if job.state == "done":
+            job.done(job.result)
+        else:
+            self.trouble[job.kind] = job.reason
+            job.ended(job.reason)
+
+
+def here() -> Session:
+    """This session's state."""
+    if KEY not in st.session_state:
+        st.session_state[KEY] = Session()
+    state: Session = st.session_state[KEY]
+    return state
+
+
+def _still_here() -> Callable[[], bool]:
+    """Return a function that reports whether this session's browser tab is connected; True if no server runs."""
+    context = get_script_run_ctx()
+    if context is None or not runtime.exists():
+        return lambda: True
+    session_id = context.session_id
+    return lambda: runtime.get_instance().is_active_session(session_id)
+
+
+def blank(name: str, schema: Schema) -> Project:
+    """Return a project with the default plan, for a table without one."""
+    return Project(name, schema, Plan(DEFAULT, 1.0), one_row_per_person=None)

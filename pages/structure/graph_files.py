@@ -1,0 +1,305 @@
+"""Graph files: import another tool's graph after settling its open questions, and export this one."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from typing import Any
+
+import streamlit as st
+
+from espalier.core.errors import EspalierError
+from espalier.core.graph.formats import FORMATS, graph_of, not_held, read_graph, write_graph
+from espalier.core.graph.formats.mixed import MixedGraph
+from espalier.core.graph.formats.resolve import MARGINALISE, Question, Resolved, resolve, taken_over
+from espalier.core.graph.roles import Roles
+from espalier.pages.board import drawing
+from espalier.pages.board.boxes import GAP, HIGH
+from espalier.pages.common.shell import filename
+from espalier.pages.common.text import plain
+from espalier.pages.session.session import Session
+
+MOST_BYTES = 2_000_000
+"""About two seconds of reading."""
+MOST_QUESTIONS = 25
+KINDS = {
+    "column": "Names that are not columns of the table",
+    "latent": "Columns that were not measured (latent)",
+    "matrix": "Direction of a matrix",
+    "undirected": "Links without a direction",
+    "partly directed": "Links of which one end is not known",
+    "bidirected": "Shared unmeasured causes",
+    "cycle": "Cycles",
+    "role": "Roles",
+}
+READS = "dagitty, DOT, GML, GraphML, BIF, bnlearn, Tetrad, CSV (arrows or a matrix), JSON, or another project file"
+
+
+def show(state: Session) -> None:
+    """An expander: bring a graph in, take this one out."""
+    with st.expander("Import or export a graph"):
+        bring, take = st.tabs(["Import", "Export"], key=f"graph-files-{state.opened}")
+        with bring:
+            _bring(state)
+        with take:
+            _take(state)
+
+
+def _bring(state: Session) -> None:
+    left, right = st.columns(2, gap="medium")
+    draft = state.drafts.graph_file
+    with left:
+        file = st.file_uploader(
+            "A graph file",
+            key=f"graph-file-{state.opened}-{draft.closed}",
+            max_upload_size=2,
+            help=f"{READS}. What a causal graph cannot hold is asked, and nothing changes before you take it over.",
+        )
+    key = f"graph-text-{state.opened}"
+    st.session_state[key] = draft.text
+    with right:
+        st.text_area(
+            "or its text, pasted",
+            key=key,
+            height=110,
+            on_change=_pasted,
+            args=(state, key),
+            placeholder="dag { smoking -> tar; tar -> cancer }",
+        )
+    if file is not None and draft.file != file.file_id:
+        draft.file = file.file_id
+        _read(state, file.name, file.getvalue())
+    if "graph" in state.trouble:
+        st.error(plain(state.trouble["graph"]))
+    if draft.graph is not None:
+        _resolve(state, *draft.graph)
+    elif draft.remarks is not None and draft.remarks[1] == state.editor.drawing:
+        st.success("Taken over. Undo, above the drawing, brings back what was there.")
+        _list(draft.remarks[0])
+
+
+def _pasted(state: Session, key: str) -> None:
+    state.drafts.graph_file.text = st.session_state[key]
+    if st.session_state[key].strip():
+        _read(state, "the pasted text", st.session_state[key])
+    else:
+        _away(state)
+
+
+def _read(state: Session, title: str, data: str | bytes) -> None:
+    """Read a graph once, not at every rerun; what was read before stays until another one can be."""
+    _away(state)
+    try:
+        if len(data) > MOST_BYTES:
+            raise EspalierError("a graph of more than 2 MB is for the command line: espalier graph FILE")
+        state.drafts.graph_file.graph = (title, read_graph(data, title))
+    except EspalierError as error:
+        state.trouble["graph"] = f"{title}: {error}"
+
+
+def _away(state: Session) -> None:
+    draft = state.drafts.graph_file
+    draft.graph, draft.answers, draft.remarks = None, {}, None
+    state.trouble.pop("graph", None)
+
+
+def _resolve(state: Session, title: str, graph: MixedGraph) -> None:
+    kind, columns = FORMATS[graph.format].title, state.project.schema.names
+    st.markdown(
+        f"**{plain(title)}** · {kind} · {len(graph.nodes):,} names, {len(graph.edges):,} links · "
+        f"{len({n.name for n in graph.nodes} & set(columns)):,} of the names are columns of the table"
+    )
+    _list([f"line {r.line}: {r.text}" for r in graph.remarks])
+    try:
+        resolved = resolve(graph, columns, state.drafts.graph_file.answers)
+    except EspalierError as error:
+        st.error(plain(error))
+        return
+    _questions(state, title, resolved)
+    for clash in resolved.clashes:
+        st.error(plain(clash))
+    if resolved.open:
+        st.caption(f"{len(resolved.open)} of {len(resolved.questions)} questions are still open.")
+    empty = resolved.dag is None or not (resolved.dag.edges or resolved.roles)
+    if resolved.dag is not None:
+        _list(resolved.remarks)
+        arrows = len(resolved.dag.edges)
+        st.markdown(
+            f"It brings **{arrows} arrow{'s' * (arrows != 1)}**. Drawn now: {len(state.project.dag.edges)}. "
+            "Notes, beliefs and sources that are here already stay."
+            + " Nothing of it speaks of this table's columns yet: say above which column each name is."
+            * empty
+        )
+    with st.container(horizontal=True):
+        for keep, label in ((False, "Put it in place of the drawing"), (True, "Add it to the drawing")):
+            st.button(
+                label,
+                type="secondary" if keep else "primary",
+                disabled=empty,
+                on_click=_take_over,
+                args=(state, title, resolved, keep),
+                help="Undo brings the drawing back as it was.",
+            )
+        st.button("Put the file away", on_click=_close, args=(state,))
+    if "graph_taking" in state.trouble:
+        st.error(plain(state.trouble["graph_taking"]))
+
+
+def _questions(state: Session, title: str, resolved: Resolved) -> None:
+    """A field for each question, the open ones first; those with a proposed answer may be many."""
+    open_ = {q.key for q in resolved.open}
+    ranked = sorted(resolved.questions, key=lambda q: (list(KINDS).index(q.kind), q.line))
+    if len(ranked) > MOST_QUESTIONS:
+        ranked.sort(key=lambda q: q.key not in open_)
+        key = f"graph-all-{state.opened}"
+        st.toggle(
+            f"Show all {len(ranked):,} questions",
+            key=key,
+            help="Those not shown have a proposed answer, or come when these are resolved.",
+        )
+        if not st.session_state[key]:
+            ranked = ranked[:MOST_QUESTIONS]
+    if directions := [q for q in resolved.open if "->" in q.choices]:
+        what = f"{len(directions)} links the directions" if len(directions) > 1 else "one link the direction"
+        st.button(
+            f"Give {what} in which the file lists them",
+            key=f"graph-listed-{state.opened}",
+            on_click=_answer_all,
+            args=(state, directions, "->"),
+        )
+    if unknown := [q for q in resolved.open if q.kind == "column" and not q.near]:
+        st.button(
+            f"Not in my table: {len(unknown)} name{'s' * (len(unknown) != 1)} (causes are connected to effects)",
+            key=f"graph-absent-{state.opened}",
+            on_click=_answer_all,
+            args=(state, unknown, MARGINALISE),
+        )
+    heading = ""
+    for question in ranked[:500]:
+        if question.kind != heading:
+            heading = question.kind
+            st.markdown(f"**{KINDS[heading]}**")
+        _field(state, title, question)
+
+
+def _field(state: Session, title: str, question: Question) -> None:
+    mark = hashlib.sha1(f"{title}\n{question.key}".encode()).hexdigest()[:12]
+    key = f"graph-question-{state.opened}-{mark}"
+    answer = state.drafts.graph_file.answers.get(question.key, question.default)
+    st.session_state[key] = answer if answer in question.choices else question.default
+    place, label = st.container(), f"Line {question.line}: {plain(question.text)}"
+    if question.kind == "column":  # one row of a table: the name, and what it is
+        said, place = st.columns((2, 3), vertical_alignment="center")
+        said.markdown(label)
+    place.selectbox(
+        label,
+        list(question.choices),
+        index=None,
+        key=key,
+        format_func=question.choices.__getitem__,
+        label_visibility="collapsed" if question.kind == "column" else "visible",
+        placeholder=f"Near: {', '.join(question.near)}" if question.near else "Choose",
+        on_change=_answer,
+        args=(state, question.key, key),
+    )
+
+
+def _answer(state: Session, question: str, key: str) -> None:
+    if (answer := st.session_state[key]) is None:
+        state.drafts.graph_file.answers.pop(question, None)
+    else:
+        state.drafts.graph_file.answers[question] = answer
+
+
+def _answer_all(state: Session, questions: list[Question], answer: str) -> None:
+    state.drafts.graph_file.answers.update({q.key: answer for q in questions})
+
+
+def _take_over(state: Session, title: str, resolved: Resolved, keep: bool) -> None:
+    """The resolved graph into the project, in one step that can be undone."""
+    project = state.project
+    assert resolved.dag is not None
+    state.trouble.pop("graph_taking", None)
+    try:
+        dag = taken_over(project.dag, resolved.dag, keep)
+        if not keep:
+            dag = replace(dag, positions=_on_the_board(dict(resolved.dag.positions)))
+        roles, target = _roles(project.roles, resolved.roles), project.plan.target
+        if len(roles.outcome) == 1 and (target is None or target in project.roles.outcome):
+            target = roles.outcome[0]
+        state.editor.redraw(dag, roles, target=target)
+    except EspalierError as error:
+        state.trouble["graph_taking"] = f"{error} The drawing is unchanged."
+        return
+    if not keep:
+        state.drafts.board.places = {}
+        state.drafts.board.fits += 1
+    _close(state)
+    state.drafts.graph_file.remarks = (resolved.remarks, state.editor.drawing)
+    drawing.say(state, f"{title} is imported: {len(resolved.dag.edges)} arrows. Undo brings back what was here.")
+
+
+def _roles(have: Roles, given: Any) -> Roles:
+    """Columns that the file gives a role lose the one they had; the outcome is the file's, if it names one."""
+    moved = {c for columns in given.values() for c in columns}
+    kept = {role: tuple(c for c in columns if c not in moved) for role, columns in have.items()}
+    if given.get("outcome"):
+        kept["outcome"] = ()
+    return Roles(**{role: (*columns, *given.get(role, ())) for role, columns in kept.items()})
+
+
+def _on_the_board(places: dict[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:
+    """Positions in the drawing's pixels: as they are where boxes have room, else stretched until they do."""
+    points = list(places.values())
+    if len(points) < 2 or len(points) > 400:
+        return places if len(points) == 1 else {}
+    pairs = [(abs(a[0] - b[0]), abs(a[1] - b[1])) for i, a in enumerate(points) for b in points[:i]]
+    widest = max(max(pair) for pair in pairs)
+    nearest = min(max(x / 170, y / (HIGH + GAP)) for x, y in pairs)
+    if widest <= 0:
+        return {}
+    stretch = 1.0 if nearest >= 0.8 and widest <= 4000 else min(1 / max(nearest, 1e-9), 2400 / widest)
+    return {name: (round(stretch * x), round(stretch * y)) for name, (x, y) in places.items()}
+
+
+def _close(state: Session) -> None:
+    """Put the file and the pasted text away."""
+    _away(state)
+    state.drafts.graph_file.text = ""
+    state.drafts.graph_file.closed += 1  # an empty uploader
+
+
+def _list(sentences: Any) -> None:
+    """Show the first sentences; the others unfold on a click."""
+    lines = [f"- {plain(sentence)}" for sentence in sentences]
+    if lines:
+        st.markdown("\n".join(lines[:8]))
+    if len(lines) > 8:
+        with st.popover(f"{len(lines) - 8} more"):
+            st.markdown("\n".join(lines[8:500]))
+
+
+def _take(state: Session) -> None:
+    project = state.project
+    left, right = st.columns(2, gap="medium", vertical_alignment="bottom")
+    kind = left.selectbox(
+        "Format", list(FORMATS), key=f"graph-format-{state.opened}", format_func=lambda f: FORMATS[f].title
+    )
+    graph = graph_of(project.dag, project.roles, project.schema.names)
+    try:
+        text = write_graph(graph, kind)
+    except EspalierError as error:
+        st.error(plain(error))
+        return
+    suffix = FORMATS[kind].suffixes[0] if FORMATS[kind].suffixes else f".{kind}.txt"
+    right.download_button(
+        "Download the graph",
+        text,
+        file_name=f"{filename(project.name)}-graph{suffix}",
+        on_click="ignore",
+        icon=":material/download:",
+        key=f"graph-download-{state.opened}",
+    )
+    _list(not_held(graph, kind))
+    with st.popover("Show the text"):
+        st.code(text if len(text) <= 20_000 else text[:20_000] + "\n…", language=None)

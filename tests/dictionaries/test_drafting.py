@@ -1,0 +1,167 @@
+"""Schemas from dictionaries: what is declared, what is asked, and that rows change no declared column."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from espalier.core.dictionaries.base import Declared, Dictionary
+from espalier.core.dictionaries.drafting import draft_schema
+from espalier.core.dictionaries.reading import read_dictionary
+from espalier.core.errors import ProjectError, SchemaError
+from espalier.core.project.declared_by import STATEMENT
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.report.page import _declared
+from espalier.core.tables.guessing import guess_schema
+from espalier.core.tables.reading import TextColumn, TextTable
+from espalier.core.tables.review import review
+
+DECLARED = (
+    Declared("id", "identifier"),
+    Declared("sex", "categorical", ("1", "2"), (("1", "male"), ("2", "female")), label="Sex"),
+    Declared("age", "numeric", range=("0", "120"), integer=True, unit="years"),
+    Declared("weight", "numeric"),
+    Declared("note", "text"),
+    Declared("ward", "open", labels=(("a", "Ward A"),)),
+)
+
+
+def book(*columns: Declared) -> Dictionary:
+    return Dictionary(columns or DECLARED, "d.csv", "code list", "sha256:1")
+
+
+def table(**columns: list[str]) -> TextTable:
+    return TextTable({n: TextColumn.of(c) for n, c in columns.items()}, len(next(iter(columns.values()))))
+
+
+ROWS = {
+    "id": ["7", "8", "9"],
+    "sex": ["1", "2", "1"],
+    "age": ["31", "77", "140"],
+    "weight": ["61.5", "80", "77"],
+    "note": ["fine", "ill", ""],
+    "ward": ["a", "b", "a"],
+}
+
+
+def test_what_is_declared_is_no_guess_and_what_is_open_is_one():
+    draft = draft_schema([book()], table(**ROWS))
+    schema = draft.schema
+    assert schema["sex"].categories == ("1", "2")
+    assert (schema["sex"].label, schema["sex"].label_of("1"), schema["sex"].guessed) == ("Sex", "male", ())
+    assert (schema["age"].edges[0], schema["age"].edges[-1], schema["age"].guessed) == (0, 120, ())
+    assert schema["age"].unit == "years"
+    assert schema["weight"].guessed == ("edges",)
+    assert set(schema["ward"].guessed) >= {"categories"}
+    assert schema["ward"].label_of("a") == "Ward A"
+    assert [c.name for c in schema.identifiers] == ["id"]
+    assert draft.free_text == ("note",)
+    assert draft.used[0].columns == tuple(ROWS)
+    assert not draft.undecided
+
+
+def test_cells_that_are_not_declared_need_a_choice_and_are_not_quoted():
+    odd = table(sex=["1", "unheard-of"], age=["1", ""])
+    dictionary = book(*(DECLARED[1:2]), Declared("age", "numeric", range=("0", "9"), required=True))
+    draft = draft_schema([dictionary], odd)
+    with pytest.raises(SchemaError) as refused:
+        draft.check()
+    said = str(refused.value)
+    assert "'sex' has values that the dictionary does not declare" in said
+    assert "'age' has empty cells, which the dictionary does not allow" in said
+    assert "unheard" not in said
+    chosen = draft_schema([dictionary], odd, choices={"sex": "missing", "age": "leave-out"})
+    chosen.check()
+    assert (chosen.schema.names, chosen.schema["sex"].unknown) == (("sex",), "missing")
+    guessed = draft_schema([dictionary], odd, choices={"sex": "guess", "age": "guess"}).schema
+    assert "categories" in guessed["sex"].guessed
+    with pytest.raises(SchemaError, match="no dictionary declares 'nothing'"):
+        draft_schema([dictionary], odd, choices={"nothing": "guess"})
+
+
+def test_dictionaries_add_up():
+    labels = book(Declared("sex", "open", labels=(("2", "woman"),), label="Gender"))
+    column = draft_schema([book(DECLARED[1]), labels], table(sex=["1"])).schema["sex"]
+    assert (column.categories, column.label, column.label_of("1"), column.label_of("2")) == (
+        ("1", "2"),
+        "Gender",
+        "male",
+        "woman",
+    )
+
+
+def test_the_project_and_the_report_record_the_statement():
+    draft = draft_schema([book(DECLARED[1])], table(sex=["1"]))
+    project = Project("p", draft.schema, Plan("mst", 1.0, delta=1e-6), dictionaries=draft.used)
+    said = project.to_json()["dictionaries"]
+    assert said == [
+        {"name": "d.csv", "format": "code list", "digest": "sha256:1", "columns": ["sex"], "statement": STATEMENT}
+    ]
+    assert Project.loads(project.dumps()) == project
+    [line] = _declared(said)
+    assert STATEMENT in line
+    assert "sha256:1" in line
+    with pytest.raises(ProjectError, match="statement must read"):
+        Project.from_json({**project.to_json(), "dictionaries": [{**said[0], "statement": "perhaps"}]})
+    assert "dictionaries" not in Project("p", draft.schema, Plan("mst", 1.0, delta=1e-6)).to_json()
+
+
+NEIGHBOURS = 150
+
+
+@pytest.mark.parametrize("seed", range(NEIGHBOURS))
+def test_one_row_changes_no_declared_column(seed):
+    """Neighbouring tables: declared columns are equal, guessed ones differ only in what a person is shown."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(5, 60))
+    cells = {
+        "id": [str(i) for i in range(n)],
+        "sex": rng.choice(["1", "2", "", "9"], n, p=[0.4, 0.4, 0.1, 0.1]).tolist(),
+        "age": [str(x) for x in rng.integers(0, 150, n)],
+        "weight": [f"{x:.1f}" for x in rng.lognormal(4, 0.5, n)],
+        "ward": rng.choice(["a", "b", "c", "d"], n, p=[0.6, 0.3, 0.08, 0.02]).tolist(),
+        "free": [f"{x}" for x in rng.choice(["yes", "no", "2020-01-02", "[0-10)", "7"], n)],
+    }
+    row = int(rng.integers(n))
+    other = {name: [*c[:row], c[int(rng.integers(n))], *c[row + 1 :]] for name, c in cells.items()}
+    chosen = {"sex": "missing"}
+    one, two = (draft_schema([book()], table(**c), choices=chosen) for c in (cells, other))
+    for name in ("sex", "age"):
+        assert one.schema[name].to_json() == two.schema[name].to_json()
+    assert (one.schema.identifiers, one.free_text, one.used) == (two.schema.identifiers, two.free_text, two.used)
+    first, second = ({c.name: c for c in d.schema.columns} for d in (one, two))
+    shown = [{r.name: r for r in review(table(**c), d.schema)} for c, d in ((cells, one), (other, two))]
+    for name in first.keys() & second.keys():
+        if first[name].to_json() != second[name].to_json():
+            assert first[name].guessed
+            assert second[name].guessed
+            assert shown[0][name].digest != shown[1][name].digest, "what is shown says what differs"
+            assert shown[0][name].shown != shown[1][name].shown
+    for name in first.keys() ^ second.keys():
+        assert name in {*one.schema.unconfirmed, *two.schema.unconfirmed}
+
+
+def test_the_code_list_of_a_real_table(tmp_path):
+    from tests.dictionaries.test_public_dictionaries import place
+
+    dictionary = read_dictionary(place("diabetes_ids_mapping.csv"))
+    rows = table(admission_type_id=["1", "8"], admission_source_id=["7", "16"])
+    draft = draft_schema([dictionary], rows)
+    assert [u.column for u in draft.undecided] == ["admission_source_id"]
+    assert draft.absent == ("discharge_disposition_id",)
+    assert json.dumps(draft.schema.to_json())
+
+
+def test_a_guess_alone_differs_only_in_what_is_shown():
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        cells = rng.choice(["no", "yes", "1.234,5", "[0-5)", "[5-9)", "007", "2021-02-03", ""], 8).tolist()
+        one, two = (table(x=c, y=["a"] * 8) for c in (cells, [*cells[:-1], "unusual"]))
+        first, second = (guess_schema(t) for t in (one, two))
+        if first["x"].to_json() != second["x"].to_json():
+            a, b = (next(r for r in review(t, s) if r.name == "x") for t, s in ((one, first), (two, second)))
+            assert a.digest != b.digest
+            assert a.shown != b.shown

@@ -1,0 +1,148 @@
+"""Each format of dictionaries: what is read, what is not, and what is refused."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import pytest
+
+from espalier.core.dictionaries.base import Declared, declares_all
+from espalier.core.dictionaries.reading import read_dictionary
+from espalier.core.dictionaries.redcap import redcap_csv
+from espalier.core.errors import SchemaError
+
+DDI = """<?xml version="1.0" encoding="UTF-8"?>
+<codeBook xmlns="ddi:codebook:2_5" version="2.5"><dataDscr>
+<var ID="V1" name="sex" intrvl="discrete"><labl>Sex of the person</labl>
+ <catgry><catValu>1</catValu><labl>Male</labl><catStat type="freq">812</catStat></catgry>
+ <catgry><catValu>2</catValu><labl>Female</labl><catStat type="freq">790</catStat></catgry>
+ <catgry missing="Y"><catValu>-9</catValu><labl>Refused</labl></catgry>
+ <varFormat type="numeric"/></var>
+<var ID="V2" name="age" intrvl="contin" dcml="0" measUnit="years"><labl>Age</labl>
+ <valrng><range min="0" max="110"/></valrng><invalrng><item VALUE="999"/></invalrng><varFormat type="numeric"/></var>
+<var ID="V3" name="income" intrvl="contin"><valrng><range min="12.5" max="98123.77"/></valrng>
+ <sumStat type="max">98123.77</sumStat><varFormat type="numeric"/></var>
+<var ID="V4" name="visits" intrvl="discrete"><catgry><catValu>0</catValu><labl>none</labl></catgry>
+ <catgry><catValu>90</catValu><labl>90 or more</labl></catgry><varFormat type="numeric"/></var>
+<var ID="V5" name="grade" nature="ordinal"><catgry><catValu>A</catValu><labl>top</labl></catgry>
+ <catgry><catValu>C</catValu><labl/></catgry></var>
+<var ID="V6" name="seen"><varFormat type="character" category="date"/></var>
+</dataDscr></codeBook>"""
+
+
+def columns(data: str, name: str = "d.xml", column: str | None = None) -> dict[str, Declared]:
+    return {c.name: c for c in read_dictionary(data.encode(), name, column).columns}
+
+
+def test_a_ddi_codebook_declares_kinds_labels_units_and_missing_codes():
+    found = columns(DDI)
+    assert (found["sex"].kind, found["sex"].categories, found["sex"].missing) == ("categorical", ("1", "2"), ("-9",))
+    assert found["sex"].labels == (("1", "Male"), ("2", "Female"), ("-9", "Refused"))
+    age = found["age"]
+    assert (age.kind, age.range, age.integer, age.unit, age.missing) == (
+        "numeric",
+        ("0", "110"),
+        True,
+        "years",
+        ("999",),
+    )
+    assert (found["grade"].kind, found["grade"].categories) == ("ordinal", ("A", "C"))
+    assert found["seen"].kind == "date"
+
+
+def test_statistics_of_a_codebook_are_not_read():
+    """A tool that writes the largest value of the rows writes it as the range too."""
+    dictionary = read_dictionary(DDI.encode(), "d.xml")
+    assert dictionary["income"].range == ("", "")
+    assert "98123" not in repr(dictionary)
+    assert "812" not in repr(dictionary.columns)
+    assert "were not read" in dictionary.notes[0]
+
+
+def test_labels_on_some_codes_declare_no_domain():
+    visits = columns(DDI)["visits"]
+    assert (visits.kind, visits.categories) == ("open", ())
+    assert visits.labels == (("0", "none"), ("90", "90 or more"))
+    assert not declares_all(("1", "7"), {"1": "strongly disagree", "7": "strongly agree"})
+    assert declares_all(("1", "2", "9"), {"9": "No answer"})
+    assert not declares_all(("1", "2", "9"), {"9": "very often"})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><codeBook>&b;</codeBook>',
+        '<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/passwd">]><codeBook>&a;</codeBook>',
+        "<codeBook><dataDscr>",
+        "<html/>",
+        "<codeBook/>",
+    ],
+)
+def test_hostile_and_broken_xml_is_refused(text):
+    with pytest.raises(SchemaError) as refused:
+        read_dictionary(text.encode(), "d.xml")
+    assert "d.xml" in str(refused.value)
+    assert "root:" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        ("a,b,c\n1,2,3\n", "no dictionary that Espalier knows"),
+        ("", "no dictionary that Espalier knows"),
+        ("code,label\n1,one\n", "write FILE:COLUMN"),
+        ("column,code,label\nsex,1\n", "line 2: write a column, a code and a label"),
+        ("column,code,label\nsex,1,a\nsex,1,b\n", "listed twice"),
+        ("field_name,form_name,field_type\n,f,text\n", "has no name"),
+    ],
+)
+def test_what_is_no_dictionary_is_refused_with_a_next_step(data, why):
+    with pytest.raises(SchemaError, match=why):
+        read_dictionary(data.encode(), "d.csv")
+
+
+def test_a_code_list_of_one_column():
+    found = columns("code;label\n10;ten\n2;two\n", "d.csv", "size")
+    assert found["size"].categories == ("2", "10")
+    assert dict(found["size"].labels) == {"2": "two", "10": "ten"}
+
+
+def test_formulas_in_labels_are_defused_in_a_redcap_dictionary():
+    said = redcap_csv([Declared("x", "categorical", ("1",), (("1", "=cmd()"),), label="=1+1")], "f")
+    row = list(csv.reader(io.StringIO(said)))[1]
+    assert row[4] == "'=1+1"
+    assert not any(cell.startswith(("=", "+", "@")) for cell in row)
+
+
+def test_a_redcap_dictionary_survives_its_round_trip():
+    first = [
+        Declared("sex", "categorical", ("1", "2"), (("1", "male"), ("2", "female")), label="Sex", required=True),
+        Declared("age", "numeric", range=("0", "120"), integer=True, label="Age"),
+        Declared("seen", "date", range=("2020-01-01", "2024-12-31"), label="Seen"),
+    ]
+    begin = Declared("id", "text", label="id")
+    again = read_dictionary(redcap_csv([begin, *first], "f").encode(), "d.csv")
+    assert list(again.columns[1:]) == first
+
+
+def test_a_stat_file_declares_labels_and_missing_codes_and_keeps_its_rows(tmp_path):
+    pyreadstat = pytest.importorskip("pyreadstat")
+    import pandas as pd
+
+    frame = pd.DataFrame({"sex": [1.0, 2.0, -9.0], "age": [31.0, 77.0, 99.0], "mark": [0.0, 90.0, 3.0]})
+    place = tmp_path / "t.sav"
+    pyreadstat.write_sav(
+        frame,
+        str(place),
+        column_labels={"sex": "Sex"},
+        variable_value_labels={"sex": {1: "male", 2: "female", -9: "refused"}, "mark": {0: "none", 90: "90 or more"}},
+        missing_ranges={"sex": [-9], "age": [{"lo": 97, "hi": 99}]},
+        variable_format={"age": "F8.0"},
+    )
+    found = {c.name: c for c in read_dictionary(place).columns}
+    assert (found["sex"].kind, found["sex"].categories, found["sex"].missing) == ("categorical", ("1", "2"), ("-9",))
+    assert (found["sex"].label, dict(found["sex"].labels)["-9"]) == ("Sex", "refused")
+    assert (found["age"].kind, found["age"].missing, found["age"].integer) == ("numeric", ("97", "98", "99"), True)
+    assert (found["mark"].kind, found["mark"].categories) == ("open", ())
+    assert "77" not in repr(found), "no row is read"

@@ -1,0 +1,91 @@
+"""The Analyse page, driven without a browser: a statistician's task, from release to sentence."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from espalier.core.analysis import figure_from_text
+from espalier.core.analysis.estimands import Regression
+from espalier.core.analysis.tally import Tally
+from tests.support.app import field, finish, go, press, sample, sentences, state
+
+
+def test_heart_failure_and_readmission_adjusted_for_age(app: AppTest) -> None:
+    """“Is heart failure associated with readmission after adjusting for age; how sure?” In under two minutes."""
+    begun = time.monotonic()
+    sample(go(app, "data"), "readmission")
+    state(app).editor.change_plan(regime="predictive", features=None, epsilon=2.0)
+    press(go(app, "release"), "Spend")
+    finish(app)
+    assert any(b.label.startswith("Analyse") for b in app.button)
+    go(app, "analyse")
+    field(app, "multiselect", "Predictors").set_value(["heart_failure", "age"]).run()
+    assert not app.exception
+    assert time.monotonic() - begun < 120
+    said = sentences(app)
+    shown = app.dataframe[0].value
+    severe = shown[shown["figure"] == "heart_failure: severe against normal"].iloc[0]
+    estimate, low, high = (float(severe[c]) for c in ("estimate", "low (95 %)", "high (95 %)"))
+    assert severe["answer"] in ("counted", "given the model")
+    table = state(app).table()
+    schema = table.schema
+    figure = figure_from_text.regression(schema, "readmitted=yes", ["heart_failure", "age"])
+    assert isinstance(figure, Regression)
+    truth = np.exp(figure.estimate(Tally.of_rows(table.codes, schema.sizes, figure.columns))[0][2])
+    assert truth > 2
+    assert low > 1, "associated, and the interval says so"
+    assert estimate == pytest.approx(truth, rel=0.5)
+    assert low < estimate < high
+    assert re.search(r"severe against normal.{0,8}: .*95 .*interval", said)
+    assert not app.error
+
+
+def test_each_kind_of_question_is_answered(app: AppTest) -> None:
+    sample(go(app, "data"), "hiring")
+    press(go(app, "release"), "Spend")
+    finish(app)
+    go(app, "analyse")
+    for kind in ("Proportion", "Difference", "Odds ratio"):
+        app.segmented_control[0].set_value(kind).run()
+        assert not app.exception
+        group = next(b for b in app.selectbox if b.label in ("Among rows with", "Groups by"))
+        group.set_value(next(o for o in group.options)).run()
+        assert not app.exception
+        assert not app.error
+        assert len(app.dataframe[0].value) == 1, kind
+    assert "is counted in bins" not in sentences(app)
+    field(app, "selectbox", "Groups by").set_value("experience").run()
+    assert "`experience` is counted in bins: what is asked is about this one bin alone." in sentences(app)
+    assert "**What is asked:** the odds of hired" in sentences(app).replace("\\", "")
+
+
+def test_nothing_is_shown_before_a_release(app: AppTest) -> None:
+    go(sample(go(app, "data"), "hiring"), "analyse")
+    assert "Go to Release" in [b.label for b in app.button]
+    assert not app.dataframe
+
+
+def test_an_effect_is_asked_on_structure_and_answered_on_analyse(app: AppTest) -> None:
+    sample(go(app, "data"), "readmission")
+    go(app, "structure")
+    field(app, "selectbox", "Effect of").set_value("diabetes").run()
+    said = sentences(app)
+    assert "Valid sets to adjust for" in said
+    assert "not drawn would bias the effect" in said
+    state(app).editor.change_plan(regime="effect", treatment="diabetes", features=None, epsilon=2.0)
+    go(app, "plan")
+    assert not app.error
+    press(go(app, "release"), "Spend")
+    finish(app)
+    go(app, "analyse")
+    app.segmented_control[0].set_value("Effect, by the drawing").run()
+    assert not app.exception
+    assert not app.error
+    shown = app.dataframe[0].value
+    assert any(f.startswith("adjusted difference") for f in shown["figure"])
+    assert "Adjusted for" in sentences(app)

@@ -1,0 +1,395 @@
+"""What several pages use: rows of the schema table, sentences, jobs, charts."""
+
+from __future__ import annotations
+
+import threading
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from espalier.core.errors import EspalierError, SchemaError
+from espalier.core.graph.roles import Roles
+from espalier.core.project.coarsening import group
+from espalier.core.project.schema import Column, LeftOut, Schema
+from espalier.core.tables.guessing import guess_column
+from espalier.core.tables.reading import TextColumn
+from espalier.pages.common import charts, fields, text
+from espalier.pages.data.schema_rows import SchemaDraft, column_of, join, numbers, row_of, split
+from espalier.pages.release import spending
+from espalier.pages.session import job
+from espalier.pages.session.job import Job
+from espalier.pages.session.session import Session, Spent
+from tests.support.app import until
+
+
+@pytest.mark.parametrize(
+    "categories",
+    [("a", "b"), ("cook, canteen", "ä; ö"), ('say "so"', "x"), (" padded ", "収入, yearly"), ("1", "01", "1.0"), ()],
+)
+def test_categories_survive_the_cell(categories: tuple[str, ...]) -> None:
+    assert split(join(categories)) == categories
+
+
+def test_categories_may_stand_on_lines_of_their_own() -> None:
+    assert split("a\nb; c\n\n") == ("a", "b", "c")
+
+
+def test_edges_are_read_with_any_usual_mark_between() -> None:
+    assert numbers("0; 18;40 65, 1e2", "age") == (0, 18, 40, 65, 100)
+    with pytest.raises(SchemaError, match="'x' is not a number"):
+        numbers("0; x", "age")
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        Column("a", "numeric", edges=(0, 0.5, 1e6), integer=False, missing=True, unknown="missing"),
+        Column("price", "numeric", edges=(0, 0.5, 9.99), decimals=2),
+        Column("b", "categorical", ("x", "Other"), groups=(("Other", ("y", "z")),)),
+        Column("c", "ordinal", ("1", "2"), guessed=("kind", "categories")),
+    ],
+)
+def test_a_column_survives_its_row(column: Column) -> None:
+    assert column_of(row_of(column), column) == column
+
+
+@pytest.mark.parametrize(
+    ("typed", "guessed"),
+    [
+        ({"categories": "flu; cold; rare; other"}, True),
+        ({"categories": "other; rare"}, True),
+        ({"categories": "flu-like"}, False),
+        ({"categories": "Other"}, True),  # the group's texts stand in the project file too
+        ({"kind": "numeric", "edges": "0; 7; 100"}, True),
+        ({"kind": "numeric", "edges": "0; 8; 100"}, False),
+    ],
+)
+def test_a_list_stays_guessed_while_anything_of_the_guess_is_in_it(typed: dict[str, Any], guessed: bool) -> None:
+    guess = Column("c", "categorical", ("flu", "cold", "rare", "7.0"), guessed=("kind", "categories"))
+    if typed.get("categories") == "Other":
+        guess = group(guess, ["cold", "rare"], "Other")
+    made = column_of({**row_of(guess), **typed}, guess)
+    values = "edges" if made.kind == "numeric" else "categories"
+    assert (values in made.guessed) == guessed
+    assert ("kind" in made.guessed) == (made.kind == "categorical")
+
+
+@pytest.mark.parametrize(
+    ("edges", "guessed"),
+    [("3; 50; 97.5", True), ("0; 50; 97.5", True), ("3; 100", True), ("0; 40; 100", True), ("0; 45; 100", False)],
+)
+def test_a_range_stays_guessed_while_one_of_its_edges_stands(edges: str, guessed: bool) -> None:
+    guess = Column("c", "numeric", edges=(3, 20, 40, 97.5), guessed=("kind", "edges"))
+    assert ("edges" in column_of({**row_of(guess), "edges": edges}, guess).guessed) == guessed
+
+
+@pytest.mark.parametrize("typed", ["two", "-1", "0"])
+def test_decimals_that_cannot_be_are_refused(typed: str) -> None:
+    price = Column("price", "numeric", edges=(0, 9))
+    with pytest.raises(SchemaError, match="from 1 to 9"):
+        column_of({**row_of(price), "decimals": typed}, price)
+
+
+def test_a_guess_typed_away_and_back_is_a_guess_again() -> None:
+    draft = SchemaDraft.of(Schema((Column("c", "categorical", ("a", "rare"), guessed=("kind", "categories")),)))
+    for typed, guessed in (("b; c", False), ("b; rare", True)):
+        draft.rows[0]["categories"] = typed
+        assert ("categories" in draft.columns()[0].guessed) == guessed
+
+
+def looked(draft: SchemaDraft) -> SchemaDraft:
+    """With all descriptions seen as they stand."""
+    draft.seen = {c.name: c for c in draft.columns()}
+    return draft
+
+
+def test_a_row_that_is_not_in_use_is_not_confirmed() -> None:
+    draft = looked(SchemaDraft.of(Schema((Column("c", "categorical", ("a",), guessed=("categories",)),))))
+    draft.rows[0]["use"] = False
+    draft.confirm("c")
+    draft.rows[0]["use"] = True
+    assert draft.columns()[0].guessed == ("categories",)
+
+
+def test_only_what_stays_out_is_confirmed_to_be_left_out() -> None:
+    draft = SchemaDraft.of(Schema((Column("c", "categorical", ("a",)),), (LeftOut("id"), LeftOut("ward"))))
+    draft.add([Column("ward", "categorical", ("w",), guessed=("kind",))])
+    assert draft.still_out(draft.columns()) == (LeftOut("id"),)
+    draft.confirm_left_out()
+    draft.leave_out("ward")
+    assert draft.still_out(draft.columns()) == (LeftOut("id", True), LeftOut("ward"))
+
+
+def test_only_what_was_named_and_seen_is_confirmed() -> None:
+    guessed = [Column(n, "categorical", ("x",), guessed=("kind", "categories")) for n in "abc"]
+    draft = looked(SchemaDraft.of(Schema(tuple(guessed))))
+    del draft.seen["c"]
+    draft.confirm("b", "c")
+    assert [c.guessed for c in draft.columns()] == [("kind", "categories"), (), ("kind", "categories")]
+    assert [c.confirmed for c in draft.columns()] == [(), ("kind", "categories"), ()]
+
+
+def test_what_was_confirmed_is_told_while_anything_of_it_stands() -> None:
+    draft = looked(SchemaDraft.of(Schema((Column("c", "ordinal", ("1", "2"), guessed=("kind", "categories")),))))
+    draft.confirm("c")
+    draft.rows[0]["categories"] = "1; 2; 3"
+    assert draft.columns()[0].confirmed == ("kind", "categories")
+    draft.rows[0]["categories"] = "4; 5"
+    assert draft.columns()[0].confirmed == ("kind",)
+
+
+@pytest.mark.parametrize(
+    "typed", ["[x](http://evil)", "# a", "<b>x</b>", "$x$", "`x`", "a*b*", "www.evil.example", "a@b.example"]
+)
+def test_text_stays_text(typed: str) -> None:
+    shown = text.plain(typed)
+    assert shown.replace("\\", "").replace("\u2060", "") == typed
+    assert "](" not in shown
+    assert "://" not in shown
+    assert "www." not in shown
+    assert not shown.startswith("#")
+
+
+def test_a_name_is_code_whatever_it_holds() -> None:
+    assert text.name("age") == "`age`"
+    assert text.name("a`b") == "`` a`b ``"
+
+
+def test_a_job_reports_cancels_and_ends() -> None:
+    started = threading.Event()
+
+    def work(report: object) -> None:
+        while True:
+            report(0.5, "half")  # type: ignore[operator]
+            started.set()
+            threading.Event().wait(0.01)
+
+    made = start(work)
+    assert started.wait(10)
+    assert (made.fraction, made.message) == (0.5, "half")
+    made.cancel()
+    made.wait(10)
+    assert made.finished
+    assert made.state == "cancelled"
+
+
+class Held:
+    """Work that goes on until it is let go."""
+
+    def __init__(self) -> None:
+        self.began, self.let_go = threading.Event(), threading.Event()
+
+    def __call__(self, report: Any) -> str:
+        self.began.set()
+        while not self.let_go.wait(0.01):
+            report(0.5, "half")
+        return "made"
+
+
+@pytest.fixture
+def queue(monkeypatch: pytest.MonkeyPatch) -> job.Queue:
+    """A queue of its own with one place, and two to wait in."""
+    made = job.Queue(at_once=1, most=2)
+    monkeypatch.setattr(job, "QUEUE", made)
+    return made
+
+
+def start(work: Any, kind: str = "release", **more: Any) -> Job:
+    return Job(kind, work, lambda _: None, lambda _: None, **more)
+
+
+@pytest.mark.usefixtures("queue")
+def test_jobs_wait_in_order_and_see_their_place() -> None:
+    first, second, third = Held(), Held(), Held()
+    jobs = [start(first)]
+    assert first.began.wait(10)
+    jobs += [start(second), start(third)]
+    until(lambda: jobs[1].message == "Waiting: 1 release before yours")
+    until(lambda: jobs[2].message == "Waiting: 2 releases before yours")
+    assert not second.began.is_set()
+    first.let_go.set()
+    assert second.began.wait(10)
+    until(lambda: jobs[2].message == "Waiting: 1 release before yours")
+    assert not third.began.is_set()
+    second.let_go.set()
+    third.let_go.set()
+    for each in jobs:
+        each.wait(10)
+    assert [each.state for each in jobs] == ["done"] * 3
+
+
+@pytest.mark.usefixtures("queue")
+def test_who_waits_can_cancel_and_the_next_moves_up() -> None:
+    first, second, third = Held(), Held(), Held()
+    jobs = [start(first)]
+    assert first.began.wait(10)
+    jobs += [start(second, "diagnostics"), start(third)]
+    until(lambda: jobs[2].message == "Waiting: 2 jobs before yours")
+    jobs[1].cancel()
+    jobs[1].wait(10)
+    assert (jobs[1].state, second.began.is_set()) == ("cancelled", False)
+    until(lambda: jobs[2].message == "Waiting: 1 release before yours")
+    first.let_go.set()
+    third.let_go.set()
+    jobs[2].wait(10)
+    assert jobs[2].result == "made"
+
+
+@pytest.mark.usefixtures("queue")
+def test_a_full_queue_refuses() -> None:
+    held = [Held() for _ in range(3)]
+    jobs = [start(held[0])]
+    assert held[0].began.wait(10)
+    jobs += [start(work) for work in held[1:]]
+    with pytest.raises(EspalierError, match="2 jobs are waiting already"):
+        start(Held())
+    for work, each in zip(held, jobs, strict=True):
+        work.let_go.set()
+        each.wait(10)
+    assert jobs[-1].state == "done"
+
+
+@pytest.mark.usefixtures("queue")
+def test_a_job_nobody_waits_for_is_dropped_before_it_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job, "GONE", 0.0)
+    first, second = Held(), Held()
+    running = start(first)
+    assert first.began.wait(10)
+    waiting = start(second, wanted=lambda: False)
+    waiting.wait(10)
+    assert (waiting.state, second.began.is_set()) == ("cancelled", False)
+    first.let_go.set()
+    running.wait(10)
+    assert running.state == "done"
+
+
+@pytest.mark.usefixtures("queue")
+def test_a_failed_job_gives_its_place_back() -> None:
+    def broken(_: Any) -> None:
+        raise ValueError("row 17: Alice")
+
+    for _ in range(3):
+        failed = start(broken)
+        failed.wait(10)
+        assert failed.state == "failed"
+        assert "Alice" not in failed.reason
+
+
+def test_the_fence_is_drawn_with_sides_gate_and_scores() -> None:
+    from espalier.core.graph.separations import Separation
+    from espalier.pages.release import fence_picture
+
+    columns = ("sex", "postcode", "skill", "hired", "club", "a very long name for a column of a table")
+    edges = [("sex", "postcode"), ("sex", "skill"), ("skill", "hired"), ("skill", "club")]
+    roles = Roles(("hired",), ("sex",), ("skill",), ("postcode",))
+    fence = Separation(("hired",), ("sex",), ("skill",))
+    refused = [(("sex", "hired"), 1234.4), (("postcode", "hired"), None)]
+    figure = fence_picture.draw(columns, edges, fence, roles, refused, ("Protected side", "Gate", "Outcome side"))
+    place = {a.text.split("<")[0]: a.x for a in figure.layout.annotations if a.bgcolor}
+    assert place["sex"] == place["postcode"] == 0
+    assert place["skill"] == 1
+    assert place["hired"] == 2
+    assert len(place) == len(columns)
+    texts = [a.text for a in figure.layout.annotations]
+    assert {"<b>Protected side</b>", "<b>Gate</b>", "<b>Outcome side</b>", "1,234"} <= set(texts)
+    assert max(figure.layout.xaxis.range) < 3
+    dashed = [t for t in figure.data if t.line.dash == "dash"]
+    assert [t.text for t in dashed] == [
+        "sex – hired: refused by the frame, score 1,234 rows (noisy)",
+        "postcode – hired: refused by the frame",
+    ]
+    assert len([t for t in figure.data if t.line.dash is None]) == len(edges)
+
+
+def test_no_line_of_the_fence_picture_leaves_the_picture() -> None:
+    from espalier.core.graph.separations import Separation
+    from espalier.pages.release import fence_picture
+
+    gates, beside = ("x", "y", "z"), "pqrst"
+    edges = [("sex", name) for name in (*beside, *gates)] + [(name, "hired") for name in gates]
+    edges += [("p", "z"), ("r", "y"), ("t", "x")]  # with these a line to the gate swings below all boxes
+    columns, fence = ("sex", *beside, *gates, "hired"), Separation(("hired",), ("sex",), gates)
+    roles, heads = Roles(("hired",), ("sex",), gates), ("Protected side", "Gate", "Outcome side")
+    figure = fence_picture.draw(columns, edges, fence, roles, [], heads)
+    low, high = figure.layout.yaxis.range
+    ys = [y for t in figure.data for y in t.y]
+    assert low < min(ys)
+    assert max(ys) < high
+
+
+@pytest.mark.parametrize(
+    ("typed", "value"),
+    [("1,5", 1.5), (" 0.5 ", 0.5), ("1e-9", 1e-9), ("2,5e-8", 2.5e-8), ("3", 3.0), ("0.125", 0.125), ("0,125", 0.125)],
+)
+def test_a_decimal_comma_is_a_point(typed: str, value: float) -> None:
+    assert fields.number(typed, "ε") == value
+
+
+@pytest.mark.parametrize("typed", ["1,000", "1.000,5", "1,5,5", "1_0", "nan", "inf", "", "abc", "１", "0x1"])
+def test_a_number_that_may_be_another_is_refused(typed: str) -> None:
+    with pytest.raises(EspalierError, match="ε"):
+        fields.number(typed, "ε")
+
+
+def test_a_mark_means_missing_without_losing_what_was_typed() -> None:
+    cells = TextColumn.of(["?", *"abab"])
+    draft = SchemaDraft.of(Schema((guess_column("c", cells),)))
+    draft.rows[0]["categories"] = "?; a; b; typed"
+    draft.means_missing("c", "?", cells)
+    (column,) = draft.columns()
+    assert (column.categories, column.missing_marks, column.missing) == (("a", "b", "typed"), ("?",), True)
+    assert column.encode(["?", "", "b"]).tolist() == [3, 3, 1]
+    draft.rows[0]["categories"] = "?; a; b"
+    assert draft.columns()[0].missing_marks == (), "typed as a category, it is one"
+
+
+def test_releases_for_other_people_are_not_added_up() -> None:
+    state = Session()
+    state.spent = [Spent(0, 0.1, 1e-9, "add-remove", 1, person) for person in ("patient", "patient")]
+    assert spending.total(state) is not None
+    state.spent.append(Spent(0, 0.1, 1e-9, "add-remove", 1, "visit"))
+    assert spending.total(state) is None
+
+
+def test_the_pairs_of_a_star_are_told_apart() -> None:
+    from espalier.core.graph.separations import Separation
+    from espalier.pages.release import fence_picture
+
+    leaves = [f"a long name for column {i}" for i in range(20)]
+    columns, edges = ("y", "sex", *leaves), [("y", leaf) for leaf in leaves]
+    fence = Separation(("y",), ("sex",), ())
+    figure = fence_picture.draw(
+        columns, edges, fence, Roles(("y",), ("sex",)), [], ("Protected side", "Gate", "Outcome")
+    )
+    boxes = [a for a in figure.layout.annotations if a.bgcolor]
+    hub = next(b for b in boxes if b.text.startswith("y"))
+    lines = [t for t in figure.data if t.mode == "lines"]
+    assert len(lines) == 20
+    for line in lines:  # straight from the hub to another lane, where no box stands between
+        assert {abs(x - hub.x) for x in (line.x[0], line.x[-1])} == {0, 1}
+    assert len({line.y[0] + line.y[-1] for line in lines}) == 20
+
+
+def test_high_boxes_of_a_tree_do_not_touch() -> None:
+    from espalier.pages.board import graph_picture
+
+    tall = {"y": 58.0, "a": 98.0, "b": 98.0, "c": 38.0, "d": 98.0}
+    around = {"y": ["a", "b", "d"], "a": ["y"], "b": ["y", "c"], "c": ["b"], "d": ["y"]}
+    cells: dict[str, tuple[int, float]] = {}
+    graph_picture._tidy("y", around, cells, 0.0, tall)
+    line = sorted((row, n) for n, (depth, row) in cells.items() if depth == 1)
+    assert len(line) == 3
+    for (one, a), (other, b) in pairwise(line):
+        assert other - one > (tall[a] + tall[b]) / 2
+
+
+def test_a_map_of_two_columns_has_room_for_its_labels() -> None:
+    """A hierarchy's column may have a hundred values; labels without room are left out."""
+    figure = charts.heat(
+        [[0.0] * 50] * 30, [[f"d{i}" for i in range(30)], [f"a{i}" for i in range(50)]], ("d", "a"), 1.0
+    )
+    assert figure.layout.height >= 15 * 30
+    assert len(figure.layout.yaxis.ticktext) == 30
+    assert figure.layout.xaxis.ticktext[:2] == ("a0", "a3")
+    assert charts.heat([[0.5]], [["x"], ["y"]], ("d", "a"), 1.0).layout.height == 360

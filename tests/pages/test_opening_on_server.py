@@ -1,0 +1,207 @@
+"""A table on the server is opened where it is, planned and released, and none of its rows comes into the app."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from espalier.core.project.editor import ProjectEditor
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Column, Schema
+from espalier.core.tables.reading import read_table
+from espalier.core.tables.table import Table
+from espalier.pages.data import opening_on_server
+from espalier.pages.diagnostics import judgement
+from espalier.pages.release import spending
+from espalier.pages.session.session import Session
+from tests.support.app import field, finish, go, press, sentences
+from tests.support.app import state as here
+
+SCHEMA = Schema((Column("a", "categorical", ("x", "y")), Column("v", "numeric", edges=(0, 5, 10))))
+
+
+@pytest.fixture
+def state(tmp_path, monkeypatch):
+    monkeypatch.setenv(opening_on_server.ALLOWED, "1")
+    rng = np.random.default_rng(0)
+    parquet.write_table(
+        pa.table({"a": np.array(["x", "y"])[rng.integers(0, 2, 500)], "v": rng.integers(0, 10, 500)}),
+        tmp_path / "t.parquet",
+    )
+    return Session(ProjectEditor(Project("far", SCHEMA, Plan("mst", 5.0, 1e-6)))), str(tmp_path / "t.parquet")
+
+
+def test_a_file_on_the_server_is_released_from_where_it_is(state, monkeypatch):
+    session, path = state
+    opening_on_server._open(session, path, "")
+    assert session.relation is not None
+    assert session.text is None
+    monkeypatch.setattr(Table, "encode", lambda *_: pytest.fail("rows were read into memory"))
+    ran = []
+    monkeypatch.setattr(Session, "start", lambda _, kind, work, done, ended: ran.append((kind, work, done, ended)))
+    session.rows = 400
+    spending.start(session, 0.0, 1.0, 1e-6)
+    with pytest.raises(Exception, match="has 500 rows, which are public, and the Plan page says 400"):
+        ran.pop()[1](lambda *_: None)
+    session.rows = 500
+    spending.start(session, 0.0, 1.0, 1e-6)
+    _, work, done, _ = ran.pop()
+    done(work(lambda *_: None))
+    assert session.released.release.rows == 500
+    assert session.released.real is None
+    assert session.spent[0].rho > 0
+    judgement.start(session, session.released)
+    kind, work, done, _ = ran.pop()
+    done(work(lambda *_: None))
+    found = session.findings["Its own table"]
+    assert (kind, found["random_rows"]) == ("diagnostics", 500)
+    assert found["fidelity"]["one_way_tv"] < 0.2
+    assert "release from a file of fewer rows" in found["fence_cost_reason"]
+    assert "in bins; release from" in found["numbers_reason"]
+
+
+def test_columns_are_guessed_from_its_first_rows_and_marked(state):
+    session, path = state
+    opening_on_server._guess(session, path, "")
+    assert session.project.unconfirmed
+    assert session.relation is not None
+    session.go_back()
+    assert session.relation is None
+
+
+def test_what_cannot_be_opened_is_told_without_its_url(state):
+    session, _ = state
+    opening_on_server._open(session, "postgresql://me:hush@127.0.0.1:1/db", "t")
+    assert "hush" not in session.trouble["open"]
+    assert session.relation is None
+
+
+def test_a_url_may_stand_in_the_servers_secrets(state, tmp_path, monkeypatch):
+    from streamlit import config
+    from streamlit.runtime.secrets import Secrets
+
+    session, _ = state
+    monkeypatch.setenv("FAR_WAREHOUSE", "")  # so that it is taken away again
+    (tmp_path / "secrets.toml").write_text('FAR_WAREHOUSE = "postgresql://me:hush@127.0.0.1:1/db"\n')
+    before = config.get_option("secrets.files")
+    config.set_option("secrets.files", [str(tmp_path / "secrets.toml")])
+    try:
+        assert Secrets().load_if_toml_exists()  # as the server does when it starts
+    finally:
+        config.set_option("secrets.files", before)
+    opening_on_server._open(session, "env:FAR_WAREHOUSE", "t")
+    assert "cannot open the postgresql relation 't'" in session.trouble["open"]
+    assert "hush" not in session.trouble["open"]
+
+
+def test_the_field_is_there_only_where_the_operator_allows_it(app, monkeypatch):
+    monkeypatch.setenv(opening_on_server.ALLOWED, "1")
+    app.switch_page("pages/02_data.py").run()
+    assert any("on the server" in field.label for field in app.text_input)
+    monkeypatch.delenv(opening_on_server.ALLOWED)
+    app.run()
+    assert not any("on the server" in field.label for field in app.text_input)
+
+
+def test_a_table_given_to_an_examples_project_is_no_example(state):
+    """It was: its release was not recorded unless somebody asked, and Compare judged plans on it without a word."""
+    session, path = state
+    whole = session.project
+    for give in (
+        lambda: opening_on_server._open(session, path, ""),
+        lambda: session.attach(read_table(b"a,v\nx,1\n", "t.csv")),
+    ):
+        session.open(whole, None, None, "readmission")
+        session.compared = [object()]
+        give()
+        assert session.trouble == {}
+        assert session.sample == ""
+        assert session.compared == []
+
+
+@pytest.fixture
+def ready(state, app, tmp_path, monkeypatch):
+    """The app with the table open where it is, planned, and a ledger of its own."""
+    monkeypatch.setenv("ESPALIER_LEDGER", str(tmp_path / "ledger.db"))
+    session, path = state
+    shown = here(app)
+    shown.open(session.project)
+    opening_on_server._open(shown, path, "")
+    shown.rows = 500
+    return app
+
+
+def test_a_budget_opened_on_the_release_page_is_the_one_that_pays(ready):
+    """Its name was not filled in, and after it was opened the form for another one stood there."""
+    app = go(ready, "release")
+    assert field(app, "text_input", "Name of the table").value == "far"
+    press(app, "Open this budget")
+    assert here(app).paid_from == "far"
+    assert "Its codes, not the rows, are kept on this machine" in sentences(app)
+    finish(press(app, "Spend"))
+    assert here(app).released.release.reservation is not None
+    assert not app.error
+
+
+def test_a_table_that_the_ledger_knows_is_refused_until_somebody_has_read_why(ready):
+    app = go(ready, "release")
+    press(app, "Open this budget")
+    finish(press(app, "Spend"))
+    assert len(here(app).spent) == 1
+    here(app).paid_from = None
+    app.run()
+    field(app, "selectbox", "Paid from").set_value("Open a new budget …").run()
+    field(app, "text_input", "Name of the table").input("other").run()
+    press(app, "Open this budget")
+    assert here(app).paid_from == "other"
+    finish(press(app, "Spend"))
+    assert "the ledger refuses" in app.error[0].value
+    assert len(here(app).spent) == 1
+    assert next(b for b in app.button if b.label.startswith("Spend")).disabled
+    field(app, "checkbox", "I have read why").check().run()
+    finish(press(app, "Spend"))
+    assert len(here(app).spent) == 2
+
+
+def test_diagnostics_show_pictures_and_further_tests_of_random_rows(ready):
+    """They had neither: a table that is read where it is was compared by figures alone."""
+    app = go(ready, "release")
+    field(app, "selectbox", "Paid from").set_value("Not recorded in a ledger").run()
+    finish(press(app, "Spend"))
+    finish(press(go(app, "diagnostics"), "Compare"))
+    assert here(app).released.real is None
+    assert field(app, "selectbox", "Show one column").options == ["a", "v"]
+    assert field(app, "selectbox", "Show one pair").options == ["a × v"]
+    assert int(here(app).released.counted["a", "v"].sum()) == 500
+    assert "1,000,000 random rows at most" in sentences(app)
+    assert not [f for f in app.text_input if f.label == "Rows to attack"], "its rows have no numbers"
+    finish(press(app, "Train the classifiers"))
+    assert (1, "many-targets") in here(app).further
+    assert not app.error
+
+
+def test_the_first_rows_are_shown_to_who_asks(ready):
+    app = go(ready, "data")
+    assert not [f for f in app.dataframe if "v" in f.value.columns]
+    assert "No table is open" not in sentences(app)
+    field(app, "toggle", "Show me the first rows").set_value(True).run()
+    (shown,) = [f.value for f in app.dataframe if "v" in f.value.columns]
+    assert (list(shown.columns), len(shown)) == (["a", "v"], 8)
+
+
+def test_compare_says_what_to_do_instead(ready):
+    app = go(ready, "compare")
+    assert "this table is read where it is. Open a file of fewer rows on the Data page" in sentences(app)
+    assert "No table is open" not in sentences(app)
+
+
+def test_its_columns_are_offered_as_the_person_column_and_told_when_they_are_left_out(ready):
+    session = here(ready)
+    session.editor.project = Project("far", Schema(SCHEMA.columns[:1]), Plan("mst", 5.0, 1e-6))
+    assert "**Left out of everything:** `v`" in sentences(go(ready, "data"))
+    press(ready, "Answer the question")
+    field(ready, "radio", "Can one person").set_value("column").run()
+    assert field(ready, "selectbox", "Column that identifies").options == ["a", "v"]

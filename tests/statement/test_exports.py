@@ -1,0 +1,58 @@
+"""Exports of a statement: valid where a schema is at hand, and the same numbers everywhere."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks import forgeries
+from espalier.core.cli.main import main
+from espalier.core.cli.statement import EXPORTS
+from espalier.core.release import release
+from espalier.core.statement.catalogues import address
+from espalier.core.statement.registry import entry
+
+SCHEMA = Path(__file__).resolve().parents[3] / "shared" / "data" / "registry" / "deployments-schema.yaml"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    out = tmp_path_factory.mktemp("out") / "r"
+    release(forgeries.Case("privci", 2, None, None).project(), forgeries.table(2, 400)).save(out)
+    return out
+
+
+def test_the_registry_entry_is_valid(folder):
+    yaml, jsonschema = pytest.importorskip("yaml"), pytest.importorskip("jsonschema")
+    if not SCHEMA.exists():
+        pytest.skip("the registry's schema is not on this machine")
+    made = yaml.safe_load((folder / "registry.yaml").read_text("utf-8"))
+    jsonschema.validate(made, yaml.safe_load(SCHEMA.read_text("utf-8")))
+    assert made == entry(json.loads((folder / "statement.json").read_text("utf-8")))
+    assert made["tier"] == 3
+
+
+@pytest.mark.parametrize("name", EXPORTS)
+def test_every_export_is_printed(folder, name, capsys):
+    assert main(["statement", str(folder), f"--{name}"]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("<!doctype html>" if name == "label" else "{")
+    if name != "label":
+        json.loads(text)
+
+
+def test_catalogues_list_every_file_with_its_digest(folder, capsys):
+    statement = json.loads((folder / "statement.json").read_text("utf-8"))
+    for name in ("dcat", "spdx"):
+        main(["statement", str(folder), f"--{name}"])
+        text = capsys.readouterr().out
+        assert all(f["sha256"] in text for f in statement["files"].values())
+    assert address(statement).startswith("urn:sha256:")
+
+
+def test_an_old_release_has_no_statement(capsys):
+    before = Path(__file__).resolve().parents[1] / "release" / "before"
+    assert main(["statement", str(before)]) == 2
+    assert "earlier version" in capsys.readouterr().err

@@ -1,0 +1,73 @@
+"""Keys and signatures: encrypted, outside projects, and named where they sign."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from benchmarks import forgeries
+from espalier.core.cli.main import main
+from espalier.core.errors import ProjectError
+from espalier.core.release import release
+from espalier.core.statement.keys import KEY, PASSPHRASE, load_signer, new_key, server_signer
+from espalier.verifier.check import verify
+
+WORDS = "correct horse"
+
+
+@pytest.fixture
+def made():
+    return release(forgeries.Case("privci", 1, None, None).project(), forgeries.table(1, 400))
+
+
+def test_a_private_key_is_encrypted_and_only_its_owner_reads_it(tmp_path):
+    path = tmp_path / "keys" / "k.pem"
+    key = new_key(path, WORDS)
+    assert b"ENCRYPTED" in path.read_bytes()
+    assert path.stat().st_mode & 0o077 == 0
+    assert load_signer(path, WORDS).public == key.public
+    with pytest.raises(ProjectError, match="passphrase"):
+        load_signer(path, "another")
+    with pytest.raises(ProjectError, match="overwritten"):
+        new_key(path, WORDS)
+    with pytest.raises(ProjectError, match="8 characters"):
+        new_key(tmp_path / "short.pem", "short")
+
+
+def test_no_key_is_made_in_the_folder_of_a_project_or_release(made, tmp_path):
+    made.save(tmp_path / "r")
+    with pytest.raises(ProjectError, match="another folder"):
+        new_key(tmp_path / "r" / "k.pem", WORDS)
+
+
+def test_a_release_is_signed_later_on_the_command_line(made, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv(PASSPHRASE, WORDS)
+    made.save(tmp_path / "r")
+    assert main(["keys", "new", str(tmp_path / "k.pem")]) == 0
+    assert main(["verify", str(tmp_path / "r"), "--key", str(tmp_path / "k.pem.pub")]) == 1
+    assert main(["sign", str(tmp_path / "r"), "--key", str(tmp_path / "k.pem")]) == 0
+    assert main(["verify", str(tmp_path / "r"), "--key", str(tmp_path / "k.pem.pub")]) == 0
+    assert "signed by the given key" in capsys.readouterr().out
+    assert main(["sign", str(tmp_path / "r"), "--key", str(tmp_path / "k.pem")]) == 2
+
+
+def test_a_server_signs_with_its_key_and_the_report_names_it(tmp_path, monkeypatch):
+    assert server_signer() is None
+    key = new_key(tmp_path / "k.pem", WORDS)
+    monkeypatch.setenv(KEY, str(tmp_path / "k.pem"))
+    monkeypatch.setenv(PASSPHRASE, WORDS)
+    project, rows = forgeries.Case("privci", 1, None, None).project(), forgeries.table(1, 400)
+    files = release(project, rows, signer=server_signer()).files
+    assert key.facts["fingerprint"] in files["report.html"].decode()
+    assert key.facts["fingerprint"] in files["label.html"].decode()
+    found = verify(forgeries.written(files, tmp_path / "r"), forgeries.public_pem(key))
+    assert not [f for f in found if f.holds is False]
+
+
+def test_a_parquet_file_is_in_the_signed_statement(tmp_path):
+    key = forgeries.signer()
+    made = release(forgeries.Case("privci", 1, None, None).project(), forgeries.table(1, 400), signer=key)
+    made.save(tmp_path / "r", "parquet")
+    assert "synthetic.parquet" in json.loads((tmp_path / "r" / "statement.json").read_text("utf-8"))["files"]
+    assert not [f for f in verify(tmp_path / "r", forgeries.public_pem(key)) if f.holds is False]

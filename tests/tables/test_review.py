@@ -1,0 +1,188 @@
+"""Guesses of kinds, and the groups in which a person reviews them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from espalier.core.project.dates import DateBins
+from espalier.core.project.numerals import STYLES, plain_number
+from espalier.core.project.schema import Column
+from espalier.core.tables.guessing import guess_column, guess_schema, identifiers
+from espalier.core.tables.reading import TextColumn, TextTable, read_table
+from espalier.core.tables.review import GROUPS, review, review_column, shown_digest
+from espalier.core.tables.table import Table
+from espalier.core.tables.value_patterns import number_style, range_order, ranges_in_order
+
+
+def guess(*cells: str, name: str = "x") -> Column:
+    return guess_column(name, TextColumn.of(cells))
+
+
+def placed(*cells: str, name: str = "x"):
+    return review_column(TextColumn.of(cells), guess(*cells, name=name))
+
+
+@pytest.mark.parametrize(
+    ("values", "order"),
+    [
+        (("[10-20)", "[0-10)", "[100-110)"), ("[0-10)", "[10-20)", "[100-110)")),
+        ((">200", "[0-25)", "[100-125)"), ("[0-25)", "[100-125)", ">200")),
+        (("18 to 25", "under 18", "26 to 40", "65+"), ("under 18", "18 to 25", "26 to 40", "65+")),
+        (("1 - 4 yrs", "0 - 1 yrs", "10 years and over"), ("0 - 1 yrs", "1 - 4 yrs", "10 years and over")),
+        (("<30", ">=40", "30-39.5"), ("<30", "30-39.5", ">=40")),
+    ],
+)
+def test_ranges_are_categories_in_their_order(values, order):
+    assert ranges_in_order(values) == order
+    assert (guess(*values).kind, guess(*values).categories) == ("ordinal", order)
+
+
+@pytest.mark.parametrize("text", ["10", "20-10", "a-b", "", "ward 3-4 b", "2020-01-02", "+49 30-1234 x"])
+def test_what_is_no_range(text):
+    assert range_order(text) is None
+
+
+@pytest.mark.parametrize(
+    ("cells", "dates"),
+    [
+        (("2020-03-04", "2021-05-06"), DateBins.from_json({"from": "2020-01-01", "to": "2021-12-31", "by": "month"})),
+        (("2010-03-04", "2021-05-06"), DateBins.from_json({"from": "2010-01-01", "to": "2021-12-31", "by": "quarter"})),
+        (("1930-03-04", "2021-05-06"), DateBins.from_json({"from": "1930-01-01", "to": "2021-12-31", "by": "year"})),
+    ],
+)
+def test_dates_become_calendar_bins_of_whole_years(cells, dates):
+    column = guess(*cells)
+    assert column.dates == dates
+    assert {"kind", "edges"} <= set(column.guessed)
+    assert (column.judge(cells) < column.size).all()
+
+
+def test_dates_of_an_excel_sheet_and_of_parquet_become_months(tmp_path):
+    import datetime as dt
+
+    import pandas as pd
+
+    frame = pd.DataFrame({"seen": [dt.datetime(2024, 1 + i % 12, 3) for i in range(40)], "n": ["a"] * 40})
+    frame.to_excel(tmp_path / "t.xlsx", index=False)
+    frame.to_parquet(tmp_path / "t.parquet")
+    for name in ("t.xlsx", "t.parquet"):
+        table = read_table(tmp_path / name)
+        schema = guess_schema(table)
+        assert schema["seen"].dates.by == "month"
+        assert Table.encode(table, schema).rows == 40
+
+
+@pytest.mark.parametrize(
+    ("cells", "style", "first"),
+    [
+        (("1,5", "22,75"), "1234,5", 1.5),
+        (("1,234", "12"), "1234,5", 1.234),
+        (("1,234,567", "12"), "1,234.5", 1234567),
+        (("1.234,5", "12"), "1.234,5", 1234.5),
+        (("1.234.567", "1"), "1.234,5", 1234567),
+        (("1 234", "5"), "1 234,5", 1234),
+        (("1'234.5", "5"), "1'234.5", 1234.5),
+        (("1.5", "2"), "", None),
+        (("a", "1,5"), "", None),
+    ],
+)
+def test_styles_of_numbers(cells, style, first):
+    assert number_style(cells) == style
+    if style:
+        assert float(plain_number(cells[0], style)) == first
+
+
+@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("text", ["", "x", "1,,5", "1.2.3", "--1", "1 23", "٣,٥", "1e5"])
+def test_what_is_no_number_in_any_style(style, text):
+    assert plain_number(text, style) is None
+
+
+def test_a_column_with_decimal_commas_is_read_and_binned():
+    cells = [f"{i},5" for i in range(100)]
+    column = guess(*cells)
+    assert (column.kind, column.number_style, column.integer) == ("numeric", "1234,5", False)
+    assert column.numbers(["7,5", ""])[0] == 7.5
+    assert (column.judge(cells) < column.values).all()
+    assert Column.from_json(column.to_json()) == column
+
+
+def test_codes_with_leading_zeros_stay_text():
+    cells = [f"{i:05d}" for i in range(30)] * 3
+    assert guess(*cells).kind == "categorical"
+    assert "00007" in guess(*cells).categories
+    assert "leading zeros" in placed(*cells).reason
+
+
+def test_amounts_are_no_identifiers_and_numbers_of_people_are():
+    amounts = [str(250 + 37 * i * i % 18_000) for i in range(300)] + ["250"]
+    columns = {
+        "credit_amount": amounts,
+        "customer_id": amounts,
+        "row": [str(i) for i in range(300)] + ["0"],
+        "mrn": [str(10_000_000 + 7919 * i) for i in range(300)] + ["10000000"],
+        "phone": [str(1_000_000 + 7919 * i) for i in range(301)],
+    }
+    table = TextTable({n: TextColumn.of(c) for n, c in columns.items()}, 301)
+    assert identifiers(table) == ("customer_id", "row", "mrn", "phone")
+
+
+def test_bounds_are_never_the_largest_number_found():
+    for largest in (100, 1000, 99, 120, 7500):
+        column = guess(*(str(i) for i in range(0, largest + 1, max(1, largest // 60))), str(largest))
+        assert column.edges[-1] > largest
+        assert column.edges[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("cells", "group"),
+    [
+        (["ja", "nein"] * 2, "obviously public"),
+        (["oui", "non"] * 2, "obviously public"),
+        (["1", "2", "3"], "obviously public"),
+        (["a"] * 30 + ["b"] * 30, "obviously public"),
+        (["a"] * 30 + ["b"], "look closely"),
+        (["1", "2", "17"], "look closely"),
+        (["2020-01-02", "2020-03-04"] * 30, "look closely"),
+        ([f"w{i}" for i in range(31)] * 30, "look closely"),
+        ([f"a{i}@example.org" for i in range(5)], "identifies someone"),
+        ([str(i) for i in range(50)] * 3, "look closely"),
+    ],
+)
+def test_groups(cells, group):
+    found = placed(*cells)
+    assert found.group == group
+    assert group in GROUPS
+    assert found.reason.endswith(".")
+    assert not any(c in found.reason for c in cells if len(c) > 3), "no value is quoted"
+
+
+def test_a_code_book_is_proposed_for_values_that_it_holds():
+    found = placed(*[f"{i}.{j}" for i in range(250, 300) for j in range(3)][:90], "V57")
+    assert found.books == ("icd-9-cm",)
+    assert "icd-9-cm" in found.reason
+    assert placed("CA", "NY", "TX", "WA", "OR").books == ("us-states",)
+    assert placed("CA", "NY", "TX", "WA", "ZZ").books == ()
+    assert placed(*(str(i) for i in range(100, 140))).books == (), "numbers are no codes"
+
+
+def test_the_digest_covers_what_is_shown_and_not_the_marks_of_the_guess():
+    column = guess("a", "b")
+    assert shown_digest(column) == shown_digest(replace(column, guessed=(), confirmed=("kind",)))
+    others = [guess("a", "c"), guess("a", "b", ""), guess("a", "b", name="y"), replace(column, missing=True)]
+    assert len({shown_digest(c) for c in (column, *others[:3])}) == 4
+    assert shown_digest(others[1]) == shown_digest(others[3])
+
+
+def test_a_review_has_each_column_once_in_the_order_of_the_table():
+    cells = {"id": [f"p{i}" for i in range(60)], "sex": ["f", "m"] * 30, "age": [str(i % 25) for i in range(60)]}
+    table = TextTable({n: TextColumn.of(c) for n, c in cells.items()}, 60)
+    found = review(table, guess_schema(table))
+    assert [(r.name, r.group) for r in found] == [
+        ("id", "identifies someone"),
+        ("sex", "obviously public"),
+        ("age", "look closely"),
+    ]
+    assert all(r.digest and r.shown for r in found)

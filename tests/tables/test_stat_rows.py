@@ -1,0 +1,87 @@
+"""Rows of SPSS, Stata and SAS transport files: the encoding theorem, dates, and what is refused."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import pandas as pd
+import pytest
+
+from espalier.core.errors import TableError
+from espalier.core.tables.reading import TextTable, read_table
+from tests.support.layouts import NUMBERS, REALS, TEXTS, WRITTEN_REALS, WRITTEN_TEXTS
+from tests.support.row_by_row import Kind, Layout, check
+
+pyreadstat = pytest.importorskip("pyreadstat")
+
+WRITE = {"sav": pyreadstat.write_sav, "dta": pyreadstat.write_dta, "xpt": pyreadstat.write_xport}
+FINITE = tuple(x for x in REALS if x is None or abs(x) < 1e70 and (x == 0 or abs(x) > 1e-70))
+"""Numbers that each format holds: Stata has no infinity, and transport files have the exponents of IBM floats."""
+SPSS_REALS = tuple(x for x in REALS if x is None or abs(x) < 1e308)
+
+
+def kinds(suffix):
+    reals = SPSS_REALS if suffix == "sav" else FINITE
+    return [
+        Kind("double", None, (1.0, 2.0), reals, NUMBERS, WRITTEN_REALS),
+        Kind("constant", None, (1.0, 1.0), reals[:4], NUMBERS, WRITTEN_REALS),
+        Kind("string", None, ("x", "1"), TEXTS, ("numeric", "categorical", "dates"), WRITTEN_TEXTS),
+    ]
+
+
+def written(suffix):
+    """A writer of one file, whose table gets its long names back: no format allows blanks in a name."""
+
+    def write(cells, held, folder):
+        short = {name: f"c{i}" for i, name in enumerate(cells)}
+        frame = {}
+        for name, column in cells.items():
+            real = held[name] is not None and isinstance(held[name].ordinary[0], float)
+            frame[short[name]] = pd.Series(column, dtype=float if real else object)
+            if not real:
+                frame[short[name]] = frame[short[name]].fillna("")
+        place = folder / f"t.{suffix}"
+        more = {"file_format_version": 8} if suffix == "xpt" else {}
+        WRITE[suffix](pd.DataFrame(frame), str(place), **more)
+        read = read_table(place)
+        return TextTable({name: read.columns[short[name]] for name in cells}, read.rows, read.source)
+
+    return write
+
+
+@pytest.mark.parametrize("first", [False, True], ids=["last", "first"])
+@pytest.mark.parametrize("suffix", WRITE)
+def test_one_row_never_changes_how_another_is_read(suffix, first, tmp_path):
+    outcome = check(kinds(suffix), Layout(suffix, written(suffix), odd_first=first, together=20), tmp_path)
+    assert not outcome.broken, outcome.broken[:3]
+    assert not outcome.refused, outcome.unnamed
+    assert outcome.combinations >= 700
+
+
+@pytest.mark.parametrize("suffix", WRITE)
+def test_dates_are_dates_whatever_the_format_counts_from(suffix, tmp_path):
+    days = [dt.date(2020, 1, 2), None, dt.date(1900, 2, 28), dt.date(2024, 2, 29)]
+    place = tmp_path / f"t.{suffix}"
+    WRITE[suffix](pd.DataFrame({"day": pd.Series(days, dtype=object), "n": [1.0, 2.5, None, -9.0]}), str(place))
+    read = read_table(place)
+    cells = [read.columns["day"].values[code] for code in read.columns["day"].codes]
+    assert cells == ["2020-01-02", "", "1900-02-28", "2024-02-29"]
+    assert [read.columns["n"].values[code] for code in read.columns["n"].codes] == ["1", "2.5", "", "-9"]
+
+
+def test_user_missing_codes_of_spss_stay_codes(tmp_path):
+    place = tmp_path / "t.sav"
+    pyreadstat.write_sav(pd.DataFrame({"n": [1.0, -9.0]}), str(place), missing_ranges={"n": [-9]})
+    assert read_table(place).columns["n"].values == ("1", "-9")
+
+
+def test_rows_of_sas7bdat_are_refused_with_the_reason():
+    start = bytes(12) + bytes.fromhex("c2ea8160b31411cfbd92080009c7318c181f1011")
+    with pytest.raises(TableError, match=r"no rows of \.sas7bdat files.*Export the table as SAS transport"):
+        read_table(start + bytes(2000), "t.sas7bdat")
+
+
+@pytest.mark.parametrize("start", [b"$FL2", b"<stata_dta>", b"HEADER RECORD*******LIBRARY"])
+def test_a_damaged_file_is_refused_without_a_traceback(start):
+    with pytest.raises(TableError, match="cannot be read as a file of"):
+        read_table(start + b"\0" * 300, "t")

@@ -1,0 +1,186 @@
+"""The independent checker: honest releases hold, changed ones do not, and it shares no code with the program."""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks import forgeries
+from espalier.core.cli.main import main
+from espalier.core.ledger.ledger import Ledger
+from espalier.core.privacy.accounting import epsilon_of
+from espalier.core.privacy.draws import PROOFS
+from espalier.core.privacy.partitions import threshold_for
+from espalier.core.privacy.unit import Unit
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.release import release
+from espalier.core.statement import claims
+from espalier.verifier import budget, noise
+from espalier.verifier.check import main as command
+from espalier.verifier.check import verify
+from espalier.verifier.model import calibrate, marginals
+
+ROOT = Path(__file__).resolve().parents[2]
+ALLOWED = {"numpy", "scipy", "cryptography"}
+SURE = (
+    *(
+        "sigma stated too small",
+        "recipe of a smaller sensitivity",
+        "epsilon promised too small",
+        "two draws called parallel",
+    ),
+    *("noise left out", "a model refitted to exact counts", "an edge across the fence", "the rows of the real table"),
+    *("thirty rows are real", "the report of another project", "a smaller epsilon in the registry entry"),
+    *(
+        "the entry is missing",
+        "the total is exceeded",
+        "a truncated table",
+        "the signature of another key",
+        "no statement",
+    ),
+)
+"""One kind of forgery or more for each check; `python -m benchmarks.forgeries` tries them all."""
+
+
+@pytest.fixture(scope="module")
+def case(tmp_path_factory):
+    ledger = Ledger(tmp_path_factory.mktemp("ledger") / "ledger.db", create=True)
+    return forgeries.Case("privci", 0, forgeries.signer(), ledger)
+
+
+@pytest.fixture(scope="module")
+def folder(case, tmp_path_factory):
+    return forgeries.written(case.honest.files, tmp_path_factory.mktemp("release"))
+
+
+def failed(folder: Path, **given) -> list[str]:
+    return [f"{f.check} {f.text}" for f in verify(folder, **given) if f.holds is False]
+
+
+def test_the_checker_imports_nothing_of_the_program():
+    import sys
+
+    for path in (ROOT / "verifier").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.ImportFrom):
+                assert node.level == 1 or node.module.split(".")[0] in ALLOWED | sys.stdlib_module_names
+            elif isinstance(node, ast.Import):
+                assert {a.name.split(".")[0] for a in node.names} <= ALLOWED | sys.stdlib_module_names
+
+
+def test_every_proof_that_a_statement_names_is_in_its_file():
+    for place in PROOFS.values():
+        file, _, name = place.partition(": ")
+        tree = ast.parse((ROOT / file).read_text("utf-8"))
+        found = [n for n in ast.walk(tree) if isinstance(n, ast.ClassDef | ast.FunctionDef)]
+        named = [n for n in found if n.name == name.split(".")[-1]]
+        assert any(
+            word in (ast.get_docstring(n) or "") for n in named for word in ("Proof", "proved", "at most", "See")
+        )
+    assert set(PROOFS) == set(budget.RECIPES)
+
+
+def test_an_honest_release_holds(folder, case):
+    found = verify(folder, forgeries.public_pem(case.key), json.dumps(case.ledger.to_json()).encode())
+    assert [f.text for f in found if f.holds is False] == []
+    assert {f.check for f in found if f.holds} == {1, 2, 3, 4, 5, 6, 7}
+
+
+@pytest.mark.parametrize("name", SURE)
+def test_a_forged_release_fails(case, name):
+    kind = next(k for k in forgeries.KINDS if k.name == name)
+    made = kind.make(case)
+    files, export = made if isinstance(made, tuple) else (made, None)
+    assert forgeries.checked(files, case.key, export)
+
+
+def test_a_release_without_its_key_is_signed_by_an_unknown_key(folder):
+    assert [f for f in verify(folder) if f.holds is None and "unknown key" in f.text]
+    assert failed(folder, key=forgeries.public_pem(forgeries.signer()))
+
+
+def test_exit_codes(folder, tmp_path, capsys):
+    assert command([str(folder)]) == 0
+    (tmp_path / "release.json").write_text('{"a": 1, "a": 2}')
+    assert command([str(tmp_path)]) == 2
+    assert command([str(tmp_path / "none")]) == 2
+    forgeries.written({n: (folder / n).read_bytes() for n in claims.ADDED}, tmp_path / "cut")
+    (tmp_path / "cut" / "release.json").write_bytes((folder / "release.json").read_bytes())
+    assert main(["verify", str(tmp_path / "cut")]) == 1
+    assert "FAILS" in capsys.readouterr().out
+
+
+def test_a_folder_that_breaks_a_check_fails_it(folder, tmp_path):
+    files = {p.name: p.read_bytes() for p in folder.iterdir()}
+    for name in ("answers.npz", "model.npz", "synthetic.csv", "report.html", "statement.sig", "project.json"):
+        place = forgeries.written({**files, name: b"\x00\xff"}, tmp_path / name)
+        assert failed(place)
+    nested = b"[" * 100_000
+    assert failed(forgeries.written({**files, "registry.yaml": nested}, tmp_path / "deep"))
+
+
+def test_an_old_release_holds_as_far_as_it_can_be_checked():
+    found = verify(ROOT / "tests" / "release" / "before")
+    assert [f.text for f in found if f.holds is False] == []
+    assert any("old release" in f.text for f in found)
+
+
+@pytest.mark.parametrize("rho", [1e-8, 1e-3, 0.1, 2.0, 50.0])
+@pytest.mark.parametrize("delta", [1e-3, 1e-9, 1e-30])
+def test_the_conversion_agrees_with_the_programs(rho, delta):
+    assert budget.epsilon_of(rho, delta) == pytest.approx(epsilon_of(rho, delta), rel=1e-7, abs=1e-12)
+
+
+@pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
+def test_a_threshold_lets_through_no_more_than_its_delta(neighbors):
+    recipe = threshold_for(Unit(neighbors, 2), 0.05, 1e-9)
+    moved = 4 if neighbors == "replace-one" else 2
+    slip = -math.expm1(moved * math.log1p(-budget.tail(recipe.sigma, recipe.threshold - 2)))
+    assert recipe.delta / 20 < slip <= recipe.delta
+
+
+def test_components_are_independent_parts_that_add_up():
+    table = np.random.default_rng(1).normal(size=(3, 4, 2))
+    parts = noise.components(table, ("a", "b", "c"))
+    assert len(parts) == 8
+    assert parts[("a", "c")].sum(axis=0) == pytest.approx(0, abs=1e-12)
+    square = sum(np.sum(p**2) * p.size / table.size for p in parts.values())
+    assert square == pytest.approx(np.sum(table**2))
+
+
+def test_marginals_are_those_of_the_programs_model(case):
+    model = case.honest.model
+    cliques = list(model.potentials)
+    for order in (case.honest.model._calibrated.tree.columns, ()):
+        found = marginals(calibrate(model.sizes, model.potentials, order), cliques)
+        for q in cliques:
+            assert found[q] * model.total == pytest.approx(model.marginal(q), abs=1e-6)
+
+
+def test_noise_is_not_testable_without_overlaps(tmp_path):
+    rows = forgeries.table(3, 400)
+    schema = replace(rows.schema, columns=rows.schema.columns[:2])
+    small = type(rows)(schema, {n: rows.codes[n] for n in schema.names}, rows.rows)
+    project = Project("small", schema, Plan("independent", 1.0, 1e-6), one_row_per_person=True)
+    release(project, small).save(tmp_path / "r")
+    found = verify(tmp_path / "r")
+    assert any(f.check == 3 and f.holds is None and "not testable" in f.text for f in found)
+    assert not [f for f in found if f.holds is False]
+
+
+def test_a_statement_holds_no_digest_of_the_table_and_no_private_number_of_rows():
+    rows = forgeries.table(5, 1234)
+    project = forgeries.Case("privci", 5, None, None).project(neighbors="add-remove", rows=500)
+    made = release(project, rows)
+    text = made.files["statement.json"].decode()
+    assert rows.digest.hex() not in text
+    assert "1234" not in text
+    assert "1,234" not in text
+    assert json.loads(text)["unit"]["rows"] is None

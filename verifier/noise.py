@@ -1,0 +1,152 @@
+"""Check 3: the noisy counts are whole numbers, those of the draws, and differ from each other as their noise allows."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import chi2
+
+from .folder import Array, Clique, Folder
+
+ALARM = 1e-6
+LEAST_DOF = 7
+ALL = "all counts together"
+SMALLEST, CLOSE = 0.6, 1e-9
+
+
+@dataclass
+class Counts:
+    """Noisy counts of one clique; ``even``: each cell has noise of the same σ."""
+
+    clique: Clique
+    values: Array
+    sigma: float
+    even: bool = True
+
+    def variance(self, subset: Clique) -> float:
+        """The noise variance of each cell of a component."""
+        gone = [s for n, s in zip(self.clique, self.values.shape, strict=True) if n not in subset]
+        return self.sigma**2 * math.prod(gone)
+
+
+class Answers:
+    """``answers.npz``: counts, the public number of rows, groups of categories, impossible cells."""
+
+    def __init__(self, folder: Folder) -> None:
+        head, found = folder.arrays("answers.npz")
+        self.rows: int | None = head["rows"]
+        self.merged: dict[str, Array] = {n: found[f"merged_{i}"] for i, n in enumerate(head["merged"])}
+        self.impossible = {tuple(c): found[f"impossible_{i}"] > 0 for i, c in enumerate(head["impossible"])}
+        self.sizes = {n: int(self.merged[n].max()) + 1 if n in self.merged else s for n, s in folder.sizes.items()}
+        self.alone = not (head.get("asked") or head.get("histograms") or "direct" in head)
+        listed = [
+            (m, found[f"{of}_{i}"])
+            for key, of in (("measurements", "counts"), ("asked", "asked"))
+            for i, m in enumerate(head.get(key, []))
+        ]
+        self.counts = [Counts(tuple(m["columns"]), v.astype(float), float(m["sigma"])) for m, v in listed]
+        for c in self.counts:
+            if c.values.shape != tuple(self.sizes[n] for n in c.clique) or len(set(c.clique)) < len(c.clique):
+                raise ValueError(f"the counts of {' × '.join(c.clique)} do not fit the schema")
+
+
+def components(table: Array, clique: Clique) -> dict[Clique, Array]:
+    """The analysis of variance: a part for each subset of the columns, as a sum over the others.
+
+    With equal noise in each cell the parts are independent; each has Π(size − 1) degrees of freedom.
+    """
+    parts: dict[Clique, Array] = {(): table}
+    for name in clique:
+        split: dict[Clique, Array] = {}
+        for held, part in parts.items():
+            whole = part.sum(axis=len(held), keepdims=True)
+            split[held] = whole.squeeze(len(held))
+            split[(*held, name)] = part - whole / part.shape[len(held)]
+        parts = split
+    return parts
+
+
+def check_noise(folder: Folder) -> Answers | None:
+    """The counts, after their test; None where the method keeps none."""
+    if "answers.npz" not in folder.names:
+        folder.note(3, "not testable: this method keeps no counts (checks 1, 2, 5, 6 and 7 apply)")
+        return None
+    answers = Answers(folder)
+    wrong = _draws(folder, answers)
+    wrong += [
+        f"{' × '.join(c.clique)}: no whole numbers" for c in answers.counts if np.any(c.values != np.rint(c.values))
+    ]
+    if folder.statement and answers.rows != folder.statement["unit"]["rows"]:
+        wrong.append(f"answers.npz holds {answers.rows} rows, the statement {folder.statement['unit']['rows']}")
+    loud, degrees, said = _tested(answers)
+    if wrong or loud or degrees >= LEAST_DOF:
+        folder.say(3, wrong + loud, said)
+    else:
+        folder.note(3, f"not testable: {degrees} degrees of freedom in overlaps, and {LEAST_DOF} are needed")
+    return answers
+
+
+def _draws(folder: Folder, answers: Answers) -> list[str]:
+    """Counts that are none of the draws; one-way counts folded into groups have the root mean square σ of these."""
+    listed = [(d["columns"], d["sigma"]) for d in folder.facts["measurements"]]
+    own = [
+        (d["columns"], d["scale"])
+        for d in folder.statement.get("draws", [])
+        if (d["part"], d["kind"]) == ("own", "count")
+    ]
+    bought = Counter((tuple(q), float(s)) for q, s in (own if folder.statement else listed))
+    for c in answers.counts:
+        sigma = c.sigma
+        if not bought[c.clique, sigma] and len(c.clique) == 1 and c.clique[0] in answers.merged:
+            folded = sigma / math.sqrt(len(answers.merged[c.clique[0]]) / c.values.size)
+            sigma = next((s for q, s in bought if q == c.clique and math.isclose(s, folded, rel_tol=CLOSE)), sigma)
+            c.even = sigma == c.sigma
+        if not bought[c.clique, sigma]:
+            return [f"the counts of {' × '.join(c.clique)} with σ = {c.sigma:.6g} are none of the draws"]
+        bought[c.clique, sigma] -= 1
+    return []
+
+
+def _tested(answers: Answers) -> tuple[list[str], int, str]:
+    """χ² of each component against the mean of all counts that hold it, all together and one clique at a time."""
+    usable = [c for c in answers.counts if c.sigma >= SMALLEST]
+    parts: dict[Clique, list[tuple[int, Array, float]]] = defaultdict(list)
+    for i, c in enumerate(usable):
+        shared = {tuple(n for n in c.clique if n in other.clique) for other in usable if other is not c}
+        own = components(c.values, c.clique)
+        for subset in {s for q in shared | {()} for r in range(len(q) + 1) for s in itertools.combinations(q, r)}:
+            if c.even or not subset:
+                parts[subset].append((i, own[subset], c.variance(subset)))
+    square, dof, whole, degrees = np.zeros(len(usable)), np.zeros(len(usable)), 0.0, 0
+    for subset, held in parts.items():
+        known = answers.rows is not None and not subset
+        free, precision = math.prod(answers.sizes[n] - 1 for n in subset), sum(1 / v for _, _, v in held)
+        if known or len(held) > 1:
+            mean = np.float64(answers.rows) if known else sum(p / v for _, p, v in held) / precision
+            degrees += free * (len(held) - (not known))
+            for i, part, v in held:
+                off = float(np.sum((part - mean) ** 2))
+                whole += off / v
+                square[i] += off / (v if known else v - 1 / precision)
+                dof[i] += free
+    tests: list[tuple[str, float, float]] = [(ALL, whole, degrees)]
+    tests += [(" × ".join(c.clique), s, d) for c, s, d in zip(usable, square, dof, strict=True)]
+    if answers.rows is not None:
+        for size in {len(c.clique) for c in usable}:
+            sums = [(c.values.sum() - answers.rows) ** 2 / c.variance(()) for c in usable if len(c.clique) == size]
+            tests.append((f"the totals of counts of {size} columns", sum(sums), len(sums)))
+    tests, wrong = [t for t in tests if t[2] >= LEAST_DOF], list[str]()
+    for name, s, d in tests:
+        low, high = chi2.cdf(s, d), chi2.sf(s, d)
+        level = ALARM / (20 * len(tests))  # most of the alarm rate is for too little noise in all counts together
+        if low < (0.9 * ALARM if name == ALL else level) or high < level:
+            side = "less" if low < high else "more"
+            wrong.append(f"{name} differ by {side} than their noise (√(χ²/df) = {math.sqrt(s / d):.3g})")
+    for c in usable:
+        if c.even and c.values.min() < -8 * c.sigma:
+            wrong.append(f"{' × '.join(c.clique)}: a count is more than 8 σ below zero")
+    return wrong, degrees, f"{degrees} degrees of freedom, √(χ²/df) = {math.sqrt(whole / max(degrees, 1)):.3f}"

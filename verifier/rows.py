@@ -1,0 +1,148 @@
+"""Check 5: the rows are drawn from the model: their number, their domain, impossible cells, and goodness of fit."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import itertools
+import math
+import re
+from datetime import date
+from typing import Any
+
+import numpy as np
+from scipy.stats import chi2
+
+from .folder import LIMIT, Array, Folder, edges_of
+from .model import Model, calibrate, graph_of, marginals
+from .noise import Answers
+
+ALARM, LEAST_EXPECTED, MOST_CELLS, IN_MEMORY = 1e-7, 8.0, 5_000_000, 1_000_000
+FORMULA = re.compile(r"'+([=@＝＠\t\r\n]|[+\-＋－].)", re.DOTALL)
+Codes = dict[str, Array]
+
+
+def restored(text: str) -> str:
+    """A text without the apostrophe that keeps spreadsheets from running it."""
+    return text[1:] if FORMULA.match(text) else text
+
+
+def read_rows(folder: Folder, data: bytes) -> tuple[Codes, int]:
+    """The code of each cell: its category or bin, the last one if missing; ``ValueError`` outside a domain."""
+    header, *lines = csv.reader(io.StringIO(data.decode()), strict=True)
+    schema, names = folder.facts["project"]["schema"], [restored(name) for name in header]
+    wanted = [c["name"] for c in schema if c["kind"] != "identifier" or c.get("invented")]
+    if names != wanted or any(len(line) != len(names) for line in lines):
+        raise ValueError("the table has other columns than the schema, or a line of other length")
+    cells = dict(zip(names, zip(*lines, strict=True) if lines else itertools.repeat(()), strict=False))
+    out = {}
+    for column in schema:
+        if column["kind"] != "identifier":
+            try:
+                known = {text: _code(column, text) for text in set(cells[column["name"]])}
+            except (LookupError, ValueError):
+                raise ValueError(f"a cell of {column['name']} is outside the column's domain") from None
+            out[column["name"]] = np.array([known[t] for t in cells[column["name"]]], dtype=np.int64)
+    return out, len(lines)
+
+
+def _code(column: dict[str, Any], text: str) -> int:
+    values = column.get("categories")
+    edges = [] if values is not None else edges_of(column)
+    if text == "" and column.get("missing"):
+        return len(values if values is not None else edges[1:])
+    if values is not None:
+        return int(values.index(restored(text)))
+    number = float(date.fromisoformat(text).toordinal() if "dates" in column else text)
+    if not edges[0] <= number <= edges[-1] or (column.get("integer") and number != int(number)):
+        raise ValueError
+    return int(min(np.searchsorted(edges, number, side="right") - 1, len(edges) - 2))
+
+
+def check_rows(folder: Folder, model: Model | None, answers: Answers | None) -> None:
+    """The rows of ``synthetic.csv`` against ``release.json`` and the model, and the copies against the schema."""
+    facts = folder.facts
+    codes, rows = read_rows(folder, folder.read("synthetic.csv"))
+    wrong = (
+        [] if rows == facts.get("rows_shown", facts["rows"]) else [f"the table has {rows:,} rows, others are stated"]
+    )
+    for clique, mask in ({} if answers is None else answers.impossible).items():
+        found = int(mask[tuple(codes[n] for n in clique)].sum())
+        wrong += [f"{found} rows lie in impossible cells of {' × '.join(clique)}"] * bool(found)
+    for name in sorted(n for n in folder.names if n.startswith("copies/") and n.endswith(".csv.gz")):
+        with gzip.open(folder.path / name) as file:
+            read_rows(folder, file.read(LIMIT))
+    if model is None:
+        folder.say(5, wrong, f"{rows:,} rows in their domains; no model to compare them with")
+        return
+    even = facts["project"]["plan"].get("rows_drawn", "even") == "even" and facts["rows"] <= IN_MEMORY and model.order
+    tests = seen(model, codes, rows) if model.hidden else spread(model, codes)
+    level = ALARM / max(len(tests), 1)  # χ² is divided by 1.25: cells of eight rows have a heavier tail
+    wrong += rounded(model, codes, rows) if even and not model.hidden else []
+    wrong += [
+        f"{n} of the rows is not the model's: χ² = {s:.0f} on {d}"
+        for n, s, d in tests
+        if d and chi2.sf(s / 1.25, d) < level
+    ]
+    folder.say(
+        5,
+        wrong,
+        f"{rows:,} rows follow the model in {len(tests)} tables" + ", as evenly as whole numbers allow" * bool(even),
+    )
+
+
+def rounded(model: Model, codes: Codes, rows: int) -> list[str]:
+    """Even rows: of the rows that share ``given``, each category has n·p, rounded down or up."""
+    for name, given, table in calibrate(model.sizes, model.potentials, model.order):
+        at = np.ravel_multi_index([codes[n] for n in (*given, name)], table.shape)
+        found = np.bincount(at, minlength=table.size).reshape(-1, table.shape[-1])
+        far = float(np.abs(found - found.sum(axis=1, keepdims=True) * table.reshape(found.shape)).max())
+        if far > 1 + 1e-6 * max(1.0, math.sqrt(rows)):
+            return [f"{name} is {far:.1f} rows from the model in a group, and evenly drawn rows are at most one"]
+    return []
+
+
+def spread(model: Model, codes: Codes) -> list[tuple[str, float, int]]:
+    """χ² of each column with each earlier one: rows with w = i have Σ_g n(i, g)·p(v | g) with v to expect.
+
+    Given all earlier columns, v depends on its ``given`` alone. Even rows vary less, so the test is one-sided.
+    """
+    tests, before = [], [""]
+    for name, given, table in calibrate(model.sizes, model.potentials, model.order):
+        size, zero = model.sizes[name], np.zeros_like(codes[name])
+        p = table.reshape(-1, size)
+        group = np.ravel_multi_index([codes[n] for n in given], table.shape[:-1]) if given else zero
+        for other in before:
+            many = model.sizes.get(other, 1)
+            if size > 1 and many * len(p) <= MOST_CELLS:
+                at = codes.get(other, zero)
+                held = np.bincount(at * len(p) + group, minlength=many * len(p)).reshape(many, -1)
+                found = np.bincount(at * size + codes[name], minlength=many * size)
+                tests.append((f"{other} × {name}", *_square(found, (held @ p).ravel())))
+        before.append(name)
+    return tests
+
+
+def seen(model: Model, codes: Codes, rows: int) -> list[tuple[str, float, int]]:
+    """A model with hidden columns: χ² of visible columns, and of visible pairs that one of its tables holds."""
+    nodes = calibrate(model.sizes, model.potentials, model.order)
+    graph = graph_of([(*given, name) for name, given, _ in nodes], model.sizes)
+    wanted = [(n,) for n in model.visible] + [
+        q for q in itertools.combinations(model.visible, 2) if q[1] in graph[q[0]]
+    ]
+    tests = []
+    for q, p in marginals(nodes, wanted).items():
+        found = np.bincount(np.ravel_multi_index([codes[n] for n in q], p.shape), minlength=p.size)
+        tests.append((" × ".join(q), *_square(found, rows * p.ravel())))
+    return tests
+
+
+def _square(found: Array, expected: Array) -> tuple[float, int]:
+    """χ² and its degrees of freedom; rare cells count as one, and a row in an empty cell as infinite."""
+    if np.any(found[expected < 1e-9] > 0):
+        return math.inf, 1
+    big = expected >= LEAST_EXPECTED
+    wanted, got = np.append(expected[big], expected[~big].sum()), np.append(found[big], found[~big].sum())
+    fine = wanted >= LEAST_EXPECTED
+    return float(np.sum((got[fine] - wanted[fine]) ** 2 / wanted[fine])), int(fine.sum())
