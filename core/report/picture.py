@@ -27,7 +27,7 @@ def graph(names: Sequence[str], edges: Sequence[tuple[str, str]], roles: Mapping
     drawn = list(edges) if arrows else _towards_hubs(linked, edges)
     outcome = [n for n in linked if roles.get(n) == "outcome"]
     wide = {n: _width(n) for n in linked}
-    found = layout(linked, drawn, outcome, wide=wide)
+    found = layout(linked, drawn, outcome, wide=wide, high=HIGH)
     lines = []
     for (a, b), bends in found.routes.items():
         (x0, y0), (x1, y1) = found.places[a], found.places[b]
