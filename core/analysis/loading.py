@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from espalier.core.methods.questions import Asked
 
 from espalier.core.analysis.noisy_counts import COUNTS, NoisyCounts
 from espalier.core.blurring.notice import NOT_PRIVATE_CSV
@@ -27,6 +26,7 @@ from espalier.core.errors import DAMAGED, EspalierError, ProjectError
 from espalier.core.graph.separations import Clique, Separation
 from espalier.core.ledger.archive import MODEL, MOST_BYTES, check_arrays, check_release, is_known
 from espalier.core.methods import METHODS
+from espalier.core.methods.question_answers import Asked
 from espalier.core.models.base import Model
 from espalier.core.privacy.draws import Measurement
 from espalier.core.project.file import Project
@@ -281,7 +281,7 @@ def _counts(files: Mapping[str, bytes], facts: Mapping[str, Any], project: Proje
         _check_noise(one)
     if counts.direct is not None:
         _check_noise(Measurement((), counts.direct.values, counts.direct.sigma, counts.direct.rho))
-    if (asked := counts.beside(project)) is not None:
+    if (asked := counts.with_questions(project)) is not None:
         _check_asked(asked, project.plan.max_cells)
     for clique, mask in counts.impossible.items():
         if mask.shape != tuple(sizes.get(name) for name in clique):
