@@ -48,8 +48,8 @@ class Foreseen:
     def __str__(self) -> str:
         text = (
             f"{self.column}: {self.codes:,} codes in {self.levels} level{'s' * (self.levels > 1)}. The {self.top:,} "
-            "codes and groups at the top are distinguished, and the parts of those with enough rows: "
-            f"{self.at_most:,} values at most."
+            f"codes and groups at the top are distinguished, and the parts of those with enough rows: {self.at_most:,} "
+            "values at most."
         )
         if self.divided:
             listed = "; ".join(f"{group} ({parts} parts) from {rows:,.0f} rows" for group, parts, rows in self.divided)

@@ -121,7 +121,7 @@ class Release:
     relation: str | None = None
     """Kind of the relation that was read, by its catalogue (`espalier.core.tables.catalogue`); `None` for files."""
     verdict: Verdict | None = None
-    """The plan's verdict before anything was spent; None where no number of rows was public or declared."""
+    """The plan's verdict before anything was spent; None if no number of rows was public or declared."""
     date: str = field(default_factory=lambda: datetime.now(UTC).date().isoformat())
 
     @property

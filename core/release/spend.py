@@ -262,9 +262,9 @@ class _Run:
             apart=told_apart(wanted, project.schema),
             reservation=self.reservation,
             relation=self.relation,
-            verdict=preview.verdict,
             counted=carried.curator.rows,
             signer=self.signer,
+            verdict=preview.verdict,
         )
         if plan.copies:
             start = time.perf_counter()

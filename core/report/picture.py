@@ -11,13 +11,13 @@ HIGH = 26
 """Height of a box in pixels."""
 
 LARGEST, DENSE = 60, 2
-"""Linked columns that a picture can show, and lines per column. Above, the annex lists the pairs."""
+"""Most linked columns in a picture, and most lines per column. Above either limit, the annex lists the pairs."""
 
 
 def graph(names: Sequence[str], edges: Sequence[tuple[str, str]], roles: Mapping[str, str], arrows: bool) -> str:
-    """Columns as boxes, ``edges`` as arrows or lines, the outcome on the right; ``roles`` gives each column's colour.
+    """Return an SVG of columns as boxes and ``edges`` as arrows or lines, with the outcome on the right.
 
-    Columns without edges are not drawn. Empty if there are too many columns or edges.
+    ``roles`` determine the colours. Columns without edges are not drawn. Empty above the limits `LARGEST` and `DENSE`.
     """
     if not edges:
         return ""
@@ -63,7 +63,7 @@ def bar(parts: Mapping[str, float]) -> str:
 
 
 def _towards_hubs(names: Sequence[str], edges: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Undirected edges pointed to the column with the most of them, so that layers can be made."""
+    """Return undirected edges directed to the column with the most edges, to form layers."""
     around: dict[str, list[str]] = {n: [] for n in names}
     for a, b in edges:
         around[a].append(b)
