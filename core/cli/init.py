@@ -104,7 +104,7 @@ def run(opt: argparse.Namespace) -> None:
 
     elsewhere = is_url(opt.table) or opt.table.startswith("env:")
     path = Path(opt.relation or "table") if elsewhere else Path(opt.table)
-    name = path.name.split(".")[0]
+    name = path.name.split(".")[0].encode("utf-8", "replace").decode()  # a file's name need not be UTF-8
     out = opt.out or path.with_name(f"{name}.json")
     if out.exists():
         raise ProjectError(f"{out} is there already; nothing is overwritten. Name another file: --out FILE")
