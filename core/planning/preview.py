@@ -47,7 +47,8 @@ NAMED = 2
 START, FITTED, PER_FIT, PER_ROW, PER_PAIR = 0.013, 0.75, 0.0136, 0.97e-6, 0.165e-5
 """Seconds of a release: at least; of the last fit, as a part of the model's own estimate; of each fit on the way; of a
 private choice per row, and per pair of columns. Fitted to seven tables and seven methods (``TUNED`` in
-benchmarks/verdict.py); on eight others 97 % of releases took between half and twice as long."""
+benchmarks/verdict.py); on eight others 51 of 58 releases took between half and twice
+as long."""
 
 
 @dataclass(frozen=True)
