@@ -217,7 +217,6 @@ OPENERS: Reasons = {
     ),
     "reads and writes a release": (
         "core/release/files.py",
-        "core/analysis/loading.py",
         "core/release/output.py",
         "core/release/shelf.py",
     ),

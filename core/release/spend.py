@@ -75,6 +75,7 @@ def release(project: Project, data: Any, report: Report = silent, ledger: Accoun
     check_options(project.plan)
     method_of(project.plan)
     project.need_unit()
+    project.check_text()
     refuse_guessed(project)
     reading = 0.0
     if isinstance(data, Relation):  # what will be refused is refused before a long scan
