@@ -160,6 +160,7 @@ class Project:
         """A project from parsed JSON; raises :class:`EspalierError`. Keys the format does not know are errors."""
         if not isinstance(data, Mapping):
             raise ProjectError("a project file holds one JSON object")
+        _check_text(data)
         if data.get("format") != FORMAT:
             raise ProjectError(f"this is not an Espalier project: format is {data.get('format')!r}, not {FORMAT!r}")
         known = {"format", "name", "schema", "left_out", "dag", "roles", "separations"}
@@ -186,6 +187,10 @@ class Project:
             one_row_per_person=read_answer(data[ONE_ROW]) if ONE_ROW in data else UNASKED,
         )
 
+    def check_text(self) -> None:
+        """Raise :class:`ProjectError` for a text that cannot be written to the files of a release."""
+        _check_text(self.to_json())
+
     @classmethod
     def loads(cls, text: str | bytes) -> Project:
         """A project from a file's text; raises :class:`EspalierError`."""
@@ -196,7 +201,6 @@ class Project:
                 why = f"{error}; a table is not a project file: `init`, or the Data page, makes one from it"
                 raise ProjectError(why, **error.data) from None
             raise
-        _check_text(data)
         return cls.from_json(data)
 
     @classmethod
@@ -236,5 +240,5 @@ def _check_text(data: Any) -> None:
         json.dumps(data, ensure_ascii=False).encode()
     except (UnicodeEncodeError, ValueError):
         raise ProjectError(
-            "the project file holds half a character (a lone surrogate) or too long a number; it cannot be written"
+            "the project holds half a character (a lone surrogate) or too long a number; it cannot be written"
         ) from None

@@ -87,6 +87,7 @@ def release(
     check_options(project.plan)
     method_of(project.plan)
     project.need_unit()
+    project.check_text()
     refuse_guessed(project)
     relation, reading = relation_of(data), 0.0
     if relation is not None:  # refuse before a long scan
