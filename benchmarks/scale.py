@@ -342,7 +342,7 @@ def driven(address: str, path: Path, project: Path, rows: int) -> str:
         visit("Plan")
         page.get_by_role("spinbutton", name="Number of rows n").fill(str(rows))
         page.keyboard.press("Enter")
-        page.get_by_role("heading", name="What will be protected").wait_for()
+        page.get_by_role("heading", name="What noise hides").wait_for()
         visit("Release")
         page.get_by_role("button", name="Open this budget").click()
         page.get_by_role("button", name="Spend").first.click()

@@ -118,7 +118,7 @@ def spend(state: Session, table: Table | None, seen: Preview) -> None:
             st.caption(" ".join(notes))
         agreed, ticked, note = True, False, f"note-{state.opened}"
         if population is not None:
-            if not payment.outlook(population, seen):
+            if not payment.outlook(state, population, seen):
                 shell.link_to("Plan", "Choose another ε on Plan")
                 return
             agreed, ticked = payment.known_table(state)

@@ -120,7 +120,7 @@ class Step:
 
     def __str__(self) -> str:
         do = f"Leave out {self.column!r}" if self.values is None else f"Coarsen {self.column!r} to {self.values} values"
-        then = "no ε up to 10 is enough even then" if self.epsilon is None else f"ε = {_down(self.epsilon)} is enough"
+        then = "no ε up to 10 is enough even then" if self.epsilon is None else f"ε = {enough(self.epsilon)} is enough"
         return f"{do}: {then}."
 
 
@@ -194,9 +194,9 @@ class Verdict:
         if self.smallest_epsilon is None:
             out.append(f"No ε up to {EPSILONS[-1]:g} meets this purpose with these columns.")
         elif self.rating == "works":
-            out.append(f"ε = {_down(self.smallest_epsilon)} would be enough for this purpose.")
+            out.append(f"ε = {enough(self.smallest_epsilon)} would be enough for this purpose.")
         else:
-            out.append(f"This purpose needs ε = {_down(self.smallest_epsilon)}.")
+            out.append(f"This purpose needs ε = {enough(self.smallest_epsilon)}.")
         return (*out, *map(str, self.steps), str(self.assumed))
 
     @property
@@ -371,8 +371,8 @@ def _worse(one: Rating, other: Rating) -> Rating:
     return max(one, other, key=order.index)
 
 
-def _down(epsilon: float) -> str:
-    """Return ε with two figures, rounded up so that it is enough."""
+def enough(epsilon: float) -> str:
+    """Return ε with two figures, rounded up so that it still meets the purpose."""
     step = 10 ** (math.floor(math.log10(epsilon)) - 1)
     return f"{math.ceil(epsilon / step - 1e-9) * step:.2g}"
 

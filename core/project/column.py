@@ -307,6 +307,10 @@ class Column:
         """Return the bin of each number: how many inner edges are at or below it."""
         return np.searchsorted(np.asarray(self.edges[1:-1], dtype=np.float64), numbers, side="right").astype(np.int64)
 
+    def coarser(self, values: int) -> Column | None:  # noqa: ARG002
+        """This column with at most so many ``values``, missing included; `None` if a person must choose them."""
+        return None
+
     def numbers(self, texts: Sequence[str]) -> NDArray[np.float64]:  # noqa: ARG002
         """Return the number (of a date: the day) of each text, NaN for an empty cell and for other texts."""
         raise self.error("has no numbers")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -127,6 +127,14 @@ class Numbers(Column, kinds=("numeric",)):
         shown = [f"{plain_text(a)} – <{plain_text(b)}" for a, b in bins[:-1]]
         return (*shown, *(f"{plain_text(a)} – {plain_text(b)}" for a, b in bins[-1:]))
 
+    def coarser(self, values: int) -> Column | None:
+        """This column with neighbouring bins joined until at most ``values`` are left, missing included."""
+        bins = max(1, values - self.missing)
+        if bins >= self.values:
+            return self
+        kept = np.linspace(0, self.values, bins + 1).round().astype(int)
+        return replace(self, edges=tuple(self.edges[i] for i in kept))
+
     def judge(self, texts: Sequence[str]) -> NDArray[np.int64]:
         """Return the bin of each text, see :meth:`Column.judge`."""
         numbers = [self.number_of(text) for text in texts]
@@ -223,6 +231,10 @@ class Dates(Numbers, kinds=("date",)):
         """The periods."""
         assert self.dates is not None
         return self.dates.labels
+
+    def coarser(self, values: int) -> Column | None:  # noqa: ARG002
+        """`None`: a longer calendar period is a person's choice."""
+        return None
 
     def number_of(self, text: str) -> float | None:
         """Return the day of an ISO date; `None` for a missing mark and for other texts."""

@@ -22,7 +22,6 @@ from espalier.pages.plan import drawing_test, method_options, people_fields, pur
 from espalier.pages.plan.conflicts import Spots
 from espalier.pages.session.session import Session
 
-PRESETS = (0.1, 0.5, 1.0, 2.0, 5.0)
 _FENCE = {
     "always": "This method always has it.",
     "never": "This method never has it.",
@@ -150,6 +149,19 @@ def _promise(state: Session, spots: Spots) -> None:
     if public and state.public_rows is None:
         _n(state)
         spots["rows"] = st.container()
+    if plan.neighbors == "add-remove":
+        st.number_input(
+            "Declared number of rows",
+            1,
+            10_000_000,
+            plan.rows,
+            placeholder="type a round number",
+            help="Under add-remove the number of rows is confidential. Type a public estimate, and not a count of this "
+            "table. The verdict assumes it, and the synthetic table has as many rows.",
+            **_bound(state, "rows"),
+        )
+        if plan.rows is None:
+            st.caption("Declare the number of rows to see the verdict on this plan. Without it, a release still works.")
     _advanced(state, spots, public)
 
 
@@ -181,7 +193,7 @@ def _more(state: Session) -> None:
     with b:
         if method.capabilities.targets:
             _further_targets(state)
-        if plan.person is None or plan.neighbors != "replace-one":
+        if plan.person is None and plan.neighbors == "replace-one":
             st.number_input(
                 "Synthetic rows (blank: as many as the table)",
                 1,
@@ -254,23 +266,6 @@ def _epsilon(state: Session) -> None:
     )
     if "epsilon" in state.trouble:
         st.error(f"{plain(state.trouble['epsilon'])} The plan keeps ε = {epsilon:g}.")
-    key = f"preset-{state.opened}"
-    st.session_state[key] = epsilon if epsilon in PRESETS else None
-
-    def preset() -> None:
-        if (chosen := st.session_state[key]) is not None:
-            _take_epsilon(state, f"{chosen:g}")
-            state.trouble.pop("epsilon", None)
-
-    st.segmented_control(
-        "Common values of ε",
-        PRESETS,
-        key=key,
-        on_change=preset,
-        format_func=lambda e: f"{e:g}",
-        label_visibility="collapsed",
-        wrap=True,
-    )
 
 
 def _n(state: Session) -> None:

@@ -130,16 +130,25 @@ def fits(state: Session, population: Population) -> bool:
     return True
 
 
-def outlook(population: Population, seen: Preview) -> bool:
-    """Show what is left of the budget and what this plan would leave. Return whether it is enough."""
+def outlook(state: Session, population: Population, seen: Preview) -> bool:
+    """Show what is left of the budget and what this plan would leave. Return whether it is enough.
+
+    If it is not, offer the largest ε that is.
+    """
     left = population.outlook(seen.budget.rho)
     total = f"of {name(population.name)}, whose total is ε = {population.epsilon:g} at δ = {population.delta:g}"
     if not left["fits"]:
         st.error(
             f"Not enough is left {total}: this plan needs ρ = {round_up(seen.budget.rho)}, ρ = {left['left']:.4g} is "
-            "left. "
-            + (f"One plan of ε up to {population.largest():g} still fits." if population.largest() else "It is spent.")
+            "left. " + (f"One plan of ε up to {left['largest']:g} still fits." if left["largest"] else "It is spent.")
         )
+        if left["largest"]:
+            st.button(
+                f"Set ε = {left['largest']:g}, which fits",
+                on_click=state.choose_epsilon,
+                args=(left["largest"],),
+                key="fitting-epsilon",
+            )
         return False
     further = left["largest_after"]
     st.markdown(f"This takes **{100 * seen.budget.rho / left['total']:.3g} %** of the whole budget.")

@@ -108,8 +108,9 @@ class MergeDraft:
 
 @dataclass
 class PlanDraft:
-    """ε and δ as typed, and the switch of the fence for methods that leave it to the plan."""
+    """The chosen purpose, ε and δ as typed, and the switch of the fence for methods that leave it to the plan."""
 
+    purpose: str | None = None
     epsilon: str | None = None
     delta: str | None = None
     fair: bool | None = None

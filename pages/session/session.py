@@ -7,7 +7,7 @@ rows are never in a cache that sessions share. Changes of the project are in `es
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -28,7 +28,7 @@ from espalier.core.progress import Report
 from espalier.core.project.editor import ProjectEditor
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
-from espalier.core.project.schema import Schema
+from espalier.core.project.schema import Column, Schema
 from espalier.core.release.artefact import Release
 from espalier.core.release.blurred import Blurred
 from espalier.core.tables.reading import TextTable
@@ -277,6 +277,26 @@ class Session:
         if known is None or known[:2] != (planned, rows):
             known = self._previewed = (planned, rows, preview(planned, rows))
         return known[2]
+
+    def choose_epsilon(self, epsilon: float) -> None:
+        """Set ε with one click; a text that was typed for it is forgotten. Raises :class:`EspalierError`."""
+        self.editor.change_plan(epsilon=epsilon)
+        self.drafts.plan.epsilon = None
+        self.trouble.pop("epsilon", None)
+
+    def leave_out(self, column: str) -> None:
+        """Take a column out of the schema, on the Data page too. Raises :class:`EspalierError`."""
+        self.editor.leave_out(column)
+        if self.drafts.schema is not None:
+            self.drafts.schema.leave_out(column)
+
+    def describe(self, column: Column) -> None:
+        """Replace the description of one column, on the Data page too. Raises :class:`EspalierError`."""
+        schema = self.project.schema
+        columns = tuple(column if c.name == column.name else c for c in schema.columns)
+        self.editor.change_schema(replace(schema, columns=columns))
+        if self.drafts.schema is not None:
+            self.drafts.schema.replace(column)
 
     def answer(self, one_row: bool, person: str | None = None, rows_per_person: int = 1) -> None:
         """Answer whether each person has one row. A person column leaves the schema. Raises :class:`EspalierError`."""

@@ -48,8 +48,6 @@ def test_is_heart_failure_associated_with_readmission_after_adjusting_for_age(pe
     person.visit("Plan")
     person.page.get_by_text("Predict an outcome, here").first.click()
     person.rests()
-    person.press("Plan so")
-    person.rests()
     plan(person, "ε (the budget)", "2")
     plan(person, "Features to choose", "13")  # every column is counted with the target, whatever the noise
     person.visit("Release")

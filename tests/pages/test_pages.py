@@ -176,21 +176,24 @@ def test_who_answers_is_saved_and_stands_in_the_report(app: AppTest) -> None:
     assert next(b.label for b in app.get("download_button")) == "Download everything (zip)"
 
 
-def test_a_purpose_recommends_a_plan_and_one_click_takes_it(app: AppTest) -> None:
+def test_a_chosen_purpose_changes_the_plan_at_once_and_is_remembered(app: AppTest) -> None:
     go(sample(app, "readmission"), "plan")
     next(b for b in app.button_group if b.label.startswith("What is the table")).set_value("here").run()
-    press(app, "Plan so")
     assert state(app).project.plan.options["regime"] == "predictive"
-    assert "The plan below does so" in sentences(app)
+    assert "The plan below follows this" in sentences(app)
+    go(go(app, "structure"), "plan")
+    assert next(b for b in app.button_group if b.label.startswith("What is the table")).value == "here"
+    state(app).editor.change_plan(method="independent")
+    assert "You changed the method or its options since" in sentences(app.run())
+    press(app, "Plan for this purpose again")
+    assert state(app).project.plan.method != "independent"
     assert "This plan uses none of the" in sentences(app)
     next(b for b in app.button_group if b.label.startswith("What is the table")).set_value("elsewhere").run()
-    press(app, "Plan so")
     assert state(app).project.plan.options["regime"] == "causal"
     assert "is right half the time. With this table, at most" in sentences(app)
     next(b for b in app.button_group if b.label.startswith("What is the table")).set_value("questions").run()
-    press(app, "Plan so")
     assert "No question is listed yet" in sentences(app), "none is listed yet"
-    assert "The plan below does so" not in sentences(app)
+    assert "The plan below follows this" not in sentences(app)
 
 
 def test_a_changed_plan_leaves_the_release_as_it_was(app: AppTest) -> None:
@@ -409,7 +412,7 @@ def test_changing_methods_keeps_the_switch_and_logs_no_complaint(app: AppTest, m
         next(s for s in app.selectbox if s.label == "Method").set_value(method).run()
         assert not app.exception
         assert next(t for t in app.toggle if t.label.startswith("Fence")).value == fenced(app)
-    next(c for c in app.button_group if c.label == "Common values of ε").set_value(2.0).run()
+    next(n for n in app.text_input if n.label.startswith("ε")).set_value("2").run()
     assert state(app).project.plan.epsilon == 2.0
     assert next(t for t in app.text_input if t.label.startswith("ε")).value == "2"
     assert not said

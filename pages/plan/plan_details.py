@@ -1,0 +1,57 @@
+"""Details of a plan: its budget, every measurement and choice, memory and time."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from espalier.core.methods.pools import pool_in_words
+from espalier.core.planning.preview import Preview
+from espalier.core.privacy.accounting import round_up
+from espalier.pages.common import charts, text
+from espalier.pages.common.text import plain
+from espalier.pages.glossary.terms import term
+from espalier.pages.plan import allocation_editor, error_bounds, measurement_table
+from espalier.pages.session.session import Session
+
+
+def show(state: Session, seen: Preview) -> None:
+    """Show the details of the plan that ``seen`` rehearsed."""
+    plan = seen.project.plan
+    with st.container(horizontal=True, gap="large"):
+        st.metric("ε (privacy loss)", f"{seen.budget.epsilon:g}", width="content")
+        st.metric("δ (chance of worse)", round_up(seen.budget.delta), width="content")
+        st.metric(
+            "ρ (budget spent)",
+            round_up(seen.budget.rho),
+            width="content",
+            help="Zero-concentrated differential privacy: costs in ρ add up. This is the largest ρ that the tight "
+            "conversion allows for this ε and δ.",
+        )
+        st.metric(
+            "Memory",
+            text.size(seen.size.bytes),
+            width="content",
+            help=f"The model has at most {seen.size.cells:,} cells.",
+        )
+        st.metric(
+            "Time to fit",
+            f"{max(seen.size.seconds, 0.1):.1f} s",
+            width="content",
+            help="Expected for the largest model that this plan allows.",
+        )
+    st.markdown(f"{term('Unit of privacy')}: {text.unit(plan.neighbors, plan.rows_per_person, plan.person)}.")
+    alone = ", ".join(f"{plain(pool_in_words(pool))} {round_up(epsilon, 2)}" for pool, epsilon in seen.alone.items())
+    shares = (
+        f"Point at a segment to see what it pays for. Each pool alone would cost, in ε: {alone}. ρ adds up, ε does not."
+    )
+    st.subheader("The budget", anchor=False, help=shares)
+    charts.show(charts.budget(seen.lines, seen.budget.rho), "plan-budget", "Share of the budget by pool")
+    with st.expander(f"All {len(seen.lines)} measurements and choices", expanded=True):
+        measurement_table.table(seen.lines)
+        st.markdown(
+            f"Columns on one line are counted together: one {term('marginal')}. σ is the usual size of the "
+            f"{term('noise')} in each cell, in rows. Use the expected error; the bound is a worst case."
+        )
+    allocation_editor.show(state, seen)
+    if seen.bounds and seen.bounds.tree is not None:
+        error_bounds.show(seen.bounds.tree, seen.features, seen.bounds.inputs, plan)

@@ -1,0 +1,169 @@
+"""The verdict before spending on the Plan page: one sentence, one dial for ε, and what noise hides in each column."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import streamlit as st
+
+from espalier.core.errors import EspalierError
+from espalier.core.ledger.population import Population
+from espalier.core.planning.preview import Preview
+from espalier.core.planning.verdict import EPSILONS, Rating, Step, Verdict, enough
+from espalier.core.privacy.accounting import guess_right, rho_of, round_up
+from espalier.pages.common import shell
+from espalier.pages.common.text import name, plain
+from espalier.pages.session.session import Session
+
+HIGHEST = 420
+"""Pixels; a longer table scrolls."""
+_DIAL = """
+export default function ({ data, parentElement, setTriggerValue }) {
+  const input = parentElement.querySelector("input"), shown = parentElement.querySelector("output");
+  const says = parentElement.querySelector("p");
+  const show = () => {
+    const point = data.points[Number(input.value)];
+    shown.textContent = "ε = " + point.epsilon;
+    input.setAttribute("aria-valuetext", "ε = " + point.epsilon);
+    says.textContent = Number(input.value) === data.now ? "" : point.says;
+  };
+  input.max = data.points.length - 1;
+  input.value = data.now;
+  input.oninput = show;
+  input.onchange = () => setTriggerValue("epsilon", data.points[Number(input.value)].epsilon);
+  show();
+}
+"""
+"""Moving the dial shows the sentences of each ε at once; releasing it sends the chosen ε to Python."""
+_HTML = """<div class="dial"><label>Try another ε <output></output><input type="range" min="0" step="1"></label>
+<p role="status" aria-live="polite"></p></div>"""
+_CSS = """.dial { font-family: var(--st-font); color: var(--st-text-color); font-size: .95rem; }
+.dial input { display: block; width: 100%; margin: .3rem 0; accent-color: var(--st-primary-color); }
+.dial input:focus-visible { outline: 3px solid var(--st-primary-color); outline-offset: 2px; }
+.dial output { font-weight: 700; } .dial p { margin: .2rem 0; min-height: 1.4em; }"""
+_BOX: dict[Rating, Callable[..., Any]] = {"works": st.success, "weak": st.warning, "noise": st.warning}
+
+
+@cache
+def _component() -> Any:
+    return st.components.v2.component("espalier_dial", js=_DIAL, css=_CSS, html=_HTML)
+
+
+def headline(state: Session, seen: Preview, population: Population | None) -> None:
+    """Show the verdict in one sentence, the dial, and a button with the smallest ε that meets the purpose."""
+    found = seen.verdict
+    if found is not None:
+        _BOX[found.rating](plain(found.headline))
+    key = f"dial-{state.opened}"
+    points = dial(seen, population)
+
+    def take() -> None:
+        chosen = st.session_state[key].get("epsilon")
+        if chosen in [point["epsilon"] for point in points]:
+            state.choose_epsilon(chosen)
+
+    now = next(i for i, point in enumerate(points) if point["epsilon"] == seen.budget.epsilon)
+    _component()(key=key, data={"points": points, "now": now}, on_epsilon_change=take)
+    if found is None:
+        return
+    if found.smallest_epsilon is None:
+        st.markdown(f"No ε up to {EPSILONS[-1]:g} meets this purpose with these columns.")
+        return
+    least = float(enough(found.smallest_epsilon))
+    if least != seen.budget.epsilon:
+        st.markdown(f"The smallest ε that meets this purpose: **{least:g}**.")
+        st.button(f"Set ε = {least:g}", on_click=state.choose_epsilon, args=(least,), key="smallest-epsilon")
+
+
+def dial(seen: Preview, population: Population | None) -> list[dict[str, Any]]:
+    """Return, for each ε of the dial, the sentences that the browser shows while it is moved."""
+    found, delta = seen.verdict, seen.budget.delta
+    expected = {} if found is None else {e.epsilon: e for e in (*found.grid, found.now)}
+    out = []
+    for epsilon in sorted({*EPSILONS, seen.budget.epsilon}):
+        says = [] if found is None else [replace(found, now=expected[epsilon]).headline]
+        says.append(f"Someone who guesses a person's record is right at most {_percent(epsilon, delta)} of the time.")
+        if population is not None:
+            says.append(_left(population, epsilon, delta))
+        out.append({"epsilon": epsilon, "says": " ".join(says)})
+    return out
+
+
+def _percent(epsilon: float, delta: float) -> str:
+    return f"{round_up(100 * guess_right(epsilon, delta), 3)} %"
+
+
+def _left(population: Population, epsilon: float, delta: float) -> str:
+    left = population.outlook(rho_of(epsilon, delta))
+    if not left["fits"]:
+        return f"This is more than the ledger has left: ε up to {left['largest']:g} fits."
+    further = f", enough for one plan of ε up to {left['largest_after']:g}" if left["largest_after"] else ""
+    return f"The ledger keeps ρ = {left['after']:.4g} of {left['total']:.4g}{further}."
+
+
+def details(state: Session, found: Verdict) -> None:
+    """Show what noise hides in each column, and the columns to leave out or to coarsen."""
+    st.subheader("What noise hides", anchor=False)
+    number, text = st.column_config.NumberColumn, st.column_config.TextColumn
+    columns: dict[str, list[Any]] = {
+        "column": [c.column for c in found.columns],
+        "verdict": [c.rating for c in found.columns],
+        "share of the noise (%)": [100 * c.share for c in found.columns],
+        "rows moved (%)": [100 * c.error for c in found.columns],
+        "hidden below V": [c.drowned for c in found.columns],
+    }
+    if all(drowned is None for drowned in columns["hidden below V"]):
+        del columns["hidden below V"]
+    st.dataframe(
+        columns,
+        hide_index=True,
+        placeholder="",
+        width="stretch",
+        height=min(36 * (len(found.columns) + 1) + 4, HIGHEST),
+        column_config={
+            "verdict": text(width=80, help="How usable the column is: works, weak, or mostly noise."),
+            "share of the noise (%)": number(format="%.1f", help="The part of the plan's noise that it causes."),
+            "rows moved (%)": number(format="%.2g", help="The share of rows that noise moves to another value."),
+            "hidden below V": number(
+                format="%.2f",
+                help="Noise hides a weaker association with the target (Cramér's V: 0.1 is small, 0.3 medium).",
+            ),
+        },
+    )
+    pairs = found.pair_counts
+    st.markdown(
+        f"Of {sum(pairs.values()):,} pairs of columns, {pairs['works']:,} work, {pairs['weak']:,} are weak and "
+        f"{pairs['noise']:,} are mostly noise."
+    )
+    for i, step in enumerate(found.steps):
+        _offer(state, step, i)
+    if "step" in state.trouble:
+        st.error(plain(state.trouble.pop("step")))
+    st.caption(plain(str(found.assumed)))
+
+
+def _offer(state: Session, step: Step, i: int) -> None:
+    """Show one change of a column, with a button that makes it if it is simple."""
+    column = state.project.schema[step.column]
+    changed = None if step.values is None else column.coarser(step.values)
+
+    def take() -> None:
+        try:
+            if changed is None:
+                state.leave_out(step.column)
+            else:
+                state.describe(changed)
+        except EspalierError as error:
+            state.trouble["step"] = str(error)
+
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown(plain(step))
+        if step.values is None:
+            st.button(f"Leave out {name(step.column)}", on_click=take, key=f"step-{i}")
+        elif changed is not None:
+            st.button(f"Coarsen {name(step.column)}", on_click=take, key=f"step-{i}")
+        else:
+            shell.link_to("Data", f"Group values of {step.column} on Data", primary=False)

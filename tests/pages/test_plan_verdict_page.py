@@ -1,0 +1,113 @@
+"""The verdict on the Plan page before anything is spent: its sentence, its table, its buttons and its dial."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from espalier.core.ledger.ledger import Ledger
+from espalier.core.planning.preview import preview
+from espalier.core.project.column import Column
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Schema
+from espalier.pages.plan import verdict
+from tests.support.app import field, go, press, sample, sentences, state
+
+
+@pytest.fixture
+def planned(app: AppTest) -> AppTest:
+    """A plan whose largest column is mostly noise."""
+    edges = tuple(map(float, range(61)))
+    columns = [
+        Column("age", "numeric", edges=edges),
+        *(Column(n, "categorical", categories=("0", "1")) for n in "abcy"),
+    ]
+    codes = Column("code", "categorical", categories=tuple(map(str, range(90))))
+    plan = Plan("workload", 0.1, 1e-9, target="y")
+    state(app).open(Project("trial", Schema((*columns, codes)), plan), rows=5000)
+    state(app).editor.answer(True)
+    return go(app, "plan")
+
+
+def test_the_sentence_the_table_and_the_smallest_budget(planned: AppTest) -> None:
+    found = preview(state(planned).project, 5000).verdict
+    assert found is not None
+    boxes = [e.value for kind in (planned.warning, planned.success) for e in kind]
+    assert any(box.startswith(found.headline.split(":")[0]) for box in boxes)
+    table = next(d.value for d in planned.dataframe if "verdict" in d.value.columns)
+    assert list(table["column"]) == [c.column for c in found.columns]
+    assert set(table["verdict"]) <= {"works", "weak", "noise"}
+    assert table["share of the noise (%)"].sum() == pytest.approx(100)
+    press(planned, "Set ε = ")
+    now = preview(state(planned).project, 5000).verdict
+    assert now is not None
+    assert now.rating == "works"
+    assert field(planned, "text_input", "ε").value == f"{now.now.epsilon:g}"
+    assert any(box.value.startswith("Works") for box in planned.success)
+
+
+def test_one_click_leaves_a_column_out_or_coarsens_it(planned: AppTest) -> None:
+    go(go(planned, "data"), "plan")
+    press(planned, "Leave out `code`")
+    assert "code" not in state(planned).project.schema
+    assert "code" not in [row["name"] for row in state(planned).schema_draft.rows if row["use"]]
+    before = state(planned).project.schema["age"].size
+    press(planned, "Coarsen `age`")
+    assert state(planned).project.schema["age"].size == before // 3
+    go(go(planned, "data"), "plan")
+    assert state(planned).project.schema["age"].size == before // 3, "the Data page agrees"
+
+
+def test_the_dial_needs_no_second_rehearsal(tmp_path: Path) -> None:
+    columns = tuple(Column(n, "categorical", categories=("0", "1")) for n in "aby")
+    seen = preview(Project("trial", Schema(columns), Plan("workload", 0.7, 1e-9, target="y")), 4000)
+    assert seen.verdict is not None
+    ledger = Ledger(tmp_path / "ledger.db", create=True)
+    ledger.open_table("trial", epsilon=1.0, delta=1e-9, neighbors="replace-one", rows_per_person=1)
+    points = verdict.dial(seen, ledger.populations()["trial"])
+    assert [p["epsilon"] for p in points] == sorted({*(e.epsilon for e in seen.verdict.grid), 0.7})
+    says = {p["epsilon"]: p["says"] for p in points}
+    assert seen.verdict.headline in says[0.7]
+    assert "The ledger keeps ρ = " in says[0.7]
+    assert "ε up to 1 fits" in says[10.0]
+    assert "right at most 73.2 %" in says[1.0]
+    for p in points:
+        assert "Someone who guesses" in p["says"]
+
+
+def test_under_add_remove_the_rows_are_declared_on_the_page(planned: AppTest) -> None:
+    state(planned).editor.change_plan(neighbors="add-remove")
+    planned.run()
+    assert "Declare the number of rows" in sentences(planned)
+    assert not any("verdict" in d.value.columns for d in planned.dataframe)
+    field(planned, "number_input", "Declared number of rows").set_value(7000).run()
+    assert not planned.exception
+    assert "Assumed: 7,000 rows" in sentences(planned).replace("\\", "")
+
+
+def test_a_target_with_one_value_is_refused_at_its_field(planned: AppTest) -> None:
+    session = state(planned)
+    session.describe(Column("y", "categorical", categories=("0",)))
+    planned.run()
+    assert any("has one value" in e.value for e in planned.error)
+    assert "once the conflict above is fixed" in sentences(planned)
+
+
+def test_overspending_offers_the_budget_that_fits(
+    app: AppTest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ESPALIER_LEDGER", str(tmp_path / "ledger.db"))
+    sample(app, "hiring")
+    session = state(app)
+    session.editor.change_plan(delta=1e-9, epsilon=2.0)
+    ledger = Ledger(tmp_path / "ledger.db", create=True)
+    ledger.open_table("hiring", epsilon=1.0, delta=1e-9, neighbors="replace-one", rows_per_person=1)
+    session.paid_from = "hiring"
+    go(app, "plan")
+    assert any("Not enough is left" in e.value for e in app.error)
+    press(app, "Set ε = 1, which fits")
+    assert session.project.plan.epsilon == 1.0
+    assert not any("Not enough is left" in e.value for e in app.error)
