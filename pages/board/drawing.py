@@ -168,7 +168,7 @@ def _arrange(state: Session, _: Mapping[str, Any]) -> str:
     project = state.project
     _place(state, _arranged(state, project, shown(state)))
     state.drafts.board.fits += 1
-    return "Arranged: effects below their causes."
+    return "Arranged: effects are to the right of their causes."
 
 
 def _width(state: Session, action: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Open paths, confounders and colliders against brute force, what erasing changes, and layers."""
+"""Open paths, confounders and colliders against brute force, and what erasing changes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from espalier.core.errors import GraphError
 from espalier.core.graph.dag import Dag
 from espalier.core.graph.implied import change, implied, without
-from espalier.core.graph.layers import depths, layered
 from espalier.core.graph.paths import arrows_of, between, is_causal, is_open, open_paths, separated
 from espalier.core.graph.roles import Roles
 from tests.support.graphs import d_separated
@@ -97,30 +96,6 @@ def test_what_stands_between_two_columns():
     assert found.colliders == ("c", "d")
     assert between(edges, "y", "x") == found
     assert "w" not in found.confounders, "it reaches y through x only"
-
-
-@given(dags)
-def test_every_effect_is_below_its_causes(edges):
-    depth = depths(NAMES, edges)
-    assert all(depth[a] < depth[b] for a, b in edges)
-    layers, paths = layered(NAMES, edges)
-    assert sorted(s for layer in layers for s in layer if isinstance(s, str)) == sorted(NAMES)
-    for path, (a, b) in zip(paths, edges, strict=True):
-        assert (path[0], path[-1]) == (a, b)
-        assert len(path) == depth[b] - depth[a] + 1, "a bend in every layer between"
-
-
-def test_a_long_chain_is_no_deep_recursion():
-    names = [f"v{i}" for i in range(3000)]
-    assert depths(names, list(itertools.pairwise(names)))["v2999"] == 2999
-
-
-@pytest.mark.parametrize("crossed", [[("a", "d"), ("b", "c")], [("a", "c"), ("b", "d")]])
-def test_crossings_are_undone(crossed):
-    layers, _ = layered(["a", "b", "c", "d"], crossed)
-    top, bottom = layers
-    order = {top.index(x) - bottom.index(y) for x, y in crossed}
-    assert order == {0}
 
 
 def test_an_unmeasured_cause_opens_what_the_arrows_leave_closed() -> None:

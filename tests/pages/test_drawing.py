@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from itertools import pairwise
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -220,11 +220,10 @@ def test_boxes_do_not_lie_on_one_another() -> None:
     for drawn, most in ((arrows, 1000), (arrows, 420), ([], 1000), ([], 420)):
         at = boxes.arranged(names, drawn, Roles(), None, most)
         assert set(at) == set(names)
-        spots = sorted(at.items(), key=lambda kv: (kv[1][1], kv[1][0]))
-        for (one, (x, y)), (two, (u, v)) in pairwise(spots):
+        for (one, (x, y)), (two, (u, v)) in combinations(at.items(), 2):
             room = (boxes.width(one, Roles(), None) + boxes.width(two, Roles(), None)) / 2
-            assert v - y > 50 or u - x >= room
-        assert all(at[a][1] < at[b][1] for a, b in drawn), "effects below their causes"
+            assert abs(v - y) > 50 or abs(u - x) >= room
+        assert all(at[a][0] < at[b][0] for a, b in drawn), "effects to the right of their causes"
         wide = max(x for x, _ in at.values()) - min(x for x, _ in at.values())
         assert drawn or wide <= most
 
@@ -232,7 +231,8 @@ def test_boxes_do_not_lie_on_one_another() -> None:
 def test_boxes_that_grow_push_their_neighbours_aside() -> None:
     state = fresh(("age", "race", "sex", "y"), (("age", "y"), ("race", "y"), ("sex", "y")))
     state.editor.change_plan(method="privci", fair=None)
-    before = drawing.places(state, ["age", "race", "sex", "y"])
+    before = {"age": (0, 0), "race": (90, 0), "sex": (180, 0), "y": (90, 200)}
+    send(state, {"do": "move", "at": {n: list(at) for n, at in before.items()}})
     state.editor.redraw(roles=Roles(("y",), ("age", "race", "sex")), target="y")
     nodes = {n["id"]: n for n in board.data(state, implications.now(state)[1])["nodes"]}
     line = sorted((n for n in nodes.values() if n["id"] != "y"), key=lambda n: n["x"])
