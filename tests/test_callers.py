@@ -248,6 +248,7 @@ OPENERS: Reasons = {
         "core/analysis/loading.py",
         "core/release/output.py",
         "core/release/shelf.py",
+        "core/statement/check.py",
         "core/statement/folder.py",
     ),
     "reads and writes keys": ("core/statement/keys.py",),

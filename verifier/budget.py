@@ -108,7 +108,7 @@ def check_budget(folder: Folder) -> None:
 
 
 def _draw(draw: Draw, moved: int, unit: Draw, method: str) -> list[str]:
-    """What is wrong with one draw; ``moved`` is how many rows one person can move."""
+    """Errors of one draw; ``moved`` is how many rows one person can move."""
     kind, recipe, rho, scale, given = (draw[key] for key in ("kind", "recipe", "rho", "scale", "given"))
     kinds, delta = RECIPES.get(recipe, (set(), _cell))
     k, scores = unit["rows_per_person"], SCORES.get(method, "edge-score").split()

@@ -18,7 +18,7 @@ Tables = Mapping[Clique, Array]
 
 
 class Model:
-    """A log-linear model: ``potentials`` over cliques of columns of ``sizes``, of which the ``visible`` are drawn."""
+    """A log-linear model: ``potentials`` over cliques of columns of ``sizes``; ``visible`` columns are drawn."""
 
     def __init__(self, folder: Folder, head: Any, found: dict[str, Array]) -> None:
         self.head, self.total = head, float(head["total"])
@@ -134,7 +134,7 @@ def pooled(counts: list[Counts]) -> tuple[dict[Clique, Array], dict[Clique, floa
 def optimality(
     counts: list[Counts], total: float, price: float, fit: tuple[Tables, Mapping[str, int], Any]
 ) -> list[str]:
-    """What is wrong with a fit: its Fenchel gap at its potentials θ, if that is above the tolerance.
+    """Errors of a fit: its Fenchel gap at its potentials θ, if that is above the tolerance.
 
     The objective is f(μ) + λ N KL(p ‖ q), f(μ) = Σ‖μ − y‖²/(2σ²), q independent. With the precision w_a and the
     estimate û_a of each component a, the gap is Σ_a w_a/2 ‖u_a − û_a + λ(τ_a − τ⁰_a)/w_a‖², τ of θ and τ⁰ of q.
@@ -205,7 +205,7 @@ def check_model(folder: Folder, answers: Answers | None) -> Model | None:
 
 
 def _fit(model: Model, answers: Answers) -> list[str]:
-    """What is wrong with the fit (``core/models/graphical/estimation.py`` and ``shrinkage.py`` document it)."""
+    """Errors of the fit (``core/models/graphical/estimation.py`` and ``shrinkage.py`` document it)."""
     sizes, potentials = _grouped(model, answers)
     counts = []
     for c in answers.counts:

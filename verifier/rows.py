@@ -125,7 +125,7 @@ def spread(model: Model, codes: Codes) -> list[tuple[str, float, int]]:
 
 
 def seen(model: Model, codes: Codes, rows: int) -> list[tuple[str, float, int]]:
-    """A model with hidden columns: χ² of visible columns, and of visible pairs that one of its tables holds."""
+    """A model with hidden columns: χ² of visible columns, and of visible pairs inside a table of the model."""
     nodes = calibrate(model.sizes, model.potentials, model.order)
     graph = graph_of([(*given, name) for name, given, _ in nodes], model.sizes)
     wanted = [(n,) for n in model.visible] + [

@@ -17,7 +17,7 @@ NUMBER = re.compile(r"([εδρ]) = ([0-9]+(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?)")
 
 
 def check_texts(folder: Folder) -> None:
-    """Report, label, registry entry and Croissant card say what the statement says, and no other ε, δ or ρ."""
+    """Report, label, registry entry and Croissant card repeat the statement, and name no other ε, δ or ρ."""
     made, facts, wrong = folder.statement, folder.facts, list[str]()
     names = [n for n in ("report.html", "label.html", "registry.yaml", "croissant.json") if n in folder.names]
     known = [x for key in ("asked", "spent") for k, x in facts[key].items() if k in ("epsilon", "delta", "rho")]
@@ -113,7 +113,7 @@ def check_ledger(folder: Folder, export: bytes | None) -> None:
 
 
 def _entry(folder: Folder, said: dict[str, Any], events: list[dict[str, Any]]) -> list[str]:
-    """What is wrong with the entry of this release, and with its population."""
+    """Errors of the entry of this release, and of its population."""
     mine, asked, spent = (
         [e for e in events if e["entry"] == said["entry"]],
         folder.facts["asked"],
@@ -139,7 +139,7 @@ def _entry(folder: Folder, said: dict[str, Any], events: list[dict[str, Any]]) -
         epsilon_of(said["before"]["rho"], total["delta"]) * (1 - 1e-9) > said["before"]["epsilon"]
         or end["rho"] > start["rho"]
     ):
-        wrong.append("more was spent than is said")
+        wrong.append("more was spent than stated")
     pairs: list[tuple[Any, Any, str]] = [
         ([e["kind"] for e in events if e["released"] == digest], ["spend"], "files"),
         (start["hash"], said["chain"], "chain"),

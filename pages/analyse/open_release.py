@@ -12,6 +12,7 @@ from espalier.core.analysis.study import Study
 from espalier.core.errors import EspalierError, ProjectError
 from espalier.core.ledger.archive import check_names, has_model, unpacked
 from espalier.core.release.shelf import identity
+from espalier.core.statement.check import checked_files
 from espalier.pages.common import shell, sign_in
 from espalier.pages.common.text import plain
 from espalier.pages.session.session import Session
@@ -48,6 +49,7 @@ def take(state: Session, files: Callable[[], Mapping[str, bytes]]) -> None:
         check_names(found, has_model(found["release.json"]))
         key = identity(found)
         state.taken = {key: Study.of_files(found)} | state.taken
+        state.checked[key] = checked_files(found)
     except EspalierError as error:
         state.trouble["analyse"] = str(error)
         return
