@@ -8,12 +8,15 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
+from scipy.stats import chi2
 
 from .folder import Array, Clique, Folder
 from .noise import Answers, Counts, components
 
 TOLERANCE, MOST_CELLS = 2e-3, 20_000_000
 SMOOTHING, MOST_SMOOTHING, NOISY, FIRM, WIDEST = 1.0, 3.0, 10.0, 5.0, 2.0
+RULES = {"impossible", "monotone", "determines"}
+TABLES = {"potentials": "potential", "first": "first"}
 Tables = Mapping[Clique, Array]
 
 
@@ -33,6 +36,9 @@ class Model:
         )
         self.visible, self.counts = tuple(names["visible"]), set(names["counts"])
         self.order = head.get("order", ())
+        listed = [f"{of}_{i}" for key, of in TABLES.items() for i in range(len(head.get(key, [])))]
+        if set(found) - {"visible"} != set(listed) or (folder.statement and not self.order):
+            raise ValueError("model.npz holds arrays that it does not list, or lacks the order of drawing")
         if {n: self.sizes[n] for n in self.visible} != folder.sizes:
             raise ValueError("the model has other columns or categories than the project")
 
@@ -173,6 +179,11 @@ def check_model(folder: Folder, answers: Answers | None) -> Model | None:
     head, found = folder.arrays("model.npz")
     kept = [s for s in folder.facts["separations"] if s.get("holds")]
     if head.get("format") != "espalier-model/1":
+        if folder.facts["method"] == "copula":
+            folder.note(4, "no graphical model and no counts: the fit is not recomputed")
+            return None
+        if folder.facts["method"] != "decoder" or set(found) != {"parameters"}:
+            raise ValueError("the model is not of the kind that the method makes")
         parents = {n: [a for a, b in head.get("edges", []) if b == n] for n, _ in head.get("sizes", [])}
         wrong = [] if parents and not head.get("latent") else [f"{len(kept)} separations are not promised"] * bool(kept)
         folder.say(4, wrong + _linked(kept, lambda s: moral(parents, s)), f"{len(kept)} separations hold by the arrows")
@@ -192,16 +203,30 @@ def check_model(folder: Folder, answers: Answers | None) -> Model | None:
         if not model.hidden and (cmi(model, s) or 0) > 1e-9
     ]
     folder.say(4, wrong, f"{len(kept)} separations hold in the model's graph")
-    if (
-        answers is None
-        or not answers.alone
-        or model.hidden
-        or any(np.isneginf(t).any() for t in model.potentials.values())
-    ):
-        folder.note(4, "the fit is not recomputed: questions were fitted too, or cells are without probability")
+    asked = model.hidden or (answers is not None and not answers.alone)
+    ruled = any(np.isneginf(t).any() for t in model.potentials.values())
+    project = folder.facts["project"]
+    if (asked and not {"questions", "counts"} & set(project)) or (ruled and not RULES & set(project)):
+        folder.say(4, ["the model rests on questions or constraints that the project does not have"], "")
+    if answers is None or asked or ruled:
+        wrong = [] if answers is None else _near(model, answers)
+        folder.say(4, wrong, "the model is as near to the counts as noise is")
+        folder.note(4, "the fit itself is not recomputed: questions, constraints or an old release without counts")
     else:
         folder.say(4, _fit(model, answers), "the model is the fit of the counts")
     return model
+
+
+def _near(model: Model, answers: Answers) -> list[str]:
+    """Counts that are further from the model than half as much again as noise alone is once in 10⁹ releases."""
+    if answers.merged:
+        return []
+    visible = {q: np.zeros([model.sizes[n] for n in q]) for q in {c.clique for c in answers.counts}}
+    nodes = calibrate(model.sizes, {**visible, **model.potentials}, model.order)
+    fitted = marginals(nodes, visible)
+    square = sum(float(np.sum((model.total * fitted[c.clique] - c.values) ** 2)) / c.sigma**2 for c in answers.counts)
+    most = 1.5 * float(chi2.isf(1e-9, sum(c.values.size for c in answers.counts)))
+    return [f"the model is far from the counts: χ² = {square:.4g}, at most {most:.4g}"] if square > most else []
 
 
 def _fit(model: Model, answers: Answers) -> list[str]:

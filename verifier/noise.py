@@ -15,6 +15,8 @@ from .folder import Array, Clique, Folder
 ALARM = 1e-6
 LEAST_DOF = 7
 ALL = "all counts together"
+LISTS = {"measurements": "counts", "asked": "asked", "histograms": "histogram", "merged": "merged"}
+LISTS["impossible"] = "impossible"
 SMALLEST, CLOSE = 0.6, 1e-9
 
 
@@ -49,6 +51,9 @@ class Answers:
             for i, m in enumerate(head.get(key, []))
         ]
         self.counts = [Counts(tuple(m["columns"]), v.astype(float), float(m["sigma"])) for m, v in listed]
+        listed = [f"{of}_{i}" for key, of in LISTS.items() for i in range(len(head.get(key, [])))]
+        if set(found) != {*listed, *(["direct"] if "direct" in head else [])}:
+            raise ValueError("answers.npz holds arrays that it does not list")
         for c in self.counts:
             if c.values.shape != tuple(self.sizes[n] for n in c.clique) or len(set(c.clique)) < len(c.clique):
                 raise ValueError(f"the counts of {' × '.join(c.clique)} do not fit the schema")
