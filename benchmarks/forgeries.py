@@ -1,4 +1,4 @@
-"""Forged releases against the independent checker: `python -m benchmarks.forgeries [forge] [alarms] [adult] [--seeds 3]`.
+"""Forged releases against the checker: `python -m benchmarks.forgeries [forge] [alarms] [adult] [--seeds 3]`.
 
 ``forge``: each kind of forgery, on three methods and some seeds. The forger has the program, the private table, the
 ledger and the signer's key: all exports and digests are made again, and the release is signed as its own signer.
@@ -36,6 +36,7 @@ import numpy as np
 from espalier.core.graph.dag import Dag
 from espalier.core.graph.roles import Roles
 from espalier.core.graph.separations import Clique
+from espalier.core.ledger.archive import ADDED
 from espalier.core.ledger.ledger import Ledger
 from espalier.core.methods.marginals import Marginals
 from espalier.core.models.graphical import GraphicalModel
@@ -193,7 +194,7 @@ class Case:
         made = json.loads(files[statement.STATEMENT])
         if change is not None:
             change(made)
-        made = statement.sealed(made, {n: d for n, d in files.items() if n not in statement.ADDED})
+        made = statement.sealed(made, {n: d for n, d in files.items() if n not in ADDED})
         return {**files, statement.STATEMENT: statement.text(made), statement.SIGNATURE: self.key.sign(made)}
 
     def replanned(self, **changes: Any) -> Project:
@@ -401,7 +402,7 @@ def all_choices_removed_and_epsilon_lowered(case: Case) -> Files | None:
 
 @kind("budget")
 def two_draws_called_parallel(case: Case) -> Files:
-    from espalier.core.evaluation.private.figures import PrivateEvaluation
+    from espalier.core.evaluation.private.evaluation import PrivateEvaluation
 
     draws = [d for d in case.honest.spending.draws if d.kind == "count"][:2]
     found = [next(m for m in case.fitted.measurements if m.clique == d.columns) for d in draws]
@@ -413,7 +414,7 @@ def two_draws_called_parallel(case: Case) -> Files:
 
 @kind("budget")
 def a_choice_called_parallel(case: Case) -> Files | None:
-    from espalier.core.evaluation.private.figures import PrivateEvaluation
+    from espalier.core.evaluation.private.evaluation import PrivateEvaluation
 
     at = first(case, "choice")
     if at < 0:
@@ -509,7 +510,8 @@ def counts_without_negative_cells(case: Case) -> Files | None:
 
 @kind("noise")
 def counts_of_another_release(case: Case) -> Files | None:
-    theirs = {m.clique: m.values for m in case.other.fitted.measurements}
+    fitted: Any = case.other.fitted
+    theirs = {m.clique: m.values for m in fitted.measurements}
     return case.counted(lambda m: theirs.get(m.clique, m.values), refit=False).files
 
 
@@ -1015,7 +1017,7 @@ def an_edited_statement(case: Case) -> Files:
 
 @kind("files")
 def no_statement(case: Case) -> Files:
-    return {n: d for n, d in case.honest.files.items() if n not in statement.ADDED}
+    return {n: d for n, d in case.honest.files.items() if n not in ADDED}
 
 
 def written(files: Mapping[str, bytes], folder: Path) -> Path:

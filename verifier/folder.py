@@ -178,8 +178,8 @@ def check_signature(folder: Folder, key: bytes | None) -> None:
         {"sort_keys": True, "separators": (",", ":"), "ensure_ascii": False},
     )
     try:
-        text = f"espalier-statement/1\n{json.dumps(folder.statement, **body)}"
-        Ed25519PublicKey.from_public_bytes(public).verify(signature, text.encode())
+        body = json.dumps(folder.statement, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        Ed25519PublicKey.from_public_bytes(public).verify(signature, f"espalier-statement/1\n{body}".encode())
     except (InvalidSignature, ValueError):
         folder.say(1, ["the signature is not that of this statement"], "")
         return

@@ -32,7 +32,7 @@ class Counts:
     def variance(self, subset: Clique) -> float:
         """The noise variance of each cell of a component."""
         gone = [s for n, s in zip(self.clique, self.values.shape, strict=True) if n not in subset]
-        return self.sigma**2 * math.prod(gone)
+        return float(self.sigma**2 * math.prod(gone))
 
 
 class Answers:

@@ -53,11 +53,11 @@ def _code(column: dict[str, Any], text: str) -> int:
     if text == "" and column.get("missing"):
         return len(values if values is not None else edges[1:])
     if values is not None:
-        return int(values.index(restored(text)))
+        return list(values).index(restored(text))
     number = float(date.fromisoformat(text).toordinal() if "dates" in column else text)
     if not edges[0] <= number <= edges[-1] or (column.get("integer") and number != int(number)):
         raise ValueError
-    return int(min(np.searchsorted(edges, number, side="right") - 1, len(edges) - 2))
+    return min(int(np.searchsorted(edges, number, side="right")) - 1, len(edges) - 2)
 
 
 def check_rows(folder: Folder, model: Model | None, answers: Answers | None) -> None:
