@@ -173,10 +173,7 @@ def check_signature(folder: Folder, key: bytes | None) -> None:
         return
     made = folder.json(SIGNATURE)
     public, signature = (base64.b64decode(made[k], validate=True) for k in ("public_key", "signature"))
-    mark, body = (
-        hashlib.sha256(public).hexdigest(),
-        {"sort_keys": True, "separators": (",", ":"), "ensure_ascii": False},
-    )
+    mark = hashlib.sha256(public).hexdigest()
     try:
         body = json.dumps(folder.statement, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         Ed25519PublicKey.from_public_bytes(public).verify(signature, f"espalier-statement/1\n{body}".encode())

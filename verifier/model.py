@@ -18,6 +18,8 @@ SMOOTHING, MOST_SMOOTHING, NOISY, FIRM, WIDEST = 1.0, 3.0, 10.0, 5.0, 2.0
 RULES = {"impossible", "monotone", "determines"}
 TABLES = {"potentials": "potential", "first": "first"}
 Tables = Mapping[Clique, Array]
+Nodes = list[tuple[str, Clique, Array]]
+INTERCEPT = 45 / 64
 
 
 class Model:
@@ -64,9 +66,7 @@ def graph_of(cliques: Iterable[Iterable[str]], names: Iterable[str]) -> dict[str
     return graph
 
 
-def calibrate(
-    sizes: Mapping[str, int], potentials: Tables, order: Iterable[str] = ()
-) -> list[tuple[str, Clique, Array]]:
+def calibrate(sizes: Mapping[str, int], potentials: Tables, order: Iterable[str] = ()) -> Nodes:
     """(column, given, p(column | given)) for each column in the order of drawing; the last is eliminated first."""
     placed = [n for n in order if n in sizes]
     graph = graph_of(potentials, sizes)
@@ -109,7 +109,7 @@ def _eliminate(graph: dict[str, set[str]], name: str) -> set[str]:
     return around
 
 
-def marginals(nodes: list[tuple[str, Clique, Array]], wanted: Iterable[Clique]) -> dict[Clique, Array]:
+def marginals(nodes: Nodes, wanted: Iterable[Clique]) -> dict[Clique, Array]:
     """Probabilities of cliques, each of them inside one node."""
     found: dict[str, tuple[Clique, Array]] = {}
     for name, given, table in nodes:
@@ -171,7 +171,29 @@ def optimality(
     return [] if gap <= most else [f"the model is not the fit of the counts: gap {gap:.3g}, at most {most:.3g}"]
 
 
-def check_model(folder: Folder, answers: Answers | None) -> Model | None:
+def network(head: Any, parents: Mapping[str, list[str]], flat: Array) -> Nodes:
+    """The nodes of a decoder: p(column | parents) is the softmax of an intercept and a weight for each parent."""
+    sizes, done, at = {n: int(s) for n, s in head["sizes"]}, dict[str, tuple[str, Clique, Array]](), 0
+    for name, size in sizes.items():
+        given = tuple(n for n in sizes if n in parents[name] and sizes[n] > 1)
+        lengths = [1, *(sizes[n] - 1 for n in given)] if size > 1 else [0]
+        block = flat[at : at + sum(lengths) * size].reshape(-1, size)
+        at += block.size
+        logits, row = np.zeros([*(sizes[n] for n in given), size]) + (INTERCEPT * block[0] if size > 1 else 0), 1
+        for axis, parent in enumerate(given if size > 1 else ()):
+            weights = np.insert(block[row : row + sizes[parent] - 1], head["base"].get(parent, 0), 0.0, axis=0)
+            row += sizes[parent] - 1
+            logits += weights.reshape([sizes[parent] if i == axis else 1 for i in range(len(given))] + [size])
+        table = np.exp(logits - logits.max(axis=-1, keepdims=True))
+        done[name] = (name, given, table / table.sum(axis=-1, keepdims=True))
+    out: Nodes = []
+    while len(out) < len(done):  # causes before effects
+        placed = {name for name, _, _ in out}
+        out.append(next(n for n in done.values() if n[0] not in placed and set(n[1]) <= placed))
+    return out
+
+
+def check_model(folder: Folder, answers: Answers | None) -> Model | Nodes | None:
     """The model, after the test of its separations and of its fit."""
     if "model.npz" not in folder.names:
         folder.note(4, "no model file: the fit is not recomputed")
@@ -188,7 +210,7 @@ def check_model(folder: Folder, answers: Answers | None) -> Model | None:
         wrong = [] if parents and not head.get("latent") else [f"{len(kept)} separations are not promised"] * bool(kept)
         folder.say(4, wrong + _linked(kept, lambda s: moral(parents, s)), f"{len(kept)} separations hold by the arrows")
         folder.note(4, "no counts to fit: how this model was trained is not recomputed")
-        return None
+        return None if head.get("latent") else network(head, parents, found["parameters"])
     model = Model(folder, head, found)
     graph = graph_of(model.potentials, model.sizes)
     for name in model.counts:  # functions of visible columns
