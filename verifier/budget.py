@@ -8,8 +8,6 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-from scipy.optimize import minimize_scalar
-
 from .folder import Folder
 
 CLOSE = 1e-9
@@ -59,9 +57,12 @@ def epsilon_of(rho: float, delta: float) -> float:
         over = math.exp(t)  # α − 1
         return (1 + over) * rho + math.log(over / (1 + over)) - (math.log(delta) + math.log1p(over)) / over
 
-    middle = 0.5 * math.log(-math.log(delta) / rho)
-    found = minimize_scalar(bound, bounds=(middle - 12, middle + 12), method="bounded", options={"xatol": 1e-10})
-    return max(0.0, float(found.fun))
+    low = 0.5 * math.log(-math.log(delta) / rho) - 12
+    high = low + 24
+    for _ in range(120):  # a bound with one minimum: keep two thirds around it
+        first, second = low + (high - low) / 3, high - (high - low) / 3
+        low, high = (low, second) if bound(first) < bound(second) else (first, high)
+    return max(0.0, bound((low + high) / 2))
 
 
 def tail(sigma: float, least: int) -> float:

@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import chi2
+from scipy.special import gammainc, gammaincc
 
 from .folder import Array, Clique, Folder
 
@@ -51,8 +51,8 @@ class Answers:
             for i, m in enumerate(head.get(key, []))
         ]
         self.counts = [Counts(tuple(m["columns"]), v.astype(float), float(m["sigma"])) for m, v in listed]
-        listed = [f"{of}_{i}" for key, of in LISTS.items() for i in range(len(head.get(key, [])))]
-        if set(found) != {*listed, *(["direct"] if "direct" in head else [])}:
+        named = [f"{of}_{i}" for key, of in LISTS.items() for i in range(len(head.get(key, [])))]
+        if set(found) != {*named, *(["direct"] if "direct" in head else [])}:
             raise ValueError("answers.npz holds arrays that it does not list")
         for c in self.counts:
             if c.values.shape != tuple(self.sizes[n] for n in c.clique) or len(set(c.clique)) < len(c.clique):
@@ -146,7 +146,7 @@ def _tested(answers: Answers) -> tuple[list[str], int, str]:
             tests.append((f"the totals of counts of {size} columns", sum(sums), len(sums)))
     tests, wrong = [t for t in tests if t[2] >= LEAST_DOF], list[str]()
     for name, s, d in tests:
-        low, high = chi2.cdf(s, d), chi2.sf(s, d)
+        low, high = gammainc(d / 2, s / 2), gammaincc(d / 2, s / 2)  # P[χ² ≤ s] and P[χ² ≥ s]
         level = ALARM / (20 * len(tests))  # most of the alarm rate is for too little noise in all counts together
         if low < (0.9 * ALARM if name == ALL else level) or high < level:
             side = "less" if low < high else "more"
