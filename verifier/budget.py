@@ -67,6 +67,8 @@ def epsilon_of(rho: float, delta: float) -> float:
 
 def tail(sigma: float, least: int) -> float:
     """P[Z ≥ least] of a discrete Gaussian, for a positive ``least``."""
+    if not least + 40 * sigma < 1e7:
+        raise ValueError("a threshold and its noise are too large to be checked")
     weights = [math.exp(-((z / sigma) ** 2) / 2) for z in range(least + math.ceil(40 * sigma) + 2)]
     return math.fsum(weights[least:]) / (2 * math.fsum(weights) - 1)
 
@@ -190,6 +192,7 @@ def _agrees(folder: Folder) -> list[str]:
         (made["unit"]["stated"], facts["unit"]["stated"], "people"),
         (made["assumed"][: len(facts["promises"])], facts["promises"], "assumptions"),
         (made["ledger"], facts["ledger"], "ledger entries"),
+        (made["approved"], facts["project"].get("signoff", {}), "approval"),
     ]
     return [f"statement and release.json differ ({what})" for a, b, what in pairs if a != b]
 

@@ -129,7 +129,7 @@ def check_files(folder: Folder) -> None:
     private = facts.get("private", True)
     needed = {"project.json", *(("report.html", "synthetic.csv") if private else ())}
     needed |= {facts[key] for key in ("model", "noisy_counts") if isinstance(facts.get(key), str)}
-    needed |= {f"copies/{i:02d}.csv.gz" for i in range(1, int(facts.get("copies") or 0) + 1)}
+    needed |= {f"copies/{i:02d}.csv.gz" for i in range(1, min(int(facts.get("copies") or 0), 100) + 1)}
     if made and private:
         needed |= {"label.html", "registry.yaml", "croissant.json"}
         needed |= {"answers.npz"} if facts["method"] not in NO_COUNTS else set()

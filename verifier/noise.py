@@ -17,7 +17,7 @@ LEAST_DOF = 7
 ALL = "all counts together"
 LISTS = {"measurements": "counts", "asked": "asked", "histograms": "histogram", "merged": "merged"}
 LISTS["impossible"] = "impossible"
-SMALLEST, CLOSE = 0.6, 1e-9
+SMALLEST, CLOSE, WIDEST = 0.6, 1e-9, 14
 
 
 @dataclass
@@ -64,6 +64,8 @@ def components(table: Array, clique: Clique) -> dict[Clique, Array]:
 
     With equal noise in each cell the parts are independent; each has Π(size − 1) degrees of freedom.
     """
+    if len(clique) > WIDEST:
+        raise ValueError(f"a table of more than {WIDEST} columns is not taken apart")
     parts: dict[Clique, Array] = {(): table}
     for name in clique:
         split: dict[Clique, Array] = {}
@@ -82,6 +84,8 @@ def check_noise(folder: Folder) -> Answers | None:
         return None
     answers = Answers(folder)
     wrong = _draws(folder, answers)
+    if answers.merged and not folder.facts["project"]["plan"].get("compress"):
+        wrong.append("categories are counted in groups, and the plan merges none")
     wrong += [
         f"{' × '.join(c.clique)}: no whole numbers" for c in answers.counts if np.any(c.values != np.rint(c.values))
     ]
