@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import gammainccinv
 
 from .folder import Array, Clique, Folder
+from .noise import WIDEST as WIDEST_CLIQUE
 from .noise import Answers, Counts, components
 
 TOLERANCE, MOST_CELLS = 2e-3, 20_000_000
@@ -230,10 +231,11 @@ def check_model(folder: Folder, answers: Answers | None) -> Model | Nodes | None
     project = folder.facts["project"]
     if (asked and not {"questions", "counts"} & set(project)) or (ruled and not RULES & set(project)):
         folder.say(4, ["the model rests on questions or constraints that the project does not have"], "")
-    if answers is None or asked or ruled:
+    wide = answers is not None and any(len(c.clique) > WIDEST_CLIQUE for c in answers.counts)
+    if answers is None or asked or ruled or wide:
         wrong = [] if answers is None else _near(model, answers)
         folder.say(4, wrong, "the model is as near to the counts as noise is")
-        folder.note(4, "the fit itself is not recomputed: questions, constraints or an old release without counts")
+        folder.note(4, "the fit itself is not recomputed: questions, constraints, very wide tables, or no counts")
     else:
         folder.say(4, _fit(model, answers), "the model is the fit of the counts")
     return model

@@ -122,7 +122,7 @@ def _draws(folder: Folder, answers: Answers) -> list[str]:
 
 def _tested(answers: Answers) -> tuple[list[str], int, str]:
     """χ² of each component against the mean of all counts that hold it, all together and one clique at a time."""
-    usable = [c for c in answers.counts if c.sigma >= SMALLEST]
+    usable = [c for c in answers.counts if c.sigma >= SMALLEST and len(c.clique) <= WIDEST]
     parts: dict[Clique, list[tuple[int, Array, float]]] = defaultdict(list)
     for i, c in enumerate(usable):
         shared = {tuple(n for n in c.clique if n in other.clique) for other in usable if other is not c}
