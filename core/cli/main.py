@@ -57,6 +57,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     except BrokenPipeError:  # the reader of our output has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:  # a name that is too long, a folder that may not be listed
+        said = f"cannot use {error.filename or 'a file'}: {error.strerror or type(error).__name__}"
+        print(_line(EspalierError(said)), file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         spends = opt.command in ("release", "demo")
         print(

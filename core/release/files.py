@@ -5,9 +5,9 @@ from __future__ import annotations
 import gzip
 import hashlib
 import os
-import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -54,25 +54,53 @@ def save_files(
     ``more`` maps names to writers. ``sealed`` returns the files that are written after these, given their digests.
     """
     folder = Path(folder)
-    check_folder(folder)
+    _check_empty(folder)
+    _write(files, folder, more or {}, sealed)
+
+
+def check_folder(folder: Path) -> None:
+    """Raise :class:`ProjectError` unless a release can be written to ``folder``: nothing is ever overwritten.
+
+    An empty release is written there and removed again. So what would fail after the budget is spent fails before:
+    a link, a mounted or current folder, a name that is too long.
+    """
+    _check_empty(folder)
+    made = [p for p in (folder, *folder.parents) if not p.exists()]
+    try:
+        _write({}, folder, {})
+    finally:
+        for path in made:
+            with suppress(OSError):
+                path.rmdir()
+
+
+def _write(
+    files: Mapping[str, bytes],
+    folder: Path,
+    more: Mapping[str, Callable[[Path], None]],
+    sealed: Callable[[Mapping[str, Mapping[str, Any]]], Mapping[str, bytes]] | None = None,
+) -> None:
+    """Write a folder next to its place, then move it there."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as work:
+        with tempfile.TemporaryDirectory(prefix=".espalier-", dir=folder.parent) as work:
             part = Path(work) / "part"
             part.mkdir()
             for name, data in files.items():
                 (part / name).parent.mkdir(exist_ok=True)
                 (part / name).write_bytes(data)
-            for name, write in (more or {}).items():
+            for name, write in more.items():
                 write(part / name)
             if more and sealed is not None:
                 for name, data in sealed({name: _digest(part / name) for name in more}).items():
                     (part / name).write_bytes(data)
             if folder.exists():
                 folder.rmdir()
-            shutil.move(part, folder)
+            part.rename(folder)
     except OSError as error:
-        raise ProjectError(f"cannot write to {folder}: {error.strerror or error}", path=str(folder)) from None
+        raise ProjectError(
+            f"cannot write to {folder}: {error.strerror or error}. Name a new folder", path=str(folder)
+        ) from None
 
 
 def _digest(path: Path) -> dict[str, Any]:
@@ -81,8 +109,8 @@ def _digest(path: Path) -> dict[str, Any]:
         return {"bytes": path.stat().st_size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
 
 
-def check_folder(folder: Path) -> None:
-    """Raise :class:`ProjectError` unless ``folder`` can be created or is empty. Nothing is ever overwritten."""
+def _check_empty(folder: Path) -> None:
+    """Raise :class:`ProjectError` unless ``folder`` is empty or can be made."""
     if str(folder) == "-":
         raise ProjectError("A release is a folder of files and cannot be printed. Name a new folder instead of -.")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):

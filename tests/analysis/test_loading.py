@@ -330,3 +330,15 @@ def test_the_ledger_s_check_of_a_release_reads_within_limits(made, tmp_path):
     place = put({**made.files, "release.json": b"[" * 200_000}, tmp_path / "o")
     with pytest.raises(EspalierError, match="nested too deeply|not JSON"):
         check_release(place, ledger)
+
+
+def test_answers_to_other_questions_than_the_project_s_are_refused(tmp_path, monkeypatch):
+    """One condition of a count was taken out of both project files: `analyse` ended in a traceback."""
+    made = release(project(**CASES["mst with questions, merged"]), table())
+    facts = json.loads(made.files["release.json"])
+    for key in ("questions", "counts"):
+        if not facts["project"].get(key):
+            continue
+        fewer = {**facts["project"], key: facts["project"][key][1:]}
+        files = facts_changed(made.files, project=fewer) | {"project.json": json.dumps(fewer).encode()}
+        assert len(outcomes(files, tmp_path / "o", monkeypatch)) == 5, key

@@ -509,3 +509,29 @@ def test_a_draft_of_names_alone_is_planned_and_released(tmp_path, monkeypatch, c
     assert run("release", "t.json", "--data", "t.csv", "--out", "out") == 0
     assert "No category of id was found" in capsys.readouterr().err
     assert "secret" not in Path("out/synthetic.csv").read_text()
+
+
+@pytest.mark.parametrize("out", ["link", "dangling", ".", "a" * 256, "file/below"])
+def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_spent(work, monkeypatch, capsys, out):
+    (work / "empty").mkdir()
+    (work / "link").symlink_to("empty")
+    (work / "dangling").symlink_to("nowhere")
+    (work / "file").write_text("")
+    (work / "cwd").mkdir()
+    monkeypatch.chdir(work / "cwd" if out == "." else work)
+    monkeypatch.setattr("espalier.core.release.spend.release", lambda *_: pytest.fail("spent"))
+    assert run("release", work / "p.json", "--data", work / "t.csv", "--out", out) == 2
+    assert capsys.readouterr().err.startswith("espalier: cannot")
+    assert not list(work.rglob(".espalier-*"))
+    assert not (work / "nowhere").exists()
+
+
+def test_a_refused_release_leaves_no_folder_behind(work):
+    assert run("release", "p.json", "--data", "missing.csv", "--out", "a/b/" + "c" * 250) == 2
+    assert not (work / "a").exists()
+
+
+@pytest.mark.parametrize("command", [["evaluate", "a" * 300, "--data", "t.csv"], ["init", "t.csv", "--out", "a" * 300]])
+def test_a_name_that_is_too_long_is_no_traceback(work, capsys, command):
+    assert run(*command) == 2
+    assert capsys.readouterr().err.startswith("espalier: cannot use aaa")

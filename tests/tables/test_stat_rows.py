@@ -15,7 +15,7 @@ from tests.support.row_by_row import Kind, Layout, check
 pyreadstat = pytest.importorskip("pyreadstat")
 
 WRITE = {"sav": pyreadstat.write_sav, "dta": pyreadstat.write_dta, "xpt": pyreadstat.write_xport}
-FINITE = tuple(x for x in REALS if x is None or abs(x) < 1e70 and (x == 0 or abs(x) > 1e-70))
+FINITE = tuple(x for x in REALS if x is None or (abs(x) < 1e70 and (x == 0 or abs(x) > 1e-70)))
 """Numbers that each format holds: Stata has no infinity, and transport files have the exponents of IBM floats."""
 SPSS_REALS = tuple(x for x in REALS if x is None or abs(x) < 1e308)
 
