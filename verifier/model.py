@@ -229,7 +229,7 @@ def check_model(folder: Folder, answers: Answers | None) -> Model | Nodes | None
     asked = model.hidden or (answers is not None and not answers.alone)
     ruled = any(np.isneginf(t).any() for t in model.potentials.values())
     project = folder.facts["project"]
-    if (asked and not {"questions", "counts"} & set(project)) or (ruled and not RULES & set(project)):
+    if (asked and not {"questions", "counts"} & set(project)) or (ruled and not asked and not RULES & set(project)):
         folder.say(4, ["the model rests on questions or constraints that the project does not have"], "")
     wide = answers is not None and any(len(c.clique) > WIDEST_CLIQUE for c in answers.counts)
     if answers is None or asked or ruled or wide:
