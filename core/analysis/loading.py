@@ -296,10 +296,10 @@ def _check_asked(asked: Asked, max_cells: int) -> None:
     asked.size(max_cells)
     told, sizes = asked.answers, asked.lowered.sizes
     if told.direct is not None and told.direct.values.shape != (len(told.questions),):
-        raise ProjectError(f"{COUNTS} and the project have different questions", key="questions")
-    shapes = {(count.name,): (sizes[count.name],) for count in told.counts}
+        raise ProjectError(f"{COUNTS} and the project have different questions.", key="questions")
+    shapes: dict[tuple[str, ...], tuple[int, ...]] = {(count.name,): (sizes[count.name],) for count in told.counts}
     if any(shapes.get(one.clique) != one.values.shape for one in told.histograms):
-        raise ProjectError(f"{COUNTS} and the project have different counts", key="counts")
+        raise ProjectError(f"{COUNTS} and the project have different counts.", key="counts")
 
 
 def _check_noise(one: Measurement) -> None:

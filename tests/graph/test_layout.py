@@ -11,7 +11,7 @@ from espalier.core.graph.layout import HIGH, WIDE, layout
 def drawing(columns, arrows, seed=0):
     rng = random.Random(seed)
     names = [f"v{i}" for i in range(columns)]
-    edges = set()
+    edges: set[tuple[str, str]] = set()
     while len(edges) < arrows:
         a, b = sorted(rng.sample(range(columns), 2))
         edges.add((names[a], names[b]))
