@@ -55,7 +55,7 @@ study = state.studied[1]
 if which not in state.checked:
     state.checked[which] = checked_files(made[which].files)
 holds, result = state.checked[which]
-(st.caption if holds else st.error)(plain(result))
+(st.caption if holds else st.warning)(plain(result))
 
 figure = asking.ask(study.project, f"analyse-{which}", study.rows)
 if figure is not None:
