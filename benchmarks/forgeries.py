@@ -60,7 +60,7 @@ Files = dict[str, bytes]
 
 
 def table(seed: int, rows: int = ROWS) -> Table:
-    """Eight columns with associations, one of them numeric, one that may be missing."""
+    """Eight columns with associations, a numeric one and one that may be missing."""
     rng = np.random.default_rng(seed)
     a = rng.choice(3, rows, p=[0.5, 0.3, 0.2])
     b = (a + (rng.random(rows) < 0.3)) % 4
@@ -729,7 +729,7 @@ def the_label_of_another_project(case: Case) -> Files:
 
 
 def swapped(case: Case, name: str, old: str, new: str) -> Files:
-    """The files with a changed text in one of them."""
+    """The files with a changed text in the file ``name``."""
     data = case.honest.files[name].decode()
     assert old in data, (name, old)
     return case.resealed({**case.honest.files, name: data.replace(old, new).encode()})
