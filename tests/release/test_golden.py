@@ -49,7 +49,7 @@ FENCED = """
 ADDED = {
     "measurements[].what",
     *("measurements[].kind", "method_title", "model", "project.plan.private_evaluation", "separations[].how"),
-    *("copies", "noisy_counts", "espalier"),
+    *("copies", "noisy_counts", "espalier", "statement"),
     *("unit", "unit.neighbors", "unit.rows_per_person", "unit.person", "unit.one_row_per_person", "unit.stated"),
     *("errors", "errors[].columns", "errors[].error", "errors[].round", "errors[].sigma"),
 }
