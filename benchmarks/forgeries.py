@@ -39,14 +39,14 @@ from espalier.core.ledger.archive import ADDED
 from espalier.core.ledger.ledger import Ledger
 from espalier.core.methods.marginals import Marginals
 from espalier.core.models.graphical import GraphicalModel
-from espalier.core.privacy.curator import Spending
 from espalier.core.privacy.draws import Draw, Measurement
+from espalier.core.privacy.spending import Spending
 from espalier.core.project.constraint_kinds import Impossible
 from espalier.core.project.constraints import Constraints
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.question_list import QuestionList
-from espalier.core.project.schema import Column, Schema
+from espalier.core.project.schema import Column, Schema, to_buy
 from espalier.core.release import Release, release
 from espalier.core.statement import claims as statement
 from espalier.core.statement.keys import Signer
@@ -1093,9 +1093,9 @@ ASKED = QuestionList(
 TO_BUY = Schema(
     (
         *(c for c in table(0, 10).schema.columns if c.name not in "dgh"),
-        Column.to_buy("d", "numeric", bins=4, integer=True),
-        Column.to_buy("g", "categorical", 6),
-        Column.to_buy("h", "categorical", 4),
+        to_buy("d", "numeric", bins=4, integer=True),
+        to_buy("g", "categorical", 6),
+        to_buy("h", "categorical", 4),
     )
 )
 RULED_OUT = Constraints((Impossible({"a": ("z",), "b": ("p",)}, "confirmed"),))

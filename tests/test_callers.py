@@ -244,7 +244,6 @@ OPENERS: Reasons = {
     ),
     "reads and writes a release": (
         "core/release/files.py",
-        "core/analysis/loading.py",
         "core/release/output.py",
         "core/release/shelf.py",
         "core/statement/check.py",

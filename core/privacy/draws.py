@@ -151,3 +151,11 @@ def fold(values: NDArray[Any], clique: Clique, merged: Merged) -> NDArray[Any]:
             np.add.at(out, groups, moved)
             values = np.moveaxis(out, 0, axis)
     return values
+
+
+def counts_of(clique: Clique, is_open: bool) -> str:
+    """Return what a draw of counts is called; an open one was chosen by an earlier draw."""
+    if not is_open:
+        return "counts of " + " × ".join(clique)
+    chosen = "a pair" if len(clique) == 2 else f"{len(clique)} columns"
+    return f"counts of {chosen} chosen at release (largest shown)"

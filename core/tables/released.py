@@ -30,7 +30,7 @@ def csv_text(schema: Schema, table: Mapping[str, Sequence[str]]) -> str:
 
 
 def _written(schema: Schema, name: str, texts: Sequence[str], *, alone: bool) -> Sequence[str]:
-    """A column's cells as they stand in the file; each text is looked at once."""
+    """Return a column's cells as the file contains them; each distinct text is converted once."""
     known = list(set(texts))
     safe = [defuse(t) for t in known] if name in schema else known
     changed = {t: w for t, w in zip(known, _quoted(safe, always=alone), strict=True) if w != t}

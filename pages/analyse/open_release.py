@@ -7,10 +7,9 @@ from pathlib import Path
 
 import streamlit as st
 
-from espalier.core.analysis.loading import files_of
 from espalier.core.analysis.study import Study
 from espalier.core.errors import EspalierError, ProjectError
-from espalier.core.ledger.archive import check_names, has_model, unpacked
+from espalier.core.ledger.archive import check_names, files_of, has_model, unpacked
 from espalier.core.release.shelf import identity
 from espalier.core.statement.check import checked_files, checked_folder
 from espalier.pages.common import shell, sign_in

@@ -11,7 +11,23 @@ import pandas as pd
 
 from espalier.core.errors import EspalierError, SchemaError
 from espalier.core.project.dates import DateBins
-from espalier.core.project.schema import BINS_FOUND, FIELDS, MOST_FOUND, Column, Identifier, LeftOut, Schema
+from espalier.core.project.schema import (
+    BINS_FOUND,
+    FIELDS,
+    MOST_FOUND,
+    Categories,
+    CategoriesToBuy,
+    Column,
+    Dates,
+    HierarchyToBuy,
+    Identifier,
+    Kind,
+    LeftOut,
+    Numbers,
+    NumbersToBuy,
+    Schema,
+    to_buy,
+)
 from espalier.core.tables.guessing import guess_column
 from espalier.core.tables.reading import TextColumn
 
@@ -150,9 +166,11 @@ class SchemaDraft:
             self.replace(guess_column(name, cells, marks))
             return
         kept = tuple(c for c in now.categories if c != mark)
-        if now.kind == "numeric" or kept:
+        if isinstance(now, Categories) and kept:
             groups = tuple((title, tuple(t for t in inside if t != mark)) for title, inside in now.groups)
             self.replace(replace(now, categories=kept, groups=groups, missing=True, missing_marks=marks))
+        elif now.kind == "numeric":
+            self.replace(replace(now, missing=True, missing_marks=marks))
 
     def is_value(self, name: str, mark: str) -> None:
         """``mark`` is a value like any other."""
@@ -188,44 +206,48 @@ def _guess_text(column: Column) -> str:
 def column_of(row: dict[str, Any], origin: Column | None) -> Column:
     """A row as a column; raises :class:`SchemaError`. Only the cells that the kind needs are read."""
     if row["kind"] == "date":
-        dates = _dates(row["edges"], row["name"])
-        made = Column(
-            row["name"].strip() if origin is None else row["name"],
-            "numeric",
-            edges=dates.edges,
-            integer=True,
-            missing=row["missing"],
-            unknown="missing" if row["unknown"] else "refuse",
-            dates=dates,
-            missing_marks=_marks(row, origin),
-        )
-        return made if origin is None else made.marked_like(origin)
+        return _marked(Dates.of(_name(row, origin), _dates(row["edges"], row["name"]), **_common(row, origin)), origin)
     numeric = row["kind"] == "numeric"
-    if origin is not None and origin.hierarchy and (found := IN_HIERARCHY.fullmatch(row["categories"])):
-        return Column.of_hierarchy(
-            row["name"],
-            dict(origin.hierarchy),
-            int(found[1]),
-            missing=row["missing"],
+    if isinstance(origin, HierarchyToBuy) and (found := IN_HIERARCHY.fullmatch(row["categories"])):
+        at_most, missing = int(found[1]), row["missing"] or row["unknown"]
+        return replace(
+            origin,
+            name=row["name"],
+            at_most=at_most,
+            missing=missing,
             unknown="missing" if row["unknown"] else "refuse",
         )
     if (wanted := _to_buy(row, numeric)) is not None:
         return wanted
-    categories = () if numeric else split(row["categories"])
-    groups = tuple(g for g in origin.groups if g[0] in categories) if origin else ()
-    made = Column(
-        row["name"].strip() if origin is None else row["name"],
-        row["kind"] or "categorical",
-        categories,
-        numbers(row["edges"], row["name"]) if numeric else (),
-        row["integer"] and numeric,
-        row["missing"],
-        "missing" if row["unknown"] else "refuse",
-        groups=groups,
-        decimals=_decimals(row) if numeric else None,
-        missing_marks=_marks(row, origin, categories),
-    )
-    return made if origin is None else made.marked_like(origin)
+    if numeric:
+        edges = numbers(row["edges"], row["name"])
+        made: Column = Numbers(
+            _name(row, origin), "numeric", edges, row["integer"], _decimals(row), **_common(row, origin)
+        )
+    else:
+        categories = split(row["categories"])
+        groups = tuple(g for g in origin.groups if g[0] in categories) if origin else ()
+        kind: Kind = row["kind"] or "categorical"
+        made = Categories(_name(row, origin), kind, categories, groups, **_common(row, origin, categories))
+    return _marked(made, origin)
+
+
+def _name(row: dict[str, Any], origin: Column | None) -> str:
+    return str(row["name"].strip() if origin is None else row["name"])
+
+
+def _common(row: dict[str, Any], origin: Column | None, categories: tuple[str, ...] = ()) -> dict[str, Any]:
+    """The fields that a row gives to every type of column."""
+    return {
+        "missing": row["missing"],
+        "unknown": "missing" if row["unknown"] else "refuse",
+        "missing_marks": _marks(row, origin, categories),
+        **({} if origin is None else origin.about),
+    }
+
+
+def _marked(column: Column, origin: Column | None) -> Column:
+    return column if origin is None else column.marked_like(origin)
 
 
 def _decimals(row: dict[str, Any]) -> int | None:
@@ -250,18 +272,18 @@ def _identifier_row(identifier: Identifier) -> dict[str, Any]:
 
 
 def _categories(column: Column) -> str:
-    if column.hierarchy:
+    if isinstance(column, HierarchyToBuy):
         return f"at most {column.at_most} of {len(column.tree.texts):,} codes in a hierarchy"
-    return f"at most {column.at_most}" if column.at_most else join(column.categories)
+    return f"at most {column.at_most}" if isinstance(column, CategoriesToBuy) else join(column.categories)
 
 
 def _edges(column: Column) -> str:
     if column.dates is not None:
         return _range(column.dates)
-    if column.bins:
+    if isinstance(column, NumbersToBuy):
         between = f" from {column.range[0]:.12g} to {column.range[1]:.12g}" if column.range else ""
         return f"{column.bins} bins{between}"
-    return "" if column.undeclared else "; ".join(f"{e:.12g}" for e in column.edges)
+    return "; ".join(f"{e:.12g}" for e in column.edges)
 
 
 def _to_buy(row: dict[str, Any], numeric: bool) -> Column | None:
@@ -273,14 +295,14 @@ def _to_buy(row: dict[str, Any], numeric: bool) -> Column | None:
     found = re.fullmatch(r"\s*(\d{1,3}) bins(?: from (\S+) to (\S+))?\s*", row["edges"])
     if not numeric:
         most = int(texts[1]) if texts else MOST_FOUND if found and not row["categories"].strip() else 0
-        return Column.to_buy(row["name"], row["kind"] or "categorical", most) if texts or most else None
+        return to_buy(row["name"], row["kind"] or "categorical", most) if texts or most else None
     if texts and not row["edges"].strip():
-        return Column.to_buy(row["name"], "numeric", bins=BINS_FOUND, integer=row["integer"])
+        return to_buy(row["name"], "numeric", bins=BINS_FOUND, integer=row["integer"])
     if found is None:
         return None
     ends = numbers(f"{found[2]}; {found[3]}", row["name"]) if found[2] else None
     limits = (ends[0], ends[1]) if ends else None
-    return Column.to_buy(row["name"], "numeric", bins=int(found[1]), range=limits, integer=row["integer"])
+    return to_buy(row["name"], "numeric", bins=int(found[1]), range=limits, integer=row["integer"])
 
 
 def _range(dates: DateBins) -> str:

@@ -23,7 +23,7 @@ from espalier.core.planning.preview import preview
 from espalier.core.privacy.accounting import Budget
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
-from espalier.core.project.schema import Column, Schema
+from espalier.core.project.schema import Column, Numbers, Schema
 from espalier.core.release import shelf
 from espalier.core.release.blurred import blurred
 from espalier.core.release.spend import release
@@ -99,7 +99,7 @@ def test_rows_are_shuffled_and_stay_inside_the_schema(made):
 
 
 def test_numbers_come_out_with_the_declared_decimals():
-    price = replace(SCHEMA["price"], decimals=1)
+    price = Numbers("price", "numeric", (-50, 0, 250), decimals=1)
     schema = Schema(tuple(price if c.name == "price" else c for c in SCHEMA.columns))
     made = blurred(replace(project(), schema=schema), frame(120))
     assert {len(t.partition(".")[2]) for t in made.table["price"]} == {1}
