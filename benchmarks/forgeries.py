@@ -511,6 +511,8 @@ def counts_without_negative_cells(case: Case) -> Files | None:
 def counts_of_another_release(case: Case) -> Files | None:
     fitted: Any = case.other.fitted
     theirs = {m.clique: m.values for m in fitted.measurements}
+    if not theirs.keys() & {m.clique for m in case.fitted.measurements}:
+        return None  # the two networks share no table
     return case.counted(lambda m: theirs.get(m.clique, m.values), refit=False).files
 
 
