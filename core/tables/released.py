@@ -41,8 +41,7 @@ def _quoted(texts: Sequence[str], *, always: bool) -> list[str]:
     """Texts as cells of a CSV file, in quotes where they need them."""
     out = io.StringIO(newline="")
     # "\r\n" makes the writer quote a lone "\r" too, which many readers take for the end of a line
-    quoting = csv.QUOTE_ALL if always else csv.QUOTE_MINIMAL
-    writer = csv.writer(out, lineterminator="\r\n", quoting=quoting)
+    writer = csv.writer(out, lineterminator="\r\n", quoting=csv.QUOTE_ALL if always else csv.QUOTE_MINIMAL)
     cells = []
     for text in texts:
         out.seek(0)
