@@ -126,6 +126,15 @@ def test_a_folder_that_breaks_a_check_fails_it(folder, tmp_path):
     assert failed(forgeries.written({**files, "registry.yaml": nested}, tmp_path / "deep"))
 
 
+def test_a_table_with_a_bare_carriage_return_fails_the_check(folder, tmp_path):
+    """It was a traceback."""
+    files = {p.name: p.read_bytes() for p in folder.iterdir()}
+    lines = files["synthetic.csv"].split(b"\n")
+    bare = b"\n".join([lines[0], b"a\rb" + lines[1], *lines[2:]])
+    found = failed(forgeries.written({**files, "synthetic.csv": bare}, tmp_path / "o"))
+    assert any(said.startswith("5 cannot be checked") for said in found)
+
+
 def test_an_old_release_holds_as_far_as_it_can_be_checked():
     found = verify(ROOT / "tests" / "release" / "before")
     assert [f.text for f in found if f.holds is False] == []
