@@ -246,6 +246,7 @@ OPENERS: Reasons = {
         "core/release/files.py",
         "core/release/output.py",
         "core/release/shelf.py",
+        "core/statement/check.py",
         "core/statement/folder.py",
     ),
     "reads and writes keys": ("core/statement/keys.py",),

@@ -229,7 +229,7 @@ def _model(files: Mapping[str, bytes], facts: Mapping[str, Any], project: Projec
     if facts.get("model", MODEL) is None:  # earlier releases do not say, and hold it
         return None
     if MODEL not in files:
-        raise ProjectError(f"there is no {MODEL}")
+        raise ProjectError(f"{MODEL} is missing")
     model = METHODS[facts["method"]].load(files[MODEL])
     if set(model.columns) != set(project.schema.names):
         raise ProjectError(f"{MODEL} and the project have different columns.", key="columns")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from espalier.core.errors import LedgerError, ProjectError
-from espalier.core.ledger.archive import check_names, digest_of, files_of, has_model
+from espalier.core.ledger.archive import ADDED, check_names, digest_of, files_of, has_model
 from espalier.core.ledger.events import START, Event, read_events
 from espalier.core.ledger.export import FORMAT, exported
 from espalier.core.ledger.ledger import Ledger
@@ -91,7 +91,7 @@ def _changed(files: Mapping[str, bytes], ledger: Ledger, released: str) -> str:
         kept = ledger.files(released)
     except LedgerError:
         return "a file or more was changed"
-    names = sorted(name for name in {*files, *kept} if kept.get(name) != files.get(name))
+    names = sorted(name for name in {*files, *kept} - {*ADDED} if kept.get(name) != files.get(name))
     return f"{', '.join(names)} {'was' if len(names) == 1 else 'were'} changed"
 
 

@@ -262,7 +262,7 @@ def test_the_plans_warnings_are_told_and_released(work, capsys):
     told = capsys.readouterr().err
     warnings = json.loads((work / "o" / "release.json").read_text())["warnings"]
     assert any("protects little" in w for w in warnings)
-    assert any("more than 3 rows is a promise" in w for w in warnings)
+    assert any("promises that no one has more than 3 rows" in w for w in warnings)
     assert all(f"note: {w}" in told for w in warnings)
 
 
@@ -342,7 +342,7 @@ def test_one_line_of_a_table_cannot_swallow_the_others(work, capsys):
 
 def test_a_dash_is_no_folder(work, capsys):
     assert run("release", "p.json", "--data", "t.csv", "--out", "-") == 2
-    assert "cannot be printed: Name a new folder instead of -" in capsys.readouterr().err
+    assert "cannot be printed. Name a new folder instead of -" in capsys.readouterr().err
     assert not (work / "-").exists()
 
 
