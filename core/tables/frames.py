@@ -43,6 +43,11 @@ def text_of(frame: Any) -> TextTable:
     shown = "the data frame"
     if (pandas := sys.modules.get("pandas")) is not None and isinstance(frame, pandas.DataFrame):
         return _of_pandas(frame, shown)
+    if (ibis := sys.modules.get("ibis")) is not None and isinstance(frame, ibis.Table):
+        raise TableError(
+            "this is a query of Ibis, whose reader may convert all cells of a column because of one. Give the URL of "
+            "its database, with the name of a table or view"
+        )
     try:
         arrow = pa.table(frame)
     except Exception:  # of whatever kind the producer raises; its text may quote a cell
@@ -63,7 +68,10 @@ def _of_pandas(frame: Any, shown: str) -> TextTable:
     columns = {}
     for name in names:
         cells = _level(frame.index, name) if name in named else frame[name]
-        inside = cells.cat.categories.dtype if str(cells.dtype) == "category" else cells.dtype
+        inside = cells.dtype
+        if str(inside) == "category":
+            inside = cells.cat.categories.dtype
+            _check_categories(cells.cat.categories, name, shown)
         if inside == np.dtype(object):
             columns[name] = _of_objects(cells.tolist(), name, shown)
             continue
@@ -81,9 +89,28 @@ def _level(index: Any, name: str) -> Any:
     import pandas as pd
 
     if not isinstance(index, pd.MultiIndex):
-        return index.to_series()
+        return pd.Series(index, dtype=index.dtype)  # without a type, pandas infers one from all cells
     place = index.names.index(name)
     return pd.Series(pd.Categorical.from_codes(index.codes[place], index.levels[place]))
+
+
+def _check_categories(categories: Any, name: str, shown: str) -> None:
+    """Refuse categories of Python objects that pandas may have merged.
+
+    It merges equal cells of several types, such as 1 and True, and texts that differ from a zero character on. The
+    first such row would decide how the others are read. Categories of one type, as of numbers, are not checked: who
+    makes the frame has chosen that type.
+    """
+    import pandas as pd
+
+    if categories.dtype != np.dtype(object) and not isinstance(categories.dtype, pd.StringDtype):
+        return
+    if any(type(cell) not in {str, dt.date, UUID} or (type(cell) is str and "\0" in cell) for cell in categories):
+        raise TableError(
+            f"{shown}: column {name!r} has categories that pandas may have merged: they are no texts, or hold a zero "
+            "character. Give a column of plain cells, or categories that are all text",
+            column=name,
+        )
 
 
 def _of_objects(cells: Sequence[Any], name: str, shown: str) -> TextColumn:
@@ -103,7 +130,10 @@ def _of_objects(cells: Sequence[Any], name: str, shown: str) -> TextColumn:
         if plain is None or plain is pd.NA or plain is pd.NaT:
             made.add(None)
         elif type(plain) in allowed and not (type(plain) is str and _half_pair(plain)):
-            made.add(plain)
+            try:
+                made.add(plain)
+            except ValueError:  # Python writes no number of more than 4,300 digits
+                raise TableError(f"{shown}: column {name!r} holds a number of too many digits", column=name) from None
         elif type(plain) is str:
             raise TableError(f"{shown}: column {name!r} holds text that is not valid Unicode; correct it", column=name)
         else:

@@ -630,7 +630,8 @@ def _text(value: Any) -> str:
     if isinstance(value, Decimal):
         return MISSING if value.is_nan() else str(value.copy_abs() if value.is_zero() else value)
     if isinstance(value, dt.datetime):
-        return value.date().isoformat() if value.time() == dt.time() and value.tzinfo is None else value.isoformat()
+        plain = value.tzinfo is None and not getattr(value, "nanosecond", 0)  # which pandas' moments have
+        return value.date().isoformat() if plain and value.time() == dt.time() else value.isoformat()
     if isinstance(value, dt.date | dt.time):
         return value.isoformat()
     return str(value)

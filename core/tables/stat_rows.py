@@ -18,6 +18,11 @@ from typing import Any
 from espalier.core.errors import TableError, wheel_with
 from espalier.core.tables.reading import MAX_CELLS, Cells, TextTable, check_names
 
+_COUNTED = b"HEADER RECORD*******LIBV8"
+"""The start of a SAS transport file that states its number of rows."""
+_BLANKS = {sum(32 / 256**place for place in range(1, size)) * 16.0**-32 for size in range(2, 9)}
+"""The numbers of SAS transport files that are made of blanks, of 2 to 8 bytes."""
+
 READERS = {
     ".sav": ("read_sav", "SPSS"),
     ".zsav": ("read_sav", "SPSS"),
@@ -95,6 +100,8 @@ def stat_table(data: bytes, shown: str) -> TextTable:
             "reader reads each row by itself. Export the table as SAS transport (.xpt), CSV or Parquet"
         )
     cells, facts = read_stat(data, shown, rows=True)
+    if suffix == ".xpt" and not data.startswith(_COUNTED):
+        _check_blanks(cells, facts, shown)
     columns, rows = {}, 0
     for name in facts.column_names:
         made, convert = Cells(), _converted(suffix, str(facts.original_variable_types.get(name) or ""))
@@ -106,6 +113,23 @@ def stat_table(data: bytes, shown: str) -> TextTable:
         columns[name] = made.column()
         rows = len(columns[name].codes)
     return TextTable(columns, rows, shown)
+
+
+def _check_blanks(cells: dict[str, Any], facts: Any, shown: str) -> None:
+    """Refuse a SAS transport file of version 5 in which a row may be made of blanks.
+
+    Such a file is filled with blanks and does not state its number of rows. So rows of blanks count only if another
+    row follows: the last row would decide whether all rows of blanks before it count. A missing number is no blank.
+    """
+    numbers = [name for name in facts.column_names if facts.readstat_variable_types.get(name) != "string"]
+    if not numbers:
+        raise TableError(
+            f"{shown} has only text columns, and does not say where its rows end. Export the table as version 8 of SAS "
+            "transport, CSV or Parquet"
+        )
+    for name in numbers:
+        if not _BLANKS.isdisjoint(cells[name]):
+            raise TableError(f"{shown}: column {name!r} holds a number made of blanks; correct it", column=name)
 
 
 def _converted(suffix: str, form: str) -> Callable[[Any], Any]:

@@ -157,8 +157,90 @@ def test_one_cell_of_an_index_never_changes_another(odd, several):
     large = 2**53 + 1
     index = pd.Index([large, odd], dtype=object, name="a")
     frame = pd.DataFrame({"b": ["x", "y"]}, index=pd.MultiIndex.from_arrays([index]) if several else index)
+    if several:
+        with pytest.raises(TableError, match="pandas may have merged"):
+            text_of(frame)
+        return
     read = text_of(frame).columns["a"]
     assert read.values[read.codes[0]] == str(large)
+
+
+ODD_CATEGORIES = [
+    (True, 1),
+    ("yes\0", "yes"),
+    (Decimal("7.50"), Decimal("7.5")),
+    (1.0, True),
+]
+"""Pairs of cells that pandas takes for one category, which is then written as the first of them."""
+
+
+@pytest.mark.parametrize("several", [False, True])
+@pytest.mark.parametrize(("odd", "plain"), ODD_CATEGORIES, ids=str)
+def test_one_cell_never_names_the_category_of_others(odd, plain, several):
+    """One cell, True, made True of all cells that hold 1; yes with a zero character renamed all cells yes."""
+    cells = pd.Series([odd, plain, "other"], dtype=object, name="a")
+    frame = pd.DataFrame({"a": cells, "b": range(3)})
+    frame = frame.set_index(["a", "b"], drop=True).assign(c=1) if several else frame.astype({"a": "category"})
+    with pytest.raises(TableError, match="column 'a' has categories that pandas may have merged"):
+        text_of(frame)
+
+
+@pytest.mark.parametrize("cells", [["x", "y", None], [dt.date(2024, 1, 1), None], [CALLED, "x"]], ids=str)
+@pytest.mark.parametrize("several", [False, True])
+def test_categories_that_pandas_never_merges(cells, several):
+    frame = pd.DataFrame({"a": pd.Series(cells, dtype=object), "b": range(len(cells))})
+    frame = frame.set_index(["a", "b"]).assign(c=1) if several else frame.astype({"a": "category"})
+    read = text_of(frame).columns["a"]
+    assert [read.values[code] for code in read.codes] == ["" if cell is None else str(cell) for cell in cells]
+
+
+@pytest.mark.parametrize("odd", [3, 2.5, None], ids=str)
+def test_a_query_of_ibis_is_no_frame(tmp_path, odd):
+    """Ibis reads SQLite through pandas: a cell without a number took the last digits of all whole numbers."""
+    import sqlite3
+
+    import ibis
+
+    with sqlite3.connect(tmp_path / "t.db") as con:
+        con.execute("CREATE TABLE t (a INTEGER)")
+        con.executemany("INSERT INTO t VALUES (?)", [(2**53 + 1,), (2**53,), (odd,)])
+    con.close()
+    with pytest.raises(TableError, match="a query of Ibis"):
+        text_of(ibis.sqlite.connect(tmp_path / "t.db").table("t"))
+
+
+def test_a_number_of_very_many_digits_is_refused():
+    """It ended in a traceback."""
+    with pytest.raises(TableError, match="'a' holds a number of too many digits"):
+        text_of(pd.DataFrame({"a": pd.Series([1, 10**5000], dtype=object)}))
+
+
+def test_moments_of_different_nanoseconds_have_different_texts():
+    """A nanosecond after midnight was midnight."""
+    read = text_of(pa.table({"a": pa.array([0, 1], pa.timestamp("ns"))})).columns["a"]
+    assert read.values == ("1970-01-01", "1970-01-01T00:00:00.000000001")
+
+
+@pytest.mark.parametrize("text", ["", "x"])
+def test_one_row_never_hides_others_of_a_transport_file(tmp_path, text):
+    """Rows of blanks at the end are filling, so that an empty last row took all empty rows before it along."""
+    pyreadstat = pytest.importorskip("pyreadstat")
+    path = tmp_path / "t.xpt"
+    pyreadstat.write_xport(pd.DataFrame({"a": ["x", *[""] * 20, text]}), str(path), file_format_version=5)
+    with pytest.raises(TableError, match="only text columns"):
+        read_table(path)
+    pyreadstat.write_xport(pd.DataFrame({"a": ["x", *[""] * 20, text]}), str(path), file_format_version=8)
+    assert read_table(path).rows == 22
+
+
+def test_a_number_of_blanks_in_a_transport_file_is_refused(tmp_path):
+    """A row that holds only such numbers is filling, too."""
+    pyreadstat = pytest.importorskip("pyreadstat")
+    path = tmp_path / "t.xpt"
+    pyreadstat.write_xport(pd.DataFrame({"a": [1.0, 2.0]}), str(path), file_format_version=5)
+    data = path.read_bytes().replace(bytes.fromhex("4110000000000000"), b" " * 8)
+    with pytest.raises(TableError, match="'a' holds a number made of blanks"):
+        read_table(data, "t.xpt")
 
 
 def test_a_missing_cell_of_a_whole_number_level():
