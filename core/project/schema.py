@@ -42,6 +42,7 @@ _KEYS = {
     "unknown",
     "guessed",
     "confirmed",
+    "shown",
     "dates",
     "missing_marks",
     "hierarchy",
@@ -104,8 +105,9 @@ class Column:
     it. ``groups`` pairs a category with texts of the table that count as
     it (public coarsening: ``("Other", ("baker", "diver"))``). ``guessed`` names the fields that were guessed from the
     data, in whole or in part, and are not confirmed yet, ``confirmed`` those that are: the report
-    lists them. ``dates`` makes a numeric column one of dates: its numbers are days, its edges and labels those of
-    calendar periods, and its texts ISO dates. In the project file its kind is ``date``. ``decimals`` is the declared
+    lists them. ``shown`` is the digest of what a person saw when they confirmed them.
+    ``dates`` makes a numeric column one of dates: its numbers are days, its edges and labels those of calendar periods,
+    and its texts ISO dates. In the project file its kind is ``date``. ``decimals`` is the declared
     precision of numbers that are not whole: how many figures they have after the point; None leaves it to the bins.
 
     A column may be left undeclared, for a plan that buys its description: ``at_most`` limits its number of
@@ -154,6 +156,7 @@ class Column:
     unit: str = ""
     description: str = ""
     value_labels: tuple[tuple[str, str], ...] = ()
+    shown: str = ""
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
@@ -178,6 +181,8 @@ class Column:
             raise self._error(f"number_style belongs to numbers, and is one of {', '.join(STYLES)}")
         if self.code_book:
             code_book(self.code_book)
+        if not isinstance(self.shown, str):
+            raise self._error('"shown" is the digest of what was shown, as a text')
         for text in (self.label, self.unit, self.description, *(t for pair in self.value_labels for t in pair)):
             if not isinstance(text, str) or len(text) > LONGEST_LABEL:
                 raise self._error(f"labels, units and descriptions are texts of at most {LONGEST_LABEL:,} characters")
@@ -373,6 +378,8 @@ class Column:
             unit=self.unit,
             description=self.description,
             value_labels=self.value_labels,
+            confirmed=self.confirmed,
+            shown=self.shown,
         )
 
     def label_of(self, text: str) -> str:
@@ -579,7 +586,9 @@ class Column:
                 out |= {"unknown": self.unknown} if self.unknown == "missing" else {}
                 out |= {"missing_marks": list(self.missing_marks)} if self.missing_marks else {}
                 out |= self._book_json() or {"hierarchy": dict(self.hierarchy)}
+                out |= {"confirmed": list(self.confirmed)} if self.confirmed else {}
             out |= self._described_json()
+            out |= {"shown": self.shown} if self.shown else {}
             return {**out, **({"range": list(self.range)} if self.range else {})}
         if self.dates is not None:
             out |= {"kind": "date", "dates": self.dates.to_json()}
@@ -603,6 +612,8 @@ class Column:
         for key in ("guessed", "confirmed"):
             if fields := getattr(self, key):
                 out[key] = list(fields)
+        if self.shown:
+            out["shown"] = self.shown
         return out
 
     def _book_json(self) -> dict[str, Any]:
@@ -621,7 +632,7 @@ class Column:
         """A column from the project file; raises :class:`SchemaError`."""
         if not isinstance(data, Mapping):
             raise SchemaError(f"each entry of the schema must be an object, not {data!r}")
-        texts = {key: data[key] for key in (*_DESCRIBED, "labels") if key in data}
+        texts = {key: data[key] for key in (*_DESCRIBED, "shown", "labels") if key in data}
         if not texts:
             return cls._from_json(data)
         made = cls._from_json({key: value for key, value in data.items() if key not in texts})
@@ -738,7 +749,15 @@ class Column:
         )
         if made.unknown == "missing" and not missing:
             raise made._error('"unknown": "missing" needs "missing": true, so that there is a place for them')
-        return made
+        return replace(made, confirmed=_texts(name, "confirmed", data.get("confirmed", [])))
+
+    def confirm(self, digest: str) -> Column:
+        """Return this description with its guesses confirmed; ``digest`` identifies what was shown."""
+        return replace(self, guessed=(), confirmed=tuple(dict.fromkeys((*self.confirmed, *self.guessed))), shown=digest)
+
+    def reopened(self) -> Column:
+        """Return this description with what was confirmed marked as guessed again."""
+        return replace(self, guessed=tuple(dict.fromkeys((*self.guessed, *self.confirmed))), confirmed=(), shown="")
 
     def marked_like(self, origin: Column) -> Column:
         """Return this description with the marks of ``origin``, which it replaces.
@@ -791,22 +810,30 @@ def _stated(column: Column) -> set[str]:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A column of the table that a guess left out of the schema. It stays a guess until it is confirmed."""
+    """A column of the table that a guess left out of the schema. It stays a guess until it is confirmed.
+
+    ``shown`` is the digest of what a person saw when they confirmed it.
+    """
 
     name: str
     confirmed: bool = False
+    shown: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Return the entry as the project file stores it."""
-        return {"name": self.name, "confirmed" if self.confirmed else "guessed": True}
+        mark = {"confirmed" if self.confirmed else "guessed": True}
+        return {"name": self.name, **mark, **({"shown": self.shown} if self.shown else {})}
 
     @classmethod
     def from_json(cls, data: Any) -> LeftOut:
         """An entry from the project file; raises :class:`SchemaError`."""
         name = data.get("name") if isinstance(data, Mapping) else None
-        if not isinstance(name, str) or data not in ({"name": name, m: True} for m in ("guessed", "confirmed")):
+        marks = {k: v for k, v in data.items() if k not in ("name", "shown")} if isinstance(data, Mapping) else {}
+        shown = data.get("shown", "") if isinstance(data, Mapping) else ""
+        named = isinstance(name, str) and isinstance(shown, str)
+        if not named or marks not in ({m: True} for m in ("guessed", "confirmed")):
             raise SchemaError('each entry of left_out must hold a "name", and "guessed": true or "confirmed": true')
-        return cls(name, "confirmed" in data)
+        return cls(str(name), "confirmed" in data, shown)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from espalier.core.project.editor import Drawing
 from espalier.core.project.file import Project
 from espalier.core.tables.reading import TextTable
 from espalier.pages.board.boxes import Places
-from espalier.pages.data.schema_rows import SchemaDraft
+from espalier.pages.data.review_draft import ReviewDraft
 
 Arrow = tuple[str, str]
 
@@ -119,8 +119,7 @@ class PlanDraft:
 class Drafts:
     """The drafts of all pages."""
 
-    schema: SchemaDraft | None = None
-    schema_errors: int = 0
+    review: ReviewDraft = field(default_factory=ReviewDraft)
     answering: bool = False
     """Is the answer about the rows of one person being changed?"""
     upload: tuple[str, TextTable] | None = None
