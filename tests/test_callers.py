@@ -229,7 +229,6 @@ OPENERS: Reasons = {
         "core/tables/frames.py",
         "core/tables/parquet_files.py",
         "core/tables/reading.py",
-        "core/tables/relation.py",
         "core/tables/spark.py",
         "core/tables/sql.py",
     ),

@@ -26,7 +26,7 @@ from espalier.core.errors import DAMAGED, EspalierError, ProjectError
 from espalier.core.graph.separations import Clique, Separation
 from espalier.core.ledger.archive import MODEL, MOST_BYTES, check_arrays, check_release, is_known
 from espalier.core.methods import METHODS
-from espalier.core.methods.questions import Asked
+from espalier.core.methods.question_answers import Asked
 from espalier.core.models.base import Model
 from espalier.core.privacy.draws import Measurement
 from espalier.core.project.file import Project
@@ -281,7 +281,7 @@ def _counts(files: Mapping[str, bytes], facts: Mapping[str, Any], project: Proje
         _check_noise(one)
     if counts.direct is not None:
         _check_noise(Measurement((), counts.direct.values, counts.direct.sigma, counts.direct.rho))
-    if (asked := counts.beside(project)) is not None:
+    if (asked := counts.with_questions(project)) is not None:
         _check_asked(asked, project.plan.max_cells)
     for clique, mask in counts.impossible.items():
         if mask.shape != tuple(sizes.get(name) for name in clique):
@@ -296,10 +296,10 @@ def _check_asked(asked: Asked, max_cells: int) -> None:
     asked.size(max_cells)
     told, sizes = asked.answers, asked.lowered.sizes
     if told.direct is not None and told.direct.values.shape != (len(told.questions),):
-        raise ProjectError(f"{COUNTS} and the project have different questions", key="questions")
-    shapes = {(count.name,): (sizes[count.name],) for count in told.counts}
+        raise ProjectError(f"{COUNTS} and the project have different questions.", key="questions")
+    shapes: dict[tuple[str, ...], tuple[int, ...]] = {(count.name,): (sizes[count.name],) for count in told.counts}
     if any(shapes.get(one.clique) != one.values.shape for one in told.histograms):
-        raise ProjectError(f"{COUNTS} and the project have different counts", key="counts")
+        raise ProjectError(f"{COUNTS} and the project have different counts.", key="counts")
 
 
 def _check_noise(one: Measurement) -> None:

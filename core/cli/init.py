@@ -18,7 +18,7 @@ from espalier.core.project.people import KEY, ROWS_KEPT, in_words, proposed
 if TYPE_CHECKING:
     from espalier.core.project.declared_by import DeclaredBy
     from espalier.core.project.file import Project
-    from espalier.core.project.schema import Schema
+    from espalier.core.project.schema import Column, Schema
     from espalier.core.tables.reading import TextTable
 
 MANY = 50
@@ -78,7 +78,8 @@ def add(commands: Any) -> None:
         action="append",
         default=[],
         metavar="COLUMN=BOOK",
-        help="use a whole code book as the column's hierarchy, such as icd-9-cm",
+        help="use a whole code book as the column's hierarchy, such as icd-9-cm; or your own FILE (ClaML, or CSV with "
+        "code,label,group), or atc:FILE (CSV with code,label)",
     )
     people = init.add_mutually_exclusive_group()
     people.add_argument("--person", metavar="COLUMN", help="one person can have several rows; COLUMN identifies them")
@@ -104,7 +105,7 @@ def run(opt: argparse.Namespace) -> None:
 
     elsewhere = is_url(opt.table) or opt.table.startswith("env:")
     path = Path(opt.relation or "table") if elsewhere else Path(opt.table)
-    name = path.name.split(".")[0]
+    name = path.name.split(".")[0].encode("utf-8", "replace").decode()  # a file's name need not be UTF-8
     out = opt.out or path.with_name(f"{name}.json")
     if out.exists():
         raise ProjectError(f"{out} is there already; nothing is overwritten. Name another file: --out FILE")
@@ -214,21 +215,13 @@ def _drafted(read: TextTable, opt: argparse.Namespace) -> tuple[Schema, tuple[De
 
 def _with_books(schema: Schema, opt: argparse.Namespace) -> Schema:
     """The schema with the columns of ``--code-book`` declared by whole books."""
-    from espalier.core.code_books import CODE_BOOKS
-    from espalier.core.project.schema import Column
-
-    books = _paired(opt.code_book, "--code-book", CODE_BOOKS)
+    books = _paired(opt.code_book, "--code-book")
     if strange := [name for name in books if name not in schema]:
         raise ProjectError(f"--code-book: there is no column {strange[0]!r} among those of the draft")
     return replace(
         schema,
         columns=tuple(
-            replace(
-                Column.of_book(c.name, books[c.name], missing=True, missing_marks=c.missing_marks),
-                label=c.label,
-                unit=c.unit,
-                description=c.description,
-            )
+            replace(_of_book(c, books[c.name]), label=c.label, unit=c.unit, description=c.description)
             if c.name in books
             else c
             for c in schema.columns
@@ -236,13 +229,32 @@ def _with_books(schema: Schema, opt: argparse.Namespace) -> Schema:
     )
 
 
-def _paired(given: list[str], option: str, allowed: tuple[str, ...]) -> dict[str, str]:
+def _of_book(column: Column, book: str) -> Column:
+    """The column declared by a book of Espalier, or by the user's own file."""
+    from espalier.core.code_books import CODE_BOOKS
+    from espalier.core.code_books.importing import read_own_book
+    from espalier.core.project.schema import Column
+
+    if book in CODE_BOOKS:
+        return Column.of_book(column.name, book, missing=True, missing_marks=column.missing_marks)
+    place = Path(book.removeprefix("atc:"))
+    if not place.is_file():
+        raise ProjectError(
+            f"--code-book: {book!r} is neither a file nor one of the books {', '.join(CODE_BOOKS)}", key="code_book"
+        )
+    own = read_own_book(place.read_bytes(), atc=book.startswith("atc:"))
+    made = Column.of_hierarchy(column.name, own.groups, missing=True, missing_marks=column.missing_marks)
+    return replace(made, value_labels=tuple(own.labels.items()))
+
+
+def _paired(given: list[str], option: str, allowed: tuple[str, ...] = ()) -> dict[str, str]:
     """COLUMN=VALUE of an option that may be given several times."""
     out = {}
     for text in given:
-        column, equals, value = text.rpartition("=")
-        if not equals or value not in allowed:
-            raise ProjectError(f"{option} takes COLUMN=VALUE, with one of {', '.join(allowed)}")
+        column, equals, value = text.partition("=")
+        if not equals or (allowed and value not in allowed):
+            wanted = f", with one of {', '.join(allowed)}" if allowed else ""
+            raise ProjectError(f"{option} takes COLUMN=VALUE{wanted}")
         out[column] = value
     return out
 

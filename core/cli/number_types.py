@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 
 
 def whole(text: str) -> int:
@@ -23,3 +24,15 @@ def number(text: str) -> float:
     except ValueError:
         hint = f"; write {text.replace(',', '.')}" if text.count(",") == 1 and "." not in text else ""
         raise argparse.ArgumentTypeError(f"{text!r} is not a number{hint}") from None
+
+
+def between(low: float, high: float) -> Callable[[str], float]:
+    """A number above ``low`` and below ``high``, or equal to ``high`` if that is below 1."""
+
+    def read(text: str) -> float:
+        value = number(text)
+        if not low < value < 1 or value > high:
+            raise argparse.ArgumentTypeError(f"{text} is not accepted; give a number between {low:g} and {high:g}")
+        return value
+
+    return read

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from espalier.core.cli import ledger, project_file, questions_option
-from espalier.core.cli.number_types import whole
+from espalier.core.cli.number_types import between, whole
 from espalier.core.cli.release import TABLE
 from espalier.core.errors import ProjectError
 from espalier.core.methods import method_of
@@ -18,7 +18,7 @@ from espalier.core.project.file import Project
 from espalier.core.tables.catalogue import TRUSTED
 
 if TYPE_CHECKING:
-    from espalier.core.planning.preview import Line
+    from espalier.core.planning.preview import Line, Preview
 
 
 MOST_SHOWN = 40
@@ -32,6 +32,8 @@ def add(commands: Any) -> None:
     plan = commands.add_parser("plan", help="show what a plan would spend, and on what; reads no data")
     plan.add_argument("project", type=Path, help="the project file (JSON)")
     plan.add_argument("--rows", type=whole, help="number of rows n, where it is public")
+    plan.add_argument("--auc", type=between(0.5, 1.0), help="for the verdict: the AUC you expect without noise (0.75)")
+    plan.add_argument("--rarer", type=between(0.0, 0.5), help="for the verdict: the share of the target's rarer value")
     plan.add_argument("--json", action="store_true", help="print JSON instead of a table")
     plan.add_argument("--explain-sql", action="store_true", help="print the SQL for the engine of --data; reads no row")
     plan.add_argument("--data", metavar="TABLE", help="state also what its catalogue says the relation is; " + TABLE)
@@ -78,7 +80,7 @@ def run(opt: argparse.Namespace) -> None:
     if account is not None:
         project = account.population.fits(project, account.table)
     try:
-        shown = preview(project, opt.rows)
+        shown = preview(project, opt.rows, {k: v for k in ("auc", "rarer") if (v := getattr(opt, k)) is not None})
     except ProjectError as error:
         if error.data.get("key") != "rows" or opt.rows is not None:
             raise
@@ -107,6 +109,7 @@ def run(opt: argparse.Namespace) -> None:
     print(f"protects {unit} ({p.neighbors}). {shown.project.unit_facts()['stated']}")
     if shown.frame.features:
         print(f"  measured with the target: {', '.join(shown.frame.features)}")
+    _print_verdict(shown)
     print(f"\n{'pool':<12} {'cells':>9} {'rho':>11} {'sigma (rows)':>13} {'error/n':>13}  what")
     _print_lines(shown.lines)
     if other := not_in_rows(shown.lines):
@@ -117,6 +120,8 @@ def run(opt: argparse.Namespace) -> None:
     print(f"\nspent in all: ρ = {round_up(shown.spent, 6)} of {b.rho:.6g}{up_to}")
     if left is not None:
         fits = f"would leave ρ = {left['after']:.4g}" if left["fits"] else "is more than is left: it would be refused"
+        if not left["fits"] and left["largest"]:
+            fits += f". A plan with ε up to {left['largest']:g} fits"
         print(f"ledger: {left['population']} has ρ = {left['left']:.4g} of {left['total']:.4g} left; this plan {fits}")
     if shown.private_evaluation:
         print("\nshareable figures, on people (rows) held out at random: the same ρ over again, which adds nothing")
@@ -137,12 +142,27 @@ def run(opt: argparse.Namespace) -> None:
             print(f"{'':>23}  … {len(shown.asked) - MOST_SHOWN:,} more, all in --json")
     print(
         f"model: at most {shown.size.cells:,} cells, {shown.size.bytes / 2**20:.1f} MiB, about "
-        f"{shown.size.seconds:.1f} s to fit"
+        f"{max(shown.size.seconds, 0.1):.1f} s in all"
     )
     for test in shown.tests:
         print(f"test of the drawing: {predicted(test)}")
     for warning in (*shown.warnings, *([TRUSTED[relation]] if relation in TRUSTED else [])):
         print(f"note: {warning}")
+
+
+def _print_verdict(shown: Preview) -> None:
+    """Print what noise hides under this plan, or what is missing to state it."""
+    found = shown.verdict
+    if found is None:
+        if shown.project.plan.neighbors == "add-remove" and shown.project.plan.rows is None:
+            print("verdict: the number of rows is confidential. Add --rows N, your estimate, to see what noise hides.")
+        return
+    print(f"\nverdict: {found.headline}")
+    for sentence in found.sentences:
+        print(f"  {sentence}")
+    near = [e for e in found.grid if e.epsilon in (0.1, 0.2, 0.501, 1.0, 1.995, 5.012, 10.0)]
+    said = ", ".join(f"{round(e.epsilon, 1):g} {e.rating(found.purpose)}" for e in near)
+    print(f"  by ε: {said}")
 
 
 def _print_lines(lines: Iterable[Line]) -> None:

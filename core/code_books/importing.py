@@ -9,6 +9,7 @@ import csv
 import io
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 from xml.etree.ElementTree import Element
 
 from espalier.core.errors import SchemaError
@@ -69,12 +70,19 @@ def _table(data: bytes) -> Iterator[tuple[str, str, str]]:
     if "code" not in header:
         raise SchemaError("a code book needs a header with the columns code, label and perhaps group")
     places = [header.index(name) if name in header else None for name in ("code", "label", "group")]
-    for line in lines:
+    for line in _lines(lines):
         cells = ["" if at is None or at >= len(line) else line[at].strip() for at in places]
         if any(cells):
             if not cells[0]:
                 raise SchemaError(f"line {lines.line_num} of the code book has no code", line=lines.line_num)
             yield cells[0], cells[1], cells[2]
+
+
+def _lines(lines: Any) -> Iterator[list[str]]:
+    try:
+        yield from lines
+    except csv.Error as error:
+        raise SchemaError(f"line {lines.line_num} of the code book: {error}") from None
 
 
 def _claml(data: bytes) -> Iterator[tuple[str, str, str]]:

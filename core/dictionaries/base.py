@@ -15,7 +15,7 @@ DeclaredKind = Literal["categorical", "ordinal", "numeric", "date", "identifier"
 """What a dictionary says about a column. "text" is free text; "open" says nothing."""
 
 MOST_COLUMNS, MOST_TEXT = 20_000, 10_000
-"""Columns of a dictionary, and characters of one of its texts, at most."""
+"""Largest numbers of columns, and of characters of one text."""
 _SPACE = re.compile(r"\s+")
 
 
@@ -90,6 +90,8 @@ def code_text(value: object) -> str:
     return str(value)
 
 
+SEVERAL = 5
+"""Labelled whole numbers from which gaps between them are taken for codes that do not exist."""
 NOT_A_VALUE = re.compile(
     r"\b(missing|refus\w*|don.?t know|do not know|not applicable|no answer|not asked|unknown|not stated|inapplicable"
     r"|not ascertained|no response|not reported|skip\w*)\b",
@@ -99,7 +101,10 @@ NOT_A_VALUE = re.compile(
 
 
 def declares_all(codes: Sequence[str], labels: Mapping[str, str]) -> bool:
-    """Whether labelled codes are plainly a complete list: texts, or whole numbers that follow each other from 0 or 1.
+    """Whether labelled codes are plainly a complete list.
+
+    A list of texts is complete, and so are whole numbers that follow each other from 0 or 1. At least `SEVERAL` whole
+    numbers that fill a quarter of their range are complete too, such as codes of states.
 
     Labels on some codes declare no domain: ``0 = never`` and ``90 = 90 or more`` leave open what is between them, as
     do labels on the ends of a scale. Codes such as ``9 = no answer`` may follow after a gap.
@@ -109,7 +114,10 @@ def declares_all(codes: Sequence[str], labels: Mapping[str, str]) -> bool:
     if not all(NUMBER.fullmatch(code) for code in codes):
         return True
     scale = sorted(float(c) for c in codes if not NOT_A_VALUE.search(labels.get(c, "")))
-    return len(scale) > 1 and scale[0] in (0, 1) and scale == [scale[0] + i for i in range(len(scale))]
+    if len(scale) < 2 or not all(map(float.is_integer, scale)):
+        return False
+    follow = scale[0] in (0, 1) and scale[-1] - scale[0] == len(scale) - 1
+    return follow or (len(scale) >= SEVERAL and scale[-1] - scale[0] < 4 * len(scale))
 
 
 def pairs(items: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:

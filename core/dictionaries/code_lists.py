@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from espalier.core.dictionaries.base import Declared, Dictionary, digest_of, pairs
 from espalier.core.errors import SchemaError
@@ -40,7 +41,7 @@ def read_code_list(data: bytes, source: str, column: str | None = None) -> Dicti
     if width == 2 and column is None:
         raise SchemaError(f"{source} lists codes of one column and does not name it; write FILE:COLUMN", key="column")
     listed: dict[str, list[tuple[str, str]]] = {}
-    for line in lines:
+    for line in _lines(lines, source):
         cells = [cell.strip() for cell in line]
         if not any(cells):
             continue
@@ -56,6 +57,14 @@ def read_code_list(data: bytes, source: str, column: str | None = None) -> Dicti
         codes.append((code, label))
     columns = tuple(_declared(name, codes) for name, codes in listed.items())
     return Dictionary(columns, source, "code list", digest_of(data))
+
+
+def _lines(lines: Any, source: str) -> Iterator[list[str]]:
+    """The lines of a CSV reader; raises :class:`SchemaError` where it cannot go on."""
+    try:
+        yield from lines
+    except csv.Error as error:
+        raise SchemaError(f"{source}, line {lines.line_num}: {error}") from None
 
 
 def _declared(name: str, codes: Sequence[tuple[str, str]]) -> Declared:

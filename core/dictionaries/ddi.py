@@ -28,7 +28,8 @@ def _declared(var: Element) -> Declared:
     """One variable. Its range counts only where no summary statistics are next to it: tools write both from rows."""
     form = var.find("varFormat")
     text = form is not None and form.get("type") == "character"
-    missing, listed = [], []
+    missing: list[tuple[str, str]] = []
+    listed: list[tuple[str, str]] = []
     for category in var.iter("catgry"):
         code = _text(category.find("catValu"))
         if code:

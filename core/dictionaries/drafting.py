@@ -1,4 +1,4 @@
-"""A schema from a dictionary: what it declares is public, what it leaves open is guessed and marked as a guess.
+"""A schema from a dictionary: declared columns are public, and the others are guessed and marked as guesses.
 
 A declared column depends on the dictionary and on the person's choices alone. So two tables that differ in one row give
 the same declared columns, or ask for a choice.
@@ -59,7 +59,10 @@ class Draft:
         if self.undecided:
             listed = "; ".join(f"{u.column!r} has {u.problem}" for u in self.undecided)
             ways = ", ".join(f"{choice} ({what})" for choice, what in CHOICES.items())
-            raise SchemaError(f"decide about these columns: {listed}. Choose for each one of: {ways}", key="undeclared")
+            raise SchemaError(
+                f"decide about these columns: {listed}. Choose for each (--undeclared COLUMN=CHOICE) one of: {ways}",
+                key="undeclared",
+            )
 
 
 def draft_schema(
@@ -70,7 +73,7 @@ def draft_schema(
 ) -> Draft:
     """Return a schema for the columns of ``text``. A later dictionary adds to an earlier one.
 
-    Columns that no dictionary names are guessed. ``choices`` say what to do about cells that are not declared.
+    Columns that no dictionary names are guessed. ``choices`` decide about cells that are not declared.
     """
     named, chosen = [n for n in text.columns if n], choices or {}
     declared = merged(dictionaries)
@@ -149,7 +152,8 @@ def declared_column(about: Declared) -> Column | None:
     marks = tuple(m for m in about.missing if m not in about.categories)
     if about.kind in ("categorical", "ordinal") and about.categories:
         kind: Literal["categorical", "ordinal"] = "ordinal" if about.kind == "ordinal" else "categorical"
-        column = Column(about.name, kind, about.categories, missing=missing, missing_marks=marks)
+        groups = _without_zeros((*about.categories, *marks), about.categories)
+        column = Column(about.name, kind, about.categories, missing=missing, missing_marks=marks, groups=groups)
     elif about.kind == "date" and (dates := _dates(about)) is not None:
         column = Column(
             about.name, "numeric", edges=dates.edges, integer=True, missing=missing, missing_marks=marks, dates=dates
@@ -159,6 +163,17 @@ def declared_column(about: Declared) -> Column | None:
     else:
         return None
     return _labelled(column, about)
+
+
+def _without_zeros(taken: Sequence[str], categories: Sequence[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """For each whole number with leading zeros, its spelling without them: codebooks pad codes, tables often do not."""
+    known, out = set(taken), []
+    for code in categories:
+        short = code.lstrip("0") or "0"
+        if code.isascii() and code.isdigit() and short not in known:
+            known.add(short)
+            out.append((code, (short,)))
+    return tuple(out)
 
 
 def _column(about: Declared, read: TextColumn, marks: Sequence[str]) -> Column:

@@ -19,13 +19,14 @@ def described(column: Column) -> Declared:
         ends = (column.dates.first.isoformat(), column.dates.last.isoformat())
     else:
         ends = (f"{column.edges[0]:.12g}", f"{column.edges[-1]:.12g}") if column.kind == "numeric" else ("", "")
-    listed = tuple((c, column.label_of(c)) for c in column.categories if column.label_of(c))
+    values = (*column.categories, *column.missing_marks)
+    listed = tuple((c, column.label_of(c)) for c in values if column.label_of(c))
     return Declared(
         column.name,
         kind,
         column.categories,
         listed,
-        (),
+        column.missing_marks,
         ends,
         integer=column.integer and column.dates is None,
         decimals=column.decimals,
@@ -47,6 +48,9 @@ def dictionary_json(schema: Schema) -> str:
             entry["values"] = [{"code": c, **({"label": shown[c]} if c in shown else {})} for c in one.categories]
         if one.range[0]:
             entry["range"] = list(one.range)
+        if one.missing:
+            shown = dict(one.labels)
+            entry["missing_codes"] = [{"code": c, **({"label": shown[c]} if c in shown else {})} for c in one.missing]
         entry |= {"integer": True} if one.integer else {}
         entry |= {"decimals": one.decimals} if one.decimals else {}
         columns.append({**entry, "may_be_empty": not one.required})

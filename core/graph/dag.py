@@ -12,6 +12,8 @@ from espalier.core.errors import GraphError
 from espalier.core.graph.annotations import Annotation, annotations_from_json, annotations_to_json
 
 Arrow = tuple[str, str]
+Interaction = tuple[tuple[str, ...], str]
+"""Two or more causes that act together, and the column that they act on."""
 
 
 @dataclass(frozen=True)
@@ -20,7 +22,9 @@ class Dag:
 
     ``annotations`` are of a column, ``(column,)``, or of an arrow, ``(cause, effect)``. One whose arrow or column is
     not in the drawing is kept and ignored, so that it returns with the arrow. ``hidden`` are pairs
-    that share an unmeasured cause (a ↔ b).
+    that share an unmeasured cause (a ↔ b). ``interactions`` are causes that act together on a column, as
+    (causes, effect); one of an arrow that is not drawn is kept and ignored, as annotations are. ``groups`` are columns
+    that a picture may show as one box, by the group's name.
 
     Raises :class:`GraphError` for a cycle (naming its path), an arrow from a column to itself, or a doubled one.
 
@@ -34,6 +38,8 @@ class Dag:
     positions: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     annotations: Mapping[tuple[str, ...], Annotation] = field(default_factory=dict)
     hidden: tuple[Arrow, ...] = ()
+    interactions: tuple[Interaction, ...] = ()
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         seen: set[tuple[str, str]] = set()
@@ -52,6 +58,18 @@ class Dag:
                 raise GraphError(f"an unmeasured cause is shared by two columns, not by {' and '.join(pair)}")
         if len(set(pairs)) < len(pairs):
             raise GraphError("hidden lists a pair twice; give it once")
+        for causes, effect in self.interactions:
+            if len(set(causes)) < 2 or len(set(causes)) < len(causes) or effect in causes:
+                raise GraphError(
+                    f"an interaction needs two or more different causes of one column; {', '.join(causes)} on "
+                    f"{effect!r} is none"
+                )
+        if len({(frozenset(causes), effect) for causes, effect in self.interactions}) < len(self.interactions):
+            raise GraphError("interactions lists the same causes of a column twice; give them once")
+        grouped = [name for inside in self.groups.values() for name in inside]
+        if len(set(grouped)) < len(grouped):
+            twice = next(name for name in grouped if grouped.count(name) > 1)
+            raise GraphError(f"{twice!r} is in two groups; a column is in one group at most", column=twice)
 
     def check_columns(self, names: Iterable[str]) -> None:
         """Raise :class:`GraphError` if an arrow ends in something that is not a column."""
@@ -64,6 +82,14 @@ class Dag:
                         "not a column",
                         column=name,
                     )
+        for what, names in (
+            *(("an interaction", (*causes, effect)) for causes, effect in self.interactions),
+            *((f"the group {group!r}", inside) for group, inside in self.groups.items()),
+        ):
+            if odd := [name for name in names if name not in known]:
+                raise GraphError(f"the graph has {what} of {odd[0]!r}, which is not a column", column=odd[0])
+        if taken := [group for group in self.groups if group in known]:
+            raise GraphError(f"the group {taken[0]!r} has the name of a column; give it another name", column=taken[0])
         for edge in self.edges:
             for name in edge:
                 if name not in known:
@@ -141,6 +167,12 @@ class Dag:
         return {f"an unmeasured cause of {a} and {b}": (a, b) for a, b in self.hidden}
 
     @property
+    def drawn_interactions(self) -> tuple[Interaction, ...]:
+        """The interactions whose causes all have an arrow to the effect."""
+        drawn = set(self.edges)
+        return tuple((causes, effect) for causes, effect in self.interactions if {(c, effect) for c in causes} <= drawn)
+
+    @property
     def links(self) -> tuple[Arrow, ...]:
         """All that links columns: the arrows, and two from each unmeasured cause. Paths run along these."""
         return (*self.edges, *((cause, name) for cause, pair in self.unmeasured.items() for name in pair))
@@ -175,6 +207,10 @@ class Dag:
             out["annotations"] = annotations_to_json(self.annotations)
         if self.hidden:
             out["hidden"] = [list(pair) for pair in self.hidden]
+        if self.interactions:
+            out["interactions"] = [{"causes": list(causes), "effect": effect} for causes, effect in self.interactions]
+        if self.groups:
+            out["groups"] = {group: list(inside) for group, inside in self.groups.items()}
         return out
 
     @classmethod
@@ -182,7 +218,7 @@ class Dag:
         """A graph from the project file; raises :class:`GraphError`."""
         if not isinstance(data, Mapping):
             raise GraphError("dag must be an object with edges")
-        if odd := set(data) - {"edges", "notes", "positions", "annotations", "hidden"}:
+        if odd := set(data) - {"edges", "notes", "positions", "annotations", "hidden", "interactions", "groups"}:
             raise GraphError(f"dag: unknown key {sorted(odd)[0]!r}")
         edges, hidden = data.get("edges", []), data.get("hidden", [])
         for key, pairs, what in (("edges", edges, "[cause, effect]"), ("hidden", hidden, "[column, column]")):
@@ -201,6 +237,8 @@ class Dag:
             _positions(data.get("positions", {})),
             annotations_from_json(data.get("annotations", [])),
             tuple((a, b) for a, b in hidden),
+            _interactions(data.get("interactions", [])),
+            _groups(data.get("groups", {})),
         )
 
 
@@ -220,6 +258,28 @@ def find_cycle(edges: Iterable[tuple[str, str]]) -> tuple[str, ...]:
 
 def _forward(path: list[str], edges: set[tuple[str, str]]) -> bool:
     return all(pair in edges for pair in itertools.pairwise(path))
+
+
+def _interactions(data: Any) -> tuple[Interaction, ...]:
+    if not isinstance(data, list):
+        raise GraphError("dag: interactions must be a list of objects")
+    out: list[Interaction] = []
+    for item in data:
+        good = isinstance(item, Mapping) and set(item) == {"causes", "effect"} and isinstance(item["effect"], str)
+        if not good or not _are_names(item["causes"]):
+            raise GraphError('dag: an interaction must be {"causes": [column, column], "effect": column}')
+        out.append((tuple(item["causes"]), item["effect"]))
+    return tuple(out)
+
+
+def _groups(data: Any) -> dict[str, tuple[str, ...]]:
+    if not isinstance(data, Mapping) or not all(_are_names(inside) for inside in data.values()):
+        raise GraphError('dag: groups must be an object such as {"lab values": [column, column]}')
+    return {group: tuple(inside) for group, inside in data.items()}
+
+
+def _are_names(data: Any) -> bool:
+    return isinstance(data, list) and all(isinstance(name, str) for name in data)
 
 
 def _positions(data: Any) -> dict[str, tuple[float, float]]:

@@ -41,6 +41,14 @@ def eliminate(sizes: Mapping[str, int], cliques: Iterable[Clique]) -> list[Bucke
     return [(columns[v], tuple(columns[u] for u in _members(mask))) for v, mask in peeled + best]
 
 
+def follow(sizes: Mapping[str, int], cliques: Iterable[Clique], order: Sequence[str]) -> list[Bucket]:
+    """The buckets of one elimination ``order`` of the columns with two categories or more; searches for no better."""
+    position = {name: i for i, name in enumerate(name for name, size in sizes.items() if size > 1)}
+    columns = list(position)
+    buckets = _follow(_neighbourhoods(cliques, position), [position[name] for name in order])
+    return [(columns[v], tuple(columns[u] for u in _members(mask))) for v, mask in buckets]
+
+
 def _neighbourhoods(cliques: Iterable[Clique], position: Mapping[str, int]) -> list[int]:
     masks = [0] * len(position)
     for clique in cliques:

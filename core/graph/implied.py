@@ -17,8 +17,9 @@ class Implied:
     """Pa(Y) and Mb(Y) of the target Y (empty without one), and the open paths from protected columns to the outcome
     given the admissible ones.
 
-    ``complete`` is False where more paths are open than are listed. ``separated`` is what the drawing itself
-    says: True if no path is open, None where a protected or an outcome column is missing.
+    ``complete`` is False where more paths are open than are listed. ``separated`` is the claim of the drawing itself:
+    False if a path is open, True if none is. It is None where no column is protected or an outcome, and where no path
+    is open but some of these columns have no arrow: a drawing makes no claim about columns that it does not name.
     """
 
     parents: tuple[str, ...] = ()
@@ -51,8 +52,15 @@ def implied(dag: Dag, target: str | None, roles: Roles) -> Implied:
     if not roles.protected or not roles.outcome:
         return Implied(*sets)
     found = open_paths(dag.links, roles.protected, roles.outcome, roles.admissible)
-    closed = separated(dag.links, roles.protected, roles.outcome, roles.admissible)
-    return Implied(*sets, found.paths, found.complete, closed)
+    return Implied(*sets, found.paths, found.complete, _claim(dag, roles))
+
+
+def _claim(dag: Dag, roles: Roles) -> bool | None:
+    """Return whether the drawing separates protected columns from the outcome; None if it makes no claim."""
+    if not separated(dag.links, roles.protected, roles.outcome, roles.admissible):
+        return False
+    named = {name for link in dag.links for name in link}
+    return True if named.issuperset((*roles.protected, *roles.outcome)) else None
 
 
 def change(before: Implied, after: Implied) -> Change:
@@ -83,8 +91,7 @@ def without(dag: Dag, arrows: Iterable[Arrow], target: str | None, roles: Roles,
     if now.separated is None:
         return change(now, Implied(*sets))
     left = tuple(p for p in now.paths if is_open(p, less.links, roles.admissible))
-    closed = separated(less.links, roles.protected, roles.outcome, roles.admissible)
-    return change(now, Implied(*sets, left, True, closed))
+    return change(now, Implied(*sets, left, True, _claim(less, roles)))
 
 
 def _minus(a: tuple[str, ...], b: tuple[str, ...]) -> tuple[str, ...]:

@@ -49,7 +49,7 @@ def differences(mine: Dag, theirs: Dag) -> tuple[Difference, ...]:
 def merge(mine: Dag, theirs: Dag, settled: Mapping[Difference, Side]) -> Dag:
     """One drawing: what both have, and of every difference the side that was settled on ("mine" where none was).
 
-    Positions, notes and unmeasured causes that only the other has come along. Raises
+    Positions, notes, unmeasured causes, interactions and groups that only the other has are added. Raises
     :class:`GraphError` for a cycle, naming it.
     """
     edges = list(mine.edges)
@@ -66,6 +66,9 @@ def merge(mine: Dag, theirs: Dag, settled: Mapping[Difference, Side]) -> Dag:
         if isinstance(found.theirs, tuple):
             edges.append(found.theirs)
     known = {frozenset(pair) for pair in mine.hidden}
+    together = {(frozenset(causes), effect) for causes, effect in mine.interactions}
+    grouped = {name for inside in mine.groups.values() for name in inside}
+    groups = {group: inside for group, inside in theirs.groups.items() if not grouped & set(inside)}
     return replace(
         mine,
         edges=tuple(edges),
@@ -73,6 +76,15 @@ def merge(mine: Dag, theirs: Dag, settled: Mapping[Difference, Side]) -> Dag:
         notes={**theirs.notes, **mine.notes},
         positions={**theirs.positions, **mine.positions} if mine.positions else mine.positions,
         annotations=annotations,
+        interactions=(
+            *mine.interactions,
+            *(
+                (causes, effect)
+                for causes, effect in theirs.interactions
+                if (frozenset(causes), effect) not in together
+            ),
+        ),
+        groups={**groups, **mine.groups},
     )
 
 
@@ -86,5 +98,11 @@ def inside(theirs: Dag, columns: tuple[str, ...]) -> tuple[Dag, tuple[str, ...]]
         hidden=tuple(pair for pair in theirs.hidden if known.issuperset(pair)),
         positions={n: xy for n, xy in theirs.positions.items() if n in known},
         annotations={of: said for of, said in theirs.annotations.items() if known.issuperset(of)},
+        interactions=tuple(found for found in theirs.interactions if known.issuperset((*found[0], found[1]))),
+        groups={
+            group: tuple(n for n in names if n in known)
+            for group, names in theirs.groups.items()
+            if group not in known and known & set(names)
+        },
     )
     return kept, tuple(n for n in named if n not in known)

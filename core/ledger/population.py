@@ -280,6 +280,7 @@ class Population:
             "left": self.left,
             "after": after,
             "fits": after >= 0,
+            "largest": self.largest(),
             "largest_after": self.largest(after),
             "like_it_after": max(int(Fraction(after) / Fraction(rho)), 0),
         }

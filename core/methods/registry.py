@@ -106,6 +106,7 @@ def frame_of(project: Project) -> Frame:
     plan, method = project.plan, method_of(project.plan)
     check_options(plan)
     check_plan(plan)
+    _check_targets(project)
     can = method.capabilities
     if can.fence == "never" and plan.fair:
         others = ", ".join(m.name for m in METHODS.values() if m.capabilities.fence != "never")
@@ -159,6 +160,17 @@ def fit(curator: Curator, project: Project, frame: Frame, report: Report = silen
     if method.capabilities.questions == "beside" and asks(project):
         return fit_beside(method.fit, curator, project, frame, report)
     return method.fit(curator, project, frame, report)
+
+
+def _check_targets(project: Project) -> None:
+    """Raise :class:`ProjectError` for a target with one value: nothing can be predicted."""
+    for name in project.plan.weights:
+        if project.schema[name].values < 2 and not project.schema[name].undeclared:
+            raise ProjectError(
+                f"plan: the target {name!r} has one value, so there is nothing to predict. Choose a target with two "
+                "values or more, or add the values that are missing on the Data page",
+                key="target",
+            )
 
 
 def _around(project: Project, separations: tuple[Separation, ...]) -> tuple[Separation, ...]:

@@ -278,7 +278,7 @@ def measure_pairs(
     """
     curator, wanted = request.curator, request.wanted
     held = [*curator.impossible, *(m.clique for m in known)]
-    room = Room(curator.sizes, held, request.separations, wanted.max_cells)
+    room = Room(curator.sizes, held, request.separations, wanted.max_cells, curator.takes_first)
     cliques = [q for q in wanted.candidates(curator.sizes) if room.may_take(q)]
     if not cliques:
         return [], share

@@ -58,7 +58,7 @@ class ErrorBounds:
     inputs: Mapping[str, float]
 
     def to_json(self) -> dict[str, Any]:
-        """As it stands in ``release.json``."""
+        """Return the entries of ``release.json``."""
         return {
             "marginals": [{**asdict(m), "clique": list(m.clique), "vacuous": m.vacuous} for m in self.marginals],
             "tree": self.tree,

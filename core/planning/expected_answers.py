@@ -14,9 +14,12 @@ BETA = 0.05
 
 @dataclass(frozen=True)
 class Expected:
-    """What a plan says of one question or count before any row is read: ``sigma`` of its noisy answer (of each value's,
-    for a count), ``within`` what it stays within with all others in 95 of 100 releases, both in rows, and ``how`` it is
-    answered. Both numbers are None where a private choice decides which questions are answered."""
+    """The expected error of one question or count, stated before any row is read.
+
+    ``sigma`` is that of its noisy answer, or of each value of a count. In 95 of 100 releases it errs by at most
+    ``within``, and so do all others. Both are in rows, and None if a private choice decides which questions are
+    answered. ``how`` describes how it is answered.
+    """
 
     name: str
     kind: str
@@ -26,7 +29,7 @@ class Expected:
 
 
 def expected(fitted: Any) -> tuple[Expected, ...]:
-    """Of everything that a rehearsed method asked; empty where nothing was."""
+    """Return the expected errors of all questions that a rehearsed method asked."""
     if not isinstance(fitted, HasAnswers):
         return ()
     answers = fitted.answers
@@ -40,22 +43,22 @@ def expected(fitted: Any) -> tuple[Expected, ...]:
         else:
             out.append(Expected(question.name, "question", how, told[1], factor * told[1]))
     for count, m in zip(answers.counts, answers.histograms, strict=False):
-        out.append(Expected(count.name, "count", f"{count.size} values told apart", m.sigma, factor * m.sigma))
+        out.append(Expected(count.name, "count", f"{count.size} values distinguished", m.sigma, factor * m.sigma))
     return tuple(out)
 
 
 @runtime_checkable
 class HasAnswers(Protocol):
-    """What a method that asked questions ends with."""
+    """The result of a method that asked questions."""
 
     @property
     def answers(self) -> Answers:
-        """What was asked, and the noisy answers."""
+        """The questions and their noisy answers."""
         ...
 
 
 def factor_of_all(answers: Answers) -> float:
-    """All errors stay within so many σ: √(2 ln(2 m/β)) for m noisy numbers, discrete Gaussian noise being subgaussian
-    with its σ (Canonne, Kamath & Steinke 2020, Corollary 9)."""
+    """Return how many σ bound all errors together: √(2 ln(2 m/β)) for m noisy numbers. Discrete Gaussian noise is
+    subgaussian with its σ (Canonne, Kamath & Steinke 2020, Corollary 9)."""
     numbers = len(answers.questions) + sum(m.values.size for m in answers.histograms)
     return sqrt(2.0 * log(2.0 * max(numbers, 1) / BETA))

@@ -1,8 +1,8 @@
-"""What of a hierarchy is told apart: as a plan foresees it, and as a release ended.
+"""The codes of a hierarchy that a plan expects to distinguish, and those that a release distinguished.
 
-A synthetic row carries the code where it was told apart, and else the name of the group: an invented code inside a
-group that nobody counted would look like a finding. Whoever needs codes may draw one of the group's, which the released
-schema lists.
+A synthetic row carries its code if the release distinguished it, and else the name of its group. An invented code
+would look like a finding, because no one counted it. Users who need codes can draw from those that the released schema
+lists for the group.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from espalier.core.project.schema import Column, Schema
 SHOWN = 5
 """Groups that a plan names."""
 
-CARRIED = "Rows carry the code where it is told apart, else the name of its group; no code is made up inside a group."
+CARRIED = "A row carries its code if that is distinguished, and else the name of its group. No code is invented."
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,8 @@ class Foreseen:
     """A column with a hierarchy, in a plan: ``codes`` in ``levels``, ``top`` of them and their groups at the top.
 
     ``sigma`` is the noise of each count in rows. ``divided`` are groups at the top with how many parts they have and
-    how many rows, by their noisy count, divide them. ``evenly`` is how many values would be told apart if ``rows`` were
-    spread evenly over the codes (None where their number is not known).
+    how many rows, by their noisy count, divide them. ``evenly`` is the number of values that would be distinguished if
+    ``rows`` were spread evenly over the codes (None if ``rows`` is not known).
     """
 
     column: str
@@ -48,19 +48,19 @@ class Foreseen:
     def __str__(self) -> str:
         text = (
             f"{self.column}: {self.codes:,} codes in {self.levels} level{'s' * (self.levels > 1)}. The {self.top:,} "
-            f"codes and groups at the top are told apart, and parts of those with rows enough: {self.at_most:,} values "
-            "at most."
+            f"codes and groups at the top are distinguished, and the parts of those with enough rows: {self.at_most:,} "
+            "values at most."
         )
         if self.divided:
             listed = "; ".join(f"{group} ({parts} parts) from {rows:,.0f} rows" for group, parts, rows in self.divided)
             text += f" A group is divided where its noisy count is large enough: {listed}."
         if self.evenly is not None:
-            text += f" If the {self.rows:,} rows were spread evenly, {self.evenly:,} values would be told apart."
+            text += f" If the {self.rows:,} rows were spread evenly, {self.evenly:,} values would be distinguished."
         return f"{text} {CARRIED}"
 
 
 def foreseen(schema: Schema, draws: Iterable[Draw], rows: int | None) -> tuple[Foreseen, ...]:
-    """What ``draws`` of a schema will tell apart of its hierarchies; reads no data."""
+    """Return what ``draws`` of a schema will distinguish in its hierarchies; reads no data."""
     scales = {draw.columns: draw.scale for draw in draws}
     return tuple(_foreseen(c, scales[(c.name,)], rows) for c in schema.columns if c.hierarchy)
 
@@ -94,12 +94,12 @@ class ToldApart:
     groups: int
 
     def to_json(self) -> dict[str, Any]:
-        """As it stands in ``release.json``; which code is in which group says the released project's schema."""
+        """Return the entries of ``release.json``. The released project's schema states the group of each code."""
         return dict(vars(self))
 
 
 def told_apart(planned: Schema, released: Schema) -> tuple[ToldApart, ...]:
-    """What a release tells apart of the hierarchies of the plan's schema. Made of what was bought: public."""
+    """Return what a release distinguishes in the hierarchies of the plan's schema. Made from paid answers: public."""
     return tuple(
         ToldApart(
             c.name,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,20 +26,27 @@ from espalier.core.planning.error_bounds import Counted, ErrorBounds, error_boun
 from espalier.core.planning.expected_answers import Expected
 from espalier.core.planning.expected_answers import expected as expected_answers
 from espalier.core.planning.hierarchies import Foreseen, foreseen
+from espalier.core.planning.noise import noise_of
 from espalier.core.planning.procedure import carry_out
+from espalier.core.planning.verdict import Assumed, Purpose, Verdict, verdict_of
 from espalier.core.privacy.accounting import Budget, epsilon_of, guess_right, round_up, total_up
 from espalier.core.privacy.bought_schema import Part, budget_of
 from espalier.core.privacy.contribution import held_rows, public_rows
 from espalier.core.privacy.curator import Curator, Impossible, Spending
 from espalier.core.privacy.draws import Draw
-from espalier.core.privacy.rehearsal import Rehearsal
+from espalier.core.privacy.rehearsal import UNKNOWN_ROWS, Rehearsal
 from espalier.core.privacy.unit import Unit
 from espalier.core.project.file import Project
 from espalier.core.project.options import declared
 from espalier.core.project.plan import Plan
 
 NAMED = 2
-"""So many other methods are named where a plan's questions do not fit."""
+"""Methods that a refusal names, if a plan's questions do not fit."""
+
+START, FITTED, PER_FIT, PER_ROW, PER_PAIR = 0.013, 0.75, 0.0136, 0.97e-6, 0.165e-5
+"""Seconds of a release: at least; of the last fit, as a part of the model's own estimate; of each fit on the way; of a
+private choice per row, and per pair of columns. Fitted to seven tables and seven methods (``TUNED`` in
+benchmarks/verdict.py); on eight others 97 % of releases took between half and twice as long."""
 
 
 @dataclass(frozen=True)
@@ -70,9 +77,9 @@ class Preview:
     """A plan, rehearsed. ``features`` is how many columns are measured with a target, ``bounds`` what theory says of
     the error (None where n is not known).
 
-    ``private_evaluation`` is what is paid for on the held-out part, beside ``lines`` and not added to ``spent``;
+    ``private_evaluation`` lists the draws on the held-out part, which are not in ``lines`` and not in ``spent``;
     ``expected`` are private figures with intervals as wide as theirs are likely to be (empty where n is not known).
-    ``asked`` says how far each answer to a question or count will err.
+    ``asked`` has the expected error of each answer to a question or count.
     """
 
     project: Project
@@ -93,7 +100,9 @@ class Preview:
     tests: tuple[Test, ...] = ()
     """What of the drawing would be tested, on made-up counts."""
     apart: tuple[Foreseen, ...] = ()
-    """What will be told apart of columns with a hierarchy."""
+    """The codes that the release will distinguish in columns with a hierarchy."""
+    verdict: Verdict | None = None
+    """What noise hides; None where the number of rows is neither known nor declared, and where nothing is counted."""
 
     @property
     def pools(self) -> dict[str, float]:
@@ -145,14 +154,18 @@ class Preview:
             **({"test_drawing": [predicted(test) for test in self.tests]} if self.project.plan.test_drawing else {}),
             "forest": self.forest,
             "warnings": self.warnings,
+            "verdict": self.verdict.to_json() if self.verdict else None,
         }
 
 
-def preview(project: Project, rows: int | None = None) -> Preview:
+def preview(project: Project, rows: int | None = None, assumed: Mapping[str, float] | None = None) -> Preview:
     """The preview of a project; ``rows`` is n where it is known and public.
 
+    ``assumed`` are assumptions of the verdict that differ from the usual ones
+    (:class:`~espalier.core.planning.verdict.Assumed`).
+
     Raises :class:`EspalierError` for a conflict, a missing δ, or a plan too large for ``plan.max_cells``; where that
-    is for its questions, it names methods beside which they fit.
+    is for its questions, it names methods with which they fit.
 
     >>> import espalier as es, pandas as pd
     >>> frame = pd.DataFrame({"smoker": ["yes", "no"] * 500, "sick": ["yes", "no", "no", "no"] * 250})
@@ -162,12 +175,12 @@ def preview(project: Project, rows: int | None = None) -> Preview:
     ['counts of smoker', 'counts of sick', 'counts of smoker × sick']
     """
     try:
-        return _preview(project, rows)
+        return _preview(project, rows, assumed)
     except SizeError as error:
         able = ", ".join(itertools.islice(_fitting(project, rows), NAMED)) if "questions" in error.data else ""
         if not able:
             raise
-        raise SizeError(f"{error} Or choose a method beside which they fit: {able}.", **error.data) from None
+        raise SizeError(f"{error} Or choose a method with which they fit: {able}.", **error.data) from None
 
 
 def _fitting(project: Project, rows: int | None) -> Iterator[str]:
@@ -199,7 +212,7 @@ class _NoRows:
         return Rehearsal(project.schema.sizes, unit, budget, self.rows, impossible)
 
 
-def _preview(project: Project, rows: int | None) -> Preview:
+def _preview(project: Project, rows: int | None, assumed: Mapping[str, float] | None = None) -> Preview:
     project.need_unit()
     plan, method, sizes = project.plan, method_of(project.plan), project.schema.sizes
     frame = frame_of(project)
@@ -221,6 +234,7 @@ def _preview(project: Project, rows: int | None) -> Preview:
     size = size.chosen(method.limits.fits(project), sizes)
     forest = _parts([name for name, size in sizes.items() if size > 1], fitted.edges) > 1
     draws = curator.spending.draws
+    size = replace(size, seconds=_seconds(size, draws, rows, len(sizes), method.limits.fits(project)))
     bounds = error_bounds_of(draws, rows, plan) if rows else None
     lines = tuple(lines_of([*of_schema.draws, *draws], rows, bounds))
     more = _warnings(project, frame, budget, forest, rows, lines)
@@ -241,12 +255,42 @@ def _preview(project: Project, rows: int | None) -> Preview:
         delta=total_up((of_schema.delta, curator.spending.delta)),
         tests=carried.tests,
         apart=foreseen(project.schema, of_schema.draws, rows),
+        verdict=_verdict(project, budget, draws, rows or plan.rows, bool(fitted.features), assumed or {}),
     )
     if not plan.private_evaluation:
         return shown
     bought, expected = rehearse(project, replace(budget, rho=spent), held or None)
     delta = total_up((shown.delta, *(draw.delta for draw in bought)))
     return replace(shown, private_evaluation=tuple(lines_of(bought, held or None)), expected=expected, delta=delta)
+
+
+def _seconds(size: Size, draws: Sequence[Draw], rows: int | None, columns: int, fits: int) -> float:
+    """The seconds that a release takes, with its private choices, which score every pair of columns on all rows."""
+    if any(draw.kind == "gradient" for draw in draws):
+        return size.seconds
+    choices = sum(draw.kind == "choice" for draw in draws)
+    scored = choices * (PER_ROW * (rows or UNKNOWN_ROWS) + PER_PAIR * columns**2)
+    return START + FITTED * size.seconds + PER_FIT * fits + scored
+
+
+def _verdict(
+    project: Project,
+    budget: Budget,
+    draws: Sequence[Draw],
+    rows: int | None,
+    features: bool,
+    assumed: Mapping[str, float],
+) -> Verdict | None:
+    """The verdict on the plan for ``rows`` rows, which are public or declared."""
+    plan, method = project.plan, method_of(project.plan)
+    if rows is None or method.capabilities.questions == "alone":
+        return None
+    counted = [d for d in draws if d.pool != POOL]
+    noise = noise_of(counted, project.schema.sizes, rows, plan.target if method.capabilities.links else None, features)
+    if noise is None:
+        return None
+    purpose: Purpose = "outcome" if method.capabilities.targets or method.fenced(plan) else "pairs"
+    return verdict_of(noise, purpose, budget.epsilon, budget.delta, Assumed(rows, **assumed))
 
 
 def error_bounds_of(draws: Sequence[Draw], rows: float, plan: Plan) -> ErrorBounds:
@@ -280,7 +324,7 @@ def grouped(lines: Iterable[Line]) -> list[tuple[int, Line]]:
 
 
 def not_in_rows(lines: Iterable[Line]) -> str:
-    """Of which lines σ is not in rows, as a sentence; empty where there is none."""
+    """Return a sentence on lines with σ in another unit than rows; empty if there is none."""
     what = dict.fromkeys(line.what for line in lines if line.sums)
     return f"σ of {', '.join(what)} is in the unit of these sums, not in rows." if what else ""
 
@@ -362,7 +406,7 @@ def _warnings(
     out += _by_hand(plan, lines)
     if plan.person is None and plan.rows_per_person > 1:
         out.append(
-            f"That nobody has more than {plan.rows_per_person} rows is a promise this plan makes; it is not checked."
+            f"This plan promises that no one has more than {plan.rows_per_person} rows. The promise is not checked."
         )
     if plan.person is not None and plan.neighbors == "replace-one":
         out.append(

@@ -91,6 +91,9 @@ class Curator(ABC):
     by clique (public constraints: models take them, no sensitivity does).
     """
 
+    takes_first = False
+    """Whether every choice takes the first of its candidates: in a rehearsal. Two candidates are then enough."""
+
     def __init__(
         self,
         sizes: Mapping[str, int],

@@ -30,6 +30,8 @@ class Rehearsal(Curator):
     ``columns`` open.
     """
 
+    takes_first = True
+
     def __init__(
         self,
         sizes: Mapping[str, int],

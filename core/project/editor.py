@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from espalier.core.errors import EspalierError
-from espalier.core.graph.dag import Dag
+from espalier.core.graph.dag import Dag, Interaction
 from espalier.core.graph.roles import Roles
 from espalier.core.graph.separations import Separation
 from espalier.core.project.constraints import Constraints
@@ -28,6 +28,8 @@ class References:
 
     edges: tuple[tuple[str, str], ...] = ()
     hidden: tuple[tuple[str, str], ...] = ()
+    interactions: tuple[Interaction, ...] = ()
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     roles: Roles = field(default_factory=Roles)
     separations: tuple[Separation, ...] = ()
     constraints: Constraints = field(default_factory=Constraints)
@@ -38,15 +40,21 @@ class References:
     def of(cls, project: Project) -> References:
         """The references of a project."""
         dag, plan = project.dag, project.plan
-        drawn = dag.edges, dag.hidden, project.roles
-        return cls(*drawn, project.separations, project.constraints, plan.target, plan.targets)
+        drawn = dag.edges, dag.hidden, dag.interactions, dag.groups
+        return cls(*drawn, project.roles, project.separations, project.constraints, plan.target, plan.targets)
 
     def put_into(self, project: Project, schema: Schema) -> Project:
         """Return the project with this schema and these references. Questions that no longer fit are dropped."""
         return replace(
             project,
             schema=schema,
-            dag=replace(project.dag, edges=self.edges, hidden=self.hidden),
+            dag=replace(
+                project.dag,
+                edges=self.edges,
+                hidden=self.hidden,
+                interactions=self.interactions,
+                groups=self.groups,
+            ),
             roles=self.roles,
             separations=self.separations,
             constraints=self.constraints,
@@ -60,6 +68,11 @@ class References:
         return References(
             edges=_once(self.edges, other.edges),
             hidden=_once(self.hidden, other.hidden),
+            interactions=_once(self.interactions, other.interactions),
+            groups={
+                name: _once(self.groups.get(name, ()), other.groups.get(name, ()))
+                for name in _once(tuple(self.groups), tuple(other.groups))
+            },
             roles=Roles(**{role: _once(columns, getattr(other.roles, role)) for role, columns in self.roles.items()}),
             separations=_once(self.separations, other.separations),
             constraints=self.constraints + other.constraints,
@@ -75,6 +88,8 @@ class References:
         near = References(
             edges=tuple(e for e in self.edges if known.issuperset(e)),
             hidden=tuple(pair for pair in self.hidden if known.issuperset(pair)),
+            interactions=tuple((causes, e) for causes, e in self.interactions if known.issuperset((*causes, e))),
+            groups=_members(self.groups, known.__contains__),
             roles=Roles(**{role: tuple(c for c in columns if c in known) for role, columns in self.roles.items()}),
             separations=tuple(s for s in self.separations if known.issuperset((*s.left, *s.right, *s.given))),
             constraints=self.constraints.without(unknown),
@@ -84,6 +99,8 @@ class References:
         far = References(
             edges=tuple(e for e in self.edges if e not in near.edges),
             hidden=tuple(pair for pair in self.hidden if pair not in near.hidden),
+            interactions=tuple(found for found in self.interactions if found not in near.interactions),
+            groups=_members(self.groups, lambda name: name not in known),
             roles=Roles(**{role: tuple(c for c in columns if c not in known) for role, columns in self.roles.items()}),
             separations=tuple(s for s in self.separations if s not in near.separations),
             constraints=self.constraints.without(near.constraints),
@@ -91,6 +108,12 @@ class References:
             targets={c: weight for c, weight in self.targets.items() if c not in near.targets},
         )
         return near, far
+
+
+def _members(groups: Mapping[str, tuple[str, ...]], wanted: Callable[[str], bool]) -> dict[str, tuple[str, ...]]:
+    """Return ``groups`` with the wanted columns alone, and without empty groups."""
+    found = {group: tuple(name for name in names if wanted(name)) for group, names in groups.items()}
+    return {group: names for group, names in found.items() if names}
 
 
 def _once(one: Sequence[Any], other: Sequence[Any]) -> tuple[Any, ...]:

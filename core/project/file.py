@@ -107,8 +107,9 @@ class Project:
         return (*self.schema.unconfirmed, *map(str, self.constraints.guessed))
 
     def says_the_same(self, other: Project) -> bool:
-        """Return whether both would be released alike. Positions in the drawing and signatures make no difference."""
-        mine, theirs = (replace(p, dag=replace(p.dag, positions={}), signoff={}).to_json() for p in (self, other))
+        """Return whether both would be released alike. Positions, groups and signatures make no difference."""
+        plain = (replace(p, dag=replace(p.dag, positions={}, groups={}), signoff={}) for p in (self, other))
+        mine, theirs = (p.to_json() for p in plain)
         return mine == theirs
 
     def with_plan(self, **changes: Any) -> Project:

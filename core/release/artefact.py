@@ -48,6 +48,7 @@ from espalier.core.tables.table import Table
 
 if TYPE_CHECKING:
     from espalier.core.ledger.account import Reservation
+    from espalier.core.planning.verdict import Verdict
 
 TableFormat = Literal["csv", "parquet", "sav", "dta", "xpt"]
 """Formats of the released table: CSV is always written, another one next to it."""
@@ -119,6 +120,8 @@ class Release:
     """The key that signs the statement; None for a release without a signature."""
     relation: str | None = None
     """Kind of the relation that was read, by its catalogue (`espalier.core.tables.catalogue`); `None` for files."""
+    verdict: Verdict | None = None
+    """The plan's verdict before anything was spent; None if no number of rows was public or declared."""
     date: str = field(default_factory=lambda: datetime.now(UTC).date().isoformat())
 
     @property
@@ -185,6 +188,7 @@ class Release:
             **self._schema_bought(),
             "measurements": [_measurement(d) for d in s.draws if d.kind not in ("choice", "schema")],
             "bounds": error_bounds_of(s.draws, self.model.total, plan).to_json(),
+            **({} if self.verdict is None else {"verdict": self.verdict.to_json()}),
             **self.fitted.facts(self.project),
             **question_facts(self.fitted, self.model, self.codes, self.shown),
             "choices": [_choice(d) for d in s.draws if d.kind == "choice"],

@@ -264,6 +264,7 @@ class _Run:
             relation=self.relation,
             counted=carried.curator.rows,
             signer=self.signer,
+            verdict=preview.verdict,
         )
         if plan.copies:
             start = time.perf_counter()

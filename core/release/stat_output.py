@@ -10,8 +10,10 @@ from datetime import date
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+
 from espalier.core.errors import ProjectError, TableError
-from espalier.core.project.schema import MISSING, Column, Schema
+from espalier.core.project.schema import MISSING, NUMBER, Column, Schema
 from espalier.core.tables.stat_rows import pyreadstat
 
 StatFormat = Literal["sav", "dta", "xpt"]
@@ -84,9 +86,25 @@ def losses(schema: Schema, kind: StatFormat) -> list[str]:
             out.append(f"{column.name}: its label is cut to {limits.label} bytes.")
         if column.description:
             out.append(f"{column.name}: its description is in the dictionary only.")
-        if any(len(c.encode()) > limits.text for c in column.categories):
-            raise ProjectError(f"{title} holds texts of at most {limits.text} bytes; {column.name!r} has a longer one")
+        if column.missing_marks and len(_missing(column, kind)) < len(column.missing_marks):
+            out.append(f"{column.name}: not all codes of missing values can be declared; the dictionary has them.")
+        if _too_long(column, kind):
+            out.append(f"{column.name}: texts are cut to {limits.text} bytes.")
     return out
+
+
+def _too_long(column: Column, kind: StatFormat) -> bool:
+    return any(len(c.encode()) > _LIMITS[kind].text for c in column.categories)
+
+
+def _missing(column: Column, kind: StatFormat) -> list[Any]:
+    """The user-missing codes that the format can declare: SPSS has up to three for a column."""
+    if kind != "sav" or column.dates is not None or len(column.missing_marks) > 3:
+        return []
+    if column.kind == "numeric" or numbers_as_codes(column):
+        whole = all(NUMBER.fullmatch(mark) for mark in column.missing_marks)
+        return [float(mark) for mark in column.missing_marks] if whole else []
+    return list(column.missing_marks) if all(len(m.encode()) <= _SHORT for m in column.missing_marks) else []
 
 
 def _title(column: Column) -> str:
@@ -94,14 +112,19 @@ def _title(column: Column) -> str:
 
 
 def _labels(column: Column, kind: StatFormat) -> dict[Any, str]:
-    """The labels of values that the format holds for a column."""
-    limits, whole = _LIMITS[kind], numbers_as_codes(column)
-    if kind == "xpt" or column.kind == "numeric" or not column.categories:
+    """The labels of values that the format holds for a column, user-missing codes included."""
+    limits, whole = _LIMITS[kind], numbers_as_codes(column) or column.kind == "numeric"
+    if kind == "xpt" or column.dates is not None:
         return {}
     if not whole and not (limits.texts_labelled and all(len(c.encode()) <= _SHORT for c in column.categories)):
         return {}
-    named = {c: column.label_of(c) for c in column.categories}
-    return {int(c) if whole else c: _cut(label, limits.value) for c, label in named.items() if label}
+    declared = [f"{code:.12g}" if isinstance(code, float) else code for code in _missing(column, kind)]
+    named = {c: column.label_of(c) for c in (*column.categories, *declared)}
+    return {_number(c) if whole else c: _cut(label, limits.value) for c, label in named.items() if label}
+
+
+def _number(code: str) -> int | float:
+    return int(code) if _WHOLE.fullmatch(code) else float(code)
 
 
 def _cut(text: str, most: int) -> str:
@@ -109,9 +132,25 @@ def _cut(text: str, most: int) -> str:
 
 
 def check_stat(schema: Schema, kind: StatFormat) -> None:
-    """Raise before anything is spent if the file cannot be written; see `losses`."""
+    """Raise before anything is spent if the file cannot be written: a row of first values is written and deleted.
+
+    Columns whose description is bought are left out. Afterwards nothing can fail: longer texts are cut.
+    """
     pyreadstat()
-    losses(schema, kind)
+    for column in schema.columns:
+        if not column.undeclared and _too_long(column, kind):
+            most = _LIMITS[kind].text
+            raise ProjectError(
+                f"{_TITLES[kind]} holds texts of at most {most} bytes, and {column.name!r} has a longer category. "
+                "Shorten it, or choose another format",
+                key="format",
+            )
+    known = tuple(c for c in schema.columns if not c.undeclared)
+    if known:
+        rng = np.random.default_rng()
+        row = {c.name: c.decode(np.zeros(1, dtype=np.int64), rng) for c in known}
+        with tempfile.TemporaryDirectory(prefix="espalier-") as folder:
+            write_stat(Schema(known), row, Path(folder) / f"row.{kind}", kind)
 
 
 def write_stat(schema: Schema, table: Mapping[str, Sequence[str]], path: Path, kind: StatFormat) -> None:
@@ -124,6 +163,7 @@ def write_stat(schema: Schema, table: Mapping[str, Sequence[str]], path: Path, k
     options: dict[str, Any] = {"column_labels": titles}
     if kind == "sav":
         options |= {"variable_value_labels": labels}
+        options |= {"missing_ranges": {names[n]: marks for n, c in columns.items() if (marks := _missing(c, kind))}}
         options |= {"variable_measure": {names[n]: _measure(c) for n, c in columns.items()}}
         options |= {"variable_format": {names[n]: "F8.0" for n, c in columns.items() if _whole(c)}}
     elif kind == "dta":
@@ -150,7 +190,7 @@ def _measure(column: Column) -> str:
     return {"categorical": "nominal", "ordinal": "ordinal", "numeric": "scale"}[column.kind]
 
 
-def _cells(column: Column | None, texts: Sequence[str], kind: StatFormat) -> Any:  # noqa: ARG001
+def _cells(column: Column | None, texts: Sequence[str], kind: StatFormat) -> Any:
     """A column's cells: numbers, days or texts; nothing where a cell is empty."""
     import pandas as pd
 
@@ -158,4 +198,5 @@ def _cells(column: Column | None, texts: Sequence[str], kind: StatFormat) -> Any
         return pd.Series([None if t == MISSING else date.fromisoformat(t) for t in texts], dtype=object)
     if column is not None and (column.kind == "numeric" or numbers_as_codes(column)):
         return pd.Series([float("nan") if t == MISSING else float(t) for t in texts], dtype=float)
-    return pd.Series(list(texts), dtype=object)
+    most = _LIMITS[kind].text
+    return pd.Series([_cut(t, most) if len(t) * 4 > most else t for t in texts], dtype=object)

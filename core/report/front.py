@@ -35,7 +35,7 @@ def headline(facts: Mapping[str, Any]) -> str:
 
 def verdict(facts: Mapping[str, Any]) -> str:
     """Return what the release itself shows about the quality of the table."""
-    said = [_worth(facts), *_links(facts), _noise(facts)]
+    said = [_worth(facts), _planned(facts), *_links(facts), _noise(facts)]
     return "".join(f"<li>{text}</li>" for text in said if text).join(("<h2>What it shows</h2><ul>", "</ul>"))
 
 
@@ -60,6 +60,12 @@ def _worth(facts: Mapping[str, Any]) -> str:
     if better:
         return f"{text}. {naive}."
     return f"{text}. {naive}, so <strong>the release does not show that the model predicts better</strong>."
+
+
+def _planned(facts: Mapping[str, Any]) -> str:
+    """Return what was expected of the plan before anything was spent; older releases do not state it."""
+    found = facts.get("verdict")
+    return f"Expected before anything was spent: {escape(found['headline'])}" if found else ""
 
 
 def _links(facts: Mapping[str, Any]) -> list[str]:
@@ -111,6 +117,10 @@ def pictures(facts: Mapping[str, Any]) -> str:
     if drawn:
         shared = ", ".join(f"{escape(a)} ↔ {escape(b)}" for a, b in project["dag"].get("hidden", [])[:12])
         also = f" Pairs that share an unmeasured cause: {shared}." if shared else ""
+        alone = [escape(n) for n in names if not any(n in e for e in arrows)]
+        if alone:
+            more = f" and {len(alone) - 12} more" if len(alone) > 12 else ""
+            also += f" Without arrows: {', '.join(alone[:12])}{more}."
         parts.append(
             f"<figure>{drawn}<figcaption>What the expert drew: an arrow is a direct cause.{also}</figcaption></figure>"
         )

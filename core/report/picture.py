@@ -5,58 +5,46 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
-from espalier.core.graph.layers import layered
+from espalier.core.graph.layout import layout
 
-HIGH, GAP, ROW = 26, 18, 58
-"""Height of a box, gap between boxes and distance between layers, in pixels."""
+HIGH = 26
+"""Height of a box in pixels."""
 
-LARGEST, DENSE = 40, 2
-"""Most columns in a picture, and most edges per column. Above either limit there is no picture."""
+LARGEST, DENSE = 60, 2
+"""Most linked columns in a picture, and most lines per column. Above either limit, the annex lists the pairs."""
 
 
 def graph(names: Sequence[str], edges: Sequence[tuple[str, str]], roles: Mapping[str, str], arrows: bool) -> str:
-    """Return an SVG of columns as boxes in layers and ``edges`` as arrows or lines; roles determine colours.
+    """Return an SVG of columns as boxes and ``edges`` as arrows or lines, with the outcome on the right.
 
-    Empty without edges or above the limits `LARGEST` and `DENSE`.
+    ``roles`` determine the colours. Columns without edges are not drawn. Empty above the limits `LARGEST` and `DENSE`.
     """
-    if not edges or len(names) > LARGEST or len(edges) > DENSE * len(names):
+    if not edges:
         return ""
     linked = [n for n in names if any(n in e for e in edges)]
-    order = {n: i for i, n in enumerate(linked)}
-    drawn = list(edges) if arrows else _away_from(linked, edges)
-    layers, paths = layered(linked, drawn)
-    spot: dict[object, tuple[float, float]] = {}
-    wide = 0.0
-    for depth, layer in enumerate(layers):
-        x = 8.0
-        for slot in layer:
-            width = _width(slot) if isinstance(slot, str) else 12.0
-            spot[slot] = (x + width / 2, 8 + depth * ROW + HIGH / 2)
-            x += width + GAP
-        wide = max(wide, x)
-    for layer in layers:
-        last = max((spot[s][0] + (_width(s) / 2 if isinstance(s, str) else 6) for s in layer), default=0.0)
-        shift = (wide - GAP - last) / 2
-        for slot in layer:
-            spot[slot] = (spot[slot][0] + shift, spot[slot][1])
+    if len(linked) > LARGEST or len(edges) > DENSE * len(linked):
+        return ""
+    drawn = list(edges) if arrows else _towards_hubs(linked, edges)
+    outcome = [n for n in linked if roles.get(n) == "outcome"]
+    wide = {n: _width(n) for n in linked}
+    found = layout(linked, drawn, outcome, wide=wide)
     lines = []
-    for path in paths:
-        points = [spot[s] for s in path]
-        (x0, y0), (x1, y1) = points[0], points[-1]
-        points = [(x0, y0 + HIGH / 2), *points[1:-1], (x1, y1 - HIGH / 2)]
+    for (a, b), bends in found.routes.items():
+        (x0, y0), (x1, y1) = found.places[a], found.places[b]
+        points = [(x0 + wide[a] / 2, y0), *bends, (x1 - wide[b] / 2, y1)]
         shape = " ".join(f"{x:.0f},{y:.0f}" for x, y in points)
         tip_of = ' marker-end="url(#tip)"' if arrows else ""
         lines.append(f'<polyline points="{shape}" class="edge"{tip_of}/>')
-    boxes = [_box(n, *spot[n], roles.get(n, "")) for n in order]
-    high = 16 + (len(layers) - 1) * ROW + HIGH
+    boxes = [_box(n, *found.places[n], roles.get(n, "")) for n in linked]
     tip = (
         '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
         '<path d="M0 0L8 4L0 8z" class="tip"/></marker></defs>'
     )
     said = ", ".join(f"{a} {'to' if arrows else 'and'} {b}" for a, b in edges[:20])
+    across, down = found.width + 8, found.height + 8
     return (
-        f'<svg class="graph" role="img" aria-label="{escape(said)}" viewBox="0 0 {wide:.0f} {high:.0f}" '
-        f'style="max-width:{wide:.0f}px">{tip}{"".join(lines)}{"".join(boxes)}</svg>'
+        f'<svg class="graph" role="img" aria-label="{escape(said)}" viewBox="-4 -4 {across:.0f} {down:.0f}" '
+        f'style="max-width:{across:.0f}px">{tip}{"".join(lines)}{"".join(boxes)}</svg>'
     )
 
 
@@ -74,8 +62,8 @@ def bar(parts: Mapping[str, float]) -> str:
     return f'<div class="stack">{pieces}</div><ul class="legend">{legend}</ul>'
 
 
-def _away_from(names: Sequence[str], edges: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return undirected edges directed away from the column with the most edges, to form layers."""
+def _towards_hubs(names: Sequence[str], edges: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return undirected edges directed to the column with the most edges, to form layers."""
     around: dict[str, list[str]] = {n: [] for n in names}
     for a, b in edges:
         around[a].append(b)
@@ -87,7 +75,7 @@ def _away_from(names: Sequence[str], edges: Iterable[tuple[str, str]]) -> list[t
             if name not in rank:
                 rank[name] = len(rank)
                 queue += around[name]
-    return [(a, b) if rank[a] < rank[b] else (b, a) for a, b in edges]
+    return [(b, a) if rank[a] < rank[b] else (a, b) for a, b in edges]
 
 
 def _width(name: str) -> float:

@@ -58,9 +58,10 @@ def _duckdb(backend: Any, name: str, database: str | None) -> Origin:
 
 def _postgres(backend: Any, name: str, database: str | None) -> Origin:
     quoted = ".".join('"' + part.replace('"', '""') + '"' for part in (database, name) if part)
-    elsewhere = (
-        "SELECT FROM pg_inherits JOIN pg_class AS part ON part.oid = inhrelid "
-        "WHERE inhparent = pg_class.oid AND part.relkind = 'f'"
+    elsewhere = (  # a part may have parts of its own
+        "WITH RECURSIVE parts AS (SELECT inhrelid FROM pg_inherits WHERE inhparent = pg_class.oid "
+        "UNION SELECT below.inhrelid FROM pg_inherits AS below JOIN parts ON below.inhparent = parts.inhrelid) "
+        "SELECT FROM parts JOIN pg_class AS part ON part.oid = inhrelid WHERE part.relkind = 'f'"
     )
     (found,) = backend.con.execute(
         "SELECT CASE WHEN relkind <> 'f' AND row_security_active(oid) THEN 'policy' "

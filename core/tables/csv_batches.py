@@ -7,15 +7,19 @@ read. Here every block is whole lines, is checked line by line behind the header
 from __future__ import annotations
 
 import gzip
-from collections.abc import Generator, Sequence
+import zlib
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
 from espalier.core.errors import TableError
 from espalier.core.tables.csv_lines import check_lines, header_names, plain_lines
-from espalier.core.tables.reading import _parsed, check_names
+from espalier.core.tables.reading import _parsed, check_names, check_ratio
 
 BLOCK = 1 << 24
+LINE = 1 << 26
+"""Bytes of a line at most."""
 
 
 class Lines:
@@ -60,8 +64,11 @@ def csv_batches(path: Path) -> Generator[Any]:
     """The rows as Arrow batches of texts; raises :class:`TableError` naming the line, and quoting nothing."""
     with _opened(path) as file:
         head, end = _header(file, path)
-        lines, rest = 0, b""
+        lines, rest, packed = 0, b"", path.stat().st_size
         while block := file.read(BLOCK):
+            check_ratio(file.tell(), packed, str(path))
+            if len(rest) > LINE:
+                raise TableError(f"{path} has a line of more than {LINE >> 20} MiB; correct it")
             whole, found, tail = (rest + block).rpartition(end)
             rest = tail
             if found:
@@ -72,10 +79,16 @@ def csv_batches(path: Path) -> Generator[Any]:
             yield from _rows(head, rest, path, lines).to_batches()
 
 
-def _opened(path: Path) -> IO[bytes]:
+@contextmanager
+def _opened(path: Path) -> Iterator[IO[bytes]]:
+    """The bytes of the file, unpacked."""
     with path.open("rb") as file:
         packed = file.read(2) == b"\x1f\x8b"
-    return gzip.open(path) if packed else path.open("rb")  # type: ignore[return-value]
+        file.seek(0)
+        try:
+            yield gzip.GzipFile(fileobj=file) if packed else file  # type: ignore[misc]
+        except (gzip.BadGzipFile, EOFError, zlib.error):
+            raise TableError(f"{path} is a damaged gzip file") from None
 
 
 def _header(file: IO[bytes], path: Path) -> tuple[bytes, bytes]:

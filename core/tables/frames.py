@@ -45,7 +45,7 @@ def text_of(frame: Any) -> TextTable:
         return _of_pandas(frame, shown)
     try:
         arrow = pa.table(frame)
-    except (pa.ArrowException, TypeError, ValueError):
+    except Exception:  # of whatever kind the producer raises; its text may quote a cell
         raise TableError("this frame cannot be read as a table: give each column one type of values") from None
     return from_arrow(arrow, shown)
 
@@ -60,10 +60,9 @@ def _of_pandas(frame: Any, shown: str) -> TextTable:
     if not all(isinstance(name, str) for name in names):
         raise TableError(f"{shown} has a column whose name is no text; rename it")
     check_names(names, shown)
-    frame = frame.reset_index(level=named) if named else frame
     columns = {}
     for name in names:
-        cells = frame[name]
+        cells = _level(frame.index, name) if name in named else frame[name]
         inside = cells.cat.categories.dtype if str(cells.dtype) == "category" else cells.dtype
         if inside == np.dtype(object):
             columns[name] = _of_objects(cells.tolist(), name, shown)
@@ -76,23 +75,48 @@ def _of_pandas(frame: Any, shown: str) -> TextTable:
     return TextTable(columns, len(frame), shown)
 
 
-def _of_objects(cells: Sequence[Any], name: str, shown: str) -> TextColumn:
-    """The texts of Python objects, each by its own type."""
+def _level(index: Any, name: str) -> Any:
+    """A level of an index as a column. pandas' own ``reset_index`` infers a type from all its cells, and makes floats
+    of whole numbers if one cell is missing."""
     import pandas as pd
 
+    if not isinstance(index, pd.MultiIndex):
+        return index.to_series()
+    place = index.names.index(name)
+    return pd.Series(pd.Categorical.from_codes(index.codes[place], index.levels[place]))
+
+
+def _of_objects(cells: Sequence[Any], name: str, shown: str) -> TextColumn:
+    """The texts of Python objects, each by its own type.
+
+    A type that is derived from one of these, as an Enum may be, can write an equal value as another text. NumPy's
+    moments do so too: their texts depend on their unit.
+    """
+    import pandas as pd
+
+    allowed = {str, bool, int, float, Decimal, dt.date, dt.datetime, dt.time, dt.timedelta, UUID}
+    allowed |= {pd.Timestamp, pd.Timedelta}
     made = Cells()
     for cell in cells:
-        plain = cell.item() if isinstance(cell, np.generic) else cell
+        moment = isinstance(cell, np.datetime64 | np.timedelta64)
+        plain = cell.item() if isinstance(cell, np.generic) and not moment else cell
         if plain is None or plain is pd.NA or plain is pd.NaT:
             made.add(None)
-        elif isinstance(plain, str | bool | int | float | Decimal | dt.date | dt.time | dt.timedelta | UUID):
+        elif type(plain) in allowed and not (type(plain) is str and _half_pair(plain)):
             made.add(plain)
+        elif type(plain) is str:
+            raise TableError(f"{shown}: column {name!r} holds text that is not valid Unicode; correct it", column=name)
         else:
             raise TableError(
                 f"{shown}: column {name!r} holds {type(cell).__name__} values; give one plain value per cell",
                 column=name,
             )
     return made.column()
+
+
+def _half_pair(text: str) -> bool:
+    """Does the text hold half of a surrogate pair, which no file can hold?"""
+    return not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def as_table(data: Any, schema: Schema, person: str | None = None) -> Table:

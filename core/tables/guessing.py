@@ -1,4 +1,4 @@
-"""A guess of the schema, read off the table: a convenience, never public until the user says so.
+"""A guess of the schema from the table: a convenience, never public until a person confirms it.
 
 Every field that the guess took from the data is listed in the column's ``guessed``, every column that it dropped in
 the schema's ``left_out``; a release refuses both until they are confirmed.
@@ -28,7 +28,7 @@ from espalier.core.tables.value_patterns import (
 FEW = 20
 """Up to so many distinct numbers a column is taken for categories."""
 MOST = 0.75
-"""Bins of one width are not proposed where more than this part of the distinct numbers would fall into one of them."""
+"""Largest share of the distinct numbers in one bin, up to which bins of one width are proposed."""
 _MARKS = {
     "?",
     "na",
@@ -115,7 +115,7 @@ def guess_column(name: str, column: TextColumn, marks: tuple[str, ...] = ()) -> 
     """One column's guess: numbers with many distinct values get about ten bins, dates months or quarters, all else
     categories; ranges such as ``18 to 25`` are categories in their order.
 
-    ``marks`` are texts that the person has said to mean an empty cell. They stay as they were said: the schema is
+    ``marks`` are texts that a person declared to mean an empty cell. They keep the person's order: the schema is
     released, and the order in which the rows hold them is not.
     """
     values = [v for v in column.values if v != MISSING and v not in marks]
@@ -227,7 +227,7 @@ def sure_marks(text: TextTable) -> tuple[str, ...]:
 
 
 def possible_marks(column: TextColumn) -> tuple[str, ...]:
-    """Values that often stand for a missing one, such as ``?``, ``NA`` or ``-9``. Private.
+    """Values that often mean a missing one, such as ``?``, ``NA`` or ``-9``. Private.
 
     A negative number of nines (or -8, -7, -1) is one where no other number is negative, a positive one of nines where
     it is more than twice the next smaller number.

@@ -21,6 +21,8 @@ from espalier.core.tables.reading import check_names, value_type
 
 BATCH_ROWS = 1 << 18
 SUFFIX = ".parquet"
+FOOTERS = ("_metadata", "_common_metadata")
+"""Files without rows that programs write next to the parts of a table."""
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 """Name that Hive and Spark give the folder of rows whose partition column is null."""
 
@@ -111,7 +113,15 @@ def _listed(folder: Path) -> list[Path]:
     """The Parquet files in a folder and its folders, in order of name."""
     found = list[Path]()
     for where, folders, names in os.walk(folder, onerror=_unreadable):
-        found += [file for name in names if (file := Path(where, name)).suffix.lower() == SUFFIX]
+        for file in (Path(where, name) for name in names):
+            if file.suffix.lower() == SUFFIX:
+                found.append(file)
+            elif file.name not in FOOTERS and is_parquet(file):
+                raise TableError(
+                    f"the folder {folder} holds {_in(file, folder)}, a Parquet file whose name does not end in "
+                    f"{SUFFIX}. Its rows would be left out; rename it or remove it",
+                    path=str(folder),
+                )
         for name in folders:
             if (inside := Path(where, name)).is_symlink():
                 raise TableError(
@@ -134,6 +144,14 @@ def _listed(folder: Path) -> list[Path]:
     return found
 
 
+def is_parquet(path: Path) -> bool:
+    """Does an ordinary file begin as Parquet does?"""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(4) == b"PAR1"
+
+
 def _unreadable(error: OSError) -> None:
     raise TableError(f"cannot read {error.filename}: {error.strerror}", path=str(error.filename)) from None
 
@@ -145,14 +163,19 @@ def _in(file: Path, folder: Path) -> str:
 def _footer(path: Path, root: Path) -> _File:
     with _open(path, ()) as file:
         types, rows = file.schema_arrow, file.metadata.num_rows
-    folders = tuple(_cell(part) for part in path.relative_to(root).parts[:-1] if "=" in part)
+    try:
+        folders = tuple(_cell(part) for part in path.relative_to(root).parts[:-1] if "=" in part)
+    except UnicodeDecodeError:
+        raise TableError(
+            f"cannot read {path}: the name of its folder is not UTF-8; rename it", path=str(path)
+        ) from None
     check_names([*types.names, *(name for name, _ in folders)], str(path))
     return _File(path, types, rows, folders)
 
 
 def _cell(folder: str) -> tuple[str, str]:
     name, _, value = folder.partition("=")
-    return unquote(name), "" if value == NO_VALUE else unquote(value)
+    return unquote(name, errors="strict"), "" if value == NO_VALUE else unquote(value, errors="strict")
 
 
 @contextmanager

@@ -54,17 +54,21 @@ from espalier.core.tables.csv_lines import DELIMITERS, check_lines, header_names
 
 MAX_BYTES = 1 << 30
 MAX_CELLS = 200_000_000
+MAX_COLUMNS = 1 << 14
+"""Columns of a table at most, which is also Excel's limit."""
 BOMB_BYTES, BOMB_RATIO = 50_000_000, 150
 """What unpacks to more than so many bytes, and to more than so many times its size, was made to do harm: tables that
 people keep shrink to a fifth or a fiftieth."""
 
 
-EXCEL_CELLS, EXCEL_RATIO = 25_000_000, 100
-"""Cells of a sheet at most, and times its size that a workbook may unpack to. An ordinary sheet of 10⁶ rows has 10 to
-20 million cells and unpacks to 10 to 25 times its size."""
+EXCEL_CELLS, EXCEL_BYTES, EXCEL_RATIO = 25_000_000, 5_000_000, 100
+"""Cells of a sheet at most. A workbook is refused if it unpacks to more bytes, and to more times its size. An ordinary
+sheet of 10⁶ rows has 10 to 20 million cells and unpacks to 10 to 25 times its size."""
 EXCEL_TEXTS, EXCEL_TEXT = 1 << 28, 1 << 20
 """Bytes of the texts that the cells of a workbook share at most, and of one text: Excel's own limit is 32,767
 characters."""
+EXCEL_PARTS = 10_000
+"""Parts of a workbook's zip archive at most: its directory is held in memory."""
 EXCEL_ROWS = 1 << 20
 """Rows of a sheet at most, which is Excel's own limit: openpyxl makes each row that a row's number passes over."""
 _CELL = re.compile(rb"<(?:[\w.-]+:)?c[\s/>]")
@@ -121,7 +125,7 @@ def _form(cell: Any) -> object:
     """The type of a cell. Two cells of one form that are equal have one text.
 
     A whole float below 2⁵³ has the form of a whole number. A decimal's places, and a moment's distance from UTC, are
-    part of its form: 7.5 and 7.50 are equal and have two texts.
+    part of its form: 7.5 and 7.50 are equal and have two texts. pandas writes a duration in another way than Python.
     """
     if isinstance(cell, float) and cell.is_integer() and abs(cell) < 2**53:
         return int
@@ -129,7 +133,9 @@ def _form(cell: Any) -> object:
         return cell.as_tuple().exponent, Decimal
     if isinstance(cell, dt.datetime | dt.time):
         return cell.utcoffset(), isinstance(cell, dt.datetime)
-    return next(kind for kind in (bool, int, float, dt.date, dt.timedelta, object) if isinstance(cell, kind))
+    if isinstance(cell, dt.timedelta):
+        return type(cell)
+    return next(kind for kind in (bool, int, float, dt.date, object) if isinstance(cell, kind))
 
 
 def spells_another_type(text: str) -> bool:
@@ -231,6 +237,11 @@ def _check_unpacked(size: int, packed: int, shown: str) -> None:
     """Refuse a file that unpacks to too much, before it does."""
     if size > MAX_BYTES:
         raise TableError(f"{shown} unpacks to more than 1 GiB; Espalier reads smaller tables only")
+    check_ratio(size, packed, shown)
+
+
+def check_ratio(size: int, packed: int, shown: str) -> None:
+    """Refuse a file that unpacks to far more than its size."""
     if size > BOMB_BYTES and size > BOMB_RATIO * packed:
         raise TableError(
             f"{shown} unpacks to more than {BOMB_RATIO} times its size, as no table that people keep does; "
@@ -310,7 +321,9 @@ def read_released(source: Path | bytes, names: Sequence[str]) -> TextTable:
 
 
 def check_names(names: Sequence[str], shown: str) -> None:
-    """Raise :class:`TableError` for a name that two columns have."""
+    """Raise :class:`TableError` for a name that two columns have, and for too many columns."""
+    if len(names) > MAX_COLUMNS:
+        raise TableError(f"{shown} has {len(names):,} columns; Espalier reads at most {MAX_COLUMNS:,}")
     seen: set[str] = set()
     for name in names:
         if name in seen:
@@ -412,25 +425,34 @@ def _from_arrow(table: Any, shown: str) -> TextTable:
             chunks = pa.chunked_array([pa.array([x and str(x) for x in chunks.to_pylist()], pa.string())])
         if pa.types.is_dictionary(chunks.type):
             _check_places(chunks, name, shown)
-            chunks = chunks.unify_dictionaries()
-        array = chunks.combine_chunks().dictionary_encode()
-        if isinstance(array, pa.ChunkedArray):
-            array = array.combine_chunks()
-        try:
-            values = [_text(value) for value in array.dictionary.to_pylist()]
-        except (pa.ArrowException, ValueError, OverflowError):  # a year beyond 9999, damaged text
-            rows = np.flatnonzero(_codes(array.indices, -1) == _unreadable(array.dictionary))
-            row = int(rows[0]) + 1 if len(rows) else 0  # 0: a value of its dictionary that no row has
-            raise TableError(
-                f"{shown}{f', data row {row:,}' if row else ''}: column {name!r} holds a value that cannot be written "
-                "as text; correct it",
-                column=name,
-                row=row,
-            ) from None
-        codes = _codes(array.indices, len(values))
-        values.append(MISSING)
-        columns[name] = _distinct(values, codes)
+            parts = chunks.chunks  # Arrow's own union of their dictionaries fails for most types
+        else:
+            array = chunks.combine_chunks().dictionary_encode()
+            parts = [array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array]
+        values, codes, row = list[str](), list[NDArray[np.int64]](), 0
+        for part in parts:
+            texts = [*_written(part, name, shown, row), MISSING]
+            codes.append(_codes(part.indices, len(texts) - 1) + len(values))
+            values, row = values + texts, row + len(part)
+        columns[name] = _distinct(values, np.concatenate([np.empty(0, np.int64), *codes]))
     return TextTable(columns, table.num_rows, shown)
+
+
+def _written(array: Any, name: str, shown: str, before: int) -> list[str]:
+    """The texts of a dictionary array's distinct values; ``before`` is the number of rows that precede it."""
+    import pyarrow as pa
+
+    try:
+        return [_text(value) for value in array.dictionary.to_pylist()]
+    except (pa.ArrowException, ValueError, OverflowError):  # a year beyond 9999, damaged text
+        rows = np.flatnonzero(_codes(array.indices, -1) == _unreadable(array.dictionary))
+        row = before + int(rows[0]) + 1 if len(rows) else 0  # 0: a value of its dictionary that no row has
+        raise TableError(
+            f"{shown}{f', data row {row:,}' if row else ''}: column {name!r} holds a value that cannot be written "
+            "as text; correct it",
+            column=name,
+            row=row,
+        ) from None
 
 
 def _check_places(chunks: Any, name: str, shown: str) -> None:
@@ -488,10 +510,14 @@ def _excel(data: bytes, shown: str) -> TextTable:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # openpyxl warns about styles and validations it leaves out
+            if data.count(b"PK\x01\x02") > EXCEL_PARTS:
+                raise TableError(f"{shown} has more than {EXCEL_PARTS:,} parts; save it anew, or give CSV")
             with zipfile.ZipFile(io.BytesIO(data)) as parts:
                 _check_workbook(parts, len(data), shown)
             book = load_workbook(io.BytesIO(data), read_only=True)
             sheet = book.worksheets[0]
+            if sheet.sheet_state != "visible":
+                raise TableError(f"the first sheet of {shown} is hidden; show it or delete it, so that it is clear")
             with book._archive.open(sheet._worksheet_path) as rows_of:
                 _check_ascending(rows_of, shown)
             sheet.reset_dimensions()  # what the file says of its size is not believed
@@ -540,7 +566,7 @@ def _check_workbook(parts: zipfile.ZipFile, packed: int, shown: str) -> None:
     """Refuse a workbook that unpacks to too much, by the sizes in its directory, beyond which no part is read."""
     size = sum(part.file_size for part in parts.infolist())
     _check_unpacked(size, packed, shown)
-    if size > BOMB_BYTES and size > EXCEL_RATIO * packed:
+    if size > EXCEL_BYTES and size > EXCEL_RATIO * packed:
         raise TableError(f"{shown} unpacks to more than {EXCEL_RATIO} times its size; save it anew, or give CSV")
     for part in parts.infolist():
         if part.filename.startswith("xl/worksheets/"):
@@ -597,8 +623,8 @@ def _text(value: Any) -> str:
         if math.isnan(value):
             return MISSING
         return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
-    if isinstance(value, Decimal) and value.is_nan():
-        return MISSING
+    if isinstance(value, Decimal):
+        return MISSING if value.is_nan() else str(value.copy_abs() if value.is_zero() else value)
     if isinstance(value, dt.datetime):
         return value.date().isoformat() if value.time() == dt.time() and value.tzinfo is None else value.isoformat()
     if isinstance(value, dt.date | dt.time):

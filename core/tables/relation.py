@@ -318,14 +318,14 @@ def open_relation(where: str | Path, relation: str | None = None) -> Relation:
 def _file(path: Path) -> Feed:
     """Return the rows of a CSV or Parquet file, or of a folder of Parquet files."""
     from espalier.core.tables.csv_batches import Lines
-    from espalier.core.tables.parquet_files import ParquetFiles
+    from espalier.core.tables.parquet_files import ParquetFiles, is_parquet
 
     if not path.exists():
         raise TableError(f"cannot read {path}: no such file or folder", path=str(path))
     try:
         if not path.is_dir():
             check_ordinary(path)
-        return ParquetFiles(path) if path.is_dir() or _is_parquet(path) else Lines(path)
+        return ParquetFiles(path) if path.is_dir() or is_parquet(path) else Lines(path)
     except OSError as error:
         raise TableError(f"cannot read {path}: {error.strerror or type(error).__name__}", path=str(path)) from None
 
@@ -340,8 +340,3 @@ def _state(files: Sequence[Path]) -> list[tuple[int, int, int] | None]:
         except FileNotFoundError:
             found.append(None)
     return found
-
-
-def _is_parquet(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(4) == b"PAR1"

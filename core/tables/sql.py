@@ -42,10 +42,14 @@ WHOLE = ("mysql", "singlestoredb", "sqlite")
 """Engines whose rows Ibis reads through pandas, all at once."""
 FIRST = {
     "mssql": ("SET TRANSACTION ISOLATION LEVEL SERIALIZABLE",),
-    "mysql": ("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ", "SET SESSION time_zone = '+00:00'"),
+    "mysql": (
+        "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+        "SET SESSION time_zone = '+00:00'",
+        "SET SESSION sql_select_limit = 18446744073709551615",
+    ),
 }
 """What is said first, so that a single statement sees one state of the rows, and a moment is told in one zone, whatever
-the server's default is."""
+the server's default is. A server's limit on rows would leave the others out."""
 _ISO_DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _DATE = f"^[ \t\n\r\f\v]*{_ISO_DAY}([T ][0-9]{{2}}:[0-9]{{2}}[^ \t\n\r\f\v]*)?[ \t\n\r\f\v]*$"
 _NUMBER = "^[ \t\n\r\f\v]*[+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+)?[ \t\n\r\f\v]*$"
@@ -54,6 +58,8 @@ _NUMBER = "^[ \t\n\r\f\v]*[+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+)?[
 def open_url(url: str, name: str) -> tuple[Any, Any, str | None]:
     """(an engine of `ENGINES`, the relation, the query for it as `ROWS` with texts compared byte by byte)."""
     backend = _spark(url) if url.startswith("pyspark://") else ibis.connect(url)
+    if backend.name == "postgres":  # else a backslash in a category could end its literal
+        backend.con.execute("SET standard_conforming_strings = on")
     return _binary(backend, _named(backend, name))
 
 
@@ -70,6 +76,8 @@ def open_stream(url: str, name: str, shown: str) -> Stream:
     scheme = url.partition("://")[0]
     if scheme not in (known := sorted(entry.name for entry in entry_points(group="ibis.backends"))):
         raise TableError(f"{scheme} is no engine that is known here: {', '.join(known)}, or a file")
+    if scheme in ("duckdb", "sqlite"):
+        _check_url(url, scheme)
     with warnings.catch_warnings(action="ignore"):  # a MySQL server may know its zones by number only, see `FIRST`
         backend = _sqlite(url) if scheme == "sqlite" else ibis.connect(url, **_options(scheme))
     if scheme == "duckdb":
@@ -79,6 +87,8 @@ def open_stream(url: str, name: str, shown: str) -> Stream:
     table = _as_declared(backend, _named(backend, name)) if scheme == "sqlite" else _named(backend, name)
     if scheme == "duckdb" and table.op().namespace.catalog not in (None, backend.current_catalog):
         raise TableError(f"{shown} is in another database that this process attached; name that file in the URL")
+    if scheme == "duckdb":
+        table = _without_huge(backend, table)
     kinds = {column: _stored(kind, scheme) for column, kind in table.schema().items()}
     return Stream(backend, table, kinds, shown)
 
@@ -98,6 +108,22 @@ def answers(backend: Any, query: Any, rows: int) -> Iterator[Any]:
 def _named(backend: Any, name: str) -> Any:
     catalog, _, own = name.rpartition(".")
     return backend.table(own, database=tuple(catalog.split(".")) if catalog else None)
+
+
+def _check_url(url: str, scheme: str) -> None:
+    """Refuse a URL that names another file than it seems to: an engine ignores what follows the path's end."""
+    if "#" in url or "%00" in url or any(letter < " " for letter in url) or ("?" in url and scheme == "sqlite"):
+        raise TableError(
+            f"the {scheme} URL holds '#', '?', options or a control character, so that it may name another file; "
+            "write # as %23 and ? as %3F in a SQLite URL, or rename the file"
+        )
+
+
+def _without_huge(backend: Any, table: Any) -> Any:
+    """``table`` with DuckDB's unsigned numbers of 128 bits as text: Arrow takes the upper half for negative ones."""
+    kinds = backend.con.sql(str(backend.compile(table))).types
+    huge = [name for name, kind in zip(table.columns, kinds, strict=True) if str(kind) == "UHUGEINT"]
+    return table.mutate(**{name: table[name].cast("string") for name in huge}) if huge else table
 
 
 def _sqlite(url: str) -> Any:
@@ -294,7 +320,9 @@ def _column(table: Any, name: str) -> Any:
 def _person(value: Any) -> Any:
     """Whose a row is, as text: only of types whose text is the same wherever it is written."""
     kind = value.type()
-    if kind.is_string() or kind.is_integer() or kind.is_uuid() or (kind.is_decimal() and kind.scale == 0):
+    if kind.is_decimal() and kind.scale == 0:
+        return value.cast("string").nullif("NaN")  # which PostgreSQL's decimals may be
+    if kind.is_string() or kind.is_integer() or kind.is_uuid():
         return value.cast("string")
     raise TableError(
         f"the person column {value.get_name()!r} holds {kind} values; give whose a row is as text or a whole number",
@@ -341,7 +369,8 @@ def _exact(number: float) -> Any:
 
 
 def _read_number(text: Any, dialect: str) -> Any:
-    """A text that is written like a number, as the nearest float. PostgreSQL refuses numbers beyond its floats."""
+    """A decimal, or a text that is written like a number, as the nearest float. PostgreSQL refuses numbers beyond its
+    floats."""
     if dialect != "postgres":
         return text.try_cast("float64")
     number = text.cast("decimal")
@@ -364,6 +393,8 @@ def _bins(value: Any, column: Column, unknown: Any, dialect: str) -> Any:
     elif kind.is_floating():
         number = value.cast("float64")
         odd = number.isinf()
+    elif kind.is_decimal() and kind.scale is None and dialect == "postgres":
+        odd, number = value.cast("string").isin(["Infinity", "-Infinity"]), _read_number(value, dialect)
     elif kind.is_integer() or kind.is_decimal():
         odd, number = None, value.cast("float64")
     else:

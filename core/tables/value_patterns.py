@@ -14,9 +14,12 @@ from espalier.core.project.schema import NUMBER
 _N = r"([+-]?\d+(?:\.\d+)?)"
 _UNIT = r"(?:\s*[A-Za-zµ%/²³]+\.?)?"
 _BETWEEN = re.compile(rf"[\[(]?\s*{_N}\s*(?:-|–|—|to|until|,|;|\.\.)\s*<?{_N}\s*[\])]?{_UNIT}", re.IGNORECASE)
-_ABOVE = re.compile(rf"(?:(>=?|≥|over|above|more than|from|at least)\s*{_N}{_UNIT}|{_N}\s*(\+){_UNIT})", re.IGNORECASE)
+_ABOVE = re.compile(
+    rf"(?:(>=?|≥|over|above|more than|greater than|older than|from|at least)\s*{_N}{_UNIT}|{_N}\s*(\+){_UNIT})",
+    re.IGNORECASE,
+)
 _OLDER = re.compile(rf"{_N}{_UNIT}\s+(?:and|or)\s+(?:over|above|older|more)", re.IGNORECASE)
-_BELOW = re.compile(rf"(?:<=?|≤|under|below|less than|up to|at most)\s*{_N}{_UNIT}", re.IGNORECASE)
+_BELOW = re.compile(rf"(?:<=?|≤|under|below|less than|younger than|up to|at most)\s*{_N}{_UNIT}", re.IGNORECASE)
 
 
 def range_order(text: str) -> tuple[float, float] | None:

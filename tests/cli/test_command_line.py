@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -381,6 +382,14 @@ def test_a_table_in_a_database(far, capsys):
     assert table["b c"].null_count == sum(
         line.endswith(",") for line in (far / "o" / "synthetic.csv").read_text().splitlines()[1:]
     )
+
+
+def test_a_draft_of_a_file_whose_name_is_no_text(tmp_path):
+    """It was a traceback, and left an empty project file behind."""
+    table, draft = tmp_path / os.fsdecode(b"n\xff.csv"), tmp_path / "draft.json"
+    table.write_text("a\nx\ny\n", "utf-8")
+    assert run("init", str(table), "--out", str(draft)) == 0
+    assert json.loads(draft.read_text("utf-8"))["name"] == "n?"
 
 
 def test_a_draft_warns_of_columns_that_may_name_people(tmp_path, monkeypatch, capsys):

@@ -82,6 +82,13 @@ def test_cells_that_are_not_declared_need_a_choice_and_are_not_quoted():
         draft_schema([dictionary], odd, choices={"nothing": "guess"})
 
 
+def test_codes_that_a_codebook_pads_with_zeros_are_read_without_them_too():
+    dictionary = book(Declared("state", "categorical", ("01", "02", "10", "2")))
+    column = draft_schema([dictionary], table(state=["1", "02", "10"])).schema["state"]
+    assert column.judge(["1", "01", "02", "10", "2"]).tolist() == [0, 0, 1, 2, 3]
+    assert column.categories == ("01", "02", "10", "2")
+
+
 def test_dictionaries_add_up():
     labels = book(Declared("sex", "open", labels=(("2", "woman"),), label="Gender"))
     column = draft_schema([book(DECLARED[1]), labels], table(sex=["1"])).schema["sex"]
@@ -138,13 +145,13 @@ def test_one_row_changes_no_declared_column(seed):
         if first[name].to_json() != second[name].to_json():
             assert first[name].guessed
             assert second[name].guessed
-            assert shown[0][name].digest != shown[1][name].digest, "what is shown says what differs"
+            assert shown[0][name].digest != shown[1][name].digest, "the person sees the difference"
             assert shown[0][name].shown != shown[1][name].shown
     for name in first.keys() ^ second.keys():
         assert name in {*one.schema.unconfirmed, *two.schema.unconfirmed}
 
 
-def test_the_code_list_of_a_real_table(tmp_path):
+def test_the_code_list_of_a_real_table():
     from tests.dictionaries.test_public_dictionaries import place
 
     dictionary = read_dictionary(place("diabetes_ids_mapping.csv"))

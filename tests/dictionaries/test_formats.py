@@ -67,6 +67,9 @@ def test_labels_on_some_codes_declare_no_domain():
     assert not declares_all(("1", "7"), {"1": "strongly disagree", "7": "strongly agree"})
     assert declares_all(("1", "2", "9"), {"9": "No answer"})
     assert not declares_all(("1", "2", "9"), {"9": "very often"})
+    assert declares_all(("1", "2", "4", "5", "6", "8", "56"), {}) is False
+    assert declares_all(("1", "2", "4", "5", "6", "8", "9", "10", "11", "12", "13", "15"), {}), "codes of states"
+    assert not declares_all(("0", "95", "96", "97", "98", "99"), {"0": "none", "95": "95 or more"})
 
 
 @pytest.mark.parametrize(
@@ -92,6 +95,7 @@ def test_hostile_and_broken_xml_is_refused(text):
         ("a,b,c\n1,2,3\n", "no dictionary that Espalier knows"),
         ("", "no dictionary that Espalier knows"),
         ("code,label\n1,one\n", "write FILE:COLUMN"),
+        ('column,code,label\nsex,1,"' + "x" * 200_000 + '"\n', "line 2: field larger than"),
         ("column,code,label\nsex,1\n", "line 2: write a column, a code and a label"),
         ("column,code,label\nsex,1,a\nsex,1,b\n", "listed twice"),
         ("field_name,form_name,field_type\n,f,text\n", "has no name"),

@@ -43,7 +43,8 @@ def test_columns_need_no_edit(name):
     path = place(name)
     if path.suffix == ".dta":
         pytest.importorskip("pyreadstat")
-    found = {c.name: said(c) for c in read_dictionary(path).columns}
-    wrong = {k: (v, found.get(k)) for k, v in EXPECTED[name].items() if found.get(k) != v}
-    assert len(wrong) <= MOST_WRONG * len(EXPECTED[name]), wrong
-    assert found.keys() == EXPECTED[name].keys()
+    expected, read = EXPECTED[name], {c.name: c for c in read_dictionary(path).columns}
+    found = {n: c.kind if expected.get(n) == "numeric" else said(c) for n, c in read.items()}
+    wrong = {k: (v, found.get(k)) for k, v in expected.items() if found.get(k) != v}
+    assert len(wrong) <= MOST_WRONG * len(expected), wrong
+    assert found.keys() == expected.keys()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -37,7 +39,7 @@ def test_blocks_of_icd_9_are_in_order_without_overlap_and_inside_their_chapters(
     digits = [code for code in book.codes if code[0].isdigit()]
     ends = [tuple(map(int, code.split("-"))) for code in sorted(digits)]
     assert all(low <= high for low, high in ends)
-    assert all(a[1] < b[0] for a, b in zip(ends, ends[1:], strict=False))
+    assert all(a[1] < b[0] for a, b in itertools.pairwise(ends))
     for code in digits:
         chapter = book.groups[code] or code
         low, high = map(int, chapter.split("-"))

@@ -75,8 +75,12 @@ def test_postgres(postgres):
             assert kinds(postgres.replace("espalier@", "reader@"), "ruled") == ["policy"]
             con.execute("ALTER TABLE parts ATTACH PARTITION ft FOR VALUES IN ('y')")
             assert kinds(postgres, "parts") == ["external"]
+            con.execute("CREATE TABLE whole (a text) PARTITION BY LIST (a)")
+            con.execute("ALTER TABLE whole ATTACH PARTITION parts DEFAULT")
+            assert kinds(postgres, "whole") == ["external"]  # a part of a part
         finally:
-            con.execute("DROP SCHEMA s CASCADE; DROP TABLE t, parts, ruled CASCADE; DROP EXTENSION file_fdw CASCADE")
+            con.execute("DROP TABLE IF EXISTS whole CASCADE; DROP SCHEMA s CASCADE")
+            con.execute("DROP TABLE IF EXISTS t, parts, ruled CASCADE; DROP EXTENSION file_fdw CASCADE")
             con.execute("DROP OWNED BY reader; DROP ROLE reader")
 
 

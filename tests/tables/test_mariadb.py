@@ -131,6 +131,17 @@ def test_zero_dates_are_empty_and_other_types_come_or_are_refused(put):
             relation.snapshot(Schema((Column(name, "categorical", ("1",)),)))
 
 
+def test_a_limit_of_the_server_leaves_no_row_out(put, maria):
+    """With a limit of 20 rows, the first 20 of 50 were released."""
+    _, con = put({"a": ["x"] * 50}, {"a": "text"})
+    con.query("SET GLOBAL sql_select_limit = 20")
+    try:
+        schema = Schema((Column("a", "categorical", categories=("x", "y")),))
+        assert open_relation(maria.url, "t").snapshot(schema).rows == 50
+    finally:
+        con.query("SET GLOBAL sql_select_limit = DEFAULT")
+
+
 def test_the_same_rows_are_kept_as_in_memory_and_a_writer_changes_nothing(put, monkeypatch):
     monkeypatch.setattr("espalier.core.tables.stream.BATCH_ROWS", 700)
     data = people(3_000)

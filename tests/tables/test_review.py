@@ -32,6 +32,7 @@ def placed(*cells: str, name: str = "x"):
         (("18 to 25", "under 18", "26 to 40", "65+"), ("under 18", "18 to 25", "26 to 40", "65+")),
         (("1 - 4 yrs", "0 - 1 yrs", "10 years and over"), ("0 - 1 yrs", "1 - 4 yrs", "10 years and over")),
         (("<30", ">=40", "30-39.5"), ("<30", "30-39.5", ">=40")),
+        (("25 - 45", "Greater than 45", "Less than 25"), ("Less than 25", "25 - 45", "Greater than 45")),
     ],
 )
 def test_ranges_are_categories_in_their_order(values, order):

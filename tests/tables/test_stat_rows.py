@@ -9,14 +9,15 @@ import pytest
 
 from espalier.core.errors import TableError
 from espalier.core.tables.reading import TextTable, read_table
-from tests.support.layouts import NUMBERS, REALS, TEXTS, WRITTEN_REALS, WRITTEN_TEXTS
+from tests.support.layouts import DAYS, NUMBERS, REALS, TEXTS, WRITTEN_DATES, WRITTEN_REALS, WRITTEN_TEXTS
 from tests.support.row_by_row import Kind, Layout, check
 
 pyreadstat = pytest.importorskip("pyreadstat")
 
 WRITE = {"sav": pyreadstat.write_sav, "dta": pyreadstat.write_dta, "xpt": pyreadstat.write_xport}
-FINITE = tuple(x for x in REALS if x is None or abs(x) < 1e70 and (x == 0 or abs(x) > 1e-70))
+FINITE = tuple(x for x in REALS if x is None or (abs(x) < 1e70 and (x == 0 or abs(x) > 1e-70)))
 """Numbers that each format holds: Stata has no infinity, and transport files have the exponents of IBM floats."""
+DAYS_HELD = (dt.date(2020, 1, 2), None, dt.date(1970, 1, 1), dt.date(2024, 2, 29), dt.date(1900, 2, 28))
 SPSS_REALS = tuple(x for x in REALS if x is None or abs(x) < 1e308)
 
 
@@ -25,6 +26,7 @@ def kinds(suffix):
     return [
         Kind("double", None, (1.0, 2.0), reals, NUMBERS, WRITTEN_REALS),
         Kind("constant", None, (1.0, 1.0), reals[:4], NUMBERS, WRITTEN_REALS),
+        Kind("day", None, (dt.date(2000, 1, 1), dt.date(2001, 5, 6)), DAYS_HELD, DAYS, WRITTEN_DATES),
         Kind("string", None, ("x", "1"), TEXTS, ("numeric", "categorical", "dates"), WRITTEN_TEXTS),
     ]
 
@@ -36,9 +38,9 @@ def written(suffix):
         short = {name: f"c{i}" for i, name in enumerate(cells)}
         frame = {}
         for name, column in cells.items():
-            real = held[name] is not None and isinstance(held[name].ordinary[0], float)
-            frame[short[name]] = pd.Series(column, dtype=float if real else object)
-            if not real:
+            ordinary = "" if held[name] is None else held[name].ordinary[0]
+            frame[short[name]] = pd.Series(column, dtype=float if isinstance(ordinary, float) else object)
+            if isinstance(ordinary, str):
                 frame[short[name]] = frame[short[name]].fillna("")
         place = folder / f"t.{suffix}"
         more = {"file_format_version": 8} if suffix == "xpt" else {}

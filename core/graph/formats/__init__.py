@@ -81,6 +81,9 @@ def read_graph(data: str | bytes, name: str = "") -> MixedGraph:
 
 def _embedded(text: str, line: int) -> MixedGraph:
     """Model code with prose around it, or lines of code without braces."""
+    if start := dagitty.legacy_after_prose(text):
+        graph = dagitty.read_legacy(text[start:], line + text.count("\n", 0, start))
+        return replace(graph, remarks=(Remark(line, "the text before the graph is left out"), *graph.remarks))
     if found := code_lines.block(text, line):
         code, first, left_out = found
         read = dot.read if dot.sniff(code) in ("graph", "digraph") else dagitty.read
@@ -150,6 +153,8 @@ def _sniff(text: str, line: int) -> str:
     """The format a text is in, by how it begins."""
     bare = re.sub(r"\A(?:\s+|//[^\n]*\n|/\*.*?\*/|[#%][^\n]*\n)+", "", text, flags=re.DOTALL)
     word = dot.sniff(bare)
+    if dagitty.after_prose(bare):
+        return "embedded"
     if bare.startswith("<"):
         return "graphml"
     if bare.startswith("{"):

@@ -14,6 +14,9 @@ from espalier.core.graph.formats.mixed import Builder, MixedGraph, broken, numbe
 _PLACE = re.compile(r"@([^,\s]+),([^,\s]+)")
 _LEGACY_NODE = re.compile(r"\S.*\s(?:[EOAU]+|\d+(?:\.\d+)?)\s+@[^,\s]+,\S+")
 _LEGACY_ROLES = {"E": "exposure", "O": "outcome", "A": "adjusted"}
+_HEAD = r"(?:dag|mag|pdag|pag)[ \t]*(?:\"[^\"\n]*\"|[\w.]+)?[ \t]*\{"
+_ANY_HEAD = re.compile(rf'(?:strict\s+)?(?:{_HEAD}|(?:di)?graph\s*(?:"[^"\n]*"|[\w.-]+)?\s*\{{)', re.IGNORECASE)
+_HEAD_ON_A_LINE = re.compile(rf"^[ \t>]*{_HEAD}", re.MULTILINE)
 _MARKS = {"o->": "@->", "o-o": "@-@", "o--": "@--"}
 _WRITTEN = {"protected": "exposure", "admissible": "adjusted", "inadmissible": None}
 
@@ -25,6 +28,21 @@ def read(text: str, line: int = 1) -> MixedGraph:
         text = "dag {" + text + "\n}"
     read_statements(text, builder, line)
     return builder.done()
+
+
+def after_prose(text: str) -> bool:
+    """Return whether model code follows other text: ``dag {`` on a line of its own, or a paragraph of old code."""
+    if _ANY_HEAD.match(text) or text.startswith("<"):
+        return False
+    return bool(_HEAD_ON_A_LINE.search(text)) or bool(legacy_after_prose(text))
+
+
+def legacy_after_prose(text: str) -> int:
+    """Return where old model code begins after an empty line; 0 if it begins the text or there is none."""
+    if is_legacy(text):
+        return 0
+    found = (m.end() for m in re.finditer(r"\n[ \t]*\r?\n", text))
+    return next((at for at in found if is_legacy(text[at : at + 2000])), 0)
 
 
 def is_legacy(text: str) -> bool:

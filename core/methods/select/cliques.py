@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -24,8 +24,11 @@ def further_cliques(
     separations: Sequence[Separation],
     width: int,
     max_cells: int = MAX_CELLS,
+    largest: int | None = None,
 ) -> list[Clique]:
     """Cliques of two to ``width`` + 1 columns that may join the measured ``cliques``, in schema order of columns.
+
+    ``largest`` is the number of columns that an offered clique may have, if that is less than ``width`` + 1.
 
     The graph of ``cliques`` must be chordal (a forest is) and stays so, which is what *decomposable* means: a pair
     (a, b) may be linked if what both are linked to, S, keeps them apart, and then S ∪ {a, b} is a clique of the graph
@@ -40,7 +43,8 @@ def further_cliques(
     values = [sizes[name] for name in names]
     near = _neighbours(names, cliques)
     parts: dict[int, list[int]] = {}
-    held = [(math.prod(values[v] for v in q), q) for q in _inside(near, width + 1)]
+    most = min(width + 1, largest or width + 1)
+    held = [(math.prod(values[v] for v in q), q) for q in _inside(near, most)]
     new: dict[tuple[int, ...], int] = {}
     for a, b in _allowed(tuple(sizes), names, near, separations):
         shared = near[a] & near[b]
@@ -52,12 +56,41 @@ def further_cliques(
             continue
         others = list(_members(shared))
         if math.prod(values[v] for v in others) * values[a] * values[b] <= max_cells:
-            for k in range(len(others) + 1):
+            for k in range(min(len(others), most - 2) + 1):
                 for some in itertools.combinations(others, k):
                     q = tuple(sorted((a, b, *some)))
                     new[q] = math.prod(values[v] for v in q)
     order = [*sorted((-cells, q) for q, cells in new.items()), *sorted((-cells, q) for cells, q in held)]
     return [tuple(names[v] for v in q) for _, q in order]
+
+
+def first_new_pair(
+    sizes: Mapping[str, int],
+    cliques: Sequence[Clique],
+    pairs: Sequence[Clique],
+    width: int,
+    max_cells: int,
+    may_link: Callable[[Clique], bool],
+) -> Clique | None:
+    """Return the first of ``pairs``, sorted as `further_cliques` sorts them, that it would offer as a new link.
+
+    For rehearsals of wide tables: it stops at the first one.
+    """
+    names = [name for name in sizes if sizes[name] > 1]
+    place = {name: i for i, name in enumerate(names)}
+    near = _neighbours(names, cliques)
+    parts: dict[int, list[int]] = {}
+    for pair in pairs:
+        a, b = place[pair[0]], place[pair[1]]
+        shared = near[a] & near[b]
+        if near[a] >> b & 1 or shared.bit_count() >= width:
+            continue
+        if shared not in parts:
+            parts[shared] = _parts(near, shared)
+        cells = sizes[pair[0]] * sizes[pair[1]] * math.prod(sizes[names[v]] for v in _members(shared))
+        if parts[shared][a] != parts[shared][b] and cells <= max_cells and may_link(pair):
+            return pair
+    return None
 
 
 def rounds(columns: int, width: int, most: int = MOST_ROUNDS) -> int:

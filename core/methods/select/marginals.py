@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from espalier.core.graph.elimination import eliminate
+from espalier.core.graph.elimination import Bucket, eliminate, follow
 from espalier.core.graph.separations import Clique, Separation
 from espalier.core.methods.select.spanning import Growth
 from espalier.core.privacy.draws import ScoreMeasurement
@@ -68,10 +68,19 @@ class Room:
     """The marginals that may still be measured with the ``held`` cliques: inside a frame, and under a cap on cells."""
 
     def __init__(
-        self, sizes: Mapping[str, int], held: Sequence[Clique], separations: Sequence[Separation], max_cells: int
+        self,
+        sizes: Mapping[str, int],
+        held: Sequence[Clique],
+        separations: Sequence[Separation],
+        max_cells: int,
+        quick: bool = False,
     ) -> None:
-        """``max_cells`` bounds the largest clique of the junction tree, `TREES` times that the whole tree."""
+        """``max_cells`` bounds the largest clique of the junction tree, `TREES` times that the whole tree.
+
+        ``quick``, for a rehearsal of a wide table: search for an elimination order only if the last one does not fit.
+        """
         self._sizes, self._max_cells = sizes, max_cells
+        self._quick, self._order = quick, list[str]()
         self._growth = Growth(tuple(sizes), separations)
         self._pairs: set[Clique] = set()
         self.held: list[Clique] = []
@@ -93,15 +102,22 @@ class Room:
             return True
         if not self._growth.may_link(new).all():
             return False
-        buckets = eliminate(self._sizes, [*self.held, clique])  # the tables of the junction tree
-        held = [self._sizes[own] * math.prod(self._sizes[name] for name in given) for own, given in buckets]
-        if max(held) > self._max_cells or sum(held) > TREES * self._max_cells:
-            return False
+        cliques = [*self.held, clique]
+        if not (self._order and self._fits(follow(self._sizes, cliques, self._order))):
+            buckets = eliminate(self._sizes, cliques)
+            if not self._fits(buckets):
+                return False
+            self._order = [own for own, _ in buckets] if self._quick else []
         if not self._growth.link_all(new):
             return False
         self._pairs |= set(new)
         self.held.append(clique)
         return True
+
+    def _fits(self, buckets: Sequence[Bucket]) -> bool:
+        """Return whether the tables of the junction tree stay under the cap."""
+        held = [self._sizes[own] * math.prod(self._sizes[name] for name in given) for own, given in buckets]
+        return max(held) <= self._max_cells and sum(held) <= TREES * self._max_cells
 
 
 def best_subset(candidates: Sequence[Candidate], noise: float, room: Room) -> list[Candidate]:

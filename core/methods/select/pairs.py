@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from espalier.core.graph.separations import Clique, clique_edges
 from espalier.core.methods.select.allocation import Choices
-from espalier.core.methods.select.cliques import further_cliques
+from espalier.core.methods.select.cliques import first_new_pair, further_cliques
 from espalier.core.methods.select.spanning import Growth
 from espalier.core.privacy.scores import ConditionalScore, EdgeScore
 
@@ -55,8 +55,15 @@ def choose_pairs(
     paired = {name for pair in allowed for name in pair}
     sizes = {name: size for name, size in choices.curator.sizes.items() if name in paired}
     chosen: list[Clique] = []
+    ordered = _by_cells(sizes, reach.pairs) if choices.curator.takes_first else []
     for paid in range(most):
-        offered = further_cliques(sizes, [*tree, *chosen], (), reach.width, reach.max_cells)
+        if first := _rehearsed(sizes, [*tree, *chosen], ordered, reach, growth):
+            choices.one(score, [first, ()], most, "further pair")
+            growth.link(first)
+            held.add(first)
+            chosen.append(first)
+            continue
+        offered = further_cliques(sizes, [*tree, *chosen], (), reach.width, reach.max_cells, max(2, reach.together))
         pairs = [q for q in offered if q in allowed and q not in held]
         new = {pair for pair, fine in zip(pairs, growth.may_link(pairs).tolist(), strict=True) if fine}
         taken, linked = {*tree, *chosen}, held | new
@@ -72,6 +79,28 @@ def choose_pairs(
             held.add(pair)
         chosen.append(clique)
     return chosen, 0.0
+
+
+MOST_TOGETHER = 27
+"""Cells of the largest table that tells its pairs (`tells_its_pairs`): three columns of three values."""
+
+
+def _by_cells(sizes: Mapping[str, int], pairs: Sequence[Clique]) -> list[Clique]:
+    """Return the pairs of more cells than any table that tells its pairs, the largest first."""
+    order = {name: i for i, name in enumerate(sizes)}
+    large = [q for q in pairs if sizes[q[0]] * sizes[q[1]] > MOST_TOGETHER]
+    return sorted(large, key=lambda q: (-sizes[q[0]] * sizes[q[1]], order[q[0]], order[q[1]]))
+
+
+def _rehearsed(
+    sizes: Mapping[str, int], cliques: Sequence[Clique], ordered: Sequence[Clique], reach: Reach, growth: Growth
+) -> Clique | None:
+    """Return the candidate that would be the first, if it is one of ``ordered``; spares a rehearsal all the others."""
+    if not ordered:
+        return None
+    return first_new_pair(
+        sizes, cliques, ordered, reach.width, reach.max_cells, lambda pair: bool(growth.may_link([pair])[0])
+    )
 
 
 def _told_together(reach: Reach, sizes: Mapping[str, int], clique: Clique) -> bool:

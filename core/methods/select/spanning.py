@@ -50,7 +50,8 @@ def choose_tree(
         return [], share
     chosen: list[Clique] = []
     paid = 0
-    while candidates := growth.candidates():
+    few = 2 if choices.curator.takes_first else None
+    while candidates := growth.candidates(few):
         if len(candidates) == 1:
             edge = candidates[0]
         else:
@@ -148,6 +149,8 @@ class Growth:
 
     def may_link(self, pairs: Sequence[Clique]) -> NDArray[np.bool_]:
         """Return which of ``pairs`` the frame allows in addition to the current links, loops included."""
+        if not len(self._gate):
+            return np.ones(len(pairs), dtype=bool)
         a, b = (np.array([self._index[pair[end]] for pair in pairs], dtype=np.intp) for end in (0, 1))
         return ~self._clash(a, b)
 
@@ -164,8 +167,8 @@ class Growth:
         self._look_ahead = not easy
         self.complete = easy or self._completable(self._state()) is True
 
-    def candidates(self) -> list[Clique]:
-        """Edges that may be taken next, largest marginal first."""
+    def candidates(self, most: int | None = None) -> list[Clique]:
+        """Edges that may be taken next, largest marginal first; ``most`` of them at most."""
         if self.complete is None:
             self._settle()
         self._allowed &= self._part[self._u] != self._part[self._v]
@@ -175,7 +178,7 @@ class Growth:
         index = index[~clash]
         if self.complete and self._look_ahead:
             index = self._keep_completable(index)
-        return [self._pairs[i] for i in index.tolist()]
+        return [self._pairs[i] for i in index[:most].tolist()]
 
     def _clash(self, a: NDArray[np.intp], b: NDArray[np.intp]) -> NDArray[np.bool_]:
         """Return which of the edges (a, b) would join a left block with a right block, for some separation."""

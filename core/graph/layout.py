@@ -1,0 +1,299 @@
+"""One layout of a drawing for the board, the pictures and the report: causes on the left, the outcome on the right.
+
+Layered drawing (Sugiyama, Tagawa & Toda 1981): columns in layers, every effect to the right of its causes; then few
+crossings, by sweeps of the barycentre rule and swaps of neighbours; then heights at which arrows are short, by isotonic
+regression. The same drawing always gets the same layout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from math import ceil, sqrt
+
+WIDE, HIGH = 160.0, 40.0
+"""Size of a box if none is given, in pixels."""
+GAP, BEND, BETWEEN = 16.0, 14.0, 90.0
+"""Room between two boxes of a layer, room for an arrow that passes a layer, room between two layers; pixels."""
+SWEEPS, SWAPS = 16, 600
+"""Sweeps of the barycentre rule, and slots up to which neighbours are swapped too."""
+FEWEST = 6
+"""Boxes that a layer may always hold. Larger drawings allow √(2·boxes) of them."""
+
+Bend = tuple[str, str, int]
+"""Where the arrow (cause, effect) passes a layer that neither of them is in."""
+Slot = str | Bend
+Point = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Places of a drawing, in pixels from its upper left corner.
+
+    ``places`` has the middle of every box. ``routes`` has, for each arrow, the points that it passes through between
+    its ends, from cause to effect. ``apart`` lists the columns without arrows, which have no place. ``layers`` lists
+    the boxes of each layer from top to bottom, the layers from left to right.
+    """
+
+    places: Mapping[str, Point] = field(default_factory=dict)
+    routes: Mapping[tuple[str, str], tuple[Point, ...]] = field(default_factory=dict)
+    apart: tuple[str, ...] = ()
+    layers: tuple[tuple[str, ...], ...] = ()
+    width: float = 0.0
+    height: float = 0.0
+
+
+def layout(
+    names: Sequence[str],
+    arrows: Iterable[tuple[str, str]],
+    outcome: Iterable[str] = (),
+    closed: Mapping[str, Iterable[str]] | None = None,
+    wide: Mapping[str, float] | None = None,
+) -> Layout:
+    """Return the layout of ``arrows`` between ``names``; arrows of other names are ignored.
+
+    ``outcome`` columns without effects are in the last layer. ``closed`` are groups of columns that are shown as one
+    box each: the group's name takes the place of its columns. ``wide`` gives widths of boxes in pixels.
+    """
+    box = {name: group for group, inside in (closed or {}).items() for name in inside}
+    known = set(names)
+    drawn = [(box.get(a, a), box.get(b, b)) for a, b in arrows if a in known and b in known]
+    edges = list(dict.fromkeys((a, b) for a, b in drawn if a != b))
+    linked = {n for edge in edges for n in edge}
+    boxes = list(dict.fromkeys(box.get(n, n) for n in names))
+    alone = tuple(n for n in boxes if n not in linked)
+    boxes = [n for n in boxes if n in linked]
+    if not boxes:
+        return Layout(apart=alone)
+    forward = _without_cycles(boxes, edges)
+    order, paths = _ordered(_layers(boxes, forward, {box.get(n, n) for n in outcome}), forward)
+    heights = _heights(order, paths)
+    return _placed(order, paths, heights, edges, alone, wide or {})
+
+
+def _without_cycles(boxes: Sequence[str], edges: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return the arrows with those reversed that close a cycle: two closed groups may cause each other."""
+    after: dict[str, list[str]] = {n: [] for n in boxes}
+    for a, b in edges:
+        after[a].append(b)
+    done: set[str] = set()
+    back: set[tuple[str, str]] = set()
+    for start in boxes:
+        on_path, waiting = dict.fromkeys([start]), [(start, iter(after[start]))]
+        if start in done:
+            continue
+        while waiting:
+            name, rest = waiting[-1]
+            step = next(rest, None)
+            if step is None:
+                waiting.pop()
+                del on_path[name]
+                done.add(name)
+            elif step in on_path:
+                back.add((name, step))
+            elif step not in done:
+                on_path[step] = None
+                waiting.append((step, iter(after[step])))
+    return list(dict.fromkeys((b, a) if (a, b) in back else (a, b) for a, b in edges))
+
+
+def _layers(boxes: Sequence[str], edges: Sequence[tuple[str, str]], outcome: set[str]) -> list[list[str]]:
+    """Return the boxes of each layer: longest paths from the left, then crowded layers divided."""
+    causes: dict[str, list[str]] = {n: [] for n in boxes}
+    effects: dict[str, list[str]] = {n: [] for n in boxes}
+    for a, b in edges:
+        causes[b].append(a)
+        effects[a].append(b)
+    depth: dict[str, int] = {}
+    open_causes = {n: len(causes[n]) for n in boxes}
+    ready = [n for n in boxes if not causes[n]]
+    for n in ready:  # grows while it is walked: causes before effects
+        depth[n] = 1 + max((depth[c] for c in causes[n]), default=-1)
+        for effect in effects[n]:
+            open_causes[effect] -= 1
+            if not open_causes[effect]:
+                ready.append(effect)
+    last = max(depth.values())
+    for n in boxes:
+        if not causes[n]:
+            depth[n] = min(depth[e] for e in effects[n]) - 1
+        elif n in outcome and not effects[n]:
+            depth[n] = last
+    if any(depth[n] == last and n not in outcome for n in boxes) and any(n in outcome for n in boxes):
+        for n in boxes:  # the outcome has the last layer to itself
+            if n in outcome and not effects[n]:
+                depth[n] = last + 1
+    most = max(FEWEST, ceil(sqrt(2 * len(boxes))))
+    out: list[list[str]] = []
+    for level in range(max(depth.values()) + 1):
+        layer = [n for n in boxes if depth[n] == level]
+        parts = ceil(len(layer) / most)
+        if parts > 1:  # causes without causes to the left, effects without effects to the right
+            layer.sort(key=lambda n: bool(causes[n]) - (not effects[n]))
+            size = ceil(len(layer) / parts)
+            out += [layer[k : k + size] for k in range(0, len(layer), size)]
+        elif layer:
+            out.append(layer)
+    return out
+
+
+def _ordered(layers: list[list[str]], edges: Sequence[tuple[str, str]]) -> tuple[list[list[Slot]], list[list[Slot]]]:
+    """Return the slots of each layer from top to bottom, with few crossings, and the slots on the way of each arrow."""
+    level = {n: k for k, layer in enumerate(layers) for n in layer}
+    slots: list[list[Slot]] = [list(layer) for layer in layers]
+    paths: list[list[Slot]] = []
+    for a, b in edges:
+        bends: list[Slot] = [(a, b, k) for k in range(level[a] + 1, level[b])]
+        for k, bend in zip(range(level[a] + 1, level[b]), bends, strict=True):
+            slots[k].append(bend)
+        paths.append([a, *bends, b])
+    left: dict[Slot, list[Slot]] = {}
+    right: dict[Slot, list[Slot]] = {}
+    for path in paths:
+        for one, other in pairwise(path):
+            right.setdefault(one, []).append(other)
+            left.setdefault(other, []).append(one)
+    best, least = [list(layer) for layer in slots], _crossings(slots, right)
+    for sweep in range(SWEEPS):
+        if not least:
+            break
+        forth = sweep % 2 == 0
+        near = left if forth else right
+        for k in range(1, len(slots)) if forth else range(len(slots) - 2, -1, -1):
+            place = {s: i for i, s in enumerate(slots[k - 1 if forth else k + 1])}
+            weight = {}
+            for i, s in enumerate(slots[k]):
+                found = [place[m] for m in near.get(s, ())]
+                weight[s] = sum(found) / len(found) if found else i * len(place) / len(slots[k])
+            slots[k].sort(key=weight.__getitem__)
+        if sum(map(len, slots)) <= SWAPS:
+            _swap(slots, left, right)
+        if (now := _crossings(slots, right)) < least:
+            best, least = [list(layer) for layer in slots], now
+    return best, paths
+
+
+def _swap(slots: list[list[Slot]], left: Mapping[Slot, list[Slot]], right: Mapping[Slot, list[Slot]]) -> None:
+    """Swap neighbours of a layer while that removes crossings."""
+    for k, layer in enumerate(slots):
+        before = {s: i for i, s in enumerate(slots[k - 1])} if k else {}
+        after = {s: i for i, s in enumerate(slots[k + 1])} if k + 1 < len(slots) else {}
+
+        def ends(s: Slot, before: dict[Slot, int] = before, after: dict[Slot, int] = after) -> tuple[list[int], ...]:
+            return sorted(before[m] for m in left.get(s, ())), sorted(after[m] for m in right.get(s, ()))
+
+        at = {s: ends(s) for s in layer}
+        for _ in range(len(layer)):
+            moved = False
+            for i in range(len(layer) - 1):
+                a, b = at[layer[i]], at[layer[i + 1]]
+                if sum(_above(y, x) - _above(x, y) for x, y in zip(a, b, strict=True)) > 0:
+                    layer[i], layer[i + 1] = layer[i + 1], layer[i]
+                    moved = True
+            if not moved:
+                break
+
+
+def _above(one: list[int], other: list[int]) -> int:
+    """Return how many pairs of ends are in this order: the crossings if ``other``'s slot is above ``one``'s."""
+    return sum(x < y for x in one for y in other)
+
+
+def _crossings(slots: Sequence[Sequence[Slot]], right: Mapping[Slot, list[Slot]]) -> int:
+    """Return the number of crossings between neighbouring layers: inversions, counted with a Fenwick tree."""
+    count = 0
+    for one, other in pairwise(slots):
+        place = {s: i for i, s in enumerate(other)}
+        tree, seen = [0] * (len(other) + 1), 0
+        for s in one:
+            ends = sorted(place[m] for m in right.get(s, ()))
+            for end in ends:
+                i, upto = end + 1, 0
+                while i:
+                    upto += tree[i]
+                    i &= i - 1
+                count += seen - upto
+            for end in ends:
+                i = end + 1
+                while i <= len(other):
+                    tree[i] += 1
+                    i += i & -i
+                seen += 1
+    return count
+
+
+def _heights(order: Sequence[Sequence[Slot]], paths: Sequence[Sequence[Slot]]) -> dict[Slot, float]:
+    """Return the height of each slot: close to the mean of its neighbours, in the order of its layer."""
+    near: dict[Slot, list[Slot]] = {}
+    for path in paths:
+        for one, other in pairwise(path):
+            near.setdefault(one, []).append(other)
+            near.setdefault(other, []).append(one)
+    offsets: list[list[float]] = []
+    at: dict[Slot, float] = {}
+    for layer in order:
+        y, own = 0.0, []
+        for i, s in enumerate(layer):
+            if i:
+                y += (_room(layer[i - 1]) + _room(s)) / 2
+            own.append(y)
+        offsets.append(own)
+        at |= {s: v - y / 2 for s, v in zip(layer, own, strict=True)}
+    for sweep in range(SWEEPS):
+        levels = range(len(order)) if sweep % 2 == 0 else range(len(order) - 1, -1, -1)
+        for k in levels:
+            wanted = [sum(at[m] for m in near[s]) / len(near[s]) - o for s, o in zip(order[k], offsets[k], strict=True)]
+            weight = [8.0 if isinstance(s, tuple) else 1.0 for s in order[k]]  # long arrows run straight
+            for s, y, o in zip(order[k], _rising(wanted, weight), offsets[k], strict=True):
+                at[s] = y + o
+    return at
+
+
+def _room(slot: Slot) -> float:
+    return HIGH + GAP if isinstance(slot, str) else BEND
+
+
+def _rising(wanted: Sequence[float], weight: Sequence[float]) -> list[float]:
+    """Return the closest values to ``wanted`` that never fall (pool adjacent violators)."""
+    blocks: list[tuple[float, float, int]] = []
+    for value, heavy in zip(wanted, weight, strict=True):
+        many = 1
+        while blocks and blocks[-1][0] > value:
+            other, more, size = blocks.pop()
+            value, heavy, many = (value * heavy + other * more) / (heavy + more), heavy + more, many + size
+        blocks.append((value, heavy, many))
+    return [value for value, _, many in blocks for _ in range(many)]
+
+
+def _placed(
+    order: Sequence[Sequence[Slot]],
+    paths: Sequence[Sequence[Slot]],
+    heights: Mapping[Slot, float],
+    edges: Sequence[tuple[str, str]],
+    alone: tuple[str, ...],
+    wide: Mapping[str, float],
+) -> Layout:
+    """Return the layout in pixels."""
+    top = min(heights[s] - (HIGH / 2 if isinstance(s, str) else 0) for layer in order for s in layer)
+    places: dict[str, Point] = {}
+    bends: dict[Slot, tuple[Point, Point]] = {}
+    x = bottom = 0.0
+    for layer in order:
+        room = max(wide.get(s, WIDE) for s in layer if isinstance(s, str))
+        for s in layer:
+            y = heights[s] - top
+            if isinstance(s, str):
+                places[s] = (round(x + room / 2, 1), round(y, 1))
+                bottom = max(bottom, y + HIGH / 2)
+            else:  # level past the boxes of its layer, so that it crosses none of them
+                bends[s] = ((round(x, 1), round(y, 1)), (round(x + room, 1), round(y, 1)))
+                bottom = max(bottom, y)
+        x += room + BETWEEN
+    routes: dict[tuple[str, str], tuple[Point, ...]] = {}
+    for path in paths:
+        points = tuple(p for s in path[1:-1] for p in bends[s])
+        start, end = str(path[0]), str(path[-1])
+        routes[start, end], routes[end, start] = points, points[::-1]
+    boxes = tuple(tuple(s for s in layer if isinstance(s, str)) for layer in order)
+    return Layout(places, {e: routes[e] for e in edges}, alone, boxes, round(x - BETWEEN, 1), round(bottom, 1))

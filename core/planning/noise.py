@@ -1,0 +1,147 @@
+"""The noise of a plan in each column and pair, from its rehearsed draws alone: public before anything is read."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from espalier.core.privacy.draws import Draw
+
+FloatArray = NDArray[np.float64]
+
+EXPECTED = math.sqrt(2 / math.pi)
+"""Expected absolute value of a standard normal."""
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Scales of the noise in rows, for a table of ``rows`` rows. Arrays follow the order of ``names``.
+
+    ``one`` has σ of each column's counts, and ``pair`` that of each pair if it is counted; both are infinite where
+    nothing counts them. A private choice decides whether the pairs marked in ``chosen`` are counted, and ``choice`` is
+    its noise in rows. ``with_target`` is the probability that each column's pair with ``target`` is counted.
+    """
+
+    names: tuple[str, ...]
+    sizes: FloatArray
+    rows: float
+    one: FloatArray
+    pair: FloatArray
+    chosen: NDArray[np.bool_]
+    choice: float
+    target: int | None
+    with_target: FloatArray
+
+    def scaled(self, factor: float) -> Noise:
+        """The same plan with all noise multiplied by ``factor``."""
+        return replace(self, one=factor * self.one, pair=factor * self.pair, choice=factor * self.choice)
+
+    @property
+    def cells(self) -> FloatArray:
+        """Cells of each pair's table."""
+        return np.asarray(self.sizes[:, None] * self.sizes[None, :])
+
+    @property
+    def column_errors(self) -> FloatArray:
+        """Expected total variation of each column's counts, between 0 and 1."""
+        return np.asarray(np.minimum(1.0, 0.5 * EXPECTED * self.sizes * self.one / self.rows))
+
+    @property
+    def pair_errors(self) -> FloatArray:
+        """Expected total variation of each pair's counts, between 0 and 1."""
+        return np.asarray(np.minimum(1.0, 0.5 * EXPECTED * self.cells * self.pair / self.rows))
+
+    @property
+    def visible(self) -> FloatArray:
+        """Cramér's V that noise alone shows in each pair, or that a private choice overlooks: below it, pairs drown.
+
+        Noise of σ in every cell gives φ² ≈ (a − 1)(b − 1)·a·b·σ²/n² in a table of a × b values with even margins. A
+        choice scores n·‖p − p_a p_b‖₁, about 0.8·n·φ, and prefers it to a pair without association with odds of
+        e² if that is twice the scale of its own noise.
+        """
+        less = np.maximum(self.sizes - 1, 1.0)
+        fewest = np.minimum(less[:, None], less[None, :])
+        phi = np.sqrt(less[:, None] * less[None, :] * self.cells) * self.pair / self.rows
+        overlooked = np.where(self.chosen, 2 * self.choice / (EXPECTED * self.rows), 0.0)
+        return np.asarray(np.minimum(1.0, np.maximum(phi, overlooked) / np.sqrt(fewest)))
+
+    def log_odds(self, rarer: float) -> FloatArray:
+        """Standard deviation of the log odds of the target that noise causes, for one cell of each column.
+
+        A cell of a column with k values holds n·``rarer``/k rows of the target's rarer value.
+        """
+        if self.target is None:
+            return np.zeros(len(self.names))
+        few, many = self.rows * rarer, self.rows * (1 - rarer)
+        return np.asarray(self.sizes * self.pair[self.target] * math.sqrt(1 / few**2 + 1 / many**2))
+
+
+def noise_of(
+    draws: Iterable[Draw], sizes: Mapping[str, int], rows: float, target: str | None, features: bool
+) -> Noise | None:
+    """Return the noise of the counts among ``draws``; None if there are none.
+
+    Columns of one value are left out. ``features``: the method counts tables with the target as such, so a table that a
+    private choice decides holds the target if the rehearsed one does.
+    """
+    names = tuple(name for name, size in sizes.items() if size > 1)
+    place = {name: i for i, name in enumerate(names)}
+    many = len(names)
+    bought = list(draws)
+    counts = [d for d in bought if d.kind == "count" and d.columns and d.scale > 0]
+    if not counts or many < 1:
+        return None
+    values = np.array([sizes[name] for name in names], dtype=float)
+    at = None if target is None else place.get(target)
+    one, pair, with_target = np.zeros(many), np.zeros((many, many)), np.zeros(many)
+    open_pairs: dict[tuple[str, ...], float] = {}
+    open_target: dict[tuple[str, ...], float] = {}
+    for d in counts:
+        inside = [place[name] for name in d.columns or () if name in place]
+        if d.is_open and len(inside) > 1:
+            key = tuple(d.columns or ())
+            held = open_target if features and at in inside else open_pairs
+            held[key] = held.get(key, 0.0) + _precision(d, values, inside)
+            continue
+        cells = float(np.prod(values[inside]))
+        for i in inside:
+            one[i] += values[i] / cells / d.scale**2
+        for i in inside:
+            for j in inside:
+                if i != j:
+                    pair[i, j] += values[i] * values[j] / cells / d.scale**2
+    chosen = np.zeros((many, many), dtype=bool)
+    if at is not None:
+        with_target[pair[at] > 0] = 1.0
+        if open_target:
+            free = [i for i in range(many) if i != at and not pair[at, i]]
+            pair[at, free] = pair[free, at] = float(np.mean(list(open_target.values())))
+            chosen[at, free] = chosen[free, at] = True
+            with_target[free] = min(1.0, len(open_target) / max(1, len(free)))
+    if open_pairs:
+        free_pairs = (pair == 0) & ~np.eye(many, dtype=bool)
+        if features and at is not None:  # pairs with the target are chosen separately
+            free_pairs[at] = free_pairs[:, at] = False
+        pair[free_pairs] = float(np.mean(list(open_pairs.values())))
+        chosen |= free_pairs
+        counted = min(1.0, len(open_pairs) / max(1.0, free_pairs.sum() / 2))
+        one += counted * np.where(free_pairs, pair / values, 0.0).sum(axis=1)
+        if at is not None and not with_target.any():
+            with_target[free_pairs[at]] = counted
+    scales = [d.scale for d in bought if d.kind in ("choice", "scores")]
+    with np.errstate(divide="ignore"):
+        sigma, sigmas = 1 / np.sqrt(one), 1 / np.sqrt(pair)
+    return Noise(names, values, rows, sigma, sigmas, chosen, min(scales, default=0.0), at, with_target)
+
+
+def _precision(d: Draw, values: FloatArray, inside: list[int]) -> float:
+    """Return 1/σ² of a typical pair inside a table whose columns are still open."""
+    if len(inside) == 2:
+        return 1 / d.scale**2
+    pairs = [values[i] * values[j] for i, j in itertools.combinations(inside, 2)]
+    return float(np.mean(pairs) / np.prod(values[inside])) / d.scale**2

@@ -1,0 +1,144 @@
+"""The verdict before spending: from public facts alone, and with the words of the verdict after it."""
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import espalier as es
+from espalier.core.cli.main import main
+from espalier.core.errors import ProjectError
+from espalier.core.planning.noise import noise_of
+from espalier.core.planning.preview import preview
+from espalier.core.planning.verdict import Assumed, verdict_of
+from espalier.core.privacy.draws import Draw
+from espalier.core.privacy.rehearsal import Rehearsal
+
+
+def project(method="mst", sizes=(3, 8, 40, 2), **plan):
+    columns = [es.Column(f"c{i}", "categorical", tuple(map(str, range(k)))) for i, k in enumerate(sizes)]
+    given = {"epsilon": 1.0, "delta": 1e-9, "target": f"c{len(sizes) - 1}", **plan}
+    return es.Project("trial", es.Schema(tuple(columns)), es.Plan(method, **given))
+
+
+def draw(columns, sigma, cells, **more):
+    return Draw("count", "counts", columns, "pool", cells, math.sqrt(2), sigma, 1 / sigma**2, **more)
+
+
+def test_noise_of_known_counts():
+    sizes = {"a": 2, "b": 4, "y": 2, "alone": 1}
+    draws = [draw(("a",), 10.0, 2), draw(("b",), 10.0, 4), draw(("a", "y"), 5.0, 4), draw(("a", "y"), 5.0, 4)]
+    found = noise_of(draws, sizes, 1000, "y", True)
+    assert found.names == ("a", "b", "y")
+    assert found.pair[0, 2] == pytest.approx(5 / math.sqrt(2)), "counted twice"
+    assert math.isinf(found.pair[0, 1])
+    assert found.one[1] == 10.0
+    assert found.one[0] == pytest.approx(1 / math.sqrt(1 / 100 + 2 / (2 * 25))), "the pair's counts add up to its own"
+    assert found.with_target.tolist() == [1.0, 0.0, 0.0]
+    assert found.visible[0, 2] == pytest.approx(2 * found.pair[0, 2] / 1000), "V of a 2 × 2 table is 2σ/n"
+    assert found.visible[0, 1] == 1.0, "a pair that nothing counts drowns"
+    assert found.column_errors[1] == pytest.approx(0.5 * 4 * 10 * math.sqrt(2 / math.pi) / 1000)
+
+
+def test_a_pair_that_a_choice_decides_drowns_in_the_noise_of_the_choice():
+    sizes = {"a": 2, "b": 2, "c": 2}
+    choice = Draw("choice", "tree edge", None, "choice", 0, 2.0, 50.0, 0.01)
+    draws = [*(draw((n,), 10.0, 2) for n in sizes), choice, draw(("a", "b"), 5.0, 4, is_open=True)]
+    found = noise_of(draws, sizes, 1000, None, False)
+    assert found.visible[1, 2] == pytest.approx(2 * 50 / math.sqrt(2 / math.pi) / 1000)
+
+
+def test_noise_falls_with_epsilon_and_the_smallest_one_is_where_it_works():
+    for method in ("mst", "prism", "workload", "independent"):
+        found = preview(project(method), 5000).verdict
+        assert found is not None
+        assert [e.tv for e in found.grid] == sorted((e.tv for e in found.grid), reverse=True)
+        smallest = found.smallest_epsilon
+        assert smallest is not None
+        budget = found.now.epsilon
+        assert found.now.rating(found.purpose) == ("works" if budget >= smallest else found.rating)
+        for e in found.grid:
+            assert (e.rating(found.purpose) == "works") == (e.epsilon >= smallest)
+
+
+def test_it_rates_a_plan_by_what_is_spent():
+    ratings = [preview(project(epsilon=e), 2000).verdict.rating for e in (0.05, 1.0, 10.0)]
+    assert ratings[0] == "noise"
+    assert ratings[-1] == "works"
+
+
+def test_the_worst_column_is_named_and_leaving_it_out_helps():
+    found = preview(project(sizes=(2, 2, 2, 200, 3, 2), epsilon=0.3), 3000).verdict
+    assert found.columns[0].column == "c3"
+    assert found.columns[0].rating == "noise"
+    assert found.columns[0].share > 0.8
+    steps = {(s.column, s.values) for s in found.steps}
+    assert ("c3", None) in steps
+    assert any(column == "c3" and values for column, values in steps), "or coarsen it"
+    assert all(s.epsilon < found.smallest_epsilon for s in found.steps)
+
+
+def test_a_confidential_number_of_rows_must_be_declared():
+    assert preview(project(neighbors="add-remove")).verdict is None
+    assert preview(project(neighbors="add-remove"), 4000).verdict is not None
+    assert preview(project(neighbors="add-remove", rows=4000)).verdict.assumed.rows == 4000
+
+
+def test_declared_assumptions_change_the_loss():
+    noise = preview(project("prism", epsilon=0.2), 3000).verdict.noise
+    loss = [verdict_of(noise, "outcome", 0.2, 1e-9, Assumed(3000, rarer=r)).now.loss for r in (0.01, 0.25)]
+    assert loss[0] > loss[1]
+
+
+def test_a_method_without_links_is_judged_by_its_columns():
+    found = preview(project("independent"), 5000).verdict
+    assert found.purpose == "pairs"
+    assert found.now.loss is None
+
+
+@pytest.mark.parametrize("method", ["prism", "mst"])
+def test_a_target_with_one_value_is_refused(method):
+    with pytest.raises(ProjectError, match="has one value, so there is nothing to predict"):
+        preview(project(method, sizes=(3, 4, 1)), 1000)
+
+
+def test_plan_release_and_report_carry_the_same_verdict():
+    plan = project("prism", sizes=(3, 4, 2), rows=500)
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({c.name: rng.choice(list(c.categories), 500) for c in plan.schema.columns})
+    made = es.release(plan, frame)
+    facts = json.loads(made.files["release.json"])
+    expected = json.loads(json.dumps(preview(plan, 500).to_json()["verdict"]))
+    assert facts["verdict"] == expected
+    assert expected["headline"] in made.files["report.html"].decode().replace("&#x27;", "'")
+
+
+def test_the_command_line_prints_it(tmp_path, capsys):
+    path = tmp_path / "project.json"
+    path.write_text(project("prism", epsilon=0.1).dumps(), encoding="utf-8")
+    assert main(["plan", str(path), "--rows", "3000", "--auc", "0.8"]) == 0
+    said = capsys.readouterr().out
+    assert "verdict: " in said
+    assert "an AUC of 0.8 without noise" in said
+    assert main(["plan", str(path), "--rows", "3000", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["verdict"]["purpose"] == "outcome"
+    with pytest.raises(SystemExit):
+        main(["plan", str(path), "--rows", "3000", "--auc", "0.2"])
+    assert "between 0.5 and 1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("method", "fair"), [("mst", False), ("workload", False), ("workload", True), ("prism", True), ("privci", True)]
+)
+def test_a_rehearsal_that_skips_candidates_ends_as_one_that_offers_all(method, fair, monkeypatch):
+    planned = project(method, sizes=(3, 8, 40, 2, 5, 6, 9, 2, 3, 12, 7, 2), fair=fair)
+    roles = es.Roles(outcome=("c11",), protected=("c0",), admissible=("c2", "c4", "c6"))
+    planned = replace(planned, roles=roles)
+    quick = preview(planned, 30_000)
+    monkeypatch.setattr(Rehearsal, "takes_first", False)
+    whole = preview(planned, 30_000)
+    assert quick.lines == whole.lines
+    assert quick.size == whole.size
