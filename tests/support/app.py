@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from espalier.pages.data.schema_rows import SchemaDraft
 from espalier.pages.session.session import KEY, Session
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -37,7 +36,6 @@ def state(app: AppTest) -> Session:
     return found
 
 
-def draft(app: AppTest) -> SchemaDraft:
     """The table of columns on the Data page."""
     found = state(app).drafts.schema
     assert found is not None
