@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from espalier.core.errors import EspalierError, SchemaError
+from espalier.core.project.declared_by import DeclaredBy
 from espalier.core.project.editor import ProjectEditor
 from espalier.core.project.file import Project
 from espalier.core.project.people import ROWS_KEPT
@@ -47,6 +48,20 @@ class Row:
     digest: str = ""
     books: tuple[str, ...] = ()
     marks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Settled:
+    """Columns that a person has settled: declared or confirmed, left out, or identifiers."""
+
+    described: tuple[Column, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+    identifiers: tuple[Identifier, ...] = ()
+    aside: tuple[str, ...] = ()
+    """Columns that the person left out and no guess did."""
+
+    def __bool__(self) -> bool:
+        return bool(self.described or self.left_out or self.identifiers or self.aside)
 
 
 @dataclass
@@ -188,8 +203,8 @@ class ReviewDraft:
         if name in before:
             self.aside[name] = before[name]
         told = tuple(c for c in schema.identifiers if c.name != name)
-        out = tuple(replace(c, shown=left_out_digest(name)) if c.name == name else c for c in schema.left_out)
-        editor.change_schema(replace(schema, identifiers=told, left_out=out))
+        editor.change_schema(replace(schema, identifiers=told))
+        self._note_left_out(editor, name)
 
     def _identify(self, editor: ProjectEditor, _: TextTable | None, name: str, __: Mapping[str, Any]) -> None:
         plan = editor.project.plan
@@ -201,6 +216,14 @@ class ReviewDraft:
         editor.answer(one_row, person, rows_per_person)
         if person is not None and person in before:
             self.aside[person] = before[person]
+        if person is not None:
+            self._note_left_out(editor, person)
+
+    def _note_left_out(self, editor: ProjectEditor, name: str) -> None:
+        """Record what was shown of a column that a guess left out and a person has confirmed to stay out."""
+        schema = editor.project.schema
+        out = tuple(replace(c, shown=left_out_digest(name)) if c.name == name else c for c in schema.left_out)
+        editor.change_schema(replace(schema, left_out=out))
 
     def _change(self, editor: ProjectEditor, text: TextTable | None, name: str, act: Mapping[str, Any]) -> None:
         column, typed = editor.project.schema[name], act["typed"]
@@ -252,6 +275,24 @@ class ReviewDraft:
                 groups = tuple((title, tuple(t for t in inside if t != mark)) for title, inside in now.groups)
                 made = replace(now, categories=kept, groups=groups, missing=True, missing_marks=marks)
                 editor.change_column(made.reopened())
+
+    def settle(
+        self, editor: ProjectEditor, names: Sequence[str], settled: Settled, dictionaries: Iterable[DeclaredBy]
+    ) -> None:
+        """Put settled columns back, in place of what was guessed of the same columns of the table."""
+        self.order = {n: i for i, n in enumerate(names)}
+        schema, person = editor.project.schema, editor.project.plan.person
+        new = {c.name: c for c in settled.described if c.name in self.order and c.name != person}
+        gone = {c.name for c in (*settled.left_out, *settled.identifiers) if c.name in self.order} | set(settled.aside)
+        for c in schema.columns:
+            if c.name in gone:
+                self.aside[c.name] = c
+        columns = [c for c in schema.columns if c.name not in new and c.name not in gone]
+        inside = sorted([*columns, *new.values()], key=lambda c: self.order.get(c.name, len(self.order)))
+        known = {c.name: c for c in (*schema.left_out, *settled.left_out) if c.name in self.order and c.name not in new}
+        told = tuple(c for c in settled.identifiers if c.name in self.order)
+        out = tuple(c for c in known.values() if c.name not in {c.name for c in told})
+        editor.declare(Schema(tuple(inside), out, told), dictionaries)
 
     def declare(self, editor: ProjectEditor, declared: Schema, free_text: Iterable[str]) -> Schema:
         """Return the schema with these columns and identifiers of a dictionary, and without its free text."""
