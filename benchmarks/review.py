@@ -33,6 +33,7 @@ from benchmarks.adult import DATA as ADULT
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ADULT.parent
+FEWER = "n => [...document.querySelectorAll('button')].filter(b => /Confirm th/.test(b.innerText)).length < n"
 RESTS = "[data-testid=stApp][data-test-script-state=notRunning]"
 
 
@@ -83,7 +84,7 @@ class Walker:
             self.clicks += 1
             buttons.first.click()
             self.page.wait_for_function(
-                "n => [...document.querySelectorAll('button')].filter(b => b.innerText.includes('Confirm th')).length < n",
+                FEWER,
                 arg=before,
             )
             self.rests()
@@ -207,7 +208,7 @@ def waits(page: Any, base: str, table: Path, columns: int, clicks: int, most: fl
         began = time.perf_counter()
         buttons.first.click()
         page.wait_for_function(
-            "n => [...document.querySelectorAll('button')].filter(b => b.innerText.includes('Confirm th')).length < n",
+            FEWER,
             arg=before,
         )
         confirmed.append(time.perf_counter() - began)

@@ -182,7 +182,7 @@ def _described(column: Column, waits: bool, row: Row) -> dict[str, Any]:
         values: list[dict[str, str]] = []
         left = 0
     else:
-        count = f"{column.values:,} {'bins' if column.kind == 'numeric' else 'values'}"
+        count = f"{column.values:,} {'bin' if column.kind == 'numeric' else 'value'}{'s' * (column.values != 1)}"
         values = _values(column)
         left = 0 if waits else max(0, len(values) - FEW)
         values = values[: len(values) - left]

@@ -154,6 +154,9 @@ OTHERWISE = {
     },  # confidential charts
     "pages/analyse/asking.py": {"project.schema[happens.column].values"},  # of the schema, which is public
     "pages/data/constraint_editor.py": {"_guess"},  # marked as guessed until somebody confirms it
+    "pages/data/column_review.py": {"state.drafts.review.rows"},  # the lines of the review
+    "pages/data/dictionary_upload.py": {"text.rows"},  # of a part of the table, which is only read again
+    "pages/data/review_draft.py": {"placed.digest", "row.digest", "read.values"},  # shown as a guess, to be confirmed
     "pages/structure/arrow_table.py": {"draft.rows"},  # rows of the editable table of arrows
     "pages/session/restore.py": {"found.rows"},  # what public_rows let through before the reload
     "pages/plan/plan_fields.py": {"_n"},  # the field for n, there only while n is public (tested above)
