@@ -22,7 +22,6 @@ from espalier.pages.data import (
     opening_on_server,
     person_question,
 )
-from espalier.pages.data.review_draft import fits
 from espalier.pages.glossary.terms import term
 from espalier.pages.session.session import Session
 
@@ -92,10 +91,10 @@ def table_state(state: Session) -> None:
     if lacking := [c.name for c in columns if c.name not in text.columns]:
         st.error(f"The table has no column {names(lacking)}. Open the table that fits, or leave the column out below.")
         return
-    if not (unfit := [c for c in columns if not fits(c, text.columns[c.name])]):
+    if not (unfit := state.drafts.review.unfit(columns, text)):
         return
     st.error(
-        f"Column {names([c.name for c in unfit])} holds a value that its description does not allow. Correct the "
+        f"Column {names(unfit)} holds a value that its description does not allow. Correct the "
         "table, or press “Change” at the column: declare the value, or let other values and empty cells count as empty."
     )
     if st.toggle("Show me which (confidential)", key=f"which-{state.opened}"):
@@ -129,14 +128,12 @@ if not state.has_project:
     opening.samples(state)
 else:
     opened(state)
-    waits = state.project.unit_open or state.project.unconfirmed
-    if not waits:
-        column_review.lead_on(state)
+    head = st.container()
     person_question.show(state)
     dictionary_upload.show(state)
-    column_review.show(state)
-    if waits and not state.project.unconfirmed:
-        column_review.lead_on(state)
+    if not column_review.show(state):
+        with head:
+            column_review.lead_on(state)
     coarse, constraints, rows, other = st.tabs(
         ["Coarsen", "Constraints", "The rows", "Open something else"], key=f"tabs-{state.opened}"
     )

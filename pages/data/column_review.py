@@ -51,8 +51,11 @@ def _component() -> Any:
     )
 
 
-def show(state: Session) -> None:
-    """Show all columns in their groups, each group with its button, and the way on once nothing is open."""
+def show(state: Session) -> bool:
+    """Show all columns in their groups, each group with its button, and the way on once nothing is open.
+
+    Return whether there was anything to review.
+    """
     rows = state.drafts.review.rows(state.project, state.columns, state.text)
     guessed = [row for row in rows if row.stage in ("open", "confirmed")]
     open_ = [row for row in guessed if row.stage == "open"]
@@ -75,6 +78,8 @@ def show(state: Session) -> None:
     if guessed and not open_:
         many = f"all {len(guessed)} guessed columns are" if len(guessed) > 1 else "the guessed column is"
         st.success(f"Reviewed: {many} confirmed.")
+        lead_on(state)
+    return bool(guessed)
 
 
 def _section(state: Session, section: str, rows: Sequence[Row]) -> None:

@@ -78,7 +78,8 @@ class ReviewDraft:
     order: dict[str, int] = field(default_factory=dict)
     errors: dict[str, str] = field(default_factory=dict)
     seen: dict[str, str] = field(default_factory=dict)
-    _placed: dict[str, tuple[Column, TextColumn, Reviewed]] = field(default_factory=dict)
+    _placed: dict[str, tuple[Column, TextColumn, tuple[Reviewed, tuple[str, ...]]]] = field(default_factory=dict)
+    _fits: dict[str, tuple[Column, TextColumn, bool]] = field(default_factory=dict)
 
     def rows(self, project: Project, names: Iterable[str], text: TextTable | None) -> list[Row]:
         """Return all columns in the order of the table, or else of the project. ``names`` are those of the table."""
@@ -118,17 +119,30 @@ class ReviewDraft:
         if read is None:
             place = self._section(column.name, "look closely" if column.guessed else DECLARED)
             return Row(column.name, place, stage, NOT_OPEN, column, shown_digest(column))
-        placed = self._place(column, read)
-        marks = [m for m in possible_marks(read) if m not in column.missing_marks] if column.guessed else []
-        marks = [m for m in marks if column.kind == "numeric" or m in column.categories]
+        placed, marks = self._place(column, read)
         section = self._section(column.name, placed.group)
-        return Row(column.name, section, stage, placed.reason, column, placed.digest, placed.books, tuple(marks))
+        return Row(column.name, section, stage, placed.reason, column, placed.digest, placed.books, marks)
 
-    def _place(self, column: Column, read: TextColumn) -> Reviewed:
+    def _place(self, column: Column, read: TextColumn) -> tuple[Reviewed, tuple[str, ...]]:
+        """The place of a column, and the values of an open guess that may mean an empty cell."""
         known = self._placed.get(column.name)
         if known is None or known[0] != column or known[1] is not read:
-            known = self._placed[column.name] = (column, read, review_column(read, column))
+            marks = [m for m in possible_marks(read) if m not in column.missing_marks] if column.guessed else []
+            left = tuple(m for m in marks if column.kind == "numeric" or m in column.categories)
+            known = self._placed[column.name] = (column, read, (review_column(read, column), left))
         return known[2]
+
+    def unfit(self, columns: Iterable[Column], text: TextTable) -> list[str]:
+        """Names of the columns that hold a value which their description does not allow. Private."""
+        found = []
+        for column in columns:
+            read = text.columns[column.name]
+            known = self._fits.get(column.name)
+            if known is None or known[0] != column or known[1] is not read:
+                known = self._fits[column.name] = (column, read, fits(column, read))
+            if not known[2]:
+                found.append(column.name)
+        return found
 
     def show(self, rows: Iterable[Row]) -> None:
         """Note what the page shows of these rows, to its end."""
