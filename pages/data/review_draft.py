@@ -297,7 +297,7 @@ class ReviewDraft:
         self.order = {n: i for i, n in enumerate(names)}
         schema, person = editor.project.schema, editor.project.plan.person
         new = {c.name: c for c in settled.described if c.name in self.order and c.name != person}
-        gone = {c.name for c in (*settled.left_out, *settled.identifiers) if c.name in self.order} | set(settled.aside)
+        gone = {*(c.name for c in settled.left_out), *(c.name for c in settled.identifiers), *settled.aside}
         for c in schema.columns:
             if c.name in gone:
                 self.aside[c.name] = c

@@ -57,7 +57,7 @@ def kept(state: Session) -> str | None:
     whole = not project.unconfirmed
     one_row = stated(project.one_row_per_person, project.plan)
     answer = None if one_row is None else [one_row, project.plan.person, project.plan.rows_per_person]
-    drawing = {"dag": project.dag.to_json(), "roles": project.roles.to_json(), "answer": answer}
+    drawing: dict[str, Any] = {"dag": project.dag.to_json(), "roles": project.roles.to_json(), "answer": answer}
     drawing |= {"columns": _settled(project, state), "dictionaries": [d.to_json() for d in project.dictionaries]}
     text = json.dumps(
         {
@@ -76,7 +76,7 @@ def _settled(project: Project, state: Session) -> dict[str, Any]:
     """The columns without an open guess, what was confirmed to be left out, identifiers, and what a person left out."""
     columns = [c for c in project.schema.columns if not c.guessed]
     out = [c for c in project.schema.left_out if c.confirmed]
-    told = [{**c.to_json(), "place": c.place} for c in project.schema.identifiers]
+    told: list[dict[str, Any]] = [{**c.to_json(), "place": c.place} for c in project.schema.identifiers]
     aside = [n for n in state.columns if n not in project.schema and n in state.drafts.review.aside]
     return {
         "described": [c.to_json() for c in columns],
