@@ -56,30 +56,8 @@ def show(state: Session) -> bool:
 
     Return whether there was anything to review.
     """
-    _columns(state)
-    guessed = _guessed(state.drafts.review.rows(state.project, state.columns, state.text))
-    if guessed and not any(row.stage == "open" for row in guessed):
-        many = f"all {len(guessed)} guessed columns are" if len(guessed) > 1 else "the guessed column is"
-        st.success(f"Reviewed: {many} confirmed.")
-        lead_on(state)
-    return bool(guessed)
-
-
-def _begin(state: Session) -> None:
-    """Before a change: forget the last error, and let the whole page be drawn after the groups."""
-    state.drafts.review.acted = True
-    state.trouble.pop("review", None)
-
-
-def _guessed(rows: Sequence[Row]) -> list[Row]:
-    return [row for row in rows if row.stage in ("open", "confirmed")]
-
-
-@st.fragment
-def _columns(state: Session) -> None:
-    """Show the groups. A click is shown by drawing them alone; the rest of the page follows."""
     rows = state.drafts.review.rows(state.project, state.columns, state.text)
-    guessed = _guessed(rows)
+    guessed = [row for row in rows if row.stage in ("open", "confirmed")]
     open_ = [row for row in guessed if row.stage == "open"]
     if open_:
         st.progress(1 - len(open_) / len(guessed), f"{len(guessed) - len(open_)} of {len(guessed)} columns confirmed")
@@ -89,7 +67,7 @@ def _columns(state: Session) -> None:
             "the rows, such as a code book or a form says. Change or leave out the rest."
         )
     if "review" in state.trouble:
-        st.error(plain(state.trouble["review"]))
+        st.error(plain(state.trouble.pop("review")))
     _bought(state)
     for section in SECTIONS:
         if inside := [row for row in rows if row.section == section]:
@@ -97,9 +75,11 @@ def _columns(state: Session) -> None:
     state.drafts.review.show(rows)
     if not state.has_table:
         _add(state)
-    if state.drafts.review.acted:
-        state.drafts.review.acted = False
-        st.rerun()
+    if guessed and not open_:
+        many = f"all {len(guessed)} guessed columns are" if len(guessed) > 1 else "the guessed column is"
+        st.success(f"Reviewed: {many} confirmed.")
+        lead_on(state)
+    return bool(guessed)
 
 
 def _section(state: Session, section: str, rows: Sequence[Row]) -> None:
@@ -115,7 +95,6 @@ def _section(state: Session, section: str, rows: Sequence[Row]) -> None:
     def take() -> None:
         act = st.session_state[key].get("act")
         if isinstance(act, dict):
-            _begin(state)
             state.drafts.review.act(state.editor, state.text, act)
 
     sent = [_sent(state, row) for row in rows]
@@ -133,7 +112,6 @@ def _section(state: Session, section: str, rows: Sequence[Row]) -> None:
 
 
 def _confirm(state: Session, columns: Sequence[str]) -> None:
-    _begin(state)
     state.drafts.review.confirm(state.editor, columns)
 
 
@@ -167,7 +145,6 @@ def _proposals(state: Session, section: str, rows: Sequence[Row]) -> None:
 
 
 def _use_book(state: Session, book: str, columns: Sequence[str]) -> None:
-    _begin(state)
     try:
         state.drafts.review.use_book(state.editor, state.text, book, columns)
     except EspalierError as error:
@@ -175,7 +152,6 @@ def _use_book(state: Session, book: str, columns: Sequence[str]) -> None:
 
 
 def _mean_missing(state: Session, mark: str, columns: Sequence[str]) -> None:
-    _begin(state)
     if state.text is not None:
         state.drafts.review.mean_missing(state.editor, state.text, mark, columns)
 
@@ -270,7 +246,6 @@ def _add(state: Session) -> None:
     key = f"add-column-{state.opened}"
 
     def add() -> None:
-        _begin(state)
         typed = st.session_state[key].strip()
         if typed and typed not in state.project.schema:
             schema = state.project.schema

@@ -91,7 +91,6 @@ def _offer(state: Session, text: TextTable, dictionary: Dictionary, key: str) ->
 
 
 def _use(state: Session, draft: Draft, left_out: list[str]) -> None:
-    state.trouble.pop("review", None)
     try:
         schema = state.drafts.review.declare(state.editor, draft.schema, [*draft.free_text, *left_out])
         state.editor.declare(schema, draft.used)

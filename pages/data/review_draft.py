@@ -78,8 +78,6 @@ class ReviewDraft:
     order: dict[str, int] = field(default_factory=dict)
     errors: dict[str, str] = field(default_factory=dict)
     seen: dict[str, str] = field(default_factory=dict)
-    acted: bool = False
-    """Has a person just changed a column? Then the whole page is drawn after the groups."""
     _placed: dict[str, tuple[Column, TextColumn, tuple[Reviewed, tuple[str, ...]]]] = field(default_factory=dict)
     _fits: dict[str, tuple[Column, TextColumn, bool]] = field(default_factory=dict)
 
