@@ -1,10 +1,12 @@
-"""Forged releases against the independent checker: `python -m benchmarks.forgeries [forge] [alarms] [--seeds 3]`.
+"""Forged releases against the checker: `python -m benchmarks.forgeries [forge] [alarms] [adult] [--seeds 3]`.
 
 ``forge``: each kind of forgery, on three methods and some seeds. The forger has the program, the private table, the
 ledger and the signer's key: all exports and digests are made again, and the release is signed as its own signer.
 Kinds of the group ``files`` skip that, so that catches by digest or signature count apart.
 
 ``alarms``: honest releases over all methods, units and options; no check may fail.
+
+``adult``: time and memory of the checker on releases of Adult.
 """
 
 from __future__ import annotations
@@ -13,10 +15,13 @@ import argparse
 import base64
 import collections
 import hashlib
+import io
 import itertools
 import json
 import math
 import resource
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -30,17 +35,18 @@ import numpy as np
 from espalier.core.graph.dag import Dag
 from espalier.core.graph.roles import Roles
 from espalier.core.graph.separations import Clique
+from espalier.core.ledger.archive import ADDED
 from espalier.core.ledger.ledger import Ledger
 from espalier.core.methods.marginals import Marginals
 from espalier.core.models.graphical import GraphicalModel
-from espalier.core.privacy.curator import Spending
 from espalier.core.privacy.draws import Draw, Measurement
+from espalier.core.privacy.spending import Spending
 from espalier.core.project.constraint_kinds import Impossible
 from espalier.core.project.constraints import Constraints
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.question_list import QuestionList
-from espalier.core.project.schema import Column, Schema
+from espalier.core.project.schema import Column, Schema, to_buy
 from espalier.core.release import Release, release
 from espalier.core.statement import claims as statement
 from espalier.core.statement.keys import Signer
@@ -53,7 +59,7 @@ Files = dict[str, bytes]
 
 
 def table(seed: int, rows: int = ROWS) -> Table:
-    """Eight columns with associations, one of them numeric, one that may be missing."""
+    """Eight columns with associations, a numeric one and one that may be missing."""
     rng = np.random.default_rng(seed)
     a = rng.choice(3, rows, p=[0.5, 0.3, 0.2])
     b = (a + (rng.random(rows) < 0.3)) % 4
@@ -187,7 +193,7 @@ class Case:
         made = json.loads(files[statement.STATEMENT])
         if change is not None:
             change(made)
-        made = statement.sealed(made, {n: d for n, d in files.items() if n not in statement.ADDED})
+        made = statement.sealed(made, {n: d for n, d in files.items() if n not in ADDED})
         return {**files, statement.STATEMENT: statement.text(made), statement.SIGNATURE: self.key.sign(made)}
 
     def replanned(self, **changes: Any) -> Project:
@@ -375,8 +381,8 @@ def a_choice_removed(case: Case) -> Files | None:
     return None if at < 0 else case.drawn(lambda i, d: None if i == at else d).files
 
 
-@kind("budget")
-def all_choices_removed_and_epsilon_lowered(case: Case) -> Files | None:
+def all_choices_removed(case: Case) -> Release | None:
+    """The release without its choices, and with the ε that the other draws cost."""
     from espalier.core.privacy.accounting import epsilon_of
 
     if first(case, "choice") < 0:
@@ -384,12 +390,18 @@ def all_choices_removed_and_epsilon_lowered(case: Case) -> Files | None:
     forged = case.drawn(lambda _, d: None if d.kind == "choice" else d)
     epsilon = epsilon_of(forged.spending.rho, 1e-6) * (1 + 1e-6)
     budget = replace(case.honest.budget, epsilon=epsilon, rho=forged.spending.rho)
-    return replace(forged, budget=budget, project=case.replanned(epsilon=epsilon)).files
+    return replace(forged, budget=budget, project=case.replanned(epsilon=epsilon))
+
+
+@kind("budget")
+def all_choices_removed_and_epsilon_lowered(case: Case) -> Files | None:
+    made = all_choices_removed(case)
+    return made.files if made else None
 
 
 @kind("budget")
 def two_draws_called_parallel(case: Case) -> Files:
-    from espalier.core.evaluation.private.figures import PrivateEvaluation
+    from espalier.core.evaluation.private.evaluation import PrivateEvaluation
 
     draws = [d for d in case.honest.spending.draws if d.kind == "count"][:2]
     found = [next(m for m in case.fitted.measurements if m.clique == d.columns) for d in draws]
@@ -401,7 +413,7 @@ def two_draws_called_parallel(case: Case) -> Files:
 
 @kind("budget")
 def a_choice_called_parallel(case: Case) -> Files | None:
-    from espalier.core.evaluation.private.figures import PrivateEvaluation
+    from espalier.core.evaluation.private.evaluation import PrivateEvaluation
 
     at = first(case, "choice")
     if at < 0:
@@ -497,7 +509,10 @@ def counts_without_negative_cells(case: Case) -> Files | None:
 
 @kind("noise")
 def counts_of_another_release(case: Case) -> Files | None:
-    theirs = {m.clique: m.values for m in case.other.fitted.measurements}
+    fitted: Any = case.other.fitted
+    theirs = {m.clique: m.values for m in fitted.measurements}
+    if not theirs.keys() & {m.clique for m in case.fitted.measurements}:
+        return None  # the two networks share no table
     return case.counted(lambda m: theirs.get(m.clique, m.values), refit=False).files
 
 
@@ -715,7 +730,7 @@ def the_label_of_another_project(case: Case) -> Files:
 
 
 def swapped(case: Case, name: str, old: str, new: str) -> Files:
-    """The files with a changed text in one of them."""
+    """The files with a changed text in the file ``name``."""
     data = case.honest.files[name].decode()
     assert old in data, (name, old)
     return case.resealed({**case.honest.files, name: data.replace(old, new).encode()})
@@ -784,6 +799,100 @@ def an_assumption_left_out_of_the_statement(case: Case) -> Files:
         made["assumed"] = made["assumed"][1:]
 
     return case.resealed(dict(case.honest.files), change)
+
+
+def reclaimed(case: Case, change: Callable[[dict[str, Any]], None]) -> Files:
+    """The release whose statement was changed before label, report, registry entry and card were made from it."""
+    made = case.made()
+    claims = made._claims
+    change(claims)
+    return made.files
+
+
+@kind("texts")
+def another_unit_in_every_text(case: Case) -> Files:
+    def change(claims: dict[str, Any]) -> None:
+        claims["unit"]["sentence"] = "Protected: one household with all its rows."
+
+    return reclaimed(case, change)
+
+
+@kind("texts")
+def a_limit_left_out_of_every_text(case: Case) -> Files:
+    def change(claims: dict[str, Any]) -> None:
+        claims["not_protected"] = claims["not_protected"][1:]
+
+    return reclaimed(case, change)
+
+
+@kind("texts")
+def other_adjacent_tables_in_every_text(case: Case) -> Files:
+    def change(claims: dict[str, Any]) -> None:
+        claims["unit"]["adjacent"] = "Two tables are adjacent if they differ in all rows."
+
+    return reclaimed(case, change)
+
+
+def rearranged(case: Case, name: str, change: Callable[[dict[str, Any], dict[str, Any]], None]) -> Files:
+    """The files with another head, or other arrays, in one of the ``.npz`` files."""
+    with np.load(io.BytesIO(case.honest.files[name]), allow_pickle=False) as file:
+        found = dict(file)
+    head = json.loads(found.pop("head").tobytes())
+    change(head, found)
+    out = io.BytesIO()
+    np.savez_compressed(out, allow_pickle=False, head=np.frombuffer(json.dumps(head).encode(), np.uint8), **found)
+    return case.resealed({**case.honest.files, name: out.getvalue()})
+
+
+@kind("model")
+def exact_counts_hidden_in_the_model(case: Case) -> Files:
+    def change(_: dict[str, Any], found: dict[str, Any]) -> None:
+        found["more"] = case.exact(("a",))
+
+    return rearranged(case, "model.npz", change)
+
+
+@kind("noise")
+def exact_counts_hidden_in_the_answers(case: Case) -> Files:
+    def change(_: dict[str, Any], found: dict[str, Any]) -> None:
+        found["counts_999"] = case.exact(("a",))
+
+    return rearranged(case, "answers.npz", change)
+
+
+@kind("rows")
+def rows_that_are_not_even_without_an_order(case: Case) -> Files:
+    def change(head: dict[str, Any], _: dict[str, Any]) -> None:
+        del head["order"]
+
+    return rearranged(case, "model.npz", change)
+
+
+@kind("model")
+def a_fit_that_claims_to_rest_on_questions(case: Case) -> Files:
+    def change(head: dict[str, Any], found: dict[str, Any]) -> None:
+        head["direct"], found["direct"] = {"sigma": 1.0}, np.zeros(1)
+
+    return rearranged(case, "answers.npz", change)
+
+
+@kind("model")
+def no_model_and_no_counts(case: Case) -> Files:
+    made = case.made()
+    made.__dict__["_facts"] = {**made.to_json(), "model": None, "noisy_counts": None}
+    made.__dict__["_dumped"] = made.__dict__["_counted"] = None
+    return made.files
+
+
+@kind("rows")
+def a_private_file_among_the_released_ones(case: Case) -> Files:
+    return case.resealed({**case.honest.files, "private.csv": b"a,b\nx,p\n"})
+
+
+@kind("budget", detectable=False, why="under basic accounting the checker does not know each draw's share")
+def choices_removed_under_basic_accounting(case: Case) -> Files | None:
+    made = all_choices_removed(case)
+    return None if made is None else replace(made, project=made.project.with_plan(accounting="basic")).files
 
 
 # --- ledger ---------------------------------------------------------------------------------------------------------
@@ -909,7 +1018,7 @@ def an_edited_statement(case: Case) -> Files:
 
 @kind("files")
 def no_statement(case: Case) -> Files:
-    return {n: d for n, d in case.honest.files.items() if n not in statement.ADDED}
+    return {n: d for n, d in case.honest.files.items() if n not in ADDED}
 
 
 def written(files: Mapping[str, bytes], folder: Path) -> Path:
@@ -984,9 +1093,9 @@ ASKED = QuestionList(
 TO_BUY = Schema(
     (
         *(c for c in table(0, 10).schema.columns if c.name not in "dgh"),
-        Column.to_buy("d", "numeric", bins=4, integer=True),
-        Column.to_buy("g", "categorical", 6),
-        Column.to_buy("h", "categorical", 4),
+        to_buy("d", "numeric", bins=4, integer=True),
+        to_buy("g", "categorical", 6),
+        to_buy("h", "categorical", 4),
     )
 )
 RULED_OUT = Constraints((Impossible({"a": ("z",), "b": ("p",)}, "confirmed"),))
@@ -1023,8 +1132,8 @@ def settings() -> Iterator[Setting]:
     yield Setting({"method": "privbayes"}, {"dag": ARROWS})
     yield Setting({"method": "decoder"}, {"dag": ARROWS})
     yield Setting({"method": "decoder", "rows_drawn": "independent", "neighbors": "add-remove"}, {"dag": ARROWS})
-    yield Setting({"method": "copula"})
-    yield Setting({"method": "copula", "neighbors": "add-remove"})
+    yield Setting({"method": "copula", "target": "d"})
+    yield Setting({"method": "copula", "target": "d", "neighbors": "add-remove"})
     asked: tuple[Mapping[str, Any], ...] = (
         {"method": "mst", "question_share": 0.3},
         {"method": "prism", "question_share": 0.3, "neighbors": "add-remove"},
@@ -1073,6 +1182,36 @@ def alarms(times: int) -> bool:
     return wrong == 0
 
 
+MEASURED = """
+import re, sys, time
+from pathlib import Path
+from verifier.check import main
+status = main(sys.argv[1:])
+peak = int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
+print(time.process_time(), peak * 1024 / 1e6, file=sys.stderr)
+sys.exit(status)
+"""
+"""A check that prints its own CPU seconds and peak memory in MB. Linux counts a parent's memory in ``ru_maxrss``."""
+
+
+def adult() -> bool:
+    """Time and memory of the checker on releases of Adult; returns whether 2 s and 300 MiB suffice."""
+    from benchmarks.tables import _adult
+
+    rows, good = _adult(), True
+    for method in METHODS:
+        plan = Plan(method, 1.0, 1e-9, target="income")
+        roles = Roles(outcome=("income",), protected=("sex",), admissible=("occupation",))
+        with tempfile.TemporaryDirectory() as place:
+            folder = Path(place) / "r"
+            release(Project("adult", rows.schema, plan, roles=roles, one_row_per_person=True), rows).save(folder)
+            done = subprocess.run([sys.executable, "-c", MEASURED, str(folder)], capture_output=True, text=True)
+        cpu, memory = map(float, done.stderr.split()[-2:])
+        print(f"adult, {method}: exit {done.returncode}, {cpu:.2f} CPU s, {memory:.0f} MB", flush=True)
+        good &= done.returncode == 0 and cpu <= 2 and memory < 300
+    return good
+
+
 def _split(plan: Mapping[str, Any]) -> dict[str, Any]:
     own = set(Plan.__dataclass_fields__)
     options = {k: v for k, v in plan.items() if k not in own}
@@ -1090,6 +1229,8 @@ def main() -> None:
     good = True
     if "forge" in opt.parts:
         good &= forge(opt.seeds, opt.only)
+    if "adult" in opt.parts:
+        good &= adult()
     if "alarms" in opt.parts:
         good &= alarms(opt.times)
     raise SystemExit(0 if good else 1)

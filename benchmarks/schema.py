@@ -35,12 +35,13 @@ from espalier.core.planning.preview import preview
 from espalier.core.privacy import bought_schema, flat_bins
 from espalier.core.privacy.accounting import Budget
 from espalier.core.privacy.bought_schema import buy, prices
-from espalier.core.privacy.curator import PrivateCurator, Spending
+from espalier.core.privacy.curator import PrivateCurator
+from espalier.core.privacy.spending import Spending
 from espalier.core.privacy.unit import Unit
 from espalier.core.project.constraints import Constraints
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
-from espalier.core.project.schema import Column, Schema
+from espalier.core.project.schema import Column, HierarchyToBuy, Numbers, Schema, to_buy
 from espalier.core.release.spend import release
 from espalier.core.tables.consistency import settle, violations
 from espalier.core.tables.reading import TextColumn, TextTable, read_table
@@ -135,9 +136,9 @@ def undeclared(project: Project, *, categories: bool = True) -> Project:
     columns = tuple(
         c
         if c.name == project.plan.target or not (categories or c.kind == "numeric")
-        else Column.to_buy(c.name, "numeric", bins=c.values, range=(c.edges[0], c.edges[-1]), integer=c.integer)
+        else to_buy(c.name, "numeric", bins=c.values, range=(c.edges[0], c.edges[-1]), integer=c.integer)
         if c.kind == "numeric"
-        else Column.to_buy(c.name, c.kind, AT_MOST)
+        else to_buy(c.name, c.kind, AT_MOST)
         for c in project.schema.columns
     )
     return replace(project, schema=Schema(columns), plan=project.plan.changed(schema_share=SHARE))
@@ -148,7 +149,7 @@ def judge_schema(schema: Schema) -> Schema:
     return Schema(
         tuple(
             replace(c, edges=tuple(map(float, JUDGED[c.name])), missing=True, unknown="missing")
-            if c.kind == "numeric"
+            if isinstance(c, Numbers)
             else replace(c, missing=True, unknown="missing")
             for c in schema.columns
         )
@@ -250,7 +251,7 @@ def _stand_for(project: Project, text: TextTable) -> Iterator[tuple[float, float
     names = [c.name for c in project.schema.columns if c.kind == "numeric" and c.name != project.plan.target]
     target = project.schema[project.plan.target or ""]
     columns = [
-        Column.to_buy(c.name, "numeric", bins=8, range=(c.edges[0], c.edges[-1]), integer=c.integer)
+        to_buy(c.name, "numeric", bins=8, range=(c.edges[0], c.edges[-1]), integer=c.integer)
         for c in map(project.schema.__getitem__, names)
     ]
     plan = Plan("mst", 1.0, target=target.name, schema_share=SHARE)
@@ -334,7 +335,7 @@ def wide() -> None:
     }
     few = {"ward": tuple("abcdefgh"), "sex": ("f", "m"), "died": ("no", "yes")}
     columns = (
-        Column.of_hierarchy("code", given, WIDEST),
+        HierarchyToBuy.of("code", given, WIDEST),
         *(Column(n, "categorical", values) for n, values in few.items()),
     )
     rows = 100_000

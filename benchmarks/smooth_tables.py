@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from espalier.core.project.schema import Column, Schema
+from espalier.core.project.schema_json import schema_from_json
 from sample_data.stays import STAYS
 from sample_data.stays import stays as lengths_of_stay
 
@@ -93,7 +94,7 @@ def wage(rows: int) -> Held:
 
 def stays(rows: int) -> Held:
     """The sample of lengths of stay, with another seed."""
-    table, schema = lengths_of_stay(np.random.default_rng(99), rows), Schema.from_json(STAYS["schema"])
+    table, schema = lengths_of_stay(np.random.default_rng(99), rows), schema_from_json(STAYS["schema"])
     numeric = [c.name for c in schema.columns if c.kind == "numeric"]
     codes = {
         c.name: np.array([c.categories.index(t) for t in table[c.name]]) for c in schema.columns if c.kind != "numeric"

@@ -5,6 +5,7 @@ import streamlit as st
 from espalier.core.analysis.combine import PYTHON, R
 from espalier.core.analysis.study import SUGGESTED, Study
 from espalier.core.errors import EspalierError
+from espalier.core.statement.check import checked_files
 from espalier.pages.analyse import asking, open_release
 from espalier.pages.common import shell, sign_in
 from espalier.pages.common.text import plain
@@ -51,6 +52,10 @@ if state.studied is None or state.studied[0] != which:
         shell.sidebar(state)
         st.stop()
 study = state.studied[1]
+if which not in state.checked:
+    state.checked[which] = checked_files(made[which].files)
+holds, result = state.checked[which]
+(st.caption if holds else st.warning)(plain(result))
 
 figure = asking.ask(study.project, f"analyse-{which}", study.rows)
 if figure is not None:

@@ -16,6 +16,8 @@ from espalier.core.methods.pools import pool_in_words
 from espalier.core.privacy.accounting import rho_of, round_up
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
+from espalier.core.statement.folder import signed_files
+from espalier.core.statement.keys import server_signer
 from espalier.pages.analyse import open_release
 from espalier.pages.common import charts, shell, sign_in, text
 from espalier.pages.common.text import name, plain
@@ -173,7 +175,7 @@ def releases(state: Session, ledger: Ledger, p: Population) -> None:
     if picked is None:
         return
     try:
-        files = ledger.files(made[picked].released or "")
+        files = signed_files(ledger.files(made[picked].released or ""), server_signer())
         project = Project.loads(files["project.json"])
     except EspalierError as error:
         st.error(plain(error))

@@ -244,9 +244,9 @@ OPENERS: Reasons = {
     ),
     "reads and writes a release": (
         "core/release/files.py",
-        "core/analysis/loading.py",
         "core/release/output.py",
         "core/release/shelf.py",
+        "core/statement/check.py",
         "core/statement/folder.py",
     ),
     "reads and writes keys": ("core/statement/keys.py",),

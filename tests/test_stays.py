@@ -7,7 +7,7 @@ from sklearn.linear_model import LinearRegression
 
 from espalier.core.evaluation.numeric_fidelity import train_and_test
 from espalier.core.project.file import Project
-from espalier.core.project.schema import Schema
+from espalier.core.project.schema_json import schema_from_json
 from sample_data.stays import EFFECTS, STAYS, stays
 
 
@@ -15,7 +15,7 @@ def test_it_is_deterministic_and_fits_its_project():
     one, two = (stays(np.random.default_rng(16), 300) for _ in range(2))
     assert all(np.array_equal(one[n], two[n]) for n in one)
     Project.from_json(STAYS)
-    schema = Schema.from_json(STAYS["schema"])
+    schema = schema_from_json(STAYS["schema"])
     assert list(one) == list(schema.names)
     for column in schema.columns:
         column.encode(list(one[column.name]))

@@ -1,1 +1,1 @@
-"""A checker of releases by Espalier that shares no code with it. README.md says what each check proves."""
+"""A checker of releases by Espalier that shares no code with it. README.md explains each check."""

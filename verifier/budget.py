@@ -8,8 +8,6 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-from scipy.optimize import minimize_scalar
-
 from .folder import Folder
 
 CLOSE = 1e-9
@@ -59,13 +57,18 @@ def epsilon_of(rho: float, delta: float) -> float:
         over = math.exp(t)  # α − 1
         return (1 + over) * rho + math.log(over / (1 + over)) - (math.log(delta) + math.log1p(over)) / over
 
-    middle = 0.5 * math.log(-math.log(delta) / rho)
-    found = minimize_scalar(bound, bounds=(middle - 12, middle + 12), method="bounded", options={"xatol": 1e-10})
-    return max(0.0, float(found.fun))
+    low = 0.5 * math.log(-math.log(delta) / rho) - 12
+    high = low + 24
+    for _ in range(120):  # a bound with one minimum: keep two thirds around it
+        first, second = low + (high - low) / 3, high - (high - low) / 3
+        low, high = (low, second) if bound(first) < bound(second) else (first, high)
+    return max(0.0, bound((low + high) / 2))
 
 
 def tail(sigma: float, least: int) -> float:
     """P[Z ≥ least] of a discrete Gaussian, for a positive ``least``."""
+    if not least + 40 * sigma < 1e7:
+        raise ValueError("a threshold and its noise are too large to be checked")
     weights = [math.exp(-((z / sigma) ** 2) / 2) for z in range(least + math.ceil(40 * sigma) + 2)]
     return math.fsum(weights[least:]) / (2 * math.fsum(weights) - 1)
 
@@ -108,7 +111,7 @@ def check_budget(folder: Folder) -> None:
 
 
 def _draw(draw: Draw, moved: int, unit: Draw, method: str) -> list[str]:
-    """What is wrong with one draw; ``moved`` is how many rows one person can move."""
+    """Errors of one draw; ``moved`` is how many rows one person can move."""
     kind, recipe, rho, scale, given = (draw[key] for key in ("kind", "recipe", "rho", "scale", "given"))
     kinds, delta = RECIPES.get(recipe, (set(), _cell))
     k, scores = unit["rows_per_person"], SCORES.get(method, "edge-score").split()
@@ -189,6 +192,7 @@ def _agrees(folder: Folder) -> list[str]:
         (made["unit"]["stated"], facts["unit"]["stated"], "people"),
         (made["assumed"][: len(facts["promises"])], facts["promises"], "assumptions"),
         (made["ledger"], facts["ledger"], "ledger entries"),
+        (made["approved"], facts["project"].get("signoff", {}), "approval"),
     ]
     return [f"statement and release.json differ ({what})" for a, b, what in pairs if a != b]
 

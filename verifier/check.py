@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import csv
 import sys
 import zipfile
 import zlib
@@ -29,7 +30,7 @@ DAMAGED = (
         MemoryError,
         RuntimeError,
     ),
-    *(zipfile.BadZipFile, zlib.error, Unreadable),
+    *(csv.Error, zipfile.BadZipFile, zlib.error, Unreadable),
 )
 NAMES = ("", "files", "budget", "noise", "model", "rows", "texts", "ledger")
 

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import io
 import json
+import re
 import zipfile
 from datetime import date, timedelta
 from pathlib import Path
@@ -13,6 +14,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+KNOWN = re.compile(
+    r"synthetic(-NOT-PRIVATE|-whole)?\.csv|synthetic\.(parquet|sav|dta|xpt)|(report(-NOT-PRIVATE)?|label)\.html"
+    r"|(release|project|croissant|statement|dictionary)\.json|(dictionary|questions)\.csv|registry\.yaml|statement\.sig"
+    r"|(model|answers)\.npz|copies/\d{2,3}\.(csv\.gz|npz)"
+)
+NO_COUNTS, NO_MODEL = ("decoder", "copula", "fpt-mw"), ("copula",)
+"""Methods whose releases hold no noisy counts, or perhaps no model."""
 STATEMENT, SIGNATURE, PARQUET = "statement.json", "statement.sig", "synthetic.parquet"
 LIMIT = 1 << 30
 Array = Any  # an array of numpy
@@ -121,9 +129,15 @@ def check_files(folder: Folder) -> None:
     private = facts.get("private", True)
     needed = {"project.json", *(("report.html", "synthetic.csv") if private else ())}
     needed |= {facts[key] for key in ("model", "noisy_counts") if isinstance(facts.get(key), str)}
-    needed |= {f"copies/{i:02d}.csv.gz" for i in range(1, int(facts.get("copies") or 0) + 1)}
-    needed |= {"label.html", "registry.yaml", "croissant.json"} if made and private else set()
+    needed |= {f"copies/{i:02d}.csv.gz" for i in range(1, min(int(facts.get("copies") or 0), 100) + 1)}
+    if made and private:
+        needed |= {"label.html", "registry.yaml", "croissant.json"}
+        needed |= {"answers.npz"} if facts["method"] not in NO_COUNTS else set()
+        needed |= {"model.npz"} if facts["method"] not in NO_MODEL else set()
     wrong = [f"{n} is missing" for n in sorted(needed - names)]
+    wrong += [f"{n!r} is no file of a release" for n in sorted(names) if not KNOWN.fullmatch(n)]
+    if facts.get("rows_shown", facts["rows"]) < facts["rows"] and not {PARQUET, "synthetic-whole.csv"} & names:
+        wrong.append("the file with all rows is missing")
     if "project.json" in names and folder.json("project.json") != facts["project"]:
         wrong.append("project.json and release.json hold different projects")
     if not made:
@@ -159,13 +173,10 @@ def check_signature(folder: Folder, key: bytes | None) -> None:
         return
     made = folder.json(SIGNATURE)
     public, signature = (base64.b64decode(made[k], validate=True) for k in ("public_key", "signature"))
-    mark, body = (
-        hashlib.sha256(public).hexdigest(),
-        {"sort_keys": True, "separators": (",", ":"), "ensure_ascii": False},
-    )
+    mark = hashlib.sha256(public).hexdigest()
     try:
-        text = f"espalier-statement/1\n{json.dumps(folder.statement, **body)}"
-        Ed25519PublicKey.from_public_bytes(public).verify(signature, text.encode())
+        body = json.dumps(folder.statement, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        Ed25519PublicKey.from_public_bytes(public).verify(signature, f"espalier-statement/1\n{body}".encode())
     except (InvalidSignature, ValueError):
         folder.say(1, ["the signature is not that of this statement"], "")
         return

@@ -8,17 +8,23 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
+from scipy.special import gammainccinv
 
 from .folder import Array, Clique, Folder
+from .noise import WIDEST as WIDEST_CLIQUE
 from .noise import Answers, Counts, components
 
 TOLERANCE, MOST_CELLS = 2e-3, 20_000_000
 SMOOTHING, MOST_SMOOTHING, NOISY, FIRM, WIDEST = 1.0, 3.0, 10.0, 5.0, 2.0
+RULES = {"impossible", "monotone", "determines"}
+TABLES = {"potentials": "potential", "first": "first"}
 Tables = Mapping[Clique, Array]
+Nodes = list[tuple[str, Clique, Array]]
+INTERCEPT = 45 / 64
 
 
 class Model:
-    """A log-linear model: ``potentials`` over cliques of columns of ``sizes``, of which the ``visible`` are drawn."""
+    """A log-linear model: ``potentials`` over cliques of columns of ``sizes``; ``visible`` columns are drawn."""
 
     def __init__(self, folder: Folder, head: Any, found: dict[str, Array]) -> None:
         self.head, self.total = head, float(head["total"])
@@ -33,6 +39,9 @@ class Model:
         )
         self.visible, self.counts = tuple(names["visible"]), set(names["counts"])
         self.order = head.get("order", ())
+        listed = [f"{of}_{i}" for key, of in TABLES.items() for i in range(len(head.get(key, [])))]
+        if set(found) - {"visible"} != set(listed) or (folder.statement and not self.order):
+            raise ValueError("model.npz holds arrays that it does not list, or lacks the order of drawing")
         if {n: self.sizes[n] for n in self.visible} != folder.sizes:
             raise ValueError("the model has other columns or categories than the project")
 
@@ -58,9 +67,7 @@ def graph_of(cliques: Iterable[Iterable[str]], names: Iterable[str]) -> dict[str
     return graph
 
 
-def calibrate(
-    sizes: Mapping[str, int], potentials: Tables, order: Iterable[str] = ()
-) -> list[tuple[str, Clique, Array]]:
+def calibrate(sizes: Mapping[str, int], potentials: Tables, order: Iterable[str] = ()) -> Nodes:
     """(column, given, p(column | given)) for each column in the order of drawing; the last is eliminated first."""
     placed = [n for n in order if n in sizes]
     graph = graph_of(potentials, sizes)
@@ -103,7 +110,7 @@ def _eliminate(graph: dict[str, set[str]], name: str) -> set[str]:
     return around
 
 
-def marginals(nodes: list[tuple[str, Clique, Array]], wanted: Iterable[Clique]) -> dict[Clique, Array]:
+def marginals(nodes: Nodes, wanted: Iterable[Clique]) -> dict[Clique, Array]:
     """Probabilities of cliques, each of them inside one node."""
     found: dict[str, tuple[Clique, Array]] = {}
     for name, given, table in nodes:
@@ -134,7 +141,7 @@ def pooled(counts: list[Counts]) -> tuple[dict[Clique, Array], dict[Clique, floa
 def optimality(
     counts: list[Counts], total: float, price: float, fit: tuple[Tables, Mapping[str, int], Any]
 ) -> list[str]:
-    """What is wrong with a fit: its Fenchel gap at its potentials θ, if that is above the tolerance.
+    """Errors of a fit: its Fenchel gap at its potentials θ, if that is above the tolerance.
 
     The objective is f(μ) + λ N KL(p ‖ q), f(μ) = Σ‖μ − y‖²/(2σ²), q independent. With the precision w_a and the
     estimate û_a of each component a, the gap is Σ_a w_a/2 ‖u_a − û_a + λ(τ_a − τ⁰_a)/w_a‖², τ of θ and τ⁰ of q.
@@ -165,7 +172,29 @@ def optimality(
     return [] if gap <= most else [f"the model is not the fit of the counts: gap {gap:.3g}, at most {most:.3g}"]
 
 
-def check_model(folder: Folder, answers: Answers | None) -> Model | None:
+def network(head: Any, parents: Mapping[str, list[str]], flat: Array) -> Nodes:
+    """The nodes of a decoder: p(column | parents) is the softmax of an intercept and a weight for each parent."""
+    sizes, done, at = {n: int(s) for n, s in head["sizes"]}, dict[str, tuple[str, Clique, Array]](), 0
+    for name, size in sizes.items():
+        given = tuple(n for n in sizes if n in parents[name] and sizes[n] > 1)
+        lengths = [1, *(sizes[n] - 1 for n in given)] if size > 1 else [0]
+        block = flat[at : at + sum(lengths) * size].reshape(-1, size)
+        at += block.size
+        logits, row = np.zeros([*(sizes[n] for n in given), size]) + (INTERCEPT * block[0] if size > 1 else 0), 1
+        for axis, parent in enumerate(given if size > 1 else ()):
+            weights = np.insert(block[row : row + sizes[parent] - 1], head["base"].get(parent, 0), 0.0, axis=0)
+            row += sizes[parent] - 1
+            logits += weights.reshape([sizes[parent] if i == axis else 1 for i in range(len(given))] + [size])
+        table = np.exp(logits - logits.max(axis=-1, keepdims=True))
+        done[name] = (name, given, table / table.sum(axis=-1, keepdims=True))
+    out: Nodes = []
+    while len(out) < len(done):  # causes before effects
+        placed = {name for name, _, _ in out}
+        out.append(next(n for n in done.values() if n[0] not in placed and set(n[1]) <= placed))
+    return out
+
+
+def check_model(folder: Folder, answers: Answers | None) -> Model | Nodes | None:
     """The model, after the test of its separations and of its fit."""
     if "model.npz" not in folder.names:
         folder.note(4, "no model file: the fit is not recomputed")
@@ -173,11 +202,16 @@ def check_model(folder: Folder, answers: Answers | None) -> Model | None:
     head, found = folder.arrays("model.npz")
     kept = [s for s in folder.facts["separations"] if s.get("holds")]
     if head.get("format") != "espalier-model/1":
+        if folder.facts["method"] == "copula":
+            folder.note(4, "no graphical model and no counts: the fit is not recomputed")
+            return None
+        if folder.facts["method"] != "decoder" or set(found) != {"parameters"}:
+            raise ValueError("the model is not of the kind that the method makes")
         parents = {n: [a for a, b in head.get("edges", []) if b == n] for n, _ in head.get("sizes", [])}
         wrong = [] if parents and not head.get("latent") else [f"{len(kept)} separations are not promised"] * bool(kept)
         folder.say(4, wrong + _linked(kept, lambda s: moral(parents, s)), f"{len(kept)} separations hold by the arrows")
         folder.note(4, "no counts to fit: how this model was trained is not recomputed")
-        return None
+        return None if head.get("latent") else network(head, parents, found["parameters"])
     model = Model(folder, head, found)
     graph = graph_of(model.potentials, model.sizes)
     for name in model.counts:  # functions of visible columns
@@ -192,20 +226,35 @@ def check_model(folder: Folder, answers: Answers | None) -> Model | None:
         if not model.hidden and (cmi(model, s) or 0) > 1e-9
     ]
     folder.say(4, wrong, f"{len(kept)} separations hold in the model's graph")
-    if (
-        answers is None
-        or not answers.alone
-        or model.hidden
-        or any(np.isneginf(t).any() for t in model.potentials.values())
-    ):
-        folder.note(4, "the fit is not recomputed: questions were fitted too, or cells are without probability")
+    asked = model.hidden or (answers is not None and not answers.alone)
+    ruled = any(np.isneginf(t).any() for t in model.potentials.values())
+    project = folder.facts["project"]
+    if (asked and not {"questions", "counts"} & set(project)) or (ruled and not asked and not RULES & set(project)):
+        folder.say(4, ["the model rests on questions or constraints that the project does not have"], "")
+    wide = answers is not None and any(len(c.clique) > WIDEST_CLIQUE for c in answers.counts)
+    if answers is None or asked or ruled or wide:
+        wrong = [] if answers is None else _near(model, answers)
+        folder.say(4, wrong, "the model is as near to the counts as noise is")
+        folder.note(4, "the fit itself is not recomputed: questions, constraints, very wide tables, or no counts")
     else:
         folder.say(4, _fit(model, answers), "the model is the fit of the counts")
     return model
 
 
+def _near(model: Model, answers: Answers) -> list[str]:
+    """Counts that are further from the model than half as much again as noise alone is once in 10⁹ releases."""
+    if answers.merged:
+        return []
+    visible = {q: np.zeros([model.sizes[n] for n in q]) for q in {c.clique for c in answers.counts}}
+    nodes = calibrate(model.sizes, {**visible, **model.potentials}, model.order)
+    fitted = marginals(nodes, visible)
+    square = sum(float(np.sum((model.total * fitted[c.clique] - c.values) ** 2)) / c.sigma**2 for c in answers.counts)
+    most = 3 * float(gammainccinv(sum(c.values.size for c in answers.counts) / 2, 1e-9))  # 1.5 times a quantile of χ²
+    return [f"the model is far from the counts: χ² = {square:.4g}, at most {most:.4g}"] if square > most else []
+
+
 def _fit(model: Model, answers: Answers) -> list[str]:
-    """What is wrong with the fit (``core/models/graphical/estimation.py`` and ``shrinkage.py`` document it)."""
+    """Errors of the fit (``core/models/graphical/estimation.py`` and ``shrinkage.py`` document it)."""
     sizes, potentials = _grouped(model, answers)
     counts = []
     for c in answers.counts:

@@ -8,14 +8,16 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import chi2
+from scipy.special import gammainc, gammaincc
 
 from .folder import Array, Clique, Folder
 
 ALARM = 1e-6
 LEAST_DOF = 7
 ALL = "all counts together"
-SMALLEST, CLOSE = 0.6, 1e-9
+LISTS = {"measurements": "counts", "asked": "asked", "histograms": "histogram", "merged": "merged"}
+LISTS["impossible"] = "impossible"
+SMALLEST, CLOSE, WIDEST = 0.6, 1e-9, 14
 
 
 @dataclass
@@ -30,7 +32,7 @@ class Counts:
     def variance(self, subset: Clique) -> float:
         """The noise variance of each cell of a component."""
         gone = [s for n, s in zip(self.clique, self.values.shape, strict=True) if n not in subset]
-        return self.sigma**2 * math.prod(gone)
+        return float(self.sigma**2 * math.prod(gone))
 
 
 class Answers:
@@ -49,6 +51,9 @@ class Answers:
             for i, m in enumerate(head.get(key, []))
         ]
         self.counts = [Counts(tuple(m["columns"]), v.astype(float), float(m["sigma"])) for m, v in listed]
+        named = [f"{of}_{i}" for key, of in LISTS.items() for i in range(len(head.get(key, [])))]
+        if set(found) != {*named, *(["direct"] if "direct" in head else [])}:
+            raise ValueError("answers.npz holds arrays that it does not list")
         for c in self.counts:
             if c.values.shape != tuple(self.sizes[n] for n in c.clique) or len(set(c.clique)) < len(c.clique):
                 raise ValueError(f"the counts of {' × '.join(c.clique)} do not fit the schema")
@@ -59,6 +64,8 @@ def components(table: Array, clique: Clique) -> dict[Clique, Array]:
 
     With equal noise in each cell the parts are independent; each has Π(size − 1) degrees of freedom.
     """
+    if len(clique) > WIDEST:
+        raise ValueError(f"a table of more than {WIDEST} columns is not taken apart")
     parts: dict[Clique, Array] = {(): table}
     for name in clique:
         split: dict[Clique, Array] = {}
@@ -77,6 +84,8 @@ def check_noise(folder: Folder) -> Answers | None:
         return None
     answers = Answers(folder)
     wrong = _draws(folder, answers)
+    if answers.merged and not folder.facts["project"]["plan"].get("compress"):
+        wrong.append("categories are counted in groups, and the plan merges none")
     wrong += [
         f"{' × '.join(c.clique)}: no whole numbers" for c in answers.counts if np.any(c.values != np.rint(c.values))
     ]
@@ -113,7 +122,7 @@ def _draws(folder: Folder, answers: Answers) -> list[str]:
 
 def _tested(answers: Answers) -> tuple[list[str], int, str]:
     """χ² of each component against the mean of all counts that hold it, all together and one clique at a time."""
-    usable = [c for c in answers.counts if c.sigma >= SMALLEST]
+    usable = [c for c in answers.counts if c.sigma >= SMALLEST and len(c.clique) <= WIDEST]
     parts: dict[Clique, list[tuple[int, Array, float]]] = defaultdict(list)
     for i, c in enumerate(usable):
         shared = {tuple(n for n in c.clique if n in other.clique) for other in usable if other is not c}
@@ -141,7 +150,7 @@ def _tested(answers: Answers) -> tuple[list[str], int, str]:
             tests.append((f"the totals of counts of {size} columns", sum(sums), len(sums)))
     tests, wrong = [t for t in tests if t[2] >= LEAST_DOF], list[str]()
     for name, s, d in tests:
-        low, high = chi2.cdf(s, d), chi2.sf(s, d)
+        low, high = gammainc(d / 2, s / 2), gammaincc(d / 2, s / 2)  # P[χ² ≤ s] and P[χ² ≥ s]
         level = ALARM / (20 * len(tests))  # most of the alarm rate is for too little noise in all counts together
         if low < (0.9 * ALARM if name == ALL else level) or high < level:
             side = "less" if low < high else "more"

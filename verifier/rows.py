@@ -8,14 +8,15 @@ import io
 import itertools
 import math
 import re
+from collections.abc import Mapping
 from datetime import date
 from typing import Any
 
 import numpy as np
-from scipy.stats import chi2
+from scipy.special import gammaincc
 
 from .folder import LIMIT, Array, Folder, edges_of
-from .model import Model, calibrate, graph_of, marginals
+from .model import Model, Nodes, calibrate, graph_of, marginals
 from .noise import Answers
 
 ALARM, LEAST_EXPECTED, MOST_CELLS, IN_MEMORY = 1e-7, 8.0, 5_000_000, 1_000_000
@@ -30,21 +31,21 @@ def restored(text: str) -> str:
 
 def read_rows(folder: Folder, data: bytes) -> tuple[Codes, int]:
     """The code of each cell: its category or bin, the last one if missing; ``ValueError`` outside a domain."""
-    header, *lines = csv.reader(io.StringIO(data.decode()), strict=True)
-    schema, names = folder.facts["project"]["schema"], [restored(name) for name in header]
-    wanted = [c["name"] for c in schema if c["kind"] != "identifier" or c.get("invented")]
-    if names != wanted or any(len(line) != len(names) for line in lines):
-        raise ValueError("the table has other columns than the schema, or a line of other length")
-    cells = dict(zip(names, zip(*lines, strict=True) if lines else itertools.repeat(()), strict=False))
-    out = {}
-    for column in schema:
-        if column["kind"] != "identifier":
-            try:
-                known = {text: _code(column, text) for text in set(cells[column["name"]])}
-            except (LookupError, ValueError):
-                raise ValueError(f"a cell of {column['name']} is outside the column's domain") from None
-            out[column["name"]] = np.array([known[t] for t in cells[column["name"]]], dtype=np.int64)
-    return out, len(lines)
+    lines = csv.reader(io.StringIO(data.decode()), strict=True)
+    schema, names = folder.facts["project"]["schema"], [restored(name) for name in next(lines, [])]
+    if names != [c["name"] for c in schema if c["kind"] != "identifier" or c.get("invented")]:
+        raise ValueError("the table has other columns than the schema")
+    columns = [(names.index(c["name"]), c, dict[str, int](), list[int]()) for c in schema if c["kind"] != "identifier"]
+    rows = 0
+    for rows, line in enumerate(lines, 1):
+        if len(line) != len(names):
+            raise ValueError(f"line {rows} has other cells than the header")
+        for place, column, known, codes in columns:
+            text = line[place]
+            if text not in known:
+                known[text] = _code(column, text)
+            codes.append(known[text])
+    return {column["name"]: np.array(codes, dtype=np.int64) for _, column, _, codes in columns}, rows
 
 
 def _code(column: dict[str, Any], text: str) -> int:
@@ -52,15 +53,18 @@ def _code(column: dict[str, Any], text: str) -> int:
     edges = [] if values is not None else edges_of(column)
     if text == "" and column.get("missing"):
         return len(values if values is not None else edges[1:])
-    if values is not None:
-        return int(values.index(restored(text)))
-    number = float(date.fromisoformat(text).toordinal() if "dates" in column else text)
-    if not edges[0] <= number <= edges[-1] or (column.get("integer") and number != int(number)):
-        raise ValueError
-    return int(min(np.searchsorted(edges, number, side="right") - 1, len(edges) - 2))
+    try:
+        if values is not None:
+            return list(values).index(restored(text))
+        number = float(date.fromisoformat(text).toordinal() if "dates" in column else text)
+        if edges[0] <= number <= edges[-1] and not (column.get("integer") and number != int(number)):
+            return min(int(np.searchsorted(edges, number, side="right")) - 1, len(edges) - 2)
+    except ValueError:
+        pass
+    raise ValueError(f"a cell of {column['name']} is outside the column's domain")
 
 
-def check_rows(folder: Folder, model: Model | None, answers: Answers | None) -> None:
+def check_rows(folder: Folder, model: Model | Nodes | None, answers: Answers | None) -> None:
     """The rows of ``synthetic.csv`` against ``release.json`` and the model, and the copies against the schema."""
     facts = folder.facts
     codes, rows = read_rows(folder, folder.read("synthetic.csv"))
@@ -76,25 +80,29 @@ def check_rows(folder: Folder, model: Model | None, answers: Answers | None) -> 
     if model is None:
         folder.say(5, wrong, f"{rows:,} rows in their domains; no model to compare them with")
         return
-    even = facts["project"]["plan"].get("rows_drawn", "even") == "even" and facts["rows"] <= IN_MEMORY and model.order
-    tests = seen(model, codes, rows) if model.hidden else spread(model, codes)
+    even = facts["project"]["plan"].get("rows_drawn", "even") == "even" and facts["rows"] <= IN_MEMORY
+    nodes: Nodes = [] if isinstance(model, Model) else model
+    if isinstance(model, Model) and not model.hidden:
+        nodes = calibrate(model.sizes, model.potentials, model.order)
+    even = even and isinstance(model, Model) and bool(model.order and nodes)
+    tests = spread(nodes, folder.sizes, codes) if nodes or not isinstance(model, Model) else seen(model, codes, rows)
     level = ALARM / max(len(tests), 1)  # χ² is divided by 1.25: cells of eight rows have a heavier tail
-    wrong += rounded(model, codes, rows) if even and not model.hidden else []
+    wrong += rounded(nodes, codes, rows) if even else []
     wrong += [
         f"{n} of the rows is not the model's: χ² = {s:.0f} on {d}"
         for n, s, d in tests
-        if d and chi2.sf(s / 1.25, d) < level
+        if d and gammaincc(d / 2, s / 2.5) < level
     ]
     folder.say(
         5,
         wrong,
-        f"{rows:,} rows follow the model in {len(tests)} tables" + ", as evenly as whole numbers allow" * bool(even),
+        f"{rows:,} rows follow the model in {len(tests)} tables" + ", as evenly as whole numbers allow" * even,
     )
 
 
-def rounded(model: Model, codes: Codes, rows: int) -> list[str]:
+def rounded(nodes: Nodes, codes: Codes, rows: int) -> list[str]:
     """Even rows: of the rows that share ``given``, each category has n·p, rounded down or up."""
-    for name, given, table in calibrate(model.sizes, model.potentials, model.order):
+    for name, given, table in nodes:
         at = np.ravel_multi_index([codes[n] for n in (*given, name)], table.shape)
         found = np.bincount(at, minlength=table.size).reshape(-1, table.shape[-1])
         far = float(np.abs(found - found.sum(axis=1, keepdims=True) * table.reshape(found.shape)).max())
@@ -103,18 +111,18 @@ def rounded(model: Model, codes: Codes, rows: int) -> list[str]:
     return []
 
 
-def spread(model: Model, codes: Codes) -> list[tuple[str, float, int]]:
+def spread(nodes: Nodes, sizes: Mapping[str, int], codes: Codes) -> list[tuple[str, float, int]]:
     """χ² of each column with each earlier one: rows with w = i have Σ_g n(i, g)·p(v | g) with v to expect.
 
     Given all earlier columns, v depends on its ``given`` alone. Even rows vary less, so the test is one-sided.
     """
     tests, before = [], [""]
-    for name, given, table in calibrate(model.sizes, model.potentials, model.order):
-        size, zero = model.sizes[name], np.zeros_like(codes[name])
+    for name, given, table in nodes:
+        size, zero = sizes[name], np.zeros_like(codes[name])
         p = table.reshape(-1, size)
         group = np.ravel_multi_index([codes[n] for n in given], table.shape[:-1]) if given else zero
         for other in before:
-            many = model.sizes.get(other, 1)
+            many = sizes.get(other, 1)
             if size > 1 and many * len(p) <= MOST_CELLS:
                 at = codes.get(other, zero)
                 held = np.bincount(at * len(p) + group, minlength=many * len(p)).reshape(many, -1)
@@ -125,7 +133,7 @@ def spread(model: Model, codes: Codes) -> list[tuple[str, float, int]]:
 
 
 def seen(model: Model, codes: Codes, rows: int) -> list[tuple[str, float, int]]:
-    """A model with hidden columns: χ² of visible columns, and of visible pairs that one of its tables holds."""
+    """A model with hidden columns: χ² of visible columns, and of visible pairs inside a table of the model."""
     nodes = calibrate(model.sizes, model.potentials, model.order)
     graph = graph_of([(*given, name) for name, given, _ in nodes], model.sizes)
     wanted = [(n,) for n in model.visible] + [

@@ -24,7 +24,7 @@ from espalier.core.blurring.notice import NOT_PRIVATE_CSV
 from espalier.core.blurring.registry import BLURRINGS
 from espalier.core.errors import DAMAGED, EspalierError, ProjectError
 from espalier.core.graph.separations import Clique, Separation
-from espalier.core.ledger.archive import MODEL, MOST_BYTES, check_arrays, check_release, is_known
+from espalier.core.ledger.archive import MODEL, check_arrays, files_of
 from espalier.core.methods import METHODS
 from espalier.core.methods.question_answers import Asked
 from espalier.core.models.base import Model
@@ -102,7 +102,7 @@ def load_release(folder: str | Path) -> Released:
     1e-06
     """
     folder = Path(folder)
-    files = files_of(folder)
+    files = files_of(folder, [NOT_PRIVATE_CSV])
     try:
         read = read_files(files)
         name = _TABLES[0] if read.facts.get("private", True) else NOT_PRIVATE_CSV
@@ -113,22 +113,6 @@ def load_release(folder: str | Path) -> Released:
     except EspalierError as error:
         said = f"{folder} is not a complete release folder, or is damaged: {error}"
         raise ProjectError(said, path=str(folder)) from None
-
-
-def files_of(folder: Path) -> dict[str, bytes]:
-    """Return the files of a release's folder by name; other files are ignored. Raises :class:`ProjectError`."""
-    check_release(folder)
-    try:
-        found = sorted(p for p in (*folder.iterdir(), *folder.glob("copies/*")) if p.is_file())
-        paths = {p.relative_to(folder).as_posix(): p for p in found}
-        paths = {name: p for name, p in paths.items() if is_known(name) or name == NOT_PRIVATE_CSV}
-        if sum(p.stat().st_size for p in paths.values()) > MOST_BYTES:
-            raise ProjectError(f"{folder} contains more than 1 GiB.", path=str(folder))
-        return {name: p.read_bytes() for name, p in paths.items()}
-    except (OSError, ValueError) as error:
-        what = f"cannot read {getattr(error, 'filename', None) or 'one of its files'}"
-        why = getattr(error, "strerror", None) or error
-        raise ProjectError(f"{folder} is not a complete release folder: {what}: {why}", path=str(folder)) from None
 
 
 def read_files(files: Mapping[str, bytes]) -> Files:
@@ -245,7 +229,7 @@ def _model(files: Mapping[str, bytes], facts: Mapping[str, Any], project: Projec
     if facts.get("model", MODEL) is None:  # earlier releases do not say, and hold it
         return None
     if MODEL not in files:
-        raise ProjectError(f"there is no {MODEL}")
+        raise ProjectError(f"{MODEL} is missing")
     model = METHODS[facts["method"]].load(files[MODEL])
     if set(model.columns) != set(project.schema.names):
         raise ProjectError(f"{MODEL} and the project have different columns.", key="columns")

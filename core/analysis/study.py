@@ -18,12 +18,13 @@ from espalier.core.analysis.answers import Answer, Copies, answer
 from espalier.core.analysis.copies import Recipe, Refit, Rows, copies, warm_refit
 from espalier.core.analysis.estimands import Figure
 from espalier.core.analysis.gate import Gate
-from espalier.core.analysis.loading import files_of, read_copies, read_files
+from espalier.core.analysis.loading import read_copies, read_files
 from espalier.core.analysis.missing_shares import missing_shares, questions
 from espalier.core.analysis.noisy_counts import NoisyCounts
 from espalier.core.analysis.question_copies import asked_copies, fitted_as_copy
 from espalier.core.blurring.notice import NOT_PRIVATE
 from espalier.core.errors import EspalierError, ProjectError
+from espalier.core.ledger.archive import files_of
 from espalier.core.methods import Fitted
 from espalier.core.methods.question_answers import Asked
 from espalier.core.models.base import Model

@@ -75,13 +75,14 @@ def _analyse(opt: argparse.Namespace) -> None:
     from espalier.core.analysis import answer_text, figure_from_text
     from espalier.core.analysis.missing_text import missing_sentences
     from espalier.core.analysis.study import Study
+    from espalier.core.statement.check import checked_folder
 
     if (opt.outcome is None) != (opt.predictors is None):
         raise ProjectError("a regression needs both --outcome and --predictors")
     if opt.among and not (opt.proportion or opt.mean):
         raise ProjectError("--among belongs to --proportion or --mean")
     study = Study.of_folder(opt.folder)
-    print(checked(opt.folder), file=sys.stderr)
+    print(checked_folder(opt.folder)[1], file=sys.stderr)
     schema = study.project.schema
     if opt.proportion:
         figure: Any = figure_from_text.proportion(schema, opt.proportion, opt.among)
@@ -120,16 +121,6 @@ def _analyse(opt: argparse.Namespace) -> None:
     if steps := answer_text.remedy(study.project, figure, answers):
         print(steps)
     print("From the release alone: no row of the real table was read, and these figures may be shared.")
-
-
-def checked(folder: Path) -> str:
-    """Return a sentence on the result of the checker for ``folder``."""
-    from espalier.verifier.check import verify
-
-    failed = [f for f in verify(folder) if f.holds is False]
-    if not failed:
-        return "Checked: the release is consistent with its privacy statement."
-    return f"Warning: {len(failed)} checks of the release fail ({failed[0].text}). Run: espalier verify {folder}"
 
 
 def _columns(text: str) -> list[str]:

@@ -156,7 +156,7 @@ def run(opt: argparse.Namespace) -> None:
     many = [
         f"{c.name} ({c.size:,})"
         for c in schema.columns
-        if c.kind == "categorical" and not c.undeclared and c.size > MANY and c.name not in (*dates, *marked)
+        if c.kind == "categorical" and c not in schema.undeclared and c.size > MANY and c.name not in (*dates, *marked)
     ]
     if many:
         print(
@@ -233,17 +233,17 @@ def _of_book(column: Column, book: str) -> Column:
     """The column declared by a book of Espalier, or by the user's own file."""
     from espalier.core.code_books import CODE_BOOKS
     from espalier.core.code_books.importing import read_own_book
-    from espalier.core.project.schema import Column
+    from espalier.core.project.schema import HierarchyToBuy
 
     if book in CODE_BOOKS:
-        return Column.of_book(column.name, book, missing=True, missing_marks=column.missing_marks)
+        return HierarchyToBuy.of_book(column.name, book, missing=True, missing_marks=column.missing_marks)
     place = Path(book.removeprefix("atc:"))
     if not place.is_file():
         raise ProjectError(
             f"--code-book: {book!r} is neither a file nor one of the books {', '.join(CODE_BOOKS)}", key="code_book"
         )
     own = read_own_book(place.read_bytes(), atc=book.startswith("atc:"))
-    made = Column.of_hierarchy(column.name, own.groups, missing=True, missing_marks=column.missing_marks)
+    made = HierarchyToBuy.of(column.name, own.groups, missing=True, missing_marks=column.missing_marks)
     return replace(made, value_labels=tuple(own.labels.items()))
 
 

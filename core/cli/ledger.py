@@ -128,7 +128,7 @@ def record_diagnostics(opt: argparse.Namespace, facts: Mapping[str, Any], digest
             tables.append(entry["table"])
         concerned = ledger.diagnosed(digests, tables, opt.by, opt.command)
     for population in concerned:
-        print(f"ledger: a view of diagnostics is recorded for {_shown(population)}", file=sys.stderr)
+        print(f"ledger: a view of diagnostics is recorded for {population}", file=sys.stderr)
     if entry and not concerned:
         print(
             "warning: the release is recorded in another ledger: the view of diagnostics is "
@@ -162,8 +162,8 @@ def _open(opt: argparse.Namespace) -> None:
         note=opt.note,
     )
     shared = f", shared with {', '.join(t for t in made.tables if t != opt.table)}" if len(made.tables) > 1 else ""
-    print(_shown(f"{ledger.name}: {opt.table} is open; {_state(made)}{shared}"))
-    print(f"  {_shown(_unit(made, opt.table))}")
+    print(f"{ledger.name}: {opt.table} is open; {_state(made)}{shared}")
+    print(f"  {_unit(made, opt.table)}")
 
 
 def _list(opt: argparse.Namespace) -> None:
@@ -178,10 +178,10 @@ def _list(opt: argparse.Namespace) -> None:
     if not populations:
         print(f"{ledger.name}: no table is open yet")
     for p in populations.values():
-        print(_shown(f"{p.name}: {_state(p)}"))
-        print(_shown(f"  {p.neighbors}; opened {p.opened_at} by {p.opened_by}; tables: {', '.join(p.tables)}"))
+        print(f"{p.name}: {_state(p)}")
+        print(f"  {p.neighbors}; opened {p.opened_at} by {p.opened_by}; tables: {', '.join(p.tables)}")
         for text in [*(_unit(p, table) for table in p.tables), *(f"note: {c}" for c in p.caveats)]:
-            print(f"  {_shown(text)}")
+            print(f"  {text}")
         if p.entries:
             heads = f"{'status':<8}  {'rho':>10}  {'ε before':>9}  {'ε after':>9}  what"
             print(f"  {'entry, parts':<16}  {'when':<17}  {heads}")
@@ -190,7 +190,7 @@ def _list(opt: argparse.Namespace) -> None:
             def line(name: str, at: str, rhos: Sequence[float], what: str, p: Any = p, status: str = e.status) -> str:
                 before, after = (round_up(p.epsilon_after(r)) for r in rhos[1:])
                 figures = f"{round_up(rhos[0]):>10}  {before:>9}  {after:>9}"
-                return _shown(f"  {name:<16}  {at:<17}  {status:<8}  {figures}  {what}")
+                return f"  {name:<16}  {at:<17}  {status:<8}  {figures}  {what}"
 
             what = f"{e.project} ({e.plan.get('method')}, ε = {e.epsilon:g}) from {e.table}, by {e.who}"
             what += f"; {e.unit}" if e.unit != p.unit_of(e.table) else ""
@@ -203,11 +203,6 @@ def _list(opt: argparse.Namespace) -> None:
                 print(line(f"  {PART_NAMES[part.kind]}", "", (part.rho, part.rho_before, part.rho_after), what))
             if e.stopped_short:
                 print(f"  {'  not drawn':<16}  {'':<17}  {e.status:<8}  {round_up(e.undrawn):>10}  counts all the same")
-
-
-def _shown(text: str) -> str:
-    """Return a user's text without characters that a terminal cannot print."""
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def _unit(p: Population, table: str) -> str:

@@ -11,10 +11,12 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from typing import NoReturn
 
 from espalier import __version__
 from espalier.core.cli import analyse, app, attack, evaluate, graph, init, ledger, plan, release, statement
+from espalier.core.cli.terminal import Plain
 from espalier.core.errors import BudgetError, EspalierError
 
 LONGEST = 800
@@ -41,6 +43,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal that has no ρ gets \u03c1
+    if opt.command == "app":  # Streamlit's own output
+        return _run(opt)
+    with redirect_stdout(Plain(sys.stdout)), redirect_stderr(Plain(sys.stderr)):
+        return _run(opt)
+
+
+def _run(opt: argparse.Namespace) -> int:
+    """Run the command; returns the exit status."""
     try:
         return int(opt.run(opt) or 0)
     except BudgetError as error:

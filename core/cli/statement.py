@@ -99,7 +99,7 @@ def _statement(opt: argparse.Namespace) -> None:
 
 
 def _verify(opt: argparse.Namespace) -> int:
-    from espalier.verifier.__main__ import main
+    from espalier.verifier.check import main
 
     given = [("--key", opt.key), ("--ledger", opt.ledger)]
     return main([str(opt.folder), *(x for name, path in given if path for x in (name, str(path)))])

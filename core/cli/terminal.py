@@ -1,12 +1,45 @@
-"""Terminal output: a progress bar while work goes on."""
+"""Terminal output: text that cannot steer the terminal, and a progress bar while work goes on."""
 
 from __future__ import annotations
 
+import json
 import sys
+import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from espalier.core.progress import Report, silent
+
+
+class Plain:
+    """A ``stream`` that writes control and format characters as JSON does: names and cells must not steer a terminal.
+
+    JSON stays the same JSON: such a character is in it only inside a text.
+    """
+
+    def __init__(self, stream: Any) -> None:
+        self.stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+    def write(self, text: str) -> int:
+        """Write ``text``; return its length."""
+        self.stream.write(_plain(text))
+        return len(text)
+
+
+def _plain(text: str) -> str:
+    if text.isprintable():
+        return text
+    return "".join(
+        c if c.isprintable() or c in "\n\t" or unicodedata.category(c) == "Zs" else _escaped(c) for c in text
+    )
+
+
+def _escaped(c: str) -> str:
+    return json.dumps(c)[1:-1] if ord(c) != 127 else "\\u007f"
 
 
 @contextmanager
@@ -17,10 +50,11 @@ def bar(quiet: bool = False) -> Iterator[Report]:
         return
     from tqdm import tqdm
 
-    with tqdm(total=100, bar_format="{desc:<42} {percentage:3.0f} % |{bar}| {elapsed}", file=sys.stderr) as drawn:
+    drawn_on = getattr(sys.stderr, "stream", sys.stderr)  # the bar moves the cursor
+    with tqdm(total=100, bar_format="{desc:<42} {percentage:3.0f} % |{bar}| {elapsed}", file=drawn_on) as drawn:
 
         def report(fraction: float, message: str) -> None:
-            drawn.set_description_str(message[:42], refresh=False)
+            drawn.set_description_str(_plain(message)[:42], refresh=False)
             drawn.update(max(0.0, 100 * fraction - drawn.n))
 
         yield report

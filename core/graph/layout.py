@@ -50,11 +50,13 @@ def layout(
     outcome: Iterable[str] = (),
     closed: Mapping[str, Iterable[str]] | None = None,
     wide: Mapping[str, float] | None = None,
+    high: float = HIGH,
 ) -> Layout:
     """Return the layout of ``arrows`` between ``names``; arrows of other names are ignored.
 
     ``outcome`` columns without effects are in the last layer. ``closed`` are groups of columns that are shown as one
-    box each: the group's name takes the place of its columns. ``wide`` gives widths of boxes in pixels.
+    box each: the group's name replaces its columns. ``wide`` gives the width of each box in pixels, ``high`` the height
+    of all of them.
     """
     box = {name: group for group, inside in (closed or {}).items() for name in inside}
     known = set(names)
@@ -68,8 +70,17 @@ def layout(
         return Layout(apart=alone)
     forward = _without_cycles(boxes, edges)
     order, paths = _ordered(_layers(boxes, forward, {box.get(n, n) for n in outcome}), forward)
-    heights = _heights(order, paths)
-    return _placed(order, paths, heights, edges, alone, wide or {})
+    return _placed(order, paths, _heights(order, paths, high), Drawn(edges, alone, wide or {}, high))
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """What is drawn: arrows, columns without one, widths of boxes and the height of every box."""
+
+    edges: Sequence[tuple[str, str]]
+    alone: tuple[str, ...]
+    wide: Mapping[str, float]
+    high: float
 
 
 def _without_cycles(boxes: Sequence[str], edges: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -223,7 +234,7 @@ def _crossings(slots: Sequence[Sequence[Slot]], right: Mapping[Slot, list[Slot]]
     return count
 
 
-def _heights(order: Sequence[Sequence[Slot]], paths: Sequence[Sequence[Slot]]) -> dict[Slot, float]:
+def _heights(order: Sequence[Sequence[Slot]], paths: Sequence[Sequence[Slot]], high: float) -> dict[Slot, float]:
     """Return the height of each slot: close to the mean of its neighbours, in the order of its layer."""
     near: dict[Slot, list[Slot]] = {}
     for path in paths:
@@ -236,7 +247,7 @@ def _heights(order: Sequence[Sequence[Slot]], paths: Sequence[Sequence[Slot]]) -
         y, own = 0.0, []
         for i, s in enumerate(layer):
             if i:
-                y += (_room(layer[i - 1]) + _room(s)) / 2
+                y += (_room(layer[i - 1], high) + _room(s, high)) / 2
             own.append(y)
         offsets.append(own)
         at |= {s: v - y / 2 for s, v in zip(layer, own, strict=True)}
@@ -250,8 +261,8 @@ def _heights(order: Sequence[Sequence[Slot]], paths: Sequence[Sequence[Slot]]) -
     return at
 
 
-def _room(slot: Slot) -> float:
-    return HIGH + GAP if isinstance(slot, str) else BEND
+def _room(slot: Slot, high: float) -> float:
+    return high + GAP if isinstance(slot, str) else BEND
 
 
 def _rising(wanted: Sequence[float], weight: Sequence[float]) -> list[float]:
@@ -267,25 +278,20 @@ def _rising(wanted: Sequence[float], weight: Sequence[float]) -> list[float]:
 
 
 def _placed(
-    order: Sequence[Sequence[Slot]],
-    paths: Sequence[Sequence[Slot]],
-    heights: Mapping[Slot, float],
-    edges: Sequence[tuple[str, str]],
-    alone: tuple[str, ...],
-    wide: Mapping[str, float],
+    order: Sequence[Sequence[Slot]], paths: Sequence[Sequence[Slot]], heights: Mapping[Slot, float], drawn: Drawn
 ) -> Layout:
     """Return the layout in pixels."""
-    top = min(heights[s] - (HIGH / 2 if isinstance(s, str) else 0) for layer in order for s in layer)
+    top = min(heights[s] - (drawn.high / 2 if isinstance(s, str) else 0) for layer in order for s in layer)
     places: dict[str, Point] = {}
     bends: dict[Slot, tuple[Point, Point]] = {}
     x = bottom = 0.0
     for layer in order:
-        room = max(wide.get(s, WIDE) for s in layer if isinstance(s, str))
+        room = max(drawn.wide.get(s, WIDE) for s in layer if isinstance(s, str))
         for s in layer:
             y = heights[s] - top
             if isinstance(s, str):
                 places[s] = (round(x + room / 2, 1), round(y, 1))
-                bottom = max(bottom, y + HIGH / 2)
+                bottom = max(bottom, y + drawn.high / 2)
             else:  # level past the boxes of its layer, so that it crosses none of them
                 bends[s] = ((round(x, 1), round(y, 1)), (round(x + room, 1), round(y, 1)))
                 bottom = max(bottom, y)
@@ -296,4 +302,6 @@ def _placed(
         start, end = str(path[0]), str(path[-1])
         routes[start, end], routes[end, start] = points, points[::-1]
     boxes = tuple(tuple(s for s in layer if isinstance(s, str)) for layer in order)
-    return Layout(places, {e: routes[e] for e in edges}, alone, boxes, round(x - BETWEEN, 1), round(bottom, 1))
+    return Layout(
+        places, {e: routes[e] for e in drawn.edges}, drawn.alone, boxes, round(x - BETWEEN, 1), round(bottom, 1)
+    )

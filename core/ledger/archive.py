@@ -144,3 +144,22 @@ def check_release(folder: Path) -> None:
             f"{folder} {lacking}, so it is not a release folder: name the folder that `release` wrote (its --out)",
             path=str(folder),
         )
+
+
+def files_of(folder: Path, also: Sequence[str] = ()) -> dict[str, bytes]:
+    """The files of a release's folder, those alone that a release may have, and ``also`` these.
+
+    Raises :class:`ProjectError`; pipes and devices are never opened, and sizes are checked before anything is read.
+    """
+    check_release(folder)
+    try:
+        found = sorted(p for p in (*folder.iterdir(), *folder.glob("copies/*")) if p.is_file())
+        paths = {p.relative_to(folder).as_posix(): p for p in found}
+        paths = {name: p for name, p in paths.items() if is_known(name) or name in also}
+        if sum(p.stat().st_size for p in paths.values()) > MOST_BYTES:
+            raise ProjectError(f"{folder} holds more than 1 GiB", path=str(folder))
+        return {name: p.read_bytes() for name, p in paths.items()}
+    except (OSError, ValueError) as error:
+        what = f"cannot read {getattr(error, 'filename', None) or 'a file of it'}"
+        why = getattr(error, "strerror", None) or error
+        raise ProjectError(f"{folder} is not a whole release folder: {what}: {why}", path=str(folder)) from None

@@ -40,7 +40,7 @@ class Event:
     before and after this event (for a part: if its entry counted what had been drawn by then, and not what is reserved
     for it). ``released`` is the hash of what was handed over (:func:`espalier.core.ledger.archive.digest_of`). ``plan``
     is JSON. Of a ``reserve`` it holds the project's name, its plan, whether it is for another unit than the table's,
-    whether the project states one row per person (if it says so either way), and the δ₀ that is reserved, if any. Of
+    whether the project states one row per person (if it states either), and the δ₀ that is reserved, if any. Of
     ``open`` and ``join`` it holds the person column (or null); of ``open`` also how much of δ is for draws, if any, and
     a random number, so that no two ledgers begin alike. Where a table was opened before person columns were fixed, it
     is None.

@@ -46,9 +46,10 @@ from espalier.core.ledger.archive import digest_of, unpacked
 from espalier.core.ledger.events import START, Event, Row, next_event, read_events
 from espalier.core.ledger.export import csv_text, exported
 from espalier.core.ledger.fields import line, octets, yes_or_no
-from espalier.core.ledger.population import Population, Terms, checked, given_terms, population_of
+from espalier.core.ledger.population import Population, population_of
 from espalier.core.ledger.replay import replay
 from espalier.core.ledger.store import Store
+from espalier.core.ledger.terms import Terms, checked, given_terms
 
 
 class Ledger:

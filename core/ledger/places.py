@@ -43,7 +43,7 @@ def remembered(identity: str) -> Path:
 
 
 def shown(url: sa.URL) -> str:
-    """The path, or the URL as it was given, without its password and without options but those that say where it is."""
+    """The path, or the URL as it was given, without its password and without options except those that locate it."""
     if url.get_backend_name() == "sqlite":
         return str(Path(url.database or ""))
     url = url.set(query={key: value for key, value in url.query.items() if key in ("host", "port", "options")})

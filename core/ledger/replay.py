@@ -15,11 +15,11 @@ from espalier.core.ledger.population import (
     Entry,
     Part,
     Population,
-    conversion_delta,
     delta_drawn,
     person_in,
     rho_drawn,
 )
+from espalier.core.ledger.terms import conversion_delta
 from espalier.core.privacy.accounting import rho_of, rounded_up
 from espalier.core.privacy.draws import PartKind
 from espalier.core.project.people import KEY as ONE_ROW

@@ -113,9 +113,11 @@ class Store:
         """The memory by place."""
         with self._plainly("open"):
             if self.path is not None:
-                _own(self.path, create)
+                _need_file(self.path, create)
             self._engine = _engine(url)
             self._check_version(create)
+            if self.path is not None:
+                _tighten(self.path)
 
     def read(self) -> list[Row]:
         """All events, oldest first. Raises :class:`LedgerError` where some that were there are not any more."""
@@ -244,10 +246,19 @@ class Store:
         out = []
         for file in files:
             try:
-                count, hash_ = file.read_text("ascii").split()
-                out.append((file, int(count), hash_))
-            except (OSError, ValueError):
+                text = file.read_text("ascii")
+            except OSError:
                 out.append((file, 0, ""))
+                continue
+            except ValueError:
+                text = ""
+            if not re.fullmatch(r"[0-9]{1,20} [0-9a-f]{64}\s*", text):
+                raise LedgerError(
+                    f"{file} is where this machine remembers the ledger {self.name}, and it holds something else. "
+                    "Nothing is released. Move that file away, or name another ledger"
+                )
+            count, hash_ = text.split()
+            out.append((file, int(count), hash_))
         return out
 
     def _remember(self, rows: Sequence[Row]) -> None:
@@ -333,6 +344,9 @@ def _engine(url: sa.URL) -> sa.Engine:
 
     @event.listens_for(engine, "connect")
     def _connected(connection: Any, _: Any) -> None:
+        names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        if names and _meta.name not in names:
+            raise LedgerUnavailable(f"{url.database} is another program's database; name a new file for the ledger")
         connection.isolation_level = None  # transactions begin below, not behind our back
         for pragma in ("journal_mode=DELETE", "synchronous=EXTRA"):
             connection.execute(f"PRAGMA {pragma}").close()
@@ -345,8 +359,8 @@ def _engine(url: sa.URL) -> sa.Engine:
     return engine
 
 
-def _own(path: Path, create: bool) -> None:
-    """The file is there and its owner's alone."""
+def _need_file(path: Path, create: bool) -> None:
+    """Raise :class:`LedgerUnavailable` unless the file is there; ``create`` makes an empty one, its owner's alone."""
     if create:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with suppress(FileExistsError):
@@ -356,7 +370,6 @@ def _own(path: Path, create: bool) -> None:
         raise LedgerUnavailable(
             f"the ledger {path} {there}; opening a table's budget makes one", missing=not path.exists()
         )
-    _tighten(path)
 
 
 def _tighten(path: Path) -> None:

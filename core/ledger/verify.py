@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from espalier.core.errors import LedgerError, ProjectError
-from espalier.core.ledger.archive import check_names, digest_of, has_model, is_known
+from espalier.core.ledger.archive import ADDED, check_names, digest_of, files_of, has_model
 from espalier.core.ledger.events import START, Event, read_events
 from espalier.core.ledger.export import FORMAT, exported
 from espalier.core.ledger.ledger import Ledger
-from espalier.core.project.json_text import read_json
+from espalier.core.project.json_text import MOST_JSON, read_json
 
 _COLUMNS = {*Event.__dataclass_fields__, "hash"}
 
@@ -25,7 +25,7 @@ def check_export(path: Path, ledger: Ledger | None = None) -> str:
 
     Raises :class:`ProjectError` for what is no export, :class:`LedgerError` for one that was changed.
     """
-    said = _json(path)
+    said = _object(_read(path), path)
     rows = said.get("events")
     if said.get("format") != FORMAT or not isinstance(rows, list) or not isinstance(said.get("populations"), list):
         raise ProjectError(f"{path} is not an exported ledger; make one with ledger export --format json")
@@ -41,16 +41,16 @@ def check_export(path: Path, ledger: Ledger | None = None) -> str:
         raise LedgerError(f"{path} was changed: {where} is not what its events add up to")
     last = events[-1].hash if events else START
     count = f"{len(events):,} event{'s' * (len(events) != 1)}"
-    told = f"{path}: {count}, every hash, sum and rule holds; the last hash is {last}"
+    report = f"{path}: {count}, every hash, sum and rule holds; the last hash is {last}"
     if ledger is None:
-        return told + ". Only the ledger (--ledger) or a hash you noted can show that none were cut off at its end"
+        return report + ". Only the ledger (--ledger) or a hash you noted can show that none were cut off at its end"
     there = ledger.events()
     if len(there) < len(events) or (events and there[len(events) - 1].hash != last):
         raise LedgerError(
             f"{path} agrees with itself, but not with {ledger.name}: it is of another ledger, or an event was rewritten"
         )
     since = len(there) - len(events)
-    return f"{told}; so does {ledger.name}" + (f", which has {since} more since" if since else ", and ends there too")
+    return f"{report}; so does {ledger.name}" + (f", which has {since} more since" if since else ", and ends there too")
 
 
 def check_release(folder: Path, ledger: Ledger) -> str:
@@ -58,12 +58,11 @@ def check_release(folder: Path, ledger: Ledger) -> str:
 
     Raises :class:`ProjectError` for what is no release's folder, :class:`LedgerError` where it and the ledger differ.
     """
-    facts = _json(folder / "release.json").get("ledger")
+    files = files_of(folder)
+    facts = _object(files["release.json"], folder / "release.json").get("ledger")
     try:
-        names = [p.relative_to(folder).as_posix() for p in (*folder.iterdir(), *folder.glob("copies/*")) if p.is_file()]
-        files = {name: (folder / name).read_bytes() for name in names if is_known(name)}
-        check_names(files, has_model(files.get("release.json", b"{}")))
-    except (OSError, ProjectError) as error:
+        check_names(files, has_model(files["release.json"]))
+    except ProjectError as error:
         raise ProjectError(f"{folder} is not a whole release: {error}") from None
     if not isinstance(facts, dict):
         raise LedgerError(f"{folder} says of itself that it is not recorded in a ledger")
@@ -92,15 +91,22 @@ def _changed(files: Mapping[str, bytes], ledger: Ledger, released: str) -> str:
         kept = ledger.files(released)
     except LedgerError:
         return "a file or more was changed"
-    names = sorted(name for name in {*files, *kept} if kept.get(name) != files.get(name))
+    names = sorted(name for name in {*files, *kept} - {*ADDED} if kept.get(name) != files.get(name))
     return f"{', '.join(names)} {'was' if len(names) == 1 else 'were'} changed"
 
 
-def _json(path: Path) -> dict[str, Any]:
+def _read(path: Path) -> bytes:
     try:
-        said = read_json(path.read_bytes(), str(path), finite=False)  # a changed number is no bad input
+        if path.exists() and not path.is_file():
+            raise ProjectError(f"{path} is not a file", path=str(path))
+        with path.open("rb") as file:
+            return file.read(MOST_JSON + 1)  # `read_json` refuses more
     except OSError as error:
         raise ProjectError(f"cannot read {path}: {error.strerror or error}", path=str(path)) from None
+
+
+def _object(data: bytes, path: Path) -> dict[str, Any]:
+    said = read_json(data, str(path), finite=False)  # a changed number is no bad input
     if not isinstance(said, dict):
         raise ProjectError(f"{path} is not what a ledger or a release writes", path=str(path))
     return said

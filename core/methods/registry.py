@@ -165,7 +165,7 @@ def fit(curator: Curator, project: Project, frame: Frame, report: Report = silen
 def _check_targets(project: Project) -> None:
     """Raise :class:`ProjectError` for a target with one value: nothing can be predicted."""
     for name in project.plan.weights:
-        if project.schema[name].values < 2 and not project.schema[name].undeclared:
+        if project.schema[name].values < 2 and project.schema[name] not in project.schema.undeclared:
             raise ProjectError(
                 f"plan: the target {name!r} has one value, so there is nothing to predict. Choose a target with two "
                 "values or more, or add the values that are missing on the Data page",

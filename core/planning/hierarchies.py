@@ -13,7 +13,7 @@ from typing import Any
 
 from espalier.core.privacy.draws import Draw
 from espalier.core.project.hierarchy import expected
-from espalier.core.project.schema import Column, Schema
+from espalier.core.project.schema import HierarchyToBuy, Schema
 
 SHOWN = 5
 """Groups that a plan names."""
@@ -62,10 +62,10 @@ class Foreseen:
 def foreseen(schema: Schema, draws: Iterable[Draw], rows: int | None) -> tuple[Foreseen, ...]:
     """Return what ``draws`` of a schema will distinguish in its hierarchies; reads no data."""
     scales = {draw.columns: draw.scale for draw in draws}
-    return tuple(_foreseen(c, scales[(c.name,)], rows) for c in schema.columns if c.hierarchy)
+    return tuple(_foreseen(c, scales[(c.name,)], rows) for c in schema.hierarchies)
 
 
-def _foreseen(column: Column, sigma: float, rows: int | None) -> Foreseen:
+def _foreseen(column: HierarchyToBuy, sigma: float, rows: int | None) -> Foreseen:
     tree = column.tree
     groups = [n for n in tree.children[-1] if len(tree.children.get(n, ())) > 1]
     groups.sort(key=lambda n: -len(tree.children[n]))
@@ -108,6 +108,5 @@ def told_apart(planned: Schema, released: Schema) -> tuple[ToldApart, ...]:
             released[c.name].values - len(released[c.name].groups),
             len(released[c.name].groups),
         )
-        for c in planned.columns
-        if c.hierarchy
+        for c in planned.hierarchies
     )

@@ -32,9 +32,10 @@ from espalier.core.planning.verdict import Assumed, Purpose, Verdict, verdict_of
 from espalier.core.privacy.accounting import Budget, epsilon_of, guess_right, round_up, total_up
 from espalier.core.privacy.bought_schema import Part, budget_of
 from espalier.core.privacy.contribution import held_rows, public_rows
-from espalier.core.privacy.curator import Curator, Impossible, Spending
+from espalier.core.privacy.curator import Curator, Impossible
 from espalier.core.privacy.draws import Draw
 from espalier.core.privacy.rehearsal import UNKNOWN_ROWS, Rehearsal
+from espalier.core.privacy.spending import Spending
 from espalier.core.privacy.unit import Unit
 from espalier.core.project.file import Project
 from espalier.core.project.options import declared
@@ -46,7 +47,8 @@ NAMED = 2
 START, FITTED, PER_FIT, PER_ROW, PER_PAIR = 0.013, 0.75, 0.0136, 0.97e-6, 0.165e-5
 """Seconds of a release: at least; of the last fit, as a part of the model's own estimate; of each fit on the way; of a
 private choice per row, and per pair of columns. Fitted to seven tables and seven methods (``TUNED`` in
-benchmarks/verdict.py); on eight others 97 % of releases took between half and twice as long."""
+benchmarks/verdict.py); on eight others 51 of 58 releases took between half and twice
+as long."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ from espalier.core.analysis.drawing import Test, tested
 from espalier.core.methods import Fitted, Frame, fit
 from espalier.core.privacy.accounting import Budget
 from espalier.core.privacy.bought_schema import Part, left, prices
-from espalier.core.privacy.curator import Curator, Impossible, Spending
+from espalier.core.privacy.curator import Curator, Impossible
+from espalier.core.privacy.spending import Spending
 from espalier.core.progress import Report, silent
 from espalier.core.project.file import Project
 

@@ -26,9 +26,10 @@ COLUMNS, PAIRS = 0.70, 0.13
 """Weights in the mean total variation of pairs that noise adds to a release: of the mean error of single columns, and
 of the mean error of the counts of pairs. Fitted to the tables of ``TUNED`` in benchmarks/verdict.py."""
 
-ODDS, CROWD = 0.15, 300.0
-"""Weights of the two sources of noise in a score that predicts the outcome: the log odds of the counts with the target,
-and the squared mean error of single columns, a measure of the noise in all other links."""
+ODDS, CROWD = 0.2, 300.0
+"""Weights of the two sources of noise in a score that predicts the outcome: the log odds of the counts with the target;
+and, where private choices decide which columns are counted with it, the squared mean error of single columns, which
+measures how noisy these choices are. Chosen on the tables of ``TUNED``."""
 
 SURE = 1.5
 """Factor between the expected loss and the one that is stated as "up to"."""
@@ -274,8 +275,9 @@ def _loss(noise: Noise, assumed: Assumed) -> float | None:
         return None
     inside = noise.with_target > 0
     odds = np.minimum(noise.log_odds(assumed.rarer)[inside] ** 2, 16.0)
-    crowd = float(noise.column_errors.mean())
-    v = ODDS * float(noise.with_target[inside] @ odds) + CROWD * crowd**2
+    chosen = float(noise.chosen[noise.target, inside].mean())
+    crowd = chosen * float(noise.column_errors.mean()) ** 2
+    v = ODDS * float(noise.with_target[inside] @ odds) + CROWD * crowd
     d = math.sqrt(2) * _quantile(assumed.auc)
     expected = _normal(d / math.sqrt(2)) - _normal(d * d / math.sqrt(2 * (d * d + v)))
     return min(SURE * expected, assumed.auc - 0.5)

@@ -30,7 +30,6 @@ from numpy.typing import NDArray
 
 from espalier.core.errors import ProjectError
 from espalier.core.privacy.accounting import Budget
-from espalier.core.privacy.curator import Spending
 from espalier.core.privacy.draws import Draw
 from espalier.core.privacy.flat_bins import flattest
 from espalier.core.privacy.mechanisms import add_gaussian, gaussian_scale, gumbel_scale, noisy_max
@@ -42,12 +41,22 @@ from espalier.core.privacy.quantiles import (
     range_grid,
     range_of,
 )
+from espalier.core.privacy.spending import Spending
 from espalier.core.privacy.unit import Unit
 from espalier.core.project.file import Project
 from espalier.core.project.hierarchy import Cut, descend
 from espalier.core.project.plan import Plan
 from espalier.core.project.public_grid import column_grid, grid_of, round_points
-from espalier.core.project.schema import Column, Schema
+from espalier.core.project.schema import (
+    Categories,
+    CategoriesToBuy,
+    Column,
+    HierarchyToBuy,
+    Numbers,
+    NumbersToBuy,
+    Schema,
+    ToBuy,
+)
 from espalier.core.tables.source import Source
 
 POOL = "schema"
@@ -80,7 +89,7 @@ _LESS = 1 - 1e-12
 class Part:
     """One thing to buy of ``column``: its draw, and what each call of it costs."""
 
-    column: Column
+    column: ToBuy
     draw: Draw
     call: float
 
@@ -110,25 +119,28 @@ def prices(project: Project, budget: Budget) -> list[Part]:
             key="schema_share",
         )
     unit = Unit(plan.neighbors, plan.rows_per_person)
-    weight = {c.name: 1.0 if c.kind == "numeric" else TEXTS for c in open_}
+    weight = {c.name: 1.0 if isinstance(c, NumbersToBuy) else TEXTS for c in open_}
     slips = _slips(schema, plan, budget.delta)
     out: list[Part] = []
     for column in open_:
         rho = _LESS * plan.schema_share * budget.rho * weight[column.name] / math.fsum(weight.values())
-        if column.kind == "numeric":
-            out += _numbers(column, unit, rho)
-        else:
-            out += _levels(column, unit, rho) if column.hierarchy else [_texts(column, unit, rho, slips[0])]
+        match column:
+            case NumbersToBuy():
+                out += _numbers(column, unit, rho)
+            case HierarchyToBuy():
+                out += _levels(column, unit, rho)
+            case CategoriesToBuy():
+                out.append(_texts(column, unit, rho, slips[0]))
     return out
 
 
 def _slips(schema: Schema, plan: Plan, delta: float) -> list[float]:
     """δ₀ of each text column that is bought."""
-    count = sum(map(_looked_for, schema.columns))
+    count = sum(isinstance(c, CategoriesToBuy) for c in schema.columns)
     return [SLIPS * delta / count] * count if count and plan.schema_share else []
 
 
-def _numbers(column: Column, unit: Unit, rho: float) -> list[Part]:
+def _numbers(column: NumbersToBuy, unit: Unit, rho: float) -> list[Part]:
     """A range where it is not declared; cuts at private quantiles; the rows of the cells between the cuts."""
     out = []
     if column.range is None:
@@ -161,13 +173,13 @@ def _first_cuts(bins: int) -> int:
     return min(FINER * bins, MOST_CUTS)
 
 
-def _choice(column: Column, what: str, rho: float, each: float, sensitivity: int, candidates: int) -> Part:
+def _choice(column: ToBuy, what: str, rho: float, each: float, sensitivity: int, candidates: int) -> Part:
     scale = sensitivity / math.sqrt(2 * each)
     draw = Draw("schema", what, (column.name,), POOL, 0, float(sensitivity), scale, rho, candidates=candidates)
     return Part(column, draw, each)
 
 
-def _texts(column: Column, unit: Unit, rho: float, delta: float) -> Part:
+def _texts(column: CategoriesToBuy, unit: Unit, rho: float, delta: float) -> Part:
     recipe = threshold_for(unit, rho, delta)
     what = (
         f"categories of {column.name}: those of {recipe.threshold:,} noisy rows or more, the {column.at_most} largest "
@@ -189,12 +201,7 @@ def _texts(column: Column, unit: Unit, rho: float, delta: float) -> Part:
     return Part(column, draw, rho)
 
 
-def _looked_for(column: Column) -> bool:
-    """Return whether its categories are unknown, so that finding them takes a threshold."""
-    return column.undeclared and column.kind != "numeric" and not column.hierarchy
-
-
-def _levels(column: Column, unit: Unit, rho: float) -> list[Part]:
+def _levels(column: HierarchyToBuy, unit: Unit, rho: float) -> list[Part]:
     """The rows of a hierarchy's groups, a histogram for each level."""
     depth, each = column.tree.depth, rho / column.tree.depth
     sigma, most = gaussian_scale(unit.count_sensitivity, each), column.size
@@ -216,24 +223,26 @@ def buy(table: Source, wanted: Schema, unit: Unit, parts: Sequence[Part], delta:
     is the plan's δ. A text without a bought category, and a text that is no number, count as missing.
     """
     spending.debit(part.draw for part in parts)
-    count = sum(_looked_for(part.column) for part in parts)
+    count = sum(isinstance(part.column, CategoriesToBuy) for part in parts)
     found: dict[str, Column] = {}
     for name, of_one in itertools.groupby(parts, key=lambda part: part.column.name):
         bought = list(of_one)
+        calls = [part.call for part in bought]
         column = bought[0].column
-        if column.kind == "numeric":
-            found[name] = _bought_bins(table, column, unit, [part.call for part in bought])
-        elif column.hierarchy:
-            found[name] = _told_apart(table, column, unit, [part.call for part in bought])
-        else:
-            recipe = threshold_for(unit, bought[0].call, SLIPS * delta / count)
-            shown = find_categories(table.text_counts(name), recipe, column.at_most)
-            kept = tuple(sorted(shown.counts)) or (NONE,)
-            found[name] = Column(name, column.kind, kept, missing=True, unknown="missing")
+        match column:
+            case NumbersToBuy():
+                found[name] = _bought_bins(table, column, unit, calls)
+            case HierarchyToBuy():
+                found[name] = _expanded(table, column, unit, calls)
+            case CategoriesToBuy():
+                recipe = threshold_for(unit, calls[0], SLIPS * delta / count)
+                shown = find_categories(table.text_counts(name), recipe, column.at_most)
+                kept = tuple(sorted(shown.counts)) or (NONE,)
+                found[name] = Categories(name, column.kind, kept, missing=True, unknown="missing", **column.about)
     return replace(table.schema, columns=tuple(found.get(c.name, c) for c in wanted.columns))
 
 
-def _told_apart(table: Source, column: Column, unit: Unit, calls: Sequence[float]) -> Column:
+def _expanded(table: Source, column: HierarchyToBuy, unit: Unit, calls: Sequence[float]) -> Column:
     """Return the column with its hierarchy expanded to the depth that the rows support; one call for each level.
 
     What a level divides is decided by the noisy answers of those above it, and a level is one histogram: each row is in
@@ -249,10 +258,10 @@ def _told_apart(table: Source, column: Column, unit: Unit, calls: Sequence[float
         np.add.at(rows, cut.groups, counts)
         return add_gaussian(rows, sigma), sigma
 
-    return column.told_apart(descend(column.tree, ask, column.size).cut)
+    return column.expanded(descend(column.tree, ask, column.size).cut)
 
 
-def _bought_bins(table: Source, column: Column, unit: Unit, calls: Sequence[float]) -> Column:
+def _bought_bins(table: Source, column: NumbersToBuy, unit: Unit, calls: Sequence[float]) -> Column:
     """The bins of a column of numbers, see `_numbers`.
 
     The cells are cut at points that are public or were chosen by earlier answers, so the counts are one histogram: a
@@ -268,7 +277,7 @@ def _bought_bins(table: Source, column: Column, unit: Unit, calls: Sequence[floa
     sigma = gaussian_scale(unit.count_sensitivity, calls[-1])
     kept = flattest(cuts.tolist(), add_gaussian(cells, sigma), sigma, column.bins, integer=column.integer)
     edges = tuple(cuts[kept].tolist())
-    return Column(column.name, "numeric", edges=edges, integer=column.integer, missing=True, unknown="missing")
+    return Numbers(name, "numeric", edges, column.integer, missing=True, unknown="missing", **column.about)
 
 
 def _bought_range(counts: NDArray[np.int64], unit: Unit, rho: float) -> tuple[float, float]:

@@ -10,22 +10,22 @@ from __future__ import annotations
 
 import itertools
 import math
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from espalier.core.errors import BudgetError, SizeError
 from espalier.core.graph.separations import Clique
-from espalier.core.privacy.accounting import Budget, round_up, total_up
+from espalier.core.privacy.accounting import Budget
 from espalier.core.privacy.contribution import known_rows
-from espalier.core.privacy.draws import Draw, Measurement, Merged, ScoreMeasurement, SumMeasurement, fold
+from espalier.core.privacy.draws import Draw, Measurement, Merged, ScoreMeasurement, SumMeasurement, counts_of, fold
 from espalier.core.privacy.question_recipes.recipes import QuestionSums, WorstQuestion, answers
 from espalier.core.privacy.scores import ConditionalScore, EdgeScore, FeatureScore, Score, vector_sensitivity
+from espalier.core.privacy.spending import Spending
 from espalier.core.privacy.sums import PROVED, SumRecipe
 from espalier.core.privacy.unit import Unit
 from espalier.core.tables.source import Source
@@ -35,50 +35,6 @@ Impossible = Mapping[Clique, NDArray[np.bool_]]
 
 TOGETHER = 1 << 22
 """Cells of exact counts that are in memory at a time (32 MB)."""
-
-
-@dataclass
-class Spending:
-    """The purchases so far: one :class:`Draw` each, in the order of spending. ``limit`` is never passed."""
-
-    limit: float
-    draws: list[Draw] = field(default_factory=list)
-    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
-
-    @property
-    def rho(self) -> float:
-        """ρ spent, rounded up."""
-        return total_up(draw.rho for draw in self.draws)
-
-    @property
-    def delta(self) -> float:
-        """The sum of the draws' δ₀, rounded up; 0 for nearly all releases."""
-        return total_up(draw.delta for draw in self.draws)
-
-    def debit(self, draws: Iterable[Draw]) -> None:
-        """Take what ``draws`` cost from what is left, all or nothing; raises :class:`BudgetError`."""
-        with self._lock:
-            asked = list(draws)
-            for draw in asked:
-                if not (draw.rho > 0 and math.isfinite(draw.rho)):
-                    raise BudgetError(
-                        f"a draw needs a positive share of the budget, not ρ = {draw.rho}", requested=draw.rho
-                    )
-            rhos = [draw.rho for draw in asked]
-            if total_up([*(draw.rho for draw in self.draws), *rhos]) > self.limit:
-                left = self.limit - self.rho
-                raise BudgetError(
-                    f"this needs ρ = {round_up(total_up(rhos), 6)}, but only {left:.6g} of {self.limit:.6g} is left; "
-                    "nothing was read",
-                    requested=total_up(rhos),
-                    remaining=left,
-                )
-            self.draws += asked
-
-    def decided(self, columns: Clique) -> None:
-        """The last draw was a choice, and it fell on ``columns``."""
-        with self._lock:
-            self.draws[-1] = replace(self.draws[-1], columns=columns)
 
 
 class Curator(ABC):
@@ -130,7 +86,7 @@ class Curator(ABC):
         self._debit(
             Draw(
                 "count",
-                _counts_of(q, self._is_open(q)),
+                counts_of(q, self._is_open(q)),
                 q,
                 pool,
                 math.prod(self.sizes[name] for name in q),
@@ -182,23 +138,10 @@ class Curator(ABC):
         self._check_sums(recipe.asked)
         sensitivity, unit = recipe.sensitivity(self.unit), recipe.units
         scale = self._choice_scale(sensitivity, rho)
-        self._debit(
-            [
-                Draw(
-                    "choice",
-                    "question",
-                    None,
-                    pool,
-                    0,
-                    sensitivity / unit,
-                    scale / unit,
-                    rho,
-                    candidates=recipe.candidates,
-                    recipe="worst-question",
-                )
-            ]
-        )
-        return recipe.told(self._worst(recipe, scale))
+        each, noise, among = sensitivity / unit, scale / unit, recipe.candidates
+        draw = Draw("choice", "question", None, pool, 0, each, noise, rho, candidates=among, recipe="worst-question")
+        self._debit([draw])
+        return recipe.question_of(self._worst(recipe, scale))
 
     def measure_scores(
         self, score: Score, cliques: Sequence[Clique], rho: float, what: str, pool: str = ""
@@ -394,7 +337,7 @@ class PrivateCurator(Curator):
         if self._answered is None or self._answered[0] is not asked:
             self._answered = asked, answers(self._source, asked.questions, asked.counts, asked.sizes)
         chosen = noisy_max(recipe.scores(self._answered[1]), scale)
-        self.spending.decided(asked.questions[recipe.told(chosen)[0]].columns(tuple(self.whole)))
+        self.spending.decided(asked.questions[recipe.question_of(chosen)[0]].columns(tuple(self.whole)))
         return chosen
 
     def _sums(self, recipe: SumRecipe, scale: float) -> NDArray[np.float64]:
@@ -440,13 +383,6 @@ def _few(cliques: Sequence[Clique], sizes: Mapping[str, int]) -> int:
     """Return how many of the first ``cliques`` are counted together: at least one, and at most `TOGETHER` cells."""
     cells = itertools.accumulate(math.prod(sizes[name] for name in clique) for clique in cliques)
     return max(1, sum(1 for _ in itertools.takewhile(lambda total: total <= TOGETHER, cells)))
-
-
-def _counts_of(clique: Clique, is_open: bool) -> str:
-    if not is_open:
-        return "counts of " + " × ".join(clique)
-    chosen = "a pair" if len(clique) == 2 else f"{len(clique)} columns"
-    return f"counts of {chosen} chosen at release (largest shown)"
 
 
 def _check_clique(clique: Clique, sizes: Mapping[str, int], order: Mapping[str, int], max_cells: int) -> None:

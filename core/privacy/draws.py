@@ -49,14 +49,14 @@ PROOFS = {
     "counts": "core/privacy/unit.py: Unit.count_sensitivity",
     "histogram": "core/privacy/moments.py: Histogram.sensitivity",
     "moments": "core/privacy/moments.py: Moments.sensitivity",
-    "questions": "core/privacy/questions/recipes.py: QuestionSums",
-    "count-histogram": "core/privacy/questions/recipes.py: CountHistogram",
+    "questions": "core/privacy/question_recipes/recipes.py: QuestionSums",
+    "count-histogram": "core/privacy/question_recipes/recipes.py: CountHistogram",
     "clipped-gradient": "core/privacy/clipped.py: clipped_sensitivity",
     "logistic-gradient": "core/privacy/gradient.py: gradient_sensitivity",
     "edge-score": "core/privacy/scores.py: EdgeScore",
     "feature-score": "core/privacy/scores.py: FeatureScore",
     "conditional-score": "core/privacy/scores.py: ConditionalScore",
-    "worst-question": "core/privacy/questions/recipes.py: WorstQuestion",
+    "worst-question": "core/privacy/question_recipes/recipes.py: WorstQuestion",
     "quantiles": "core/privacy/quantiles.py: calls_of_level",
     "threshold": "core/privacy/partitions.py: distances",
 }
@@ -151,3 +151,11 @@ def fold(values: NDArray[Any], clique: Clique, merged: Merged) -> NDArray[Any]:
             np.add.at(out, groups, moved)
             values = np.moveaxis(out, 0, axis)
     return values
+
+
+def counts_of(clique: Clique, is_open: bool) -> str:
+    """Return what a draw of counts is called; an open one was chosen by an earlier draw."""
+    if not is_open:
+        return "counts of " + " × ".join(clique)
+    chosen = "a pair" if len(clique) == 2 else f"{len(clique)} columns"
+    return f"counts of {chosen} chosen at release (largest shown)"

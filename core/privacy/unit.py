@@ -24,7 +24,7 @@ class Unit:
     def in_words(self, person: str | None = None) -> str:
         """Half a sentence, the same on every screen and in the report; ``person`` is the person column as shown."""
         if person is not None:
-            change = "becoming another, or nobody" if self.neighbors == "replace-one" else "being there or not"
+            change = "becoming another, or no one" if self.neighbors == "replace-one" else "being there or not"
             return f"one person with all their rows ({person}, at most {self.rows_per_person} of them kept) {change}"
         rows = "one row" if self.rows_per_person == 1 else f"up to {self.rows_per_person} rows"
         change = "changing in place" if self.neighbors == "replace-one" else "being there or not"

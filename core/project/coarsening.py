@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from espalier.core.errors import SchemaError
-from espalier.core.project.schema import Column
+from espalier.core.project.schema import Categories, Column, Numbers
 
 
 def even_bins(column: Column, bins: int) -> Column:
@@ -43,6 +43,7 @@ def _with_edges(column: Column, edges: list[float]) -> Column:
     """Inner edges rounded to two figures that stay apart; the range itself is kept."""
     inner = (round(e) if column.integer else _two_figures(e) for e in edges[1:-1])
     kept = sorted({e for e in inner if edges[0] < e < edges[-1]})
+    assert isinstance(column, Numbers)
     return replace(column, edges=(edges[0], *map(float, kept), edges[-1]))
 
 
@@ -61,4 +62,5 @@ def group(column: Column, members: Iterable[str], name: str) -> Column:
     kept = tuple(c for c in column.categories if c not in chosen and c != name)
     groups = {g: m for g, m in before.items() if g not in chosen and g != name}
     groups[name] = (*before.get(name, ()), *(m for m in inside if m not in before.get(name, ())), *absorbed)
+    assert isinstance(column, Categories)
     return replace(column, categories=(*kept, name), groups=tuple(groups.items()))

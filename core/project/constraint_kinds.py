@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from espalier.core.errors import ProjectError, SchemaError, TableError
 from espalier.core.graph.separations import Clique
-from espalier.core.project.schema import MISSING, TOP_ONLY, Column
+from espalier.core.project.schema import MISSING, TOP_ONLY, Column, HierarchyToBuy
 
 Mark = Literal["", "guessed", "confirmed"]
 Mask = NDArray[np.bool_]
@@ -220,7 +220,7 @@ def _codes(column: Column, values: Values) -> Mask:
             raise SchemaError(f"impossible: {column.name!r} has no missing cells", column=column.name)
         if text != MISSING and text not in column.named:
             why = f"is no category of {column.name!r}"
-            if column.hierarchy:
+            if isinstance(column, HierarchyToBuy):
                 why = f"cannot be named here. {TOP_ONLY}: {', '.join(list(column.named)[:12])}"
             raise SchemaError(f"impossible: {text!r} {why}", column=column.name, value=text)
         out[[column.values] if text == MISSING else list(column.named[text])] = True

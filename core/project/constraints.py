@@ -17,7 +17,7 @@ from typing import Any
 from espalier.core.errors import ProjectError, SchemaError, SizeError
 from espalier.core.graph.separations import Clique, Separation, clique_edges
 from espalier.core.project.constraint_kinds import Determines, Impossible, Mask, Monotone, Range, Values, entry_error
-from espalier.core.project.schema import NOT_KNOWN, Schema
+from espalier.core.project.schema import NOT_KNOWN, Schema, ToBuy
 
 Constraint = Impossible | Monotone | Determines
 KEYS = ("impossible", "monotone", "determines")
@@ -75,7 +75,7 @@ class Constraints:
             tuple(c for c in self.determines if c not in gone),
         )
 
-    def told_apart(self, inside: Mapping[str, Mapping[str, Sequence[str]]]) -> Constraints:
+    def expanded(self, inside: Mapping[str, Mapping[str, Sequence[str]]]) -> Constraints:
         """The same over bought columns: by column, the categories that each code or group at the top holds."""
 
         def of_one(name: str, values: Values) -> Values:
@@ -83,8 +83,8 @@ class Constraints:
                 return values
             return tuple(t for text in values for t in inside[name].get(text, (text,)))
 
-        told = (replace(c, values={n: of_one(n, v) for n, v in c.values.items()}) for c in self.impossible)
-        return replace(self, impossible=tuple(told))
+        impossible = (replace(c, values={n: of_one(n, v) for n, v in c.values.items()}) for c in self.impossible)
+        return replace(self, impossible=tuple(impossible))
 
     def __add__(self, other: Constraints) -> Constraints:
         """Both together, each constraint once."""
@@ -108,7 +108,9 @@ class Constraints:
                     raise SchemaError(f"the constraint “{constraint}” names {name!r}, which is no column", column=name)
             columns = [schema[name] for name in named]
             of_categories = isinstance(constraint, Impossible)
-            if bought := next((c.name for c in columns if c.undeclared and not (of_categories and c.named)), None):
+            if bought := next(
+                (c.name for c in columns if isinstance(c, ToBuy) and not (of_categories and c.named)), None
+            ):
                 raise SchemaError(f"the constraint “{constraint}” names {bought!r}. {NOT_KNOWN}", column=bought)
             cells = math.prod(c.size for c in columns)
             if cells > max_cells:

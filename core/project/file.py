@@ -22,6 +22,7 @@ from espalier.core.project.people import in_words as people_in_words
 from espalier.core.project.plan import Plan
 from espalier.core.project.question_list import QuestionList
 from espalier.core.project.schema import Schema
+from espalier.core.project.schema_json import left_out_to_json, schema_from_json, schema_to_json
 
 FORMAT = "espalier-project/1"
 
@@ -124,12 +125,12 @@ class Project:
 
     def bought(self, schema: Schema) -> Project:
         """The same with its schema bought: what names the top of a hierarchy names the categories inside it."""
-        inside = {c.name: c.inside(schema[c.name]) for c in self.schema.columns if c.hierarchy}
+        inside = {c.name: c.inside(schema[c.name]) for c in self.schema.hierarchies}
         return replace(
             self,
             schema=schema,
-            question_list=self.question_list.told_apart(inside),
-            constraints=self.constraints.told_apart(inside),
+            question_list=self.question_list.expanded(inside),
+            constraints=self.constraints.expanded(inside),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -137,8 +138,8 @@ class Project:
         return {
             "format": FORMAT,
             "name": self.name,
-            "schema": self.schema.to_json(),
-            **({"left_out": [c.to_json() for c in self.schema.left_out]} if self.schema.left_out else {}),
+            "schema": schema_to_json(self.schema),
+            **({"left_out": [left_out_to_json(c) for c in self.schema.left_out]} if self.schema.left_out else {}),
             **({DICTIONARIES: [d.to_json() for d in self.dictionaries]} if self.dictionaries else {}),
             **({} if self.one_row_per_person == UNASKED else {ONE_ROW: self.one_row_per_person}),
             "dag": self.dag.to_json(),
@@ -159,6 +160,7 @@ class Project:
         """A project from parsed JSON; raises :class:`EspalierError`. Keys the format does not know are errors."""
         if not isinstance(data, Mapping):
             raise ProjectError("a project file holds one JSON object")
+        _check_text(data)
         if data.get("format") != FORMAT:
             raise ProjectError(f"this is not an Espalier project: format is {data.get('format')!r}, not {FORMAT!r}")
         known = {"format", "name", "schema", "left_out", "dag", "roles", "separations"}
@@ -173,7 +175,7 @@ class Project:
             raise ProjectError("name must be a text", key="name")
         return cls(
             name=name,
-            schema=Schema.from_json(data["schema"], data.get("left_out", [])),
+            schema=schema_from_json(data["schema"], data.get("left_out", [])),
             plan=Plan.from_json(data["plan"]),
             dag=Dag.from_json(data.get("dag", {})),
             roles=Roles.from_json(data.get("roles", {})),
@@ -185,6 +187,10 @@ class Project:
             one_row_per_person=read_answer(data[ONE_ROW]) if ONE_ROW in data else UNASKED,
         )
 
+    def check_text(self) -> None:
+        """Raise :class:`ProjectError` for a text that cannot be written to the files of a release."""
+        _check_text(self.to_json())
+
     @classmethod
     def loads(cls, text: str | bytes) -> Project:
         """A project from a file's text; raises :class:`EspalierError`."""
@@ -195,7 +201,6 @@ class Project:
                 why = f"{error}; a table is not a project file: `init`, or the Data page, makes one from it"
                 raise ProjectError(why, **error.data) from None
             raise
-        _check_text(data)
         return cls.from_json(data)
 
     @classmethod
@@ -235,5 +240,5 @@ def _check_text(data: Any) -> None:
         json.dumps(data, ensure_ascii=False).encode()
     except (UnicodeEncodeError, ValueError):
         raise ProjectError(
-            "the project file holds half a character (a lone surrogate) or too long a number; it cannot be written"
+            "the project holds half a character (a lone surrogate) or too long a number; it cannot be written"
         ) from None

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from espalier.core.errors import ProjectError, SchemaError
-from espalier.core.project.schema import Column, Schema
+from espalier.core.project.schema import CategoriesToBuy, Column, HierarchyToBuy, Numbers, NumbersToBuy, Schema
 
 Values = NDArray[np.float64]
 
@@ -32,33 +32,29 @@ def as_read(schema: Schema) -> Schema:
     """
     if not schema.undeclared:
         return schema
-    return replace(schema, columns=tuple(_finest(c) if c.undeclared else c for c in schema.columns))
+    return replace(schema, columns=tuple(map(_finest, schema.columns)))
 
 
 def _finest(column: Column) -> Column:
-    if column.hierarchy:
-        return Column(
-            column.name,
-            column.kind,
-            column.tree.texts,
-            missing=column.missing,
-            unknown=column.unknown,
-            missing_marks=column.missing_marks,
-            code_book=column.code_book,
-        )
-    if column.range is None:
-        lacks, has, declare = "its categories", "a text without declared categories has", "them, or a hierarchy"
-        if column.kind == "numeric":
+    match column:
+        case HierarchyToBuy():
+            return column.finest()
+        case NumbersToBuy(range=(_, _) as ends):
+            edges = tuple(column_grid(column, ends).tolist())
+            return Numbers(column.name, "numeric", edges, missing=True, unknown="missing")
+        case NumbersToBuy():
             lacks, has, declare = "its bins", "a number without a range has", "a range for them, or the bins"
-        raise ProjectError(
-            f"column {column.name!r}: {lacks} cannot be bought from rows that stay in a database or a large file. "
-            f"These are read once, as codes that are public beforehand, and {has} none: declare {declare}, or release "
-            "from a file that fits into memory",
-            column=column.name,
-            key="schema_share",
-        )
-    edges = tuple(column_grid(column, column.range).tolist())
-    return Column(column.name, "numeric", edges=edges, missing=True, unknown="missing")
+        case CategoriesToBuy():
+            lacks, has, declare = "its categories", "a text without declared categories has", "them, or a hierarchy"
+        case _:
+            return column
+    raise ProjectError(
+        f"column {column.name!r}: {lacks} cannot be bought from rows that stay in a database or a large file. "
+        f"These are read once, as codes that are public beforehand, and {has} none: declare {declare}, or release "
+        "from a file that fits into memory",
+        column=column.name,
+        key="schema_share",
+    )
 
 
 def column_grid(column: Column, low_high: tuple[float, float]) -> Values:

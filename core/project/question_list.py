@@ -18,7 +18,7 @@ from typing import Any
 
 from espalier.core.errors import ProjectError
 from espalier.core.project.question_types import Condition, Count, Question
-from espalier.core.project.schema import NOT_KNOWN, TOP_ONLY, Column, Schema
+from espalier.core.project.schema import NOT_KNOWN, TOP_ONLY, Column, HierarchyToBuy, Schema, ToBuy
 
 MOST = 20_000
 """More questions than these are refused."""
@@ -78,21 +78,21 @@ class QuestionList:
                 found = more
         return found
 
-    def told_apart(self, inside: Mapping[str, Mapping[str, Sequence[str]]]) -> QuestionList:
+    def expanded(self, inside: Mapping[str, Mapping[str, Sequence[str]]]) -> QuestionList:
         """The same over bought columns: by column, the categories that each code or group at the top holds."""
 
         def of_one(column: str, values: Sequence[Any]) -> list[Any]:
             held = inside.get(column, {})
-            return [told for value in values for told in (held.get(value, [value]) if held else [value])]
+            return [inner for value in values for inner in (held.get(value, [value]) if held else [value])]
 
         def of_all(where: Mapping[str, Any]) -> dict[str, Any]:
             return {column: of_one(column, values) for column, values in where.items()}
 
-        def told(entry: Mapping[str, Any]) -> dict[str, Any]:
+        def expand(entry: Mapping[str, Any]) -> dict[str, Any]:
             whole = {key: of_all(entry[key]) for key in ("where", "of") if key in entry}
             return {**entry, **whole, **({"any": [of_all(part) for part in entry["any"]]} if "any" in entry else {})}
 
-        return QuestionList(tuple(map(told, self.questions)), tuple(map(told, self.counts)))
+        return QuestionList(tuple(map(expand, self.questions)), tuple(map(expand, self.counts)))
 
     def to_json(self) -> dict[str, Any]:
         """Return the keys as the project file stores them; absent where nothing is asked."""
@@ -253,7 +253,7 @@ def _conditions(what: str, data: Any, schema: Schema, counts: Mapping[str, int])
             )
         if column in counts:
             found[column] = _range(what, column, values, counts[column])
-        elif schema[column].undeclared and not schema[column].named:
+        elif not schema[column].nameable:
             raise ProjectError(f"{what} names {column!r}. {NOT_KNOWN}", column=column)
         else:
             found[column] = _codes(what, schema[column], values)
@@ -305,7 +305,7 @@ def _codes(what: str, column: Column, values: list[Any]) -> tuple[int, ...]:
     except (KeyError, TypeError):
         odd = next(value for value in values if value not in labels)
         wanted = f": {', '.join(labels[:12])}{', …' * (len(labels) > 12)}{_near(odd, labels)}"
-        if column.hierarchy:
+        if isinstance(column, HierarchyToBuy):
             wanted = f" that can be named. {TOP_ONLY}{wanted}"
         if column.kind == "numeric":
             wanted = f": give a range of two numbers, such as {_example(column.name, Schema((column,)), {})}"
@@ -316,9 +316,9 @@ def _codes(what: str, column: Column, values: list[Any]) -> tuple[int, ...]:
 
 def _labels(column: Column) -> dict[str, tuple[int, ...]]:
     """Return the names that a condition may use for a column, and their codes."""
-    if not column.undeclared:
-        return {label: (code,) for code, label in enumerate(column.labels)}
-    return column.named | ({column.labels[-1]: (column.values,)} if column.missing else {})
+    if isinstance(column, ToBuy):
+        return column.named | ({column.labels[-1]: (column.values,)} if column.missing else {})
+    return {label: (code,) for code, label in enumerate(column.labels)}
 
 
 def _edges_near(values: Sequence[float], edges: Sequence[float]) -> str:

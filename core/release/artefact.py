@@ -26,9 +26,9 @@ from espalier.core.models.base import Codes, Model
 from espalier.core.planning.hierarchies import ToldApart
 from espalier.core.planning.preview import error_bounds_of
 from espalier.core.privacy.accounting import Budget, round_up
-from espalier.core.privacy.curator import Spending
 from espalier.core.privacy.draws import Draw
 from espalier.core.privacy.partitions import epsilon_beside
+from espalier.core.privacy.spending import Spending
 from espalier.core.progress import Report, silent
 from espalier.core.project.file import Project
 from espalier.core.project.schema import Schema

@@ -27,8 +27,9 @@ from espalier.core.planning.procedure import carry_out
 from espalier.core.privacy.accounting import Budget, total_up
 from espalier.core.privacy.bought_schema import Part, buy, nothing_found
 from espalier.core.privacy.contribution import bounded, check_fits, held_rows, public_rows, split
-from espalier.core.privacy.curator import Impossible, PrivateCurator, Spending
+from espalier.core.privacy.curator import Impossible, PrivateCurator
 from espalier.core.privacy.draws import Draw, subtotals_of
+from espalier.core.privacy.spending import Spending
 from espalier.core.privacy.unit import Unit
 from espalier.core.progress import Report, part, silent
 from espalier.core.project.file import Project
@@ -86,6 +87,7 @@ def release(
     check_options(project.plan)
     method_of(project.plan)
     project.need_unit()
+    project.check_text()
     refuse_guessed(project)
     relation, reading = relation_of(data), 0.0
     if relation is not None:  # refuse before a long scan

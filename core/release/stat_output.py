@@ -137,15 +137,15 @@ def check_stat(schema: Schema, kind: StatFormat) -> None:
     Columns whose description is bought are left out. Afterwards nothing can fail: longer texts are cut.
     """
     pyreadstat()
-    for column in schema.columns:
-        if not column.undeclared and _too_long(column, kind):
+    known = tuple(c for c in schema.columns if c not in schema.undeclared)
+    for column in known:
+        if _too_long(column, kind):
             most = _LIMITS[kind].text
             raise ProjectError(
                 f"{_TITLES[kind]} holds texts of at most {most} bytes, and {column.name!r} has a longer category. "
                 "Shorten it, or choose another format",
                 key="format",
             )
-    known = tuple(c for c in schema.columns if not c.undeclared)
     if known:
         rng = np.random.default_rng()
         row = {c.name: c.decode(np.zeros(1, dtype=np.int64), rng) for c in known}

@@ -1,4 +1,4 @@
-"""Pictures for the report: small graphs as SVG and bars as HTML, without external resources."""
+"""Pictures for the report: small graphs and bars as SVG, drawn from names and edges alone. Nothing is fetched."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def graph(names: Sequence[str], edges: Sequence[tuple[str, str]], roles: Mapping
     drawn = list(edges) if arrows else _towards_hubs(linked, edges)
     outcome = [n for n in linked if roles.get(n) == "outcome"]
     wide = {n: _width(n) for n in linked}
-    found = layout(linked, drawn, outcome, wide=wide)
+    found = layout(linked, drawn, outcome, wide=wide, high=HIGH)
     lines = []
     for (a, b), bends in found.routes.items():
         (x0, y0), (x1, y1) = found.places[a], found.places[b]
@@ -49,7 +49,7 @@ def graph(names: Sequence[str], edges: Sequence[tuple[str, str]], roles: Mapping
 
 
 def bar(parts: Mapping[str, float]) -> str:
-    """Return one bar divided in proportion to ``parts``, with a legend below."""
+    """One bar divided by ``parts``, which are shares of their sum, with a legend below."""
     whole = sum(parts.values()) or 1.0
     pieces = "".join(
         f'<span class="part p{i % 8}" style="width:{100 * share / whole:.2f}%" title="{escape(name)}"></span>'

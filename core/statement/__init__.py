@@ -1,1 +1,1 @@
-"""The privacy statement of a release: what is promised, what it rests on, and the digests of the released files."""
+"""The privacy statement of a release: its claims, its assumptions, and the digests of the released files."""

@@ -130,10 +130,12 @@ def spdx(statement: Statement) -> dict[str, Any]:
         "dataset",
         name=made["name"],
         description=_description(statement),
+        builtTime=f"{made['date']}T00:00:00Z",
         releaseTime=f"{made['date']}T00:00:00Z",
         originatedBy=[who["spdxId"]],
         software_primaryPurpose="data",
         software_packageVersion=root,
+        software_downloadLocation=root,
         dataset_datasetType=["structured"],
         dataset_datasetAvailability="directDownload",
         dataset_datasetSize=sum(f["bytes"] for f in statement["files"].values()),
@@ -146,7 +148,7 @@ def spdx(statement: Statement) -> dict[str, Any]:
         "from": package["spdxId"]
     }
     document = element(
-        "SpdxDocument", "document", rootElement=[package["spdxId"]], profileConformance=["core", "dataset"]
+        "SpdxDocument", "document", rootElement=[package["spdxId"]], profileConformance=["core", "software", "dataset"]
     )
     info = {
         "type": "CreationInfo",

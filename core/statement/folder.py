@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -63,3 +64,13 @@ def sign_folder(folder: Path, signer: Signer) -> None:
         raise ProjectError(f"{folder} is signed already; nothing is overwritten", path=str(folder)) from None
     except OSError as error:
         raise ProjectError(f"cannot write {folder / SIGNATURE}: {error.strerror}", path=str(folder)) from None
+
+
+def signed_files(files: Mapping[str, bytes], signer: Signer | None) -> dict[str, bytes]:
+    """The files of a release with its signature, where ``signer`` may sign: a statement that no other key signs."""
+    if signer is None or STATEMENT not in files or SIGNATURE in files:
+        return dict(files)
+    made = read_json(files[STATEMENT], STATEMENT)
+    if not isinstance(made, dict) or made.get("signer") not in (None, signer.facts):
+        return dict(files)
+    return {**files, SIGNATURE: signer.sign(made)}

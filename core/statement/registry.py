@@ -80,5 +80,6 @@ def entry(claims: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def text(claims: Mapping[str, Any]) -> bytes:
-    """``registry.yaml``."""
-    return (json.dumps(entry(claims), indent=1, ensure_ascii=False) + "\n").encode()
+    """``registry.yaml``. YAML 1.1 reads 1e-06 as a text and 1.0e-06 as a number, so numbers get a point."""
+    made = json.dumps(entry(claims), indent=1, ensure_ascii=False)
+    return (re.sub(r"(?<=: )(\d+)(?=e-?\d)", r"\1.0", made) + "\n").encode()

@@ -10,7 +10,10 @@ ADJACENT = {
     ("replace-one", True): "Two tables are adjacent if one person, all rows with one value of {person}, is replaced by "
     "another person or by no one. At most {k} rows of each person are kept, and the kept rows are filled up or cut at "
     "random to a declared number.",
-    ("add-remove", True): "Two tables are adjacent if one of them is the other without one person, all rows with one "
+    (
+        "add-remove",
+        True,
+    ): "Two tables are adjacent if removing one person from one table gives the other: all rows with one "
     "value of {person}. At most {k} rows of each person are kept.",
 }
 CONVERSION = {
@@ -34,7 +37,7 @@ NOT_PROTECTED = (
     "The schema: column names, categories and bin edges that were declared, or guessed and then confirmed as public.",
     "That the table has at least one row.",
     "The running time of the release, and whether and why a release was refused or cancelled.",
-    "What other releases from the same people, outside the named ledger, reveal.",
+    "Information in other releases from the same people that the named ledger does not record.",
     "What holds for people in general: an association that the table shows can be applied to a person outside it.",
 )
 ROWS_ARE_PUBLIC = "The number of rows of the private table, or the declared number that it was filled up or cut to."

@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from espalier.core.errors import TableError
 from espalier.core.project.public_grid import codes_in
 from espalier.core.project.schema import Column, Schema
-from espalier.core.tables.source import Source
 
 
 def no_numbers(column: str) -> TableError:
@@ -36,9 +35,3 @@ def new_codes(before: Schema, after: Schema) -> dict[int, NDArray[np.int64]]:
     """Return, for the index of each column that ``after`` describes differently, the new code of each code."""
     pairs = enumerate(zip(before.columns, after.columns, strict=True))
     return {i: codes_in(finest, bought) for i, (finest, bought) in pairs if finest != bought}
-
-
-def check_limited(source: Source, most: int) -> None:
-    """Raise :class:`TableError` unless at most ``most`` rows of each person were kept when ``source`` was made."""
-    if not source.names_people or source.row_limit is None or source.row_limit > most:
-        raise TableError(f"the snapshot does not keep at most {most} rows of each person; read the table again")

@@ -1,4 +1,4 @@
-"""Constraints and rows: values inside their bins put right, violations counted, candidates found in a table.
+"""Constraints and rows: values inside their bins corrected, violations counted, candidates found in a table.
 
 The model keeps every constraint in codes (`espalier.core.project.constraints`). What a code leaves open is settled
 here: two ordered numbers from one bin, and a number that a table determines.
@@ -22,13 +22,13 @@ Texts = Mapping[str, Sequence[str]]
 Codes = Mapping[str, NDArray[np.integer]]
 
 SURPRISE = 20.0
-"""A pair of values that no row has is a candidate where independence would lead one to expect so many rows."""
+"""Rows expected under independence from which on a pair of values that no row has is a candidate."""
 
 MOST_CANDIDATES = 50
 
 
 def settle(constraints: Constraints, schema: Schema, codes: Codes, texts: Texts) -> dict[str, list[str]]:
-    """``texts`` (decoded from ``codes`` that keep the constraints) with what codes leave open put right.
+    """Return ``texts`` with corrections inside bins; they were decoded from ``codes`` that keep the constraints.
 
     Ordered columns: where several of them are in one bin, their numbers are sorted among themselves. For a chain whose
     numbers are drawn alike in the bin, this is the distribution given the order. Determined numbers are taken from
@@ -53,7 +53,7 @@ def settle(constraints: Constraints, schema: Schema, codes: Codes, texts: Texts)
 
 
 def violations(constraints: Constraints, schema: Schema, texts: Texts) -> list[tuple[Constraint, int]]:
-    """For each constraint, how many rows of ``texts`` break it. Of a private table this number is private."""
+    """Return, for each constraint, the number of rows of ``texts`` that break it: private for a private table."""
     return [(c, int(np.count_nonzero(_broken(c, schema, texts)))) for c in constraints]
 
 
@@ -110,11 +110,10 @@ def _chains(pairs: Sequence[Monotone]) -> list[tuple[str, ...]]:
 
 
 def candidates(schema: Schema, codes: Codes) -> Constraints:
-    """Constraints that the rows keep and that are probably meant, each marked as guessed; at most `MOST_CANDIDATES`
-    of a kind.
+    """Return probable constraints that the rows keep, each marked as guessed; at most `MOST_CANDIDATES` of a kind.
 
-    A value pair that no row has where independence expects `SURPRISE` rows; a pair of comparable columns of which one
-    is never above the other; a column that says what another one is. Private: whoever confirms one declares it public.
+    A candidate is a value pair that no row has where independence expects `SURPRISE` rows, a pair of columns where one
+    is never above the other, or a column that determines another. Private: confirming one declares it public.
     """
     empty: list[tuple[float, Impossible]] = []
     ordered: list[Monotone] = []
@@ -141,21 +140,21 @@ def candidates(schema: Schema, codes: Codes) -> Constraints:
 
 
 def _determined(cause: Column, effect: Column, counts: NDArray[np.int64]) -> Determines | None:
-    """Does ``cause`` say what ``effect`` is, and more than that it is always the same?"""
+    """Return the table by which ``cause`` determines ``effect``; `None` for a constant effect and for none."""
     if cause.kind == "numeric" or effect.kind == "numeric":
         return None
     seen = counts[: cause.values, : effect.values]
     if np.any((seen > 0).sum(axis=1) != 1) or counts[: cause.values, effect.values :].any():
         return None
-    told = seen.argmax(axis=1)
-    if len(set(told.tolist())) < 2:
+    effects = seen.argmax(axis=1)
+    if len(set(effects.tolist())) < 2:
         return None
-    table = {c: effect.categories[t] for c, t in zip(cause.categories, told.tolist(), strict=True)}
+    table = {c: effect.categories[t] for c, t in zip(cause.categories, effects.tolist(), strict=True)}
     return Determines(cause.name, effect.name, table, "guessed")
 
 
 def _never_seen(a: Column, b: Column, counts: NDArray[np.int64]) -> list[tuple[float, Impossible]]:
-    """Pairs of values of the two that no row has though many would be expected."""
+    """Return value pairs that no row has although many rows would be expected, with that number."""
     expected = np.outer(counts.sum(1), counts.sum(0)) / max(int(counts.sum()), 1)
     places = np.argwhere((counts == 0) & (expected >= SURPRISE))
     return [
@@ -165,7 +164,7 @@ def _never_seen(a: Column, b: Column, counts: NDArray[np.int64]) -> list[tuple[f
 
 
 def _value(column: Column, code: int) -> tuple[str, ...] | Range:
-    """A code as a constraint names it."""
+    """Return a code as a constraint names it."""
     if code == column.values:
         return (MISSING,)
     if column.kind != "numeric":

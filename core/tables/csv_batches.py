@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from espalier.core.errors import TableError
-from espalier.core.tables.csv_lines import check_lines, header_names, plain_lines
+from espalier.core.tables.csv_lines import check_lines, header_names, plain_lines, refused
 from espalier.core.tables.reading import _parsed, check_names, check_ratio
 
 BLOCK = 1 << 24
@@ -109,6 +109,8 @@ def _rows(head: bytes, block: bytes, path: Path, before: int) -> Any:
     import pyarrow as pa
 
     shown = str(path)
+    if head[-1:] == b"\r" and block[:1] == b"\n":  # joined, they would be a line break of another kind
+        raise refused(shown, before + 2, "a line feed follows a carriage return; use one kind of line break throughout")
     try:
         text = plain_lines(head + block, shown)
         names, delimiter = header_names(text, shown)

@@ -2,11 +2,11 @@
 
 The header line alone settles the delimiter, the kind of line break and the names. Every line after it is one row.
 
-Proof. A line is refused if it is empty, holds a zero byte or a line break of another kind, is not made of well formed
-fields (`_fields`), or has not as many of them as the header. All of these look at one line. In a line that passes,
-every quote that opens a field closes in that line, so a parser that starts a line outside quotes ends it outside
-quotes; by induction it starts every line so. Bytes that are not UTF-8 are decoded line by line. So a file that is
-accepted has exactly one row for each line, in order, and each row is a function of its line and the header.
+Proof. A line is refused if it is empty, contains a zero byte or a line break of another kind, is not made of well
+formed fields (`_fields`), or has another number of fields than the header. Each check reads one line. In a line that
+passes, every quote that opens a field closes in that line. So a parser that starts a line outside quotes ends it
+outside quotes; by induction it starts every line so. Bytes that are not UTF-8 are decoded line by line. So an accepted
+file has exactly one row for each line, in order, and each row is a function of its line and the header.
 
 Line breaks inside quotes would undo this. A person with two rows could open a quote in one and close it in the other,
 and all rows between them would become one value. So would UTF-16, where two rows of odd length shift every byte
@@ -22,16 +22,16 @@ from functools import cache
 from espalier.core.errors import TableError
 
 DELIMITERS = "\t;|,"
-"""In the order in which they are tried; the first of equals wins."""
+"""Delimiters in the order of trial; the first of equals wins."""
 
 
 def refused(shown: str, line: int, what: str) -> TableError:
-    """The refusal of one line, which is counted from 1; it quotes nothing."""
+    """Return the refusal of one line, counted from 1; it quotes nothing."""
     return TableError(f"{shown}, line {line}: {what}", row=line)
 
 
 def plain_lines(data: bytes, shown: str) -> bytes:
-    """The text as UTF-8 without a byte-order mark, a line feed after each line; Latin-1 is accepted, binary is not.
+    """Return the text as UTF-8 without a byte-order mark, with line feeds; Latin-1 is accepted, binary data is not.
 
     The line break is that of the header: a carriage return alone, or else a line feed, which may follow one.
     A line that is not UTF-8 is taken as Latin-1, line by line.
@@ -58,7 +58,7 @@ def plain_lines(data: bytes, shown: str) -> bytes:
         raise refused(
             shown,
             text.count(kind, 0, at) + 1,
-            f"a {what} stands there, but the header line ends in another kind of line break; use one kind throughout, "
+            f"a {what} in this line, but the header line ends in another kind of line break; use one kind throughout, "
             "and none inside values",
         )
     text = text.replace(b"\r", b"\n")

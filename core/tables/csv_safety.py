@@ -1,12 +1,12 @@
-"""Text that a spreadsheet would take for a formula, made harmless in the CSV that is handed over, and back.
+"""Texts that a spreadsheet would run as formulas: made harmless in a released CSV file, and restored.
 
-Names and categories come from whoever made the table, and a spreadsheet runs a cell that begins with ``=``, ``+``,
-``-``, ``@`` (full-width forms too), a tab or a line break. Where one leaves the building as CSV, an apostrophe is put
-before it, which spreadsheets read as "this is text" (OWASP, *CSV injection*). Numbers are left alone: ``-5`` is
-harmless. So is a lone sign.
+Names and categories come from the author of the table, and a spreadsheet runs a cell that begins with ``=``, ``+``,
+``-``, ``@`` (full-width forms too), a tab or a line break. In a released CSV file an apostrophe precedes such a text,
+which spreadsheets read as "this is text" (OWASP, *CSV injection*). Numbers stay as they are: ``-5`` is harmless. So is
+a lone sign.
 
-The rule can be undone: a text that has apostrophes and *then* such a beginning gets one more, and reading a release
-back takes exactly one away. It holds for ``synthetic.csv`` only; a private table is read as it is written.
+The rule can be undone: a text that has apostrophes and *then* such a beginning gets another one, and reading a release
+removes exactly one. The rule holds for ``synthetic.csv`` only; a private table is read as written.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _FORMULA = re.compile(r"'*([=@＝＠\t\r\n]|[+\-＋－].)", re.DOTALL)
 
 
 def defuse(text: str) -> str:
-    """``text`` as it may stand in a CSV file that somebody opens in a spreadsheet."""
+    """Return ``text`` in a form that is safe in a spreadsheet."""
     return f"'{text}" if _FORMULA.match(text) and not NUMBER.fullmatch(text) else text
 
 
 def restore(text: str) -> str:
-    """What :func:`defuse` was given."""
+    """Return the argument of :func:`defuse` from its result."""
     return text[1:] if text.startswith("'") and defuse(text[1:]) == text else text

@@ -144,7 +144,7 @@ def refusal(shown: str, name: str, *, empty: bool) -> TableError:
         text = f'column {name!r} has empty cells, but its schema does not say "missing": true'
     else:
         text = (
-            f"column {name!r} holds a value that its schema does not declare (which one is not told here); "
+            f"column {name!r} holds a value that its schema does not declare (the value is not shown); "
             'correct the table, declare it, or say "unknown": "missing"'
         )
     return TableError(f"{shown}: {text}", column=name)

@@ -1,4 +1,4 @@
-"""The door of tables: data frames (pandas, and anything that speaks Arrow), files of any size, tables in an engine."""
+"""Opens tables: data frames (pandas, and frames with an Arrow interface), files of any size, tables in an engine."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def _half_pair(text: str) -> bool:
 
 
 def as_table(data: Any, schema: Schema, person: str | None = None) -> Table:
-    """``data`` as its schema sees it: a :class:`Table` as it is, a :class:`TextTable` or a data frame encoded."""
+    """Return ``data`` as a table in memory: a :class:`Table` unchanged, a :class:`TextTable` or data frame encoded."""
     if isinstance(data, Table):
         return data
     if isinstance(data, Relation):
@@ -133,7 +133,7 @@ def as_table(data: Any, schema: Schema, person: str | None = None) -> Table:
 def read_data(where: str | Path, relation: str | None = None) -> TextTable | Relation:
     """A file as text where it is small, else a relation: a large file, a folder, a URL with the name of its table.
 
-    ``env:NAME`` stands for the URL in the environment variable NAME, so that no password is on a command line.
+    ``env:NAME`` means the URL in the environment variable NAME, so that no password is on a command line.
     """
     text = str(where)
     if is_url(text) or text.startswith("env:") or relation is not None or too_large(Path(text)):
@@ -152,7 +152,7 @@ def located(where: str, relation: str | None = None) -> Relation:
 
 
 def resolved(where: str) -> str:
-    """``where``, or the URL that it says is in the environment. PRIVATE: it may hold a password."""
+    """Return ``where``, or the URL in the environment variable that it names. PRIVATE: it may contain a password."""
     if not where.startswith("env:"):
         return where
     url = os.environ.get(where[4:], "")
@@ -175,7 +175,7 @@ def destination(where: str, name: str) -> Destination:
 
 
 def too_large(path: Path) -> bool:
-    """Is it better read where it is: a folder, a file beyond `LARGE_BYTES`, or Parquet of more than `LARGE_CELLS`?"""
+    """Return whether to read ``path`` where it is: a folder, a file beyond `LARGE_BYTES`, or large Parquet."""
     try:
         if not path.is_file():
             return path.is_dir()  # a pipe is not opened here: it gives each byte once
@@ -184,7 +184,7 @@ def too_large(path: Path) -> bool:
         if path.stat().st_size > LARGE_BYTES:
             return True
     except OSError:
-        return False  # whoever reads it says why it cannot be read
+        return False  # the reader explains why it cannot be read
     if not packed:
         return False
     import pyarrow as pa
@@ -202,10 +202,11 @@ def too_large(path: Path) -> bool:
 def opened(
     data: Any, schema: Schema, person: str | None = None, most: int | None = None, report: Report = silent
 ) -> Iterator[Source]:
-    """``data`` as a source while something is made of it.
+    """Open ``data`` as a source.
 
-    A :class:`Relation` is read into one snapshot, with at most ``most`` rows of each person, which is gone in the end,
-    however it ends; whatever ``report`` raises cancels its scans too. Anything else is :func:`as_table`'s.
+    A :class:`Relation` is read into one snapshot, with at most ``most`` rows of each person. The snapshot is removed in
+    the end, also after an error. An error from ``report`` cancels its scans too. Other data goes through
+    :func:`as_table`.
     """
     if isinstance(data, Snapshot | RemoteSnapshot):
         yield data

@@ -1,6 +1,6 @@
-"""A guess of the schema from the table: a convenience, never public until a person confirms it.
+"""A schema guessed from the table: a convenience, never public until the user confirms it.
 
-Every field that the guess took from the data is listed in the column's ``guessed``, every column that it dropped in
+Every field that was guessed from the data is listed in the column's ``guessed``, every column that it dropped in
 the schema's ``left_out``; a release refuses both until they are confirmed.
 """
 
@@ -26,9 +26,9 @@ from espalier.core.tables.value_patterns import (
 )
 
 FEW = 20
-"""Up to so many distinct numbers a column is taken for categories."""
+"""Largest number of distinct numbers of a column that is guessed as categories."""
 MOST = 0.75
-"""Largest share of the distinct numbers in one bin, up to which bins of one width are proposed."""
+"""Bins of equal width are not proposed if one bin would hold more than this share of the distinct numbers."""
 _MARKS = {
     "?",
     "na",
@@ -115,7 +115,7 @@ def guess_column(name: str, column: TextColumn, marks: tuple[str, ...] = ()) -> 
     """One column's guess: numbers with many distinct values get about ten bins, dates months or quarters, all else
     categories; ranges such as ``18 to 25`` are categories in their order.
 
-    ``marks`` are texts that a person declared to mean an empty cell. They keep the person's order: the schema is
+    ``marks`` are texts that the person declared to mean an empty cell. They stay as declared: the schema is
     released, and the order in which the rows hold them is not.
     """
     values = [v for v in column.values if v != MISSING and v not in marks]
@@ -184,17 +184,17 @@ def _numbers(values: Sequence[str], style: str = "") -> tuple[bool, list[float]]
 
 
 def looks_like_dates(column: TextColumn) -> bool:
-    """Are all of its values days, at least two? Private."""
+    """Return whether all of its values are days, at least two. Private."""
     return date_bins([v for v in column.values if v != MISSING]) is not None
 
 
 def looks_like_contacts(column: TextColumn) -> bool:
-    """Are most of its values e-mail addresses, telephone numbers or the like? Private."""
+    """Return whether most of its values are e-mail addresses, telephone numbers or the like. Private."""
     return contact([v for v in column.values if v != MISSING])
 
 
 def reasons(column: TextColumn, guess: Column) -> tuple[str, ...]:
-    """Why :func:`guess_column` made this guess, in sentences. Private: they count values of the table."""
+    """Return the reasons for this guess of :func:`guess_column`, in sentences. Private: they count values."""
     values = [v for v in column.values if v != MISSING and v not in guess.missing_marks]
     numeric, _ = _numbers(values, number_style(values))
     many = f"{len(values):,} different value{'s' * (len(values) != 1)}"
@@ -227,7 +227,7 @@ def sure_marks(text: TextTable) -> tuple[str, ...]:
 
 
 def possible_marks(column: TextColumn) -> tuple[str, ...]:
-    """Values that often mean a missing one, such as ``?``, ``NA`` or ``-9``. Private.
+    """Return values that often mean a missing cell, such as ``?``, ``NA`` or ``-9``. Private.
 
     A negative number of nines (or -8, -7, -1) is one where no other number is negative, a positive one of nines where
     it is more than twice the next smaller number.

@@ -1,18 +1,18 @@
-"""Keyed lots: which rows of a person are kept, the same wherever the table lives.
+"""Keyed lots: the choice of a person's rows under a row limit, the same wherever the table is stored.
 
-A row's lot is the first 64 bits of MD5 of ``key:codes:index:person``, where *codes* are the row's codes joined to a few
-whole numbers (see :func:`joined`) and *index* tells rows apart that are alike in person and codes. Of each person the
-rows with the smallest lots are kept. MD5 is taken because every engine has it; nothing hangs on it being hard to break:
+A row's lot is the first 64 bits of MD5 of ``key:codes:index:person``. Here *codes* are the row's codes joined to a few
+whole numbers (see :func:`joined`), and *index* distinguishes rows that are equal in person and codes. Each person keeps
+the rows with the smallest lots. MD5 is used because every engine has it; nothing depends on its strength:
 
-**Unit.** For every fixed key, which rows of a person are kept depends on that person's own rows only: on whose they
-are and what they say, never on their places in the table or on another's rows. So with at most k rows kept, tables that
-differ in one person's rows, however many, are cut to tables that differ in at most k rows that come or go. This holds
-key by key and needs no assumption on the hash (a mixture over keys keeps the bound: see
-`espalier.core.privacy.contribution`, Coupling). What must be exact is who is who: persons are compared as the bytes of
-their text, never by a hash.
+**Unit.** For every fixed key, the choice of a person's rows depends on that person's own rows only: on the identifier
+and the codes, never on places in the table or on another person's rows. Let at most k rows of each person be kept. Then
+tables that differ in one person's rows, however many, become tables that differ in at most k rows that come or go. This
+holds key by key and needs no assumption on the hash. (A mixture over keys keeps the bound, see
+`espalier.core.privacy.contribution`, Coupling.) Identifiers must be exact: they are compared as the bytes of their
+text, never by a hash.
 
-These lots serve this and nothing else. A hold-out by such a lot would leak: under replace-one a person may become
-another whose lot falls into the other part, and both parts change.
+These lots serve row limits only. A hold-out by such a lot would leak: under replace-one a person may become another
+with a lot in the other part, and both parts change.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 JOINED_LIMIT = 1 << 62
-"""Joined codes stay below, so that engines hold them in a signed 64-bit number."""
+"""Bound of joined codes, so that engines store them as signed 64-bit numbers."""
 
 
 def new_key() -> str:
-    """A fresh key from the operating system's generator."""
+    """Return a fresh key from the operating system's generator."""
     return secrets.token_hex(16)
 
 
 def runs(sizes: Sequence[int]) -> list[slice]:
-    """The columns, in order, in as few runs as keep the product of the sizes below `JOINED_LIMIT`."""
+    """Return the columns, in order, in as few runs as keep the product of the sizes below `JOINED_LIMIT`."""
     out, start, product = [], 0, 1
     for i, size in enumerate(sizes):
         if product * size >= JOINED_LIMIT:
@@ -45,7 +45,7 @@ def runs(sizes: Sequence[int]) -> list[slice]:
 
 
 def joined(codes: Sequence[NDArray[Any]], sizes: Sequence[int]) -> list[NDArray[np.int64]]:
-    """Each run of columns as one number per row: ((c0 · s1 + c1) · s2 + c2) …"""
+    """Return each run of columns as one number per row: ((c0 · s1 + c1) · s2 + c2) …"""
     out = []
     for run in runs(sizes):
         number = np.zeros(len(codes[0]), dtype=np.int64)
@@ -59,37 +59,37 @@ def joined(codes: Sequence[NDArray[Any]], sizes: Sequence[int]) -> list[NDArray[
 def kept_rows(
     key: str, names: Sequence[str], person: NDArray[Any], codes: Sequence[NDArray[Any]], sizes: Sequence[int], most: int
 ) -> NDArray[np.int64]:
-    """The rows (ascending) that are kept: of each person the ``most`` with the smallest lots.
+    """Return the rows that are kept, in ascending order: of each person the ``most`` with the smallest lots.
 
-    ``person`` gives, by row, the place in ``names`` of whose row it is; ``codes`` the columns in schema order.
+    ``person`` gives, for each row, the index of its identifier in ``names``; ``codes`` the columns in schema order.
     """
     counts = np.bincount(person, minlength=len(names))
     over = np.flatnonzero(counts[person] > most)
     if not len(over):
         return np.arange(len(person))
     numbers = joined([column[over] for column in codes], sizes)
-    whose = person[over]
-    alike = np.lexsort((*numbers, whose))  # rows of one person that are alike stand together
-    over, whose, numbers = over[alike], whose[alike], [number[alike] for number in numbers]
+    owner = person[over]
+    alike = np.lexsort((*numbers, owner))  # equal rows of one person become neighbours
+    over, owner, numbers = over[alike], owner[alike], [number[alike] for number in numbers]
     fresh = np.ones(len(over), dtype=np.bool_)
-    fresh[1:] = np.any([np.diff(column) != 0 for column in (whose, *numbers)], axis=0)
+    fresh[1:] = np.any([np.diff(column) != 0 for column in (owner, *numbers)], axis=0)
     index = np.arange(len(over)) - np.maximum.accumulate(np.where(fresh, np.arange(len(over)), 0))
-    lots = _lots(key, names, whose, numbers, index)
-    order = np.lexsort((lots, whose))  # lots that are the same leave rows as they stood, by codes and index
-    starts = np.flatnonzero(np.diff(whose[order], prepend=-1))
+    lots = _lots(key, names, owner, numbers, index)
+    order = np.lexsort((lots, owner))  # equal lots leave rows in order of codes and index
+    starts = np.flatnonzero(np.diff(owner[order], prepend=-1))
     place = np.arange(len(order)) - np.repeat(starts, np.diff(starts, append=len(order)))
     kept = over[order[place < most]]
     return np.sort(np.concatenate([np.flatnonzero(counts[person] <= most), kept]))
 
 
 def _lots(
-    key: str, names: Sequence[str], whose: NDArray[Any], numbers: Sequence[NDArray[np.int64]], index: NDArray[np.int64]
+    key: str, names: Sequence[str], owner: NDArray[Any], numbers: Sequence[NDArray[np.int64]], index: NDArray[np.int64]
 ) -> NDArray[np.uint64]:
-    """The lot of each row. DuckDB writes the texts and hashes them, in a third of the time that Python takes."""
+    """Return the lot of each row. DuckDB writes the texts and hashes them, in a third of Python's time."""
     import pyarrow as pa
 
     from espalier.core.tables.sql import lots_of
 
-    people = pa.DictionaryArray.from_arrays(whose.astype(np.int32), pa.array(names, pa.string()))
+    people = pa.DictionaryArray.from_arrays(owner.astype(np.int32), pa.array(names, pa.string()))
     columns = {f"r{i}": pa.array(number) for i, number in enumerate(numbers)}
     return lots_of(pa.table({**columns, "i": pa.array(index), "person": people}), list(columns), key)

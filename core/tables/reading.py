@@ -3,8 +3,8 @@
 CSV cells are read as they are written. Parquet and Excel give whole numbers without a point, True/False and ISO
 dates. An empty cell is missing. PyArrow and openpyxl do the parsing.
 
-What one row holds never changes how another row is read. A file is refused, or each of its rows is read as if it stood
-alone under the header.
+What one row holds never changes how another row is read. A file is refused, or each of its rows is read as if it were
+the only one under the header.
 
 CSV. One line is one row (`espalier.core.tables.csv_lines` has the proof).
 
@@ -57,8 +57,8 @@ MAX_CELLS = 200_000_000
 MAX_COLUMNS = 1 << 14
 """Columns of a table at most, which is also Excel's limit."""
 BOMB_BYTES, BOMB_RATIO = 50_000_000, 150
-"""What unpacks to more than so many bytes, and to more than so many times its size, was made to do harm: tables that
-people keep shrink to a fifth or a fiftieth."""
+"""A file that unpacks to more than these bytes, and to more than this multiple of its size, is refused as an attack:
+ordinary tables shrink to a fifth or a fiftieth."""
 
 
 EXCEL_CELLS, EXCEL_BYTES, EXCEL_RATIO = 25_000_000, 5_000_000, 100
@@ -159,8 +159,8 @@ class TextTable:
 
     @cached_property
     def digest(self) -> bytes:
-        """32 bytes that tell this table from others, whatever the order of its rows and columns. PRIVATE: it could be
-        guessed from; it leaves only through a keyed fingerprint.
+        """The digest of the rows, 32 bytes, whatever the order of rows and columns. PRIVATE: rows could be guessed from
+        it; it leaves only through a keyed fingerprint.
 
         Each row is the sum of one 64-bit hash per column name and text; the sorted sums are hashed.
         """
@@ -282,7 +282,7 @@ def _csv(data: bytes, shown: str) -> TextTable:
             f"names {bad[0].expected_columns}; correct that line, or put quotes around cells that hold the delimiter",
             row=number,
         ) from None
-    if not all(pa.types.is_dictionary(kind) for kind in table.schema.types):  # a guessed type hangs on all rows
+    if not all(pa.types.is_dictionary(kind) for kind in table.schema.types):  # a guessed type depends on all rows
         raise TableError(f"{shown} cannot be read as CSV: the names in its header are read in two ways")
     if table.num_rows != text.count(b"\n") + (not text.endswith(b"\n")) - 1:
         raise TableError(f"{shown} cannot be read as CSV: it has not as many rows as lines")
@@ -433,7 +433,8 @@ def _from_arrow(table: Any, shown: str) -> TextTable:
         for part in parts:
             texts = [*_written(part, name, shown, row), MISSING]
             codes.append(_codes(part.indices, len(texts) - 1) + len(values))
-            values, row = values + texts, row + len(part)
+            values += texts
+            row += len(part)
         columns[name] = _distinct(values, np.concatenate([np.empty(0, np.int64), *codes]))
     return TextTable(columns, table.num_rows, shown)
 
@@ -595,8 +596,11 @@ def _check_cells(sheet: IO[bytes], shown: str) -> None:
 
 
 def _check_ascending(sheet: IO[bytes], shown: str) -> None:
-    """Refuse a sheet whose rows do not stand in order: openpyxl passes over a row whose number is not above the last,
-    and rows without a number of their own go on from the one before, so that one wrong number would hide many rows."""
+    """Refuse a sheet with rows out of order.
+
+    openpyxl skips a row with a number that is not above the last, and rows without their own number continue from the
+    row before, so that one wrong number would hide many rows.
+    """
     last = 0
     for event, element in ElementTree.iterparse(sheet, events=("start", "end")):
         if element.tag.rpartition("}")[2] != "row":
@@ -609,7 +613,7 @@ def _check_ascending(sheet: IO[bytes], shown: str) -> None:
             raise TableError(f"{shown}, row {number}: Excel has {EXCEL_ROWS:,} rows; save it anew", row=number)
         if number <= last:
             raise TableError(
-                f"{shown}, row {number}: the rows of the sheet do not stand in order; save it anew, or give CSV",
+                f"{shown}, row {number}: the rows of the sheet are not in order; save it again, or give CSV",
                 row=number,
             )
         last = number

@@ -30,7 +30,7 @@ def csv_text(schema: Schema, table: Mapping[str, Sequence[str]]) -> str:
 
 
 def _written(schema: Schema, name: str, texts: Sequence[str], *, alone: bool) -> Sequence[str]:
-    """A column's cells as they stand in the file; each text is looked at once."""
+    """Return a column's cells as the file contains them; each distinct text is converted once."""
     known = list(set(texts))
     safe = [defuse(t) for t in known] if name in schema else known
     changed = {t: w for t, w in zip(known, _quoted(safe, always=alone), strict=True) if w != t}
@@ -39,14 +39,15 @@ def _written(schema: Schema, name: str, texts: Sequence[str], *, alone: bool) ->
 
 def _quoted(texts: Sequence[str], *, always: bool) -> list[str]:
     """Texts as cells of a CSV file, in quotes where they need them."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n", quoting=csv.QUOTE_ALL if always else csv.QUOTE_MINIMAL)
+    out = io.StringIO(newline="")
+    # "\r\n" makes the writer quote a lone "\r" too, which many readers take for the end of a line
+    writer = csv.writer(out, lineterminator="\r\n", quoting=csv.QUOTE_ALL if always else csv.QUOTE_MINIMAL)
     cells = []
     for text in texts:
         out.seek(0)
         out.truncate()
         writer.writerow([text, ""])  # of a lone cell the writer would quote the empty text
-        cells.append(out.getvalue()[: -len(',""\n' if always else ",\n")])
+        cells.append(out.getvalue()[: -len(',""\r\n' if always else ",\r\n")])
     return cells
 
 

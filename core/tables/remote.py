@@ -29,7 +29,7 @@ from espalier.core.graph.separations import Clique
 from espalier.core.progress import interruptible
 from espalier.core.project.public_grid import as_read
 from espalier.core.project.schema import Schema
-from espalier.core.tables.codes_only import check_limited, new_codes, no_numbers, no_texts, on_grid
+from espalier.core.tables.codes_only import new_codes, no_numbers, no_texts, on_grid
 from espalier.core.tables.counting import Cells, assign, cover, marginal, whole_cells
 from espalier.core.tables.encoding import refusal
 from espalier.core.tables.engine_errors import engine_errors
@@ -37,7 +37,7 @@ from espalier.core.tables.gradient import Weights, residual_sums
 from espalier.core.tables.lots import new_key, runs
 from espalier.core.tables.relation import Relation
 from espalier.core.tables.remote_sql import CODES, HeldOut, cut, drawn, filler, joined, part_of, recoding, truncation
-from espalier.core.tables.source import More
+from espalier.core.tables.source import More, check_limited
 from espalier.core.tables.table import Table
 
 STEP = 100_000
@@ -223,6 +223,7 @@ class RemoteSnapshot:
 
     def to_total(self, total: int) -> RemoteSnapshot:
         """Return ``total`` rows: others are left out at random, or invented rows are added."""
+        check_limited(self)
         lots = self._lots(people=False)
         made = self._part(cut(self.schema, lots, total))
         made.names_people = False

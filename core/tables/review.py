@@ -16,6 +16,7 @@ import numpy as np
 
 from espalier.core.code_books import CODE_BOOKS, code_book
 from espalier.core.project.schema import MISSING, NUMBER, Column, Schema
+from espalier.core.project.schema_json import column_to_json
 from espalier.core.tables.guessing import FEW, looks_like_contacts
 from espalier.core.tables.reading import TextColumn, TextTable
 from espalier.core.tables.value_patterns import leading_zeros, named_like_an_id, no_yes, number_style, two_styles
@@ -81,7 +82,7 @@ def shown(column: Column) -> tuple[str, ...]:
 def shown_digest(column: Column) -> str:
     """Return the digest of what `shown` lists; any change of the description changes it."""
     plain = replace(column, guessed=(), confirmed=(), shown="")
-    return _digest([column.name, shown(column), plain.to_json()])
+    return _digest([column.name, shown(column), column_to_json(plain)])
 
 
 def left_out_digest(name: str) -> str:

@@ -13,11 +13,11 @@ from espalier.core.project.public_grid import as_read
 from espalier.core.project.schema import Schema
 from espalier.core.tables import random_rows
 from espalier.core.tables.code_file import PERSON, Batch, CodeFile
-from espalier.core.tables.codes_only import check_limited, new_codes, no_numbers, no_texts, on_grid
+from espalier.core.tables.codes_only import new_codes, no_numbers, no_texts, on_grid
 from espalier.core.tables.counting import Cells, Counting, whole_cells
 from espalier.core.tables.digest import Digest
 from espalier.core.tables.gradient import Weights, residual_sums
-from espalier.core.tables.source import More
+from espalier.core.tables.source import More, check_limited
 from espalier.core.tables.table import Table
 
 FILL_ROWS = 1 << 20
@@ -185,6 +185,7 @@ class Snapshot:
 
     def to_total(self, total: int) -> Snapshot:
         """Return ``total`` rows: others are left out at random, or invented rows are added."""
+        check_limited(self)
         chosen = self.take(random_rows.subset(self.rows, min(total, self.rows)))
         sizes = _inside(self.schema, self.schema.sizes)
         file = CodeFile(sizes)

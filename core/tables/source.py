@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from espalier.core.errors import TableError
 from espalier.core.graph.separations import Clique
 from espalier.core.project.schema import Schema
 from espalier.core.tables.counting import Cells
@@ -161,3 +162,12 @@ class Source(Protocol):
     def close(self) -> None:
         """Release the space on disk or in the engine; afterwards nothing can be asked."""
         ...
+
+
+def check_limited(source: Source, most: int | None = None) -> None:
+    """Raise :class:`TableError` unless a limit applies to the rows of each person in ``source``: at most ``most``."""
+    limit = source.row_limit
+    if source.names_people and limit is not None and (most is None or limit <= most):
+        return
+    kept = "a limited number of" if most is None else f"at most {most}"
+    raise TableError(f"the table does not keep {kept} rows of each person; read it again with its person column")

@@ -1,7 +1,7 @@
 """Codes that Spark writes: Parquet in a private folder, gone as soon as they are read.
 
-Spark may work a cached result out a second time, so nothing is cached: one job reads the table and writes the codes,
-and all that is asked later is asked of what it wrote. It must run on this machine, since the folder is here.
+Spark may compute a cached result again, so nothing is cached: one job reads the table and writes the codes, and every
+later question reads that file. Spark must run on this machine, since the folder is here.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def written(session: Any, query: str, schema: Schema, pulse: Callable[[], None])
     """
     from pyarrow import parquet
 
-    with tempfile.TemporaryDirectory(prefix="espalier-") as folder:  # nobody else may look into it
+    with tempfile.TemporaryDirectory(prefix="espalier-") as folder:  # readable by this user only
         codes = Path(folder) / "codes"
         interruptible(
             lambda: session.sql(query).write.parquet(codes.as_uri(), compression="none"),

@@ -2,9 +2,9 @@
 
 The query turns each declared column into whole numbers 0 … size − 1, as
 :meth:`espalier.core.project.schema.Column.encode` would its texts. NULL and NaN come first: several engines find NaN
-larger than every number. A category is looked for in the column's own type, never in a cast to text, since engines
-write `1.0`, `true` or a date in different ways. Two numbers beyond the codes say what must be refused: ``size`` a value
-that is not declared, ``size + 1`` an empty cell.
+larger than every number. A category is compared in the column's own type, never in a cast to text, since engines
+write `1.0`, `true` or a date in different ways. Two numbers beyond the codes mark refused cells: ``size`` an undeclared
+value, ``size + 1`` an empty cell.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from espalier.core.tables.relation import ROWS
 from espalier.core.tables.stream import Stream
 
 MEMORY = "384MB"
-"""What DuckDB may use. It never spills to disk: a scan needs no more."""
+"""Memory limit of DuckDB. It never spills to disk: a scan needs no more."""
 FEW = 32
-"""Edges of bins that a row is compared with one after the other."""
+"""Largest number of bin edges that a row is compared with one after another."""
 WHOLE = ("mysql", "singlestoredb", "sqlite")
-"""Engines whose rows Ibis reads through pandas, all at once."""
+"""Engines that Ibis reads through pandas, all rows at once."""
 FIRST = {
     "mssql": ("SET TRANSACTION ISOLATION LEVEL SERIALIZABLE",),
     "mysql": (
@@ -48,8 +48,7 @@ FIRST = {
         "SET SESSION sql_select_limit = 18446744073709551615",
     ),
 }
-"""What is said first, so that a single statement sees one state of the rows, and a moment is told in one zone, whatever
-the server's default is. A server's limit on rows would leave the others out."""
+"""Session settings: one statement sees one state of the rows, times are in UTC, and no row is left out."""
 _ISO_DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _DATE = f"^[ \t\n\r\f\v]*{_ISO_DAY}([T ][0-9]{{2}}:[0-9]{{2}}[^ \t\n\r\f\v]*)?[ \t\n\r\f\v]*$"
 _NUMBER = "^[ \t\n\r\f\v]*[+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+)?[ \t\n\r\f\v]*$"
@@ -64,7 +63,7 @@ def open_url(url: str, name: str) -> tuple[Any, Any, str | None]:
 
 
 def origin_of(backend: Any, name: str) -> Origin:
-    """What the catalogue says the relation ``name`` is."""
+    """Return the kind of the relation ``name`` in the catalogue."""
     return origin(backend, _named(backend, name))
 
 
@@ -94,8 +93,10 @@ def open_stream(url: str, name: str, shown: str) -> Stream:
 
 
 def answers(backend: Any, query: Any, rows: int) -> Iterator[Any]:
-    """What ``query`` answers, about ``rows`` at a time: Arrow batches, or lists of rows where Arrow would come through
-    Python anyway. Ibis' own readers of `WHOLE` would keep all rows, and make floats of whole numbers beside a NULL."""
+    """Yield the answers of ``query``, about ``rows`` at a time: Arrow batches, or lists of rows of a Python driver.
+
+    Ibis' own readers of `WHOLE` would keep all rows, and convert whole numbers to floats in a column with a NULL.
+    """
     if backend.name == "duckdb":  # Ibis' own reader keeps all rows
         yield from backend.con.sql(str(backend.compile(query))).to_arrow_reader(rows)
     elif backend.name in WHOLE or type(backend).to_pyarrow_batches is SQLBackend.to_pyarrow_batches:
@@ -138,8 +139,8 @@ def _sqlite(url: str) -> Any:
 def _as_declared(backend: Any, table: Any) -> Any:
     """``table`` with the types that SQLite's catalogue declares, and text where it declares none, as of an expression.
 
-    Ibis would take the type of the first row's cell for such a column: one row would say how all others are read. And
-    text alone is taken there, since 7 and '7' may be two people.
+    Ibis would take the type of the first row's cell for such a column: one row would decide how all others are read.
+    Only text is accepted there, since 7 and '7' may be two people.
     """
     place = table.op()
     asked = "SELECT name FROM pragma_table_info(?, ?) WHERE coalesce(type, '') = ''"
@@ -163,8 +164,8 @@ def _options(scheme: str) -> dict[str, Any]:
 def _stored(kind: Any, engine: str) -> Any:
     """The type that cells of ``kind`` come as: text for what has none here.
 
-    SQLite has whole numbers of 64 bits, floats, texts and bytes; a date, a decimal or anything else that it declares is
-    whatever somebody stored.
+    SQLite has whole numbers of 64 bits, floats, texts and bytes; a date, a decimal or any other declared type may
+    contain anything.
     """
     if kind.is_uuid() or (kind.is_decimal() and kind.scale is None):
         return ibis.dtype("string")
@@ -190,7 +191,7 @@ def disconnect(backend: Any) -> None:
 def _spark(url: str) -> Any:
     """Spark on this machine: ``pyspark:///WAREHOUSE?setting=value&…``, or the session that there is.
 
-    It says nothing on its log: what goes wrong there may quote a cell.
+    Its log is off: an error there may quote a cell.
     """
     from pyspark.sql import SparkSession
 
@@ -257,14 +258,14 @@ def _binary(backend: Any, table: Any) -> tuple[Any, Any, str | None]:
 
 
 def code_name(index: int) -> str:
-    """What the codes of the schema's column number ``index`` are called: no name of the table gets into a snapshot."""
+    """Return the name of the codes of column number ``index``: no name of the table gets into a snapshot."""
     return f"c{index}"
 
 
 def encoding(table: Any, schema: Schema, dialect: str, person: str | None = None) -> Any:
     """The query for the codes of ``table``, one column per column of ``schema``.
 
-    ``dialect`` is the engine's name. ``person`` adds whose each row is, as text.
+    ``dialect`` is the engine's name. ``person`` adds the person identifier of each row, as text.
     Raises :class:`TableError` for a column that is not there or whose type no cell of a table can have.
     """
     made = {}
@@ -278,7 +279,7 @@ def encoding(table: Any, schema: Schema, dialect: str, person: str | None = None
 def packed(codes: Any, schema: Schema) -> Any:
     """The answer of :func:`encoding` with its codes joined to a few whole numbers n0, n1, …, cheaper to write.
 
-    Each column has ``size + 2`` codes, as those are there that say what must be refused.
+    Each column has ``size + 2`` codes, with the two that mark refused cells.
     """
     radices = [column.size + 2 for column in schema.columns]
     made = {}
@@ -318,14 +319,14 @@ def _column(table: Any, name: str) -> Any:
 
 
 def _person(value: Any) -> Any:
-    """Whose a row is, as text: only of types whose text is the same wherever it is written."""
+    """The person identifier as text, for types with the same text in every engine."""
     kind = value.type()
     if kind.is_decimal() and kind.scale == 0:
         return value.cast("string").nullif("NaN")  # which PostgreSQL's decimals may be
     if kind.is_string() or kind.is_integer() or kind.is_uuid():
         return value.cast("string")
     raise TableError(
-        f"the person column {value.get_name()!r} holds {kind} values; give whose a row is as text or a whole number",
+        f"the person column {value.get_name()!r} holds {kind} values; give the identifiers as text or whole numbers",
         column=value.get_name(),
     )
 

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from espalier.core.errors import TableError
 from espalier.core.graph.separations import Clique
 from espalier.core.project.public_grid import counts_on
-from espalier.core.project.schema import MISSING, Schema, smallest_unsigned
+from espalier.core.project.schema import MISSING, HierarchyToBuy, Schema, smallest_unsigned
 from espalier.core.tables import random_rows
 from espalier.core.tables.counting import Cells, cells_of, count_many
 from espalier.core.tables.gradient import Weights, residual_sums
 from espalier.core.tables.reading import TextColumn, TextTable
-from espalier.core.tables.source import More
+from espalier.core.tables.source import More, check_limited
 
 
 @dataclass(frozen=True, repr=False)
@@ -83,7 +83,7 @@ class Table:
             codes[column.name] = lookup[read.codes]
             if column.kind == "numeric":
                 values[column.name] = column.numbers(read.values)[read.codes]
-            elif column.undeclared:
+            elif column.reads_texts:
                 texts[column.name] = read
         if person is None:
             return cls(schema, codes, text.rows, text.digest, values=values, texts=texts)
@@ -179,6 +179,7 @@ class Table:
     def leaf_counts(self, column: str) -> NDArray[np.int64]:
         """Return the number of rows with each code of a column's hierarchy."""
         read, described = self.texts[column], self.schema[column]
+        assert isinstance(described, HierarchyToBuy)
         return np.bincount(described.leaves(read.values)[read.codes], minlength=described.tree.codes)
 
     def grid_counts(self, column: str, grid: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -230,6 +231,7 @@ class Table:
 
         An invented row has a code of each column at random, and of a numeric column the middle of that bin.
         """
+        check_limited(self)
         chosen = np.sort(random_rows.first(random_rows.fresh_lots(self.rows), total))
         short = total - len(chosen)
         invented = {c.name: random_rows.invented_codes(short, c.size) for c in self.schema.columns}

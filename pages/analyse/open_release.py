@@ -7,11 +7,11 @@ from pathlib import Path
 
 import streamlit as st
 
-from espalier.core.analysis.loading import files_of
 from espalier.core.analysis.study import Study
 from espalier.core.errors import EspalierError, ProjectError
-from espalier.core.ledger.archive import check_names, has_model, unpacked
+from espalier.core.ledger.archive import check_names, files_of, has_model, unpacked
 from espalier.core.release.shelf import identity
+from espalier.core.statement.check import checked_files, checked_folder
 from espalier.pages.common import shell, sign_in
 from espalier.pages.common.text import plain
 from espalier.pages.session.session import Session
@@ -34,11 +34,13 @@ def show(state: Session, *, open_: bool) -> None:
             st.button("Open these files", type="primary", on_click=take, args=(state, lambda: unpacked(data)))
         if not sign_in.guarded():
             folder = st.text_input("Or its folder on this machine", placeholder="out/hiring", key="analyse-folder")
-            st.button("Open the folder", on_click=take, args=(state, lambda: of_folder(folder)), disabled=not folder)
+            st.button(
+                "Open the folder", on_click=take, args=(state, lambda: of_folder(folder), folder), disabled=not folder
+            )
         shell.link_to("Ledger", "Choose one from the ledger", primary=False)
 
 
-def take(state: Session, files: Callable[[], Mapping[str, bytes]]) -> None:
+def take(state: Session, files: Callable[[], Mapping[str, bytes]], folder: str = "") -> None:
     """Add a release to those that can be analysed, and choose it. An error is shown on the page."""
     sign_in.need_steward()
     try:
@@ -48,6 +50,7 @@ def take(state: Session, files: Callable[[], Mapping[str, bytes]]) -> None:
         check_names(found, has_model(found["release.json"]))
         key = identity(found)
         state.taken = {key: Study.of_files(found)} | state.taken
+        state.checked[key] = checked_folder(Path(folder).expanduser()) if folder else checked_files(found)
     except EspalierError as error:
         state.trouble["analyse"] = str(error)
         return

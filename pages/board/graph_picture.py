@@ -12,7 +12,7 @@ from typing import Any
 
 import streamlit as st
 
-from espalier.core.graph.layers import layered
+from espalier.core.graph.layout import layout
 from espalier.core.graph.roles import Roles
 from espalier.pages.board.boxes import COLORS, HIGH, folded, high, label, load_vis, width
 
@@ -82,7 +82,7 @@ def _component() -> Any:
 
 
 def dag(columns: Iterable[str], edges: Sequence[tuple[str, str]], roles: Roles, target: str | None, key: str) -> None:
-    """Arrows from cause to effect, from top to bottom; needs a drawing board on the page, which loads vis-network.
+    """Arrows from cause to effect, from left to right; needs a drawing board on the page, which loads vis-network.
 
     Columns without arrow or role are left to the text.
     """
@@ -90,15 +90,17 @@ def dag(columns: Iterable[str], edges: Sequence[tuple[str, str]], roles: Roles, 
     shown = [c for c in columns if c in linked or roles.of(c) or c == target]
     if not _fits(shown):
         return
-    layers, paths = layered([c for c in shown if c in linked], edges)
-    alone = [c for c in shown if c not in linked]
-    most = max([sum(width(n, roles, target) for n in layer) for layer in layers] or [0])
-    places = _rows(layers + folded(alone, max(most, 700), roles, target), roles, target)
-    lines = [
-        {"from": str(a), "to": str(b), "arrow": b == path[-1]}
-        for path in map(_through, paths)
-        for a, b in pairwise(path)
-    ]
+    wide = {n: width(n, roles, target) for n in shown}
+    outcome = [*roles.outcome, *([] if target is None else [target])]
+    found = layout([c for c in shown if c in linked], edges, outcome, wide=wide, high=0.8 * HIGH)
+    places: dict[Any, tuple[float, float]] = dict(found.places)
+    lines: list[dict[str, Any]] = []
+    for (cause, effect), points in found.routes.items():
+        bends = [(cause, effect, i) for i in range(len(points))]
+        places |= dict(zip(bends, points, strict=True))
+        lines += [{"from": str(a), "to": str(b), "arrow": b == effect} for a, b in pairwise([cause, *bends, effect])]
+    alone = _rows(folded([c for c in shown if c not in linked], max(found.width, 700), roles, target), roles, target)
+    places |= {n: (x + found.width / 2, y + found.height + HIGH) for n, (x, y) in alone.items()}
     alt = f"Causal graph with {len(edges)} arrows; the same arrows are listed as text"
     _draw(places, lines, roles, target, alt, key)
 
@@ -160,11 +162,6 @@ def _walk(root: str, around: dict[str, list[str]]) -> dict[str, int]:
     return depth
 
 
-def _through(path: list[Any]) -> list[Any]:
-    """A path with both ends of each bend."""
-    return [end for n in path for end in (((*n, "in"), (*n, "out")) if isinstance(n, tuple) else (n,))]
-
-
 def _root(start: str, around: dict[str, list[str]]) -> str:
     """``start`` if the tree is shallow from there, else a column in its middle."""
     reach = _walk(start, around)
@@ -218,10 +215,7 @@ def _rows(layers: list[list[Any]], roles: Roles, target: str | None) -> dict[Any
         for n in layer:
             wide = width(n, roles, target)
             middle, y = x + wide / 2, i * 1.7 * HIGH
-            if isinstance(n, tuple):  # upright past the boxes of its layer, so that it crosses none of them
-                out[(*n, "in")], out[(*n, "out")] = (middle, y - 0.42 * HIGH), (middle, y + 0.42 * HIGH)
-            else:
-                out[n] = (middle, y)
+            out[n] = (middle, y)
             x += wide
     return out
 

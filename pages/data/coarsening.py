@@ -16,7 +16,7 @@ from espalier.pages.session.session import Session
 def show(state: Session) -> None:
     """Coarsen one column. This uses the schema and the person's choices, never the rows."""
     schema = state.project.schema
-    if not (by_size := sorted((c for c in schema.columns if not c.undeclared), key=lambda c: -c.size)):
+    if not (by_size := sorted((c for c in schema.columns if c not in schema.undeclared), key=lambda c: -c.size)):
         st.info("Nothing is declared yet that could be made coarser.")
         return
     st.markdown(

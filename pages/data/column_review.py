@@ -14,7 +14,7 @@ import streamlit as st
 
 from espalier.core.code_books import CODE_BOOKS, code_book
 from espalier.core.errors import EspalierError
-from espalier.core.project.schema import MOST_FOUND, Column
+from espalier.core.project.schema import MOST_FOUND, Column, HierarchyToBuy, ToBuy, to_buy
 from espalier.pages.common import shell
 from espalier.pages.common.text import CONFIDENTIAL, name, names, plain
 from espalier.pages.data.review_draft import DECLARED, SECTIONS, Row
@@ -178,10 +178,10 @@ def _sent(state: Session, row: Row) -> dict[str, Any]:
 def _described(column: Column, waits: bool, row: Row) -> dict[str, Any]:
     """Kind, values and texts of a column; all values while its guess waits to be confirmed."""
     kind = "dates" if column.dates else KINDS[column.kind]
-    if column.undeclared:
+    if isinstance(column, ToBuy):
         what = "bins" if column.kind == "numeric" else "categories"
         count = f"{what} are bought from the budget"
-        if column.hierarchy:
+        if isinstance(column, HierarchyToBuy):
             whole = f"the whole code book {column.code_book}" if column.code_book else "a hierarchy"
             count = f"{len(column.tree.texts):,} codes of {whole}; at most {column.at_most:,} stay separate"
         values: list[dict[str, str]] = []
@@ -206,7 +206,7 @@ def _described(column: Column, waits: bool, row: Row) -> dict[str, Any]:
         "form": {
             **form,
             "invented": False,
-            "book": column.code_book if column.hierarchy else "",
+            "book": column.code_book if isinstance(column, HierarchyToBuy) else "",
             "books": [[book, f"{book}: {code_book(book).title}"] for book in books],
         },
     }
@@ -225,7 +225,7 @@ def _values(column: Column) -> list[dict[str, str]]:
 
 def _bought(state: Session) -> None:
     """Show the columns whose bins or categories are bought, and cheaper alternatives."""
-    if not (bought := [c for c in state.project.schema.undeclared if not c.hierarchy]):
+    if not (bought := [c for c in state.project.schema.undeclared if not isinstance(c, HierarchyToBuy)]):
         return
     said = {True: f"{names([c.name for c in bought if c.kind == 'numeric'], 8)} (bins)"}
     said[False] = f"{names([c.name for c in bought if c.kind != 'numeric'], 8)} (categories)"
@@ -249,7 +249,7 @@ def _add(state: Session) -> None:
         typed = st.session_state[key].strip()
         if typed and typed not in state.project.schema:
             schema = state.project.schema
-            columns = (*schema.columns, Column.to_buy(typed, "categorical", MOST_FOUND))
+            columns = (*schema.columns, to_buy(typed, "categorical", MOST_FOUND))
             state.editor.change_schema(type(schema)(columns, schema.left_out, schema.identifiers))
             st.session_state[key] = ""
 

@@ -84,7 +84,7 @@ def _form(state: Session) -> None:
         "Columns whose bins or categories are bought cannot be named here: their values are not known yet. Of a column "
         "with a hierarchy an impossible combination can name what stands at the top.",
     )
-    columns = [c.name for c in schema.columns if not c.undeclared or (kind == "impossible" and c.named)]
+    columns = [c.name for c in schema.columns if c not in schema.undeclared or (kind == "impossible" and c.named)]
     if kind == "impossible":
         chosen = st.multiselect("Columns", columns, key=f"{key}-columns", placeholder="Choose two or more columns")
         values = {name: _values(schema[name], key) for name in chosen}

@@ -8,7 +8,7 @@ import streamlit as st
 
 from espalier.core.errors import EspalierError, SchemaError
 from espalier.core.project.hierarchy import read_hierarchy
-from espalier.core.project.schema import APART, MOST_CATEGORIES, Column, with_categories
+from espalier.core.project.schema import APART, MOST_CATEGORIES, Column, HierarchyToBuy, ToBuy, with_categories
 from espalier.pages.common.text import name, names, plain
 from espalier.pages.session.session import Session
 
@@ -26,7 +26,7 @@ def show(state: Session) -> None:
         "schema on the Plan page, which shows what will be told apart."
     )
     for column in schema.columns:
-        if column.hierarchy:
+        if isinstance(column, HierarchyToBuy):
             st.markdown(_taken(column))
     able = [c.name for c in schema.columns if c.kind == "categorical"]
     if not able:
@@ -48,7 +48,7 @@ def show(state: Session) -> None:
         max_upload_size=LARGEST,
     )
     left, right = st.columns(2, vertical_alignment="bottom")
-    held = column.at_most if column.hierarchy else APART
+    held = column.at_most if isinstance(column, HierarchyToBuy) else APART
     most = left.number_input("Told apart at most", 1, MOST_CATEGORIES, held, key=f"{key}-most-{chosen}")
     given, made = None, None
     try:
@@ -77,7 +77,7 @@ def show(state: Session) -> None:
     )
 
 
-def _made(column: Column, given: Mapping[str, str], at_most: int) -> Column:
+def _made(column: Column, given: Mapping[str, str], at_most: int) -> HierarchyToBuy:
     """The column with this hierarchy; raises :class:`SchemaError` for circles and codes that are no categories."""
     if "categories" in column.guessed:
         raise SchemaError(
@@ -85,8 +85,8 @@ def _made(column: Column, given: Mapping[str, str], at_most: int) -> Column:
             "its names alone",
             column=column.name,
         )
-    declared = () if column.undeclared else _declared(column)
-    return Column.of_hierarchy(
+    declared = () if isinstance(column, ToBuy) else _declared(column)
+    return HierarchyToBuy.of(
         column.name,
         with_categories(column.name, given, declared),
         at_most,
@@ -103,16 +103,16 @@ def _declared(column: Column) -> tuple[str, ...]:
 
 def _orphans(column: Column, given: Mapping[str, str]) -> list[str]:
     """Declared categories that the hierarchy does not name."""
-    return [] if column.undeclared else [text for text in _declared(column) if text not in given]
+    return [] if isinstance(column, ToBuy) else [text for text in _declared(column) if text not in given]
 
 
-def _shape(column: Column) -> str:
+def _shape(column: HierarchyToBuy) -> str:
     tree = column.tree
     levels = f"{tree.depth} level{'s' * (tree.depth > 1)}"
     return f"{len(tree.texts):,} codes in {levels}, {len(tree.children[-1]) - tree.missing:,} at the top"
 
 
-def _taken(column: Column) -> str:
+def _taken(column: HierarchyToBuy) -> str:
     return f"- {name(column.name)} has a hierarchy: {_shape(column)}; {column.at_most:,} told apart at most."
 
 

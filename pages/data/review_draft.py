@@ -12,7 +12,17 @@ from espalier.core.project.editor import ProjectEditor
 from espalier.core.project.file import Project
 from espalier.core.project.people import ROWS_KEPT
 from espalier.core.project.plan import SCHEMA_SHARE
-from espalier.core.project.schema import MOST_FOUND, Column, Identifier, LeftOut, Schema
+from espalier.core.project.schema import (
+    MOST_FOUND,
+    Categories,
+    Column,
+    HierarchyToBuy,
+    Identifier,
+    LeftOut,
+    Schema,
+    ToBuy,
+    to_buy,
+)
 from espalier.core.tables.guessing import guess_column, possible_marks, sure_marks
 from espalier.core.tables.reading import TextColumn, TextTable
 from espalier.core.tables.review import (
@@ -113,7 +123,11 @@ class ReviewDraft:
     def _described(self, column: Column, text: TextTable | None) -> Row:
         read = text.columns.get(column.name) if text is not None else None
         if not column.guessed and not column.confirmed:
-            why = "" if column.undeclared or not column.code_book else f"Its categories are from {column.code_book}."
+            why = (
+                ""
+                if isinstance(column, ToBuy) or not column.code_book
+                else f"Its categories are from {column.code_book}."
+            )
             return Row(column.name, self._section(column.name, DECLARED), "declared", why, column)
         stage: Stage = "open" if column.guessed else "confirmed"
         if read is None:
@@ -189,7 +203,7 @@ class ReviewDraft:
         if column is None and text is not None and name in text.columns:
             read = text.columns[name]
             column = guess_column(name, read, tuple(m for m in sure_marks(text) if m in read.values))
-        self._put(editor, column or Column.to_buy(name, "categorical", MOST_FOUND))
+        self._put(editor, column or to_buy(name, "categorical", MOST_FOUND))
 
     def _put(self, editor: ProjectEditor, *columns: Column) -> None:
         """Describe these columns, in the order of the table; they are no identifiers then, and not left out."""
@@ -252,7 +266,8 @@ class ReviewDraft:
             return
         made = column_of(typed, column)
         plain = replace(made, label="", unit="", description="", value_labels=())
-        if plain != replace(column, label="", unit="", description="", value_labels=()) and not made.hierarchy:
+        changed = plain != replace(column, label="", unit="", description="", value_labels=())
+        if changed and not isinstance(made, HierarchyToBuy):
             made = made.reopened()
         editor.change_column(made)
 
@@ -263,9 +278,15 @@ class ReviewDraft:
         """
         for name in names:
             before = editor.project.schema[name]
-            book_column = Column.of_book(name, book, missing=True, missing_marks=before.missing_marks)
-            texts = {key: getattr(before, key) for key in ("label", "unit", "description", "value_labels", "unknown")}
-            made = replace(book_column, confirmed=("missing",), **texts)
+            made = HierarchyToBuy.of_book(
+                name,
+                book,
+                missing=True,
+                unknown=before.unknown,
+                missing_marks=before.missing_marks,
+                confirmed=("missing",),
+                **before.about,
+            )
             if text is not None and name in text.columns and not fits(made, text.columns[name]):
                 raise SchemaError(
                     f"the code book {book} lacks some values of {name!r}. Let other values count as empty first, "
@@ -285,10 +306,12 @@ class ReviewDraft:
                 editor.change_column(replace(guess_column(name, read, marks), missing=True))
                 continue
             kept = tuple(c for c in now.categories if c != mark)
-            if now.kind == "numeric" or kept:
+            if isinstance(now, Categories) and kept:
                 groups = tuple((title, tuple(t for t in inside if t != mark)) for title, inside in now.groups)
                 made = replace(now, categories=kept, groups=groups, missing=True, missing_marks=marks)
                 editor.change_column(made.reopened())
+            elif now.kind == "numeric":
+                editor.change_column(replace(now, missing=True, missing_marks=marks).reopened())
 
     def settle(
         self, editor: ProjectEditor, names: Sequence[str], settled: Settled, dictionaries: Iterable[DeclaredBy]
@@ -326,12 +349,12 @@ class ReviewDraft:
 
 def fits(column: Column, read: TextColumn) -> bool:
     """Whether a description allows every value of a column. Private."""
-    if column.hierarchy:
+    if isinstance(column, HierarchyToBuy):
         try:
             column.leaves(read.values)
         except EspalierError:
             return False
         return True
-    if column.undeclared:
+    if isinstance(column, ToBuy):
         return True
     return bool((column.judge(read.values) < column.size).all())

@@ -9,7 +9,18 @@ from typing import Any
 
 from espalier.core.errors import SchemaError
 from espalier.core.project.dates import DateBins
-from espalier.core.project.schema import BINS_FOUND, MOST_FOUND, Column
+from espalier.core.project.schema import (
+    BINS_FOUND,
+    MOST_FOUND,
+    Categories,
+    CategoriesToBuy,
+    Column,
+    Dates,
+    HierarchyToBuy,
+    Numbers,
+    NumbersToBuy,
+    to_buy,
+)
 
 IN_HIERARCHY = re.compile(r"\s*at most (\d{1,6}) of [\d,]+ codes in a hierarchy\s*")
 
@@ -52,42 +63,37 @@ def column_of(row: Mapping[str, Any], origin: Column) -> Column:
 
 def _column_of(row: Mapping[str, Any], origin: Column) -> Column:
     """The column without its texts for people."""
-    name, numeric = origin.name, row["kind"] == "numeric"
-    missing, unknown = row["missing"], "missing" if row["unknown"] else "refuse"
-    if origin.hierarchy and (found := IN_HIERARCHY.fullmatch(row["categories"])) and row["kind"] == "categorical":
-        made = Column.of_hierarchy(
-            name,
-            dict(origin.hierarchy),
-            int(found[1]),
-            missing=missing,
-            unknown=unknown,
+    numeric = row["kind"] == "numeric"
+    found = IN_HIERARCHY.fullmatch(row["categories"])
+    if isinstance(origin, HierarchyToBuy) and found and row["kind"] == "categorical":
+        return replace(
+            origin,
+            at_most=int(found[1]),
+            missing=row["missing"] or row["unknown"],
+            unknown="missing" if row["unknown"] else "refuse",
             missing_marks=split(row["marks"]),
-            code_book=origin.code_book,
         )
-        return replace(made, confirmed=origin.confirmed, shown=origin.shown)
     if row["kind"] != "date" and (wanted := _to_buy(row, numeric)) is not None:
         return wanted
-    dates = _dates(row["edges"], name) if row["kind"] == "date" else None
-    categories = () if numeric or dates else split(row["categories"])
-    marks = tuple(m for m in split(row["marks"]) if m not in categories) if missing else ()
-    groups = ((title, tuple(t for t in inside if t not in marks)) for title, inside in origin.groups)
-    made = Column(
-        name,
-        "numeric" if numeric or dates else row["kind"],
-        categories,
-        dates.edges if dates else numbers(row["edges"], name) if numeric else (),
-        bool(dates) or (row["integer"] and numeric),
-        missing,
-        "missing" if row["unknown"] else "refuse",
-        groups=tuple((title, inside) for title, inside in groups if title in categories and inside),
-        dates=dates,
-        decimals=_decimals(row) if numeric else None,
-        missing_marks=marks,
-        number_style=origin.number_style if numeric else "",
-        code_book=origin.code_book if not numeric and not dates and origin.groups else "",
-    )
-    marked = made.marked_like(origin)
+    marked = _declared(row, origin).marked_like(origin)
     return replace(marked, shown=origin.shown if marked.confirmed else "")
+
+
+def _declared(row: Mapping[str, Any], origin: Column) -> Column:
+    """A column of categories, numbers or dates, without the marks of ``origin``."""
+    name, of_names = origin.name, row["kind"] not in ("date", "numeric")
+    categories = split(row["categories"]) if of_names else ()
+    marks = tuple(m for m in split(row["marks"]) if m not in categories) if row["missing"] else ()
+    unknown = "missing" if row["unknown"] else "refuse"
+    common: dict[str, Any] = {"missing": row["missing"], "unknown": unknown, "missing_marks": marks}
+    if row["kind"] == "date":
+        return Dates.of(name, _dates(row["edges"], name), **common)
+    if row["kind"] == "numeric":
+        edges, style = numbers(row["edges"], name), origin.number_style
+        return Numbers(name, "numeric", edges, row["integer"], _decimals(row), style, **common)
+    inside = ((title, tuple(t for t in texts if t not in marks)) for title, texts in origin.groups)
+    groups = tuple((title, texts) for title, texts in inside if title in categories and texts)
+    return Categories(name, row["kind"], categories, groups, origin.code_book if origin.groups else "", **common)
 
 
 def _labels(text: str, column: str) -> tuple[tuple[str, str], ...]:
@@ -111,18 +117,18 @@ def _decimals(row: Mapping[str, Any]) -> int | None:
 
 
 def _categories(column: Column) -> str:
-    if column.hierarchy:
+    if isinstance(column, HierarchyToBuy):
         return f"at most {column.at_most} of {len(column.tree.texts):,} codes in a hierarchy"
-    return f"at most {column.at_most}" if column.at_most else join(column.categories)
+    return f"at most {column.at_most}" if isinstance(column, CategoriesToBuy) else join(column.categories)
 
 
 def _edges(column: Column) -> str:
     if column.dates is not None:
         return _range(column.dates)
-    if column.bins:
+    if isinstance(column, NumbersToBuy):
         between = f" from {column.range[0]:.12g} to {column.range[1]:.12g}" if column.range else ""
         return f"{column.bins} bins{between}"
-    return "" if column.undeclared else "; ".join(f"{e:.12g}" for e in column.edges)
+    return "; ".join(f"{e:.12g}" for e in column.edges)
 
 
 def _to_buy(row: Mapping[str, Any], numeric: bool) -> Column | None:
@@ -134,14 +140,14 @@ def _to_buy(row: Mapping[str, Any], numeric: bool) -> Column | None:
     found = re.fullmatch(r"\s*(\d{1,3}) bins(?: from (\S+) to (\S+))?\s*", row["edges"])
     if not numeric:
         most = int(texts[1]) if texts else MOST_FOUND if found and not row["categories"].strip() else 0
-        return Column.to_buy(row["name"], row["kind"] or "categorical", most) if texts or most else None
+        return to_buy(row["name"], row["kind"] or "categorical", most) if texts or most else None
     if texts and not row["edges"].strip():
-        return Column.to_buy(row["name"], "numeric", bins=BINS_FOUND, integer=row["integer"])
+        return to_buy(row["name"], "numeric", bins=BINS_FOUND, integer=row["integer"])
     if found is None:
         return None
     ends = numbers(f"{found[2]}; {found[3]}", row["name"]) if found[2] else None
     limits = (ends[0], ends[1]) if ends else None
-    return Column.to_buy(row["name"], "numeric", bins=int(found[1]), range=limits, integer=row["integer"])
+    return to_buy(row["name"], "numeric", bins=int(found[1]), range=limits, integer=row["integer"])
 
 
 def _range(dates: DateBins) -> str:

@@ -94,7 +94,7 @@ def _build(state: Session, listed: QuestionList) -> None:
         "In how many rows … (choose columns)"
         if not counting
         else "How many of these does each row meet? (choose columns)",
-        [*(c.name for c in schema.columns if not c.undeclared or c.named), *counts],
+        [*(c.name for c in schema.columns if c.nameable), *counts],
         key=f"ask-columns-{kind}-{at}",
         placeholder="columns" if not counts else "columns and counts",
     )
@@ -131,7 +131,7 @@ def _values(column: Column, key: str) -> list[Any]:
         edges = [int(e) if e == int(e) else e for e in column.edges]
         low, high = st.select_slider(f"… {plain(column.name)} from, to", edges, (edges[0], edges[-1]), key=key)
         return [] if low == high else [low, high]
-    known = list(column.named) if column.undeclared else list(column.labels)
+    known = list(column.nameable)
     return list(st.multiselect(f"… {plain(column.name)} is one of", known, key=key, placeholder="categories"))
 
 

@@ -14,6 +14,7 @@ from espalier.core.privacy.contribution import public_rows, split
 from espalier.core.progress import Report, part
 from espalier.core.project.file import Project
 from espalier.core.release.artefact import Release
+from espalier.core.statement.keys import server_signer
 from espalier.core.tables.relation import Relation
 from espalier.core.tables.table import Table
 from espalier.pages.session.session import ReleaseBundle, Session, Spent
@@ -96,7 +97,7 @@ def _make_far(
             report(0.3 + 0.65 * fraction, message)
             began.set()
 
-        return release(project, table, report_begun, account)
+        return release(project, table, report_begun, account, server_signer())
 
 
 def _make(
@@ -114,7 +115,9 @@ def _make(
         report(0.95 * fraction, message)
         began.set()  # from here on something may have been drawn
 
-    made = release(project, table, report_begun, account)  # from here on it is kept, even after a cancel
+    made = release(
+        project, table, report_begun, account, server_signer()
+    )  # from here on it is kept, even after a cancel
     if project.schema.undeclared:  # the rows are compared under the bought schema
         table = table.recoded(made.project.schema)
         holdout = None if holdout is None else holdout.recoded(made.project.schema)

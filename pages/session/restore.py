@@ -24,7 +24,14 @@ from espalier.core.project.declared_by import read_declared_by
 from espalier.core.project.file import Project
 from espalier.core.project.people import check_answer, stated
 from espalier.core.project.plan import Plan
-from espalier.core.project.schema import Column, Identifier, LeftOut
+from espalier.core.project.schema_json import (
+    column_from_json,
+    column_to_json,
+    identifier_from_json,
+    identifier_to_json,
+    left_out_from_json,
+    left_out_to_json,
+)
 from espalier.pages.common.text import name
 from espalier.pages.data.review_draft import Settled
 from espalier.pages.session.drafts import Kept
@@ -76,11 +83,11 @@ def _settled(project: Project, state: Session) -> dict[str, Any]:
     """The columns without an open guess, what was confirmed to be left out, identifiers, and what a person left out."""
     columns = [c for c in project.schema.columns if not c.guessed]
     out = [c for c in project.schema.left_out if c.confirmed]
-    told: list[dict[str, Any]] = [{**c.to_json(), "place": c.place} for c in project.schema.identifiers]
+    told: list[dict[str, Any]] = [{**identifier_to_json(c), "place": c.place} for c in project.schema.identifiers]
     aside = [n for n in state.columns if n not in project.schema and n in state.drafts.review.aside]
     return {
-        "described": [c.to_json() for c in columns],
-        "left_out": [c.to_json() for c in out],
+        "described": [column_to_json(c) for c in columns],
+        "left_out": [left_out_to_json(c) for c in out],
         "identifiers": told,
         "aside": [n for n in aside if n != project.plan.person],
     }
@@ -88,16 +95,16 @@ def _settled(project: Project, state: Session) -> dict[str, Any]:
 
 def _columns(data: Any) -> Settled:
     """The columns that the tab had kept; raises :class:`EspalierError`, :class:`KeyError` or :class:`TypeError`."""
-    described = tuple(Column.from_json(c) for c in data["described"])
+    described = tuple(column_from_json(c) for c in data["described"])
     if any(c.guessed for c in described):
         raise ProjectError("the draft holds an open guess")
     told = tuple(
-        Identifier.from_json({k: v for k, v in c.items() if k != "place"}, c["place"]) for c in data["identifiers"]
+        identifier_from_json({k: v for k, v in c.items() if k != "place"}, c["place"]) for c in data["identifiers"]
     )
     aside = tuple(data["aside"])
     if not all(isinstance(name, str) for name in aside):
         raise TypeError
-    return Settled(described, tuple(map(LeftOut.from_json, data["left_out"])), told, aside)
+    return Settled(described, tuple(map(left_out_from_json, data["left_out"])), told, aside)
 
 
 def read(text: Any) -> Kept:

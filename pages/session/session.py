@@ -145,6 +145,8 @@ class Session:
     """Which release is analysed, and what it supports, with its copies."""
     taken: dict[str, Study] = field(default_factory=dict)
     """Releases of other sessions, opened to be analysed, by their hashes."""
+    checked: dict[str, tuple[bool, str]] = field(default_factory=dict)
+    """Results of the independent checker, by release as on the Analyse page."""
     findings: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Figures of the comparison with real rows, by the rows that judged. Confidential."""
     further: dict[tuple[int, str], Any] = field(default_factory=dict)

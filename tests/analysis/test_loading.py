@@ -13,13 +13,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from espalier.core.analysis import loading
-from espalier.core.analysis.loading import files_of, load_release, read_copies, read_files
+from espalier.core.analysis.loading import load_release, read_copies, read_files
 from espalier.core.analysis.study import Study
 from espalier.core.cli.main import main
 from espalier.core.errors import EspalierError, ProjectError
 from espalier.core.ledger import archive
-from espalier.core.ledger.archive import unpacked, zipped
+from espalier.core.ledger.archive import files_of, unpacked, zipped
 from espalier.core.release.spend import release
 from espalier.pages.analyse import open_release
 from espalier.pages.session.session import Session
@@ -287,7 +286,7 @@ def test_a_zip_that_states_smaller_sizes_than_it_unpacks_to_is_refused_within_th
 
 
 def test_a_folder_of_large_files_is_refused_before_it_is_read(folder, monkeypatch):
-    monkeypatch.setattr(loading, "MOST_BYTES", 1000)
+    monkeypatch.setattr(archive, "MOST_BYTES", 1000)
     monkeypatch.setattr(Path, "read_bytes", lambda _: pytest.fail("it was read"))
     with pytest.raises(ProjectError, match="more than 1 GiB"):
         files_of(folder)

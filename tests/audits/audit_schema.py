@@ -29,7 +29,7 @@ from espalier.core.privacy.accounting import epsilon_of, rho_of
 from espalier.core.privacy.quantiles import Choose
 from espalier.core.privacy.unit import Unit
 from espalier.core.project.public_grid import counts_on
-from espalier.core.project.schema import Column, Schema
+from espalier.core.project.schema import HierarchyToBuy, Schema, to_buy
 from espalier.core.tables.reading import TextColumn, TextTable
 from espalier.core.tables.table import Table
 from tests.audits.audit import CONFIDENCE, DELTA, EPSILON, RELATIONS, Case, breaking, telling_seed
@@ -119,19 +119,19 @@ HIERARCHY = {str(i): f"group {i // 2}" for i in range(8)} | {f"group {i}": f"cha
 
 def _buy_levels(unit: Unit, rho: float) -> Callable[[Values], object]:
     """The whole column distinguished; a level gets a third of ``rho``."""
-    column = Column.of_hierarchy("code", HIERARCHY, 8)
+    column = HierarchyToBuy.of("code", HIERARCHY, 8)
 
     def buy(values: Values) -> object:
         read = TextColumn(tuple(column.tree.texts), values.astype(np.int64))
         table = Table.encode(TextTable({"code": read}, len(values), "audit"), Schema((column,)))
-        return bought_schema._told_apart(table, column, unit, [rho / 3] * 3)
+        return bought_schema._expanded(table, column, unit, [rho / 3] * 3)
 
     return buy
 
 
 def _buy_bins(unit: Unit, rho: float) -> Callable[[Values], object]:
     """Bins over whole numbers from 0 to 7; the cuts are given, so that all of ``rho`` is for the counts."""
-    column = Column.to_buy("number", "numeric", bins=3, range=(0.0, 7.0), integer=True)
+    column = to_buy("number", "numeric", bins=3, range=(0.0, 7.0), integer=True)
 
     def buy(values: Values) -> object:
         table = Table(Schema((column,)), {"number": np.zeros(len(values))}, len(values), values={"number": values})

@@ -34,7 +34,7 @@ from espalier.core.privacy import bought_schema, mechanisms
 from espalier.core.privacy.accounting import Budget, round_up
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
-from espalier.core.project.schema import Column, Schema
+from espalier.core.project.schema import Column, HierarchyToBuy, Schema, to_buy
 from espalier.core.release.shelf import share
 from espalier.core.release.spend import release
 from espalier.core.tables import random_rows
@@ -233,8 +233,8 @@ def bought(work: Path) -> str:
     codes = {**{f"{group}{i}": f"group {group}" for group in "ABC" for i in range(6)}, "alone": ""}
     schema = Schema(
         (
-            Column.to_buy("age", "numeric", bins=5, range=(0.0, 100.0), integer=True),
-            Column.of_hierarchy("code", codes, 12, missing=True, unknown="missing"),
+            to_buy("age", "numeric", bins=5, range=(0.0, 100.0), integer=True),
+            HierarchyToBuy.of("code", codes, 12, missing=True, unknown="missing"),
             SCHEMA["ill"],
         )
     )

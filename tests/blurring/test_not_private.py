@@ -23,10 +23,11 @@ from espalier.core.planning.preview import preview
 from espalier.core.privacy.accounting import Budget
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
-from espalier.core.project.schema import Column, Schema
+from espalier.core.project.schema import Column, Numbers, Schema
 from espalier.core.release import shelf
 from espalier.core.release.blurred import blurred
 from espalier.core.release.spend import release
+from espalier.verifier.check import verify
 
 SCHEMA = Schema(
     (
@@ -55,8 +56,11 @@ def made():
     return blurred(project(), frame(), public=frame(60, seed=9))
 
 
+FILES = {NOT_PRIVATE_CSV, "release.json", "project.json", "report-NOT-PRIVATE.html"}
+
+
 def test_every_file_and_the_facts_say_so(made):
-    assert set(made.files) == {NOT_PRIVATE_CSV, "release.json", "project.json", "report-NOT-PRIVATE.html"}
+    assert set(made.files) == {*FILES, "statement.json"}
     facts = json.loads(made.files["release.json"])
     assert facts["private"] is False
     assert facts["warning"] == NOT_PRIVATE
@@ -67,6 +71,13 @@ def test_every_file_and_the_facts_say_so(made):
     assert f"<h1>{NOT_PRIVATE}</h1>" in page
     for said in ("Re-identified", "nearest row", "Interval disclosure", "row here, as in the real table"):
         assert said in page
+
+
+def test_the_checker_says_that_it_is_not_private(made, tmp_path):
+    made.save(tmp_path / "r")
+    found = verify(tmp_path / "r")
+    assert not [f for f in found if f.holds is False]
+    assert any("NOT PRIVATE" in f.text for f in found)
 
 
 def test_linkage_and_membership_stand_beside_lid(made):
@@ -88,7 +99,7 @@ def test_rows_are_shuffled_and_stay_inside_the_schema(made):
 
 
 def test_numbers_come_out_with_the_declared_decimals():
-    price = replace(SCHEMA["price"], decimals=1)
+    price = Numbers("price", "numeric", (-50, 0, 250), decimals=1)
     schema = Schema(tuple(price if c.name == "price" else c for c in SCHEMA.columns))
     made = blurred(replace(project(), schema=schema), frame(120))
     assert {len(t.partition(".")[2]) for t in made.table["price"]} == {1}

@@ -262,7 +262,7 @@ def test_the_plans_warnings_are_told_and_released(work, capsys):
     told = capsys.readouterr().err
     warnings = json.loads((work / "o" / "release.json").read_text())["warnings"]
     assert any("protects little" in w for w in warnings)
-    assert any("more than 3 rows is a promise" in w for w in warnings)
+    assert any("promises that no one has more than 3 rows" in w for w in warnings)
     assert all(f"note: {w}" in told for w in warnings)
 
 
@@ -342,7 +342,7 @@ def test_one_line_of_a_table_cannot_swallow_the_others(work, capsys):
 
 def test_a_dash_is_no_folder(work, capsys):
     assert run("release", "p.json", "--data", "t.csv", "--out", "-") == 2
-    assert "cannot be printed: Name a new folder instead of -" in capsys.readouterr().err
+    assert "cannot be printed. Name a new folder instead of -" in capsys.readouterr().err
     assert not (work / "-").exists()
 
 
@@ -540,7 +540,23 @@ def test_a_refused_release_leaves_no_folder_behind(work):
     assert not (work / "a").exists()
 
 
+@pytest.mark.usefixtures("work")
 @pytest.mark.parametrize("command", [["evaluate", "a" * 300, "--data", "t.csv"], ["init", "t.csv", "--out", "a" * 300]])
-def test_a_name_that_is_too_long_is_no_traceback(work, capsys, command):
+def test_a_name_that_is_too_long_is_no_traceback(capsys, command):
     assert run(*command) == 2
     assert capsys.readouterr().err.startswith("espalier: cannot use aaa")
+
+
+def test_names_in_crafted_files_do_not_steer_the_terminal(work, capsys):
+    """`plan` printed escape sequences of a project, `release` of a table's header, `analyse` of a release."""
+    odd = "x\x1b[2J\x9b\u202e\r\x7f"
+    schema = [{"name": "a", "kind": "categorical", "categories": [odd, "y"]}, SCHEMA[1]]
+    write(work, "odd.json", {"name": odd}, schema=schema)
+    (work / "odd.csv").write_text("a,b c,d\x1b]0;e\x07\ny,1,2\ny,7,2\n", encoding="utf-8")
+    assert run("plan", "odd.json", "--rows", "60") == 0
+    assert run("release", "odd.json", "--data", "odd.csv", "--out", "o") == 0
+    assert run("analyse", "o", "--proportion", "a=y", "--number", "2") == 0
+    assert run("analyse", "o", "--difference", "a=y", "b c", "--number", "2", "--json") in (0, 2)
+    told = capsys.readouterr()
+    assert not {c for c in told.out + told.err if ord(c) < 32 or ord(c) in (0x7F, 0x9B, 0x202E)} - {"\n"}
+    assert r"\u001b[2J" in told.out + told.err

@@ -119,11 +119,11 @@ def test_quantiles_of_dates_are_told_as_dates():
     from espalier.core.evaluation.numeric_fidelity import numbers_of
     from espalier.core.project.file import Project
     from espalier.core.project.plan import Plan
-    from espalier.core.project.schema import Schema
+    from espalier.core.project.schema_json import schema_from_json
     from espalier.core.tables.table import Table
 
     dates = {"from": "2023-01-01", "to": "2023-12-31", "by": "month"}
-    schema = Schema.from_json([{"name": "day", "kind": "date", "dates": dates, "missing": True}])
+    schema = schema_from_json([{"name": "day", "kind": "date", "dates": dates, "missing": True}])
     days = np.append(schema["day"].edges[0] + np.arange(9.0), np.nan)
     table = Table(schema, {"day": np.where(np.isnan(days), 12, 0)}, 10, values={"day": days})
     told = numbers_of(Project("n", schema, Plan("mst", 1.0)), table, table, None)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from pathlib import Path
 
 import pytest
 
 from espalier.core.cli.main import main
-from espalier.core.errors import LedgerUnavailable
+from espalier.core.errors import LedgerUnavailable, ProjectError
 from espalier.core.ledger.events import Event
 from espalier.core.ledger.ledger import Ledger
 from espalier.core.ledger.population import Population
 from espalier.core.ledger.store import _head
+from espalier.core.ledger.verify import check_export, check_release
 
 COMMANDS = (["list"], ["verify"], ["export"], ["take", "abcd", "--out", "o"])
 TYPES = {"text": "abc", "nothing": None, "float": 1.5, "blob": b"1"}
@@ -107,3 +109,43 @@ def test_a_password_among_a_url_s_options_is_not_shown(where):
 def test_a_port_that_is_no_number_ends_in_a_message():
     with pytest.raises(LedgerUnavailable, match="cannot be read"):
         Ledger("postgresql://u:s3cret@127.0.0.1:port/d")
+
+
+def test_a_file_of_something_else_stays_as_it_is(tmp_path, monkeypatch, capsys):
+    """Named as a ledger, a table lost its permissions, a database its journal mode; a memory's name was overwritten."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
+    table, other, place, memory = (tmp_path / name for name in ("t.csv", "other.db", "l.db", "l.db.seen"))
+    table.write_text("a,b\n1,2\n")
+    with sqlite3.connect(other) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("CREATE TABLE bookmarks (url)")
+    connection.close()
+    memory.write_text("my notes\n")
+    files = (table, other, memory)
+    for file in files:
+        file.chmod(0o644)
+    before = [file.read_bytes() for file in files]
+    for file, status in ((table, 2), (other, 2), (place, 3)):
+        for command in (["open", "--table", "x", "--epsilon", "1", "--delta", "1e-9"], ["list"]):
+            assert main(["ledger", *command, "--ledger", str(file)]) == status, (file, command)
+            assert "Traceback" not in capsys.readouterr().err
+    assert [file.read_bytes() for file in files] == before
+    assert [file.stat().st_mode & 0o777 for file in files] == [0o644] * 3
+
+
+def test_a_release_folder_with_pipes_or_huge_files_is_refused_unread(tmp_path, monkeypatch):
+    """`ledger verify DIR` waited for a pipe, and read files of any size into memory."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
+    ledger, folder = Ledger(tmp_path / "l.db", create=True), tmp_path / "o"
+    folder.mkdir()
+    (folder / "release.json").write_text("{}")
+    with (folder / "synthetic.csv").open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(ProjectError, match="more than 1 GiB"):
+        check_release(folder, ledger)
+    (folder / "release.json").unlink()
+    os.mkfifo(folder / "release.json")
+    with pytest.raises(ProjectError, match=r"holds no release\.json"):
+        check_release(folder, ledger)
+    with pytest.raises(ProjectError, match="is not a file"):
+        check_export(folder / "release.json")

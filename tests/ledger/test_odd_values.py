@@ -262,8 +262,8 @@ def test_what_is_spent_is_rounded_up_wherever_it_is_summed():
 
 def test_a_release_s_spent_rho_is_never_below_its_draws():
     """The ρ that release.json states and the ledger counts is at least the exact sum of the draws."""
-    from espalier.core.privacy.curator import Spending
     from espalier.core.privacy.draws import Draw, subtotals_of
+    from espalier.core.privacy.spending import Spending
 
     rng = np.random.default_rng(1)
     for _ in range(200):
@@ -282,8 +282,8 @@ def test_a_release_s_spent_rho_is_never_below_its_draws():
 def test_a_limit_holds_for_the_exact_sum():
     """0.1 ten times is more than 1, by less than half a last digit: rounding to nearest let it pass."""
     from espalier.core.errors import BudgetError
-    from espalier.core.privacy.curator import Spending
     from espalier.core.privacy.draws import Draw
+    from espalier.core.privacy.spending import Spending
 
     spending = Spending(1.0)
     tenth = Draw("count", "x", None, "p", 1, 1.0, 1.0, 0.1)

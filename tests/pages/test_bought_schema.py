@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from streamlit.testing.v1 import AppTest
 
-from espalier.core.project.schema import Column
+from espalier.core.project.schema import to_buy
 from espalier.pages.data.typed_columns import column_of, row_of
 from espalier.pages.release.spending import start
 from tests.support.app import act, answer, finish, go, press, sentences, state, upload
@@ -17,7 +17,7 @@ def test_a_table_is_opened_by_its_header_and_every_part_is_seen_in_the_plan(app:
     upload(app, TEXT)
     press(app, "Buy the schema: no look at the rows")
     project = state(app).project
-    assert all(c.undeclared for c in project.schema.columns)
+    assert project.schema.undeclared == project.schema.columns
     assert not project.unconfirmed
     go(app, "data")
     assert project == state(app).project, "the editor leaves it as it is"
@@ -31,9 +31,9 @@ def test_a_table_is_opened_by_its_header_and_every_part_is_seen_in_the_plan(app:
 
 def test_what_is_to_be_bought_is_written_in_the_cells():
     columns = (
-        Column.to_buy("age", "numeric", bins=8, range=(0.0, 100.0), integer=True),
-        Column.to_buy("income", "numeric", bins=5),
-        Column.to_buy("job", "categorical", 50),
+        to_buy("age", "numeric", bins=8, range=(0.0, 100.0), integer=True),
+        to_buy("income", "numeric", bins=5),
+        to_buy("job", "categorical", 50),
     )
     rows = [row_of(c) for c in columns]
     assert [row["edges"] for row in rows] == ["8 bins from 0 to 100", "5 bins", ""]
@@ -47,9 +47,9 @@ def test_a_release_with_a_bought_schema_is_judged_on_its_own_rows(app: AppTest):
     press(app, "Buy the schema: no look at the rows")
     assert "5% of the budget buys" in sentences(app)
     act(app, "change", "age", kind="numeric")
-    assert state(app).project.schema["age"] == Column.to_buy("age", "numeric", bins=10), "its kind is enough"
+    assert state(app).project.schema["age"] == to_buy("age", "numeric", bins=10), "its kind is enough"
     act(app, "change", "age", kind="categorical", categories="", edges="8 bins")
-    assert state(app).project.schema["age"] == Column.to_buy("age", "categorical", 50)
+    assert state(app).project.schema["age"] == to_buy("age", "categorical", 50)
     state(app).answer(True)
     state(app).editor.project = state(app).project.with_plan(epsilon=50.0)
     start(state(app), 0.2, 1.0, 1e-6)

@@ -44,7 +44,7 @@ def test_what_cannot_be_is_refused_with_the_reason(app: AppTest, text: str, reas
     paste(opened(app), text)
     assert any(reason in e.value.replace("\\", "") for e in app.error), [e.value for e in app.error]
     assert next(b for b in app.button if b.label == "Take this hierarchy").disabled
-    assert not state(app).project.schema["code"].hierarchy
+    assert not state(app).project.schema.hierarchies
 
 
 def test_a_hierarchy_is_taken_and_the_plan_shows_what_will_be_told_apart(app: AppTest):

@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 from espalier.core.evaluation.numeric_fidelity import numbers_of
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
-from espalier.core.project.schema import Schema
+from espalier.core.project.schema_json import schema_from_json
 from espalier.core.tables.table import Table
 
 SCHEMA = [
@@ -20,7 +20,7 @@ SCHEMA = [
 
 
 def facts(target: str | None = "days") -> dict[str, Any]:
-    schema, rng = Schema.from_json(SCHEMA), np.random.default_rng(0)
+    schema, rng = schema_from_json(SCHEMA), np.random.default_rng(0)
     day = schema["admitted"].edges[0]
 
     def table(move: float) -> Table:
@@ -33,10 +33,10 @@ def facts(target: str | None = "days") -> dict[str, Any]:
 
 def shown(found: dict[str, Any]) -> AppTest:
     def page(found, columns):  # type: ignore[no-untyped-def]
-        from espalier.core.project.schema import Schema
+        from espalier.core.project.schema_json import schema_from_json
         from espalier.pages.diagnostics import numeric_columns
 
-        numeric_columns.show(found, Schema.from_json(columns))
+        numeric_columns.show(found, schema_from_json(columns))
 
     app = AppTest.from_function(page, kwargs={"found": found, "columns": SCHEMA}, default_timeout=60).run()
     assert not app.exception

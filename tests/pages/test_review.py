@@ -13,7 +13,8 @@ from streamlit.testing.v1 import AppTest
 from espalier.core.code_books import code_book
 from espalier.core.project.editor import ProjectEditor
 from espalier.core.project.file import Project
-from espalier.core.project.schema import Column
+from espalier.core.project.schema import HierarchyToBuy
+from espalier.core.project.schema_json import schema_to_json
 from espalier.core.tables.guessing import guess_schema, sure_marks
 from espalier.core.tables.reading import TextColumn, TextTable
 from espalier.core.tables.review import left_out_digest, shown_digest
@@ -87,7 +88,7 @@ def test_neighbouring_tables_lead_to_one_project_unless_a_value_that_was_shown_d
     changed = {n for n in seen[0].keys() | seen[1].keys() if seen[0].get(n) != seen[1].get(n)}
     assert ("ward" in changed) == bool(seed % 2)
     for name in given.keys() - changed:
-        one, two = ([c for c in p.schema.to_json() if c["name"] == name] for p in made)
+        one, two = ([c for c in schema_to_json(p.schema) if c["name"] == name] for p in made)
         assert one == two
     assert (made[0] == made[1]) == (not changed)
 
@@ -247,7 +248,7 @@ def test_a_draft_names_code_books_and_stays_small(app: AppTest) -> None:
     from espalier.core.project.plan import Plan
     from espalier.core.project.schema import Schema
 
-    books = tuple(Column.of_book(f"diag_{i}", "icd-10-cm") for i in range(200))
+    books = tuple(HierarchyToBuy.of_book(f"diag_{i}", "icd-10-cm") for i in range(200))
     state(app).open(Project("codes", Schema(books), Plan("mst", 1.0, schema_share=0.1)))
     text = restore.kept(state(app))
     assert text is not None

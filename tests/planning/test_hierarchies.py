@@ -17,13 +17,14 @@ from espalier.core.planning.preview import preview
 from espalier.core.privacy import bought_schema
 from espalier.core.privacy.accounting import Budget
 from espalier.core.privacy.bought_schema import buy, prices
-from espalier.core.privacy.curator import Spending
+from espalier.core.privacy.spending import Spending
 from espalier.core.privacy.unit import Unit
 from espalier.core.project.constraints import Constraints
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.question_list import QuestionList
-from espalier.core.project.schema import Column, Schema
+from espalier.core.project.schema import Column, HierarchyToBuy, Schema, to_buy
+from espalier.core.project.schema_json import schema_from_json
 from espalier.core.release.spend import release
 from espalier.core.report.page import render
 from espalier.core.tables.reading import TextColumn, TextTable
@@ -41,7 +42,7 @@ def a_project(method: str = "mst", columns=(), **plan: object) -> Project:
     schema = [COLUMN, {"name": "sex", "kind": "categorical", "categories": ["f", "m"]}, *columns]
     given = {"epsilon": 2.0, "target": "sex", "schema_share": 0.1, **plan}
     roles = Roles(outcome=("sex",), protected=("ward",), admissible=("code",)) if columns else Roles()
-    return Project("codes", Schema.from_json(schema), Plan(method, **given), roles=roles)  # type: ignore[arg-type]
+    return Project("codes", schema_from_json(schema), Plan(method, **given), roles=roles)  # type: ignore[arg-type]
 
 
 def the_text(seed: int = 3) -> TextTable:
@@ -107,7 +108,7 @@ def test_rows_held_out_people_and_both_relations(neighbors):
 
 def test_few_rows_tell_nothing_but_the_top_apart():
     """All rows are a fifth of what divides a group of twenty codes: noise of nine σ would be needed, below 10⁻¹⁸."""
-    flat = Column.of_hierarchy("code", {code: f"chapter {code[0]}" for code in CODES}, 30)
+    flat = HierarchyToBuy.of("code", {code: f"chapter {code[0]}" for code in CODES}, 30)
     project = a_project(epsilon=0.002)
     project = replace(project, schema=Schema((flat, project.schema["sex"])))
     (apart,) = preview(project, ROWS).apart
@@ -121,7 +122,7 @@ def test_a_level_is_one_histogram_and_only_its_noisy_answers_decide(unit, monkey
     """Neighbouring columns, all answers made equal: the same questions are asked, and what is asked moves by at most Δ,
     which is reached. What is decided is a function of the answers alone."""
     given = {"a": "g", "b": "g", "c": "h", "d": "h", "e": ""}
-    column = Column.of_hierarchy("code", given, 5, missing=True, unknown="missing")
+    column = HierarchyToBuy.of("code", given, 5, missing=True, unknown="missing")
     schema = Schema((column, Column("sex", "categorical", ("f", "m"))))
     plan = Plan("mst", 1.0, 1e-6, schema_share=0.1, neighbors=unit.neighbors, rows_per_person=unit.rows_per_person)
     texts, k = ("a", "b", "c", "d", "e", ""), unit.rows_per_person
@@ -196,10 +197,10 @@ def test_places_are_kept_for_the_top_before_it_is_bought():
     column = a_project().schema["code"]
     assert list(column.named) == ["chapter A", "chapter B", "chapter C"]
     assert sorted(itertools.chain(*column.named.values())) == list(range(30))
-    told = column.told_apart(column.tree.cut([(n,) for n in column.tree.children[-1]]))
-    assert column.inside(told) == {name: (name,) for name in column.named}
+    expanded = column.expanded(column.tree.cut([(n,) for n in column.tree.children[-1]]))
+    assert column.inside(expanded) == {name: (name,) for name in column.named}
     assert Column("a", "categorical", ("x", "y")).named == {"x": (0,), "y": (1,)}
-    assert Column.to_buy("a", "categorical", 5).named == {}
+    assert to_buy("a", "categorical", 5).named == {}
 
 
 def test_a_code_inside_a_hierarchy_is_refused_before_anything_is_read():

@@ -407,7 +407,7 @@ def test_a_curator_built_directly_refuses_people_that_are_not_bounded_to_its_uni
 def test_a_number_of_rows_cannot_be_held_out_of_people():
     with pytest.raises(TableError, match="cannot be set"):
         split(read_by("patient"), 0.5, 200)
-    with pytest.raises(TableError, match="which column"):
+    with pytest.raises(TableError, match="name the column"):
         Table(SCHEMA, {"a": np.zeros(2, int), "b": np.zeros(2, int)}, 2, person=np.arange(2))
 
 
@@ -417,8 +417,8 @@ def test_the_held_out_curator_knows_how_many_rows_it_has_only_where_that_is_publ
     seen = []
 
     class Watched(PrivateCurator):
-        def __init__(self, *args):
-            super().__init__(*args)
+        def __init__(self, *args, **given):
+            super().__init__(*args, **given)
             seen.append(self.rows)
 
     monkeypatch.setattr(held_out, "PrivateCurator", Watched)

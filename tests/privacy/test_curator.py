@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 from espalier.core.errors import BudgetError, SizeError
 from espalier.core.methods.select.allocation import BudgetSplit
 from espalier.core.privacy.accounting import Budget
-from espalier.core.privacy.curator import PrivateCurator, Spending
+from espalier.core.privacy.curator import PrivateCurator
 from espalier.core.privacy.draws import Draw, Subtotal, subtotals_of
 from espalier.core.privacy.gradient import LogisticGradient
 from espalier.core.privacy.rehearsal import Rehearsal
 from espalier.core.privacy.scores import EdgeScore, FeatureScore
+from espalier.core.privacy.spending import Spending
 from espalier.core.privacy.unit import Unit
 from espalier.core.project.plan import Plan
 from tests.support.tables import FakeSource

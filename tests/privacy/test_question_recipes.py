@@ -86,7 +86,7 @@ def test_the_score_of_a_choice_moves_by_its_sensitivity_at_most(unit):
         moved = max(moved, int(np.abs(scores - after).max()))
     assert moved == recipe.sensitivity(unit) == CHOICE_UNITS * unit.rows_per_person
     assert recipe.candidates == len(recipe.scores(still)) == 10
-    assert [recipe.told(j) for j in (0, 4, 5, 9)] == [(0, 1), (4, 1), (0, -1), (4, -1)]
+    assert [recipe.question_of(j) for j in (0, 4, 5, 9)] == [(0, 1), (4, 1), (0, -1), (4, -1)]
 
 
 def test_exact_answers_are_those_of_every_row():

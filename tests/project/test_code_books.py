@@ -11,7 +11,8 @@ from espalier.core.code_books import CODE_BOOKS, checked_book, code_book
 from espalier.core.code_books.importing import read_own_book
 from espalier.core.errors import SchemaError
 from espalier.core.project.public_grid import as_read
-from espalier.core.project.schema import Column, Schema
+from espalier.core.project.schema import HierarchyToBuy, Schema
+from espalier.core.project.schema_json import column_from_json, column_to_json
 from espalier.core.tables.encoding import Encoder
 
 
@@ -23,7 +24,7 @@ def test_a_book_is_a_tree_of_distinct_codes_with_source_and_licence(name):
     assert book.title
     assert book.source
     assert book.licence
-    assert Column.of_book("x", name).tree.codes == len(book.codes)
+    assert HierarchyToBuy.of_book("x", name).tree.codes == len(book.codes)
 
 
 def test_books_have_as_many_codes_as_their_sources_state():
@@ -74,13 +75,13 @@ def test_a_longer_code_counts_as_the_code_of_the_book(book, text, code):
 
 
 def test_a_column_keeps_its_book_by_name_and_digest_before_and_after_it_is_bought():
-    column = Column.of_book("diag", "icd-9-cm", missing=True, missing_marks=("?",))
-    assert column.to_json()["code_book"] == {"name": "icd-9-cm", "digest": code_book("icd-9-cm").digest}
-    assert "hierarchy" not in column.to_json()
-    assert Column.from_json(column.to_json()) == column
-    assert Column.from_json({"name": "diag", "kind": "categorical", "code_book": "icd-9-cm"}).code_book == "icd-9-cm"
-    bought = column.told_apart(column.tree.top())
-    assert Column.from_json(bought.to_json()) == bought
+    column = HierarchyToBuy.of_book("diag", "icd-9-cm", missing=True, missing_marks=("?",))
+    assert column_to_json(column)["code_book"] == {"name": "icd-9-cm", "digest": code_book("icd-9-cm").digest}
+    assert "hierarchy" not in column_to_json(column)
+    assert column_from_json(column_to_json(column)) == column
+    assert column_from_json({"name": "diag", "kind": "categorical", "code_book": "icd-9-cm"}).code_book == "icd-9-cm"
+    bought = column.expanded(column.tree.top())
+    assert column_from_json(column_to_json(bought)) == bought
     texts = ["250.43", "403", "?", "", "V57"]
     for described in (bought, as_read(Schema((column,)))["diag"]):
         codes = described.judge(texts)
@@ -92,7 +93,7 @@ def test_a_column_keeps_its_book_by_name_and_digest_before_and_after_it_is_bough
 def test_numbers_of_any_type_count_as_codes_of_a_book():
     import pyarrow as pa
 
-    column = as_read(Schema((Column.of_book("diag", "icd-9-cm", missing=True),)))
+    column = as_read(Schema((HierarchyToBuy.of_book("diag", "icd-9-cm", missing=True),)))
     for array in (pa.array([403, 8]), pa.array(["403", "8"]), pa.array(["403", "8"]).dictionary_encode()):
         batch = pa.record_batch({"diag": array})
         codes = Encoder(column, batch.schema, "t")(batch).codes[0]
@@ -105,7 +106,7 @@ def test_numbers_of_any_type_count_as_codes_of_a_book():
 )
 def test_a_book_that_is_not_there_or_has_changed_is_refused(given):
     with pytest.raises(SchemaError, match="code book"):
-        Column.from_json({"name": "x", "kind": "categorical", "code_book": given})
+        column_from_json({"name": "x", "kind": "categorical", "code_book": given})
     with pytest.raises(SchemaError, match="has changed"):
         checked_book("nuts", "sha256:0")
 
@@ -121,7 +122,7 @@ def test_an_own_book_is_imported_from_a_table_or_claml():
     )
     assert claml.groups == {"I": "", "A00": "I"}
     assert claml.labels["A00"] == "Cholera"
-    assert Column.of_hierarchy("drug", atc.groups).tree.codes == 1
+    assert HierarchyToBuy.of("drug", atc.groups).tree.codes == 1
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ import pytest
 
 from espalier.core.errors import SchemaError, TableError
 from espalier.core.project.hierarchy import MOST_APART, Hierarchy, descend, expected, read_hierarchy
-from espalier.core.project.schema import Column
+from espalier.core.project.schema import HierarchyToBuy, Schema
+from espalier.core.project.schema_json import column_from_json, column_to_json
 
 CODES = tuple(f"{chapter}{block}{i}" for chapter in "AB" for block in "xy" for i in range(3))
 GIVEN = {code: code[:2] for code in CODES} | {f"{c}{b}": c for c in "AB" for b in "xy"}
@@ -85,7 +86,7 @@ def test_no_more_groups_than_allowed_and_the_fullest_first():
 )
 def test_what_cannot_be_is_refused(given, text):
     with pytest.raises(SchemaError, match=text):
-        Column.from_json({"name": "code", "kind": "categorical", "hierarchy": given})
+        column_from_json({"name": "code", "kind": "categorical", "hierarchy": given})
 
 
 @pytest.mark.parametrize(
@@ -104,44 +105,45 @@ def test_what_cannot_be_is_refused(given, text):
 def test_columns_that_cannot_be(more, text):
     given = {"name": "c", "kind": "categorical", "hierarchy": {"a": "g", "b": "h"}, **more}
     with pytest.raises(SchemaError, match=text):
-        Column.from_json(given)
+        column_from_json(given)
 
 
 def test_a_column_is_written_as_it_is_read_and_declared_categories_stand_at_the_top():
     given = {"name": "c", "kind": "categorical", "hierarchy": {"a": "g", "b": "g"}, "at_most": 7, "missing": True}
-    column = Column.from_json(given)
-    assert column.to_json() == given
-    assert column.undeclared
+    column = column_from_json(given)
+    assert column_to_json(column) == given
     assert column.size == 8
-    more = Column.from_json({**given, "categories": ["a", "b", "alone"]})
+    more = column_from_json({**given, "categories": ["a", "b", "alone"]})
+    assert isinstance(more, HierarchyToBuy)
     assert dict(more.hierarchy) == {"a": "g", "b": "g", "alone": ""}
-    assert Column.from_json(more.to_json()) == more
+    assert column_from_json(column_to_json(more)) == more
 
 
 def test_texts_that_are_no_codes_are_refused_or_missing():
     given = {"name": "c", "kind": "categorical", "hierarchy": {"a": "g", "b": "g"}}
     with pytest.raises(TableError, match="'g'.*not among its declared categories"):
-        Column.from_json(given).encode(["g"])
+        column_from_json(given).encode(["g"])
     with pytest.raises(TableError, match="empty cells"):
-        Column.from_json(given).encode([""])
-    open_ = Column.from_json({**given, "missing": True, "unknown": "missing"})
+        column_from_json(given).encode([""])
+    open_ = column_from_json({**given, "missing": True, "unknown": "missing"})
+    assert isinstance(open_, HierarchyToBuy)
     assert open_.leaves(["b", "", "else", "a"]).tolist() == [1, 2, 2, 0]
 
 
 def test_what_is_told_apart_becomes_the_columns_categories():
-    column = Column.of_hierarchy("code", GIVEN, 20, missing=True)
+    column = HierarchyToBuy.of("code", GIVEN, 20, missing=True)
     rows = np.zeros(14)
     rows[0] = 1000
-    released = column.told_apart(descend(column.tree, exact(rows)).cut)
+    released = column.expanded(descend(column.tree, exact(rows)).cut)
     assert released.categories == ("Ax0", "other Ax", "Ay", "B", "none")
     assert dict(released.groups)["other Ax"] == ("Ax1", "Ax2")
     assert released.encode(["Ax0", "Ax2", "By1", "none", "", "other Ax"]).tolist() == [0, 1, 3, 4, 5, 1]
-    assert not released.undeclared
+    assert not Schema((released,)).undeclared
 
 
 def test_no_two_values_have_one_name():
     given = {"a": "g", "b": "g", "c": "g", "other g": "", "g": "top"}
-    column = Column.of_hierarchy("code", given, 20)
+    column = HierarchyToBuy.of("code", given, 20)
     rows = np.array([1000.0, 0, 0, 5])
     assert descend(column.tree, exact(rows)).cut.names == ("other g", "a", "other g …")
 

@@ -18,12 +18,12 @@ from espalier.core.planning.preview import preview
 from espalier.core.privacy import bought_schema
 from espalier.core.privacy.accounting import Budget
 from espalier.core.privacy.bought_schema import buy, prices
-from espalier.core.privacy.curator import Spending
+from espalier.core.privacy.spending import Spending
 from espalier.core.privacy.unit import Unit
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.public_grid import as_read, counts_on
-from espalier.core.project.schema import Column, Schema
+from espalier.core.project.schema import Column, HierarchyToBuy, Schema, to_buy
 from espalier.core.release.spend import release
 from espalier.core.tables.reading import read_table
 from espalier.core.tables.relation import open_relation
@@ -33,9 +33,9 @@ CODES = tuple(f"{chapter}{i}" for chapter in "ABC" for i in range(20))
 GIVEN = {code: f"chapter {code[0]}" for code in CODES}
 SCHEMA = Schema(
     (
-        Column.to_buy("age", "numeric", bins=6, range=(0.0, 100.0), integer=True),
-        Column.to_buy("paid", "numeric", bins=5, range=(0.0, 90.0), integer=True),
-        Column.of_hierarchy("code", GIVEN, 30, missing=True),
+        to_buy("age", "numeric", bins=6, range=(0.0, 100.0), integer=True),
+        to_buy("paid", "numeric", bins=5, range=(0.0, 90.0), integer=True),
+        HierarchyToBuy.of("code", GIVEN, 30, missing=True),
         Column("ill", "categorical", ("no", "yes")),
     )
 )
@@ -156,7 +156,7 @@ def test_many_odd_texts_get_the_codes_that_a_table_in_memory_gets(tmp_path, requ
 def test_numbers_that_no_float_holds_are_in_the_outermost_cell_here_and_there(tmp_path):
     """In memory they were clipped to edges that only hold the place of those to be bought: 1e999 was read as 4."""
     cells = ["-1e999", "1e999", "-1", "0", "50", "100", "inf", "nan", "x", ""]
-    wanted = Column.to_buy("a", "numeric", bins=4, range=(0.0, 100.0))
+    wanted = to_buy("a", "numeric", bins=4, range=(0.0, 100.0))
     schema = Schema((wanted, Column("b", "categorical", ("u",))))
     (tmp_path / "t.csv").write_text("a,b\n" + "".join(f"{cell},u\n" for cell in cells))
     here = Table.encode(read_table(tmp_path / "t.csv"), schema).numbers("a")
@@ -173,7 +173,7 @@ def test_numbers_that_no_float_holds_are_in_the_outermost_cell_here_and_there(tm
 )
 def test_a_range_that_floats_cannot_part_is_refused_before_anything_is_spent(low, high, integer):
     """Its points were all the same, or no numbers: a crash, for some of them after the budget was debited."""
-    wide = Schema((Column.to_buy("a", "numeric", bins=4, range=(low, high), integer=integer), SCHEMA["ill"]))
+    wide = Schema((to_buy("a", "numeric", bins=4, range=(low, high), integer=integer), SCHEMA["ill"]))
     for refused in (lambda: preview(a_project(wide), ROWS), lambda: as_read(wide)):
         with pytest.raises(SchemaError, match="too wide for floats"):
             refused()
@@ -183,7 +183,7 @@ def test_a_release_with_people_and_rows_held_out(relation):
     project = a_project(neighbors="add-remove", person="who", rows_per_person=2, private_evaluation=0.3)
     shown = preview(project, ROWS)
     made = release(project, relation)
-    assert not any(c.undeclared for c in made.project.schema.columns)
+    assert not made.project.schema.undeclared
     assert made.to_json()["spent"]["rho"] == pytest.approx(shown.spent, rel=1e-9)
     assert made.private_evaluation is not None
     assert 40 < np.median([float(t) for t in made.table["age"] if t]) < 65
@@ -196,8 +196,8 @@ def test_a_release_with_people_and_rows_held_out(relation):
 @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
 def test_neighbouring_files_move_what_is_counted_by_its_sensitivity(neighbors, tmp_path):
     """All that is asked of codes is one histogram a column: over every neighbour of a small file, Δ is reached."""
-    narrow = Column.to_buy("paid", "numeric", bins=2, range=(0.0, 9.0), integer=True)
-    small = Schema((replace(narrow, name="age"), narrow, Column.of_hierarchy("code", SMALL, 4, missing=True)))
+    narrow = to_buy("paid", "numeric", bins=2, range=(0.0, 9.0), integer=True)
+    small = Schema((replace(narrow, name="age"), narrow, HierarchyToBuy.of("code", SMALL, 4, missing=True)))
     unit, values = Unit(neighbors, 1), [(5, 0.0, "A1"), (5, 70.0, "B2"), (None, 0.2, "A1"), (101, 1e9, None)]
 
     def counts(rows: list[tuple]) -> list[np.ndarray]:
@@ -218,8 +218,8 @@ def test_neighbouring_files_move_what_is_counted_by_its_sensitivity(neighbors, t
 @pytest.mark.parametrize(
     ("column", "said"),
     [
-        (Column.to_buy("age", "numeric", bins=6), "'age'.*its bins cannot be bought.*declare a range"),
-        (Column.to_buy("code", "categorical", 20), "'code'.*its categories cannot be bought.*declare them, or a hier"),
+        (to_buy("age", "numeric", bins=6), "'age'.*its bins cannot be bought.*declare a range"),
+        (to_buy("code", "categorical", 20), "'code'.*its categories cannot be bought.*declare them, or a hier"),
     ],
 )
 def test_what_only_a_table_in_memory_can_sell_is_refused_before_anything_is_read_or_spent(column, said, tmp_path):
@@ -243,7 +243,7 @@ def test_the_finest_schema_is_public_and_its_own_where_all_is_declared():
     assert as_read(declared) is declared
     finest = as_read(SCHEMA)
     assert finest["age"].edges == tuple(range(101))
-    fine = as_read(Schema((Column.to_buy("paid", "numeric", bins=5, range=(0.0, 50_000.0)),)))["paid"]
+    fine = as_read(Schema((to_buy("paid", "numeric", bins=5, range=(0.0, 50_000.0)),)))["paid"]
     assert (fine.edges[0], fine.edges[-1]) == (0.0, 50_000.0)
     assert {1.0, 2.0, 5.0, 49_999.0} <= set(fine.edges)
     assert 1024 <= fine.values < 1200

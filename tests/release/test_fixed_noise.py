@@ -11,9 +11,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from espalier.core.privacy import contribution, mechanisms
+from espalier.core.privacy import mechanisms
 from espalier.core.project.file import Project
 from espalier.core.release.spend import release
+from espalier.core.tables import random_rows
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_data"
 STORED = Path(__file__).parent / "fixed"
@@ -70,7 +71,7 @@ def fixed(monkeypatch):
     )
     monkeypatch.setattr(mechanisms, "_opendp", lambda: replaced)
     monkeypatch.setattr(np.random, "default_rng", lambda seed=0: seeded(seed))
-    monkeypatch.setattr(contribution, "os", SimpleNamespace(urandom=rng.bytes))
+    monkeypatch.setattr(random_rows, "os", SimpleNamespace(urandom=rng.bytes))
 
 
 def facts_of(sample: str, changes: dict[str, Any]) -> dict[str, Any]:

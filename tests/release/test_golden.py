@@ -46,10 +46,21 @@ FENCED = """
     separations[].why
 """
 """What came beside them with a fence whose cost is explained and with rows held out."""
+VERDICT = """
+    verdict verdict.assumed verdict.assumed.auc verdict.assumed.rarer verdict.assumed.rows verdict.columns
+    verdict.columns[].column verdict.columns[].drowned verdict.columns[].error verdict.columns[].rating
+    verdict.columns[].share verdict.grid verdict.grid[].drowned verdict.grid[].epsilon verdict.grid[].loss
+    verdict.grid[].outcome verdict.grid[].pairs verdict.grid[].tv verdict.headline verdict.now verdict.now.drowned
+    verdict.now.epsilon verdict.now.loss verdict.now.outcome verdict.now.pairs verdict.now.tv verdict.pairs
+    verdict.pairs.noise verdict.pairs.weak verdict.pairs.works verdict.purpose verdict.rating verdict.sentences
+    verdict.smallest_epsilon verdict.steps
+"""
+"""What the plan stated before anything was spent."""
 ADDED = {
+    *VERDICT.split(),
     "measurements[].what",
     *("measurements[].kind", "method_title", "model", "project.plan.private_evaluation", "separations[].how"),
-    *("copies", "noisy_counts", "espalier"),
+    *("copies", "noisy_counts", "espalier", "statement"),
     *("unit", "unit.neighbors", "unit.rows_per_person", "unit.person", "unit.one_row_per_person", "unit.stated"),
     *("errors", "errors[].columns", "errors[].error", "errors[].round", "errors[].sigma"),
 }

@@ -14,6 +14,7 @@ from espalier.core.errors import TableError
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
+from espalier.core.project.schema_json import schema_from_json
 from espalier.core.release.output import arrow_columns, write_into, write_whole_into
 from espalier.core.tables.code_file import CodeFile
 from espalier.core.tables.destination import Destination
@@ -134,7 +135,7 @@ def file_missing(file):
 
 def test_days_and_identifiers_have_their_types(engine):
     url, ask = engine
-    schema = Schema.from_json(
+    schema = schema_from_json(
         [
             {"name": "day", "kind": "date", "dates": {"from": "2024-01-01", "to": "2024-12-31", "by": "month"}},
             {"name": "who", "kind": "identifier", "invented": True},

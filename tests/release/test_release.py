@@ -8,6 +8,7 @@ import json
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from espalier.core.errors import Cancelled, ProjectError, SchemaError, SizeError, TableError
@@ -324,3 +325,13 @@ def test_rare_categories_are_merged_said_and_drawn_again():
     assert made.model.cmi(("y",), ("s",), ("a",)) < 1e-9
     plain = release(*fenced()).to_json()
     assert "merged" not in plain
+
+
+def test_half_a_character_is_refused_before_anything_is_spent(monkeypatch):
+    """In a notebook it was found when the paid release was written."""
+    monkeypatch.setattr("espalier.core.release.spend.carry_out", lambda *_: pytest.fail("spent"))
+    frame = pd.DataFrame({"a": ["x", "y"] * 50})
+    for name, categories in (("\ud800", ("x", "y")), ("t", ("x", "y", "\ud800"))):
+        odd = Project(name, Schema((Column("a", "categorical", categories),)), Plan("independent", 1.0, 1e-6))
+        with pytest.raises(ProjectError, match="half a character"):
+            release(odd, frame)

@@ -19,7 +19,8 @@ from espalier.core.project.constraints import Constraints
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.question_list import QuestionList
-from espalier.core.project.schema import Column, Schema
+from espalier.core.project.schema import Column, Schema, to_buy
+from espalier.core.project.schema_json import schema_from_json
 from espalier.core.release.spend import release
 from espalier.core.report.page import render
 from espalier.core.tables.reading import read_table
@@ -36,7 +37,7 @@ ROWS = 3000
 
 def a_project(**plan: object) -> Project:
     given = {"epsilon": 2.0, "delta": 1e-7, "target": "ill", "schema_share": 0.1, **plan}
-    return Project("names only", Schema.from_json(COLUMNS), Plan("mst", **given))  # type: ignore[arg-type]
+    return Project("names only", schema_from_json(COLUMNS), Plan("mst", **given))  # type: ignore[arg-type]
 
 
 def text() -> bytes:
@@ -72,7 +73,7 @@ def test_a_table_of_names_alone_is_released(neighbors, tmp_path):
     assert shown.budget.rho < rho_of(2.0, 1e-7), "ρ is converted at what the thresholds leave of δ"
     made = release(project, the_table(project))
     schema = made.project.schema
-    assert not any(c.undeclared for c in schema.columns)
+    assert not schema.undeclared
     assert not schema.unconfirmed
     assert set(schema["job"].categories) == {"nurse", "clerk", "smith"}
     assert schema["age"].edges[0] == 0
@@ -95,7 +96,7 @@ def test_a_table_of_names_alone_is_released(neighbors, tmp_path):
 
 def test_a_column_of_which_nothing_was_found_is_told():
     """Each of 3,000 ids stands in one row; a threshold of hundreds is passed by chance with probability below 10⁻⁹."""
-    schema = Schema((Column.to_buy("id", "categorical", 5), Column("ill", "categorical", ("no", "yes"))))
+    schema = Schema((to_buy("id", "categorical", 5), Column("ill", "categorical", ("no", "yes"))))
     project = replace(a_project(), schema=schema)
     lines = "id,ill\n" + "".join(f"p{i},{'no' if i % 3 else 'yes'}\n" for i in range(ROWS))
     made = release(project, Table.encode(read_table(lines.encode(), "t.csv"), schema))
@@ -152,4 +153,4 @@ def test_what_cannot_be_is_refused_before_anything_is_read():
 )
 def test_descriptions_that_cannot_be(column):
     with pytest.raises(SchemaError, match="'a'"):
-        Schema.from_json([column])
+        schema_from_json([column])

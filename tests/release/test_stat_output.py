@@ -14,6 +14,7 @@ from espalier.core.dictionaries.reading import read_dictionary
 from espalier.core.dictionaries.writing import dictionary_json
 from espalier.core.errors import ProjectError
 from espalier.core.project.schema import Column, Schema
+from espalier.core.project.schema_json import column_from_json
 from espalier.core.release.stat_output import STAT_FORMATS, check_stat, losses, stat_names, write_stat
 from espalier.core.report.front import _named, _with_label
 from espalier.core.tables.reading import read_table
@@ -28,7 +29,7 @@ SCHEMA = Schema(
         Column("ward", "categorical", ("a", "b"), value_labels=(("a", "Ward A"),)),
         Column("age", "numeric", edges=(0, 50, 120), integer=True, unit="years", missing=True),
         Column("dose (mg)", "numeric", edges=(0, 0.5, 1), decimals=2),
-        Column.from_json(
+        column_from_json(
             {"name": "in", "kind": "date", "dates": {"from": "2024-01-01", "to": "2024-12-31", "by": "month"}}
         ),
     )

@@ -40,7 +40,8 @@ from espalier.core.ledger.account import Account
 from espalier.core.ledger.archive import digest_of
 from espalier.core.ledger.ledger import Ledger
 from espalier.core.privacy.accounting import epsilon_of, rho_of
-from espalier.core.privacy.curator import PrivateCurator, Spending
+from espalier.core.privacy.curator import PrivateCurator
+from espalier.core.privacy.spending import Spending
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema

@@ -10,6 +10,7 @@ from benchmarks import forgeries
 from espalier.core.cli.main import main
 from espalier.core.errors import ProjectError
 from espalier.core.release import release
+from espalier.core.statement.folder import signed_files
 from espalier.core.statement.keys import KEY, PASSPHRASE, load_signer, new_key, server_signer
 from espalier.verifier.check import verify
 
@@ -63,6 +64,14 @@ def test_a_server_signs_with_its_key_and_the_report_names_it(tmp_path, monkeypat
     assert key.facts["fingerprint"] in files["label.html"].decode()
     found = verify(forgeries.written(files, tmp_path / "r"), forgeries.public_pem(key))
     assert not [f for f in found if f.holds is False]
+
+
+def test_a_kept_release_is_signed_when_it_is_taken(made):
+    key = forgeries.signer()
+    files = signed_files(made.files, key)
+    assert set(files) - set(made.files) == {"statement.sig"}
+    assert signed_files(files, forgeries.signer()) == files
+    assert signed_files(made.files, None) == made.files
 
 
 def test_a_parquet_file_is_in_the_signed_statement(tmp_path):

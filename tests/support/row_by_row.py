@@ -26,6 +26,7 @@ import numpy as np
 from espalier.core.errors import EspalierError
 from espalier.core.privacy.contribution import bounded
 from espalier.core.project.schema import Column, Schema
+from espalier.core.project.schema_json import column_from_json
 from espalier.core.tables.frames import opened
 from espalier.core.tables.relation import Relation
 from espalier.core.tables.source import Source
@@ -89,7 +90,7 @@ def described(name: str, view: str, categories: Sequence[str]) -> Column:
         return Column(name, "categorical", tuple(categories), missing=True, unknown="missing")
     if view == "dates":
         bins = {"from": "1990-01-01", "to": "2024-12-31", "by": "year"}
-        return Column.from_json({"name": name, "kind": "date", "dates": bins, "missing": True, "unknown": "missing"})
+        return column_from_json({"name": name, "kind": "date", "dates": bins, "missing": True, "unknown": "missing"})
     return Column(name, "numeric", edges=(0, 0.3, 1, 2.5, 7, 9), missing=True, unknown="missing")
 
 

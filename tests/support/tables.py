@@ -9,8 +9,8 @@ import numpy as np
 
 from espalier.core.graph.roles import Roles
 from espalier.core.graph.separations import Clique
-from espalier.core.privacy.curator import Spending
 from espalier.core.privacy.draws import Draw
+from espalier.core.privacy.spending import Spending
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema, smallest_unsigned

@@ -25,6 +25,7 @@ from espalier.core.ledger.ledger import Ledger
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
+from espalier.core.project.schema_json import column_from_json, schema_from_json
 from espalier.core.release.spend import release
 from espalier.core.tables import reading
 from espalier.core.tables.encoding import Encoder
@@ -212,7 +213,7 @@ def test_moments_of_any_resolution_are_days(tmp_path, unit):
         rows = con.execute("SELECT CAST(m AS VARCHAR) FROM t").fetchall()
     assert len(rows) == len(cells)
     for relation in (open_relation(f"duckdb://{tmp_path / 't.duckdb'}", "t"), open_relation(tmp_path / "t.parquet")):
-        assert counts(relation.snapshot(Schema.from_json([column])), "m") == expected
+        assert counts(relation.snapshot(schema_from_json([column])), "m") == expected
 
 
 def sheet(*rows):
@@ -378,8 +379,8 @@ VIEWS = [
     numeric("x", *EDGES),
     numeric("x", *EDGES, missing_marks=("7", "0.1", "7.50", "-0.01", "9007199254740993", "inf")),
     numeric("x", 0, 1),
-    Column.from_json({"name": "x", **DAYS}),
-    Column.from_json({"name": "x", **DAYS, "missing_marks": ["2024-04-01", "7"]}),
+    column_from_json({"name": "x", **DAYS}),
+    column_from_json({"name": "x", **DAYS, "missing_marks": ["2024-04-01", "7"]}),
 ]
 
 

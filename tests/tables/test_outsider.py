@@ -228,6 +228,16 @@ def test_a_line_without_end_is_refused(tmp_path, monkeypatch):
         streamed(tmp_path / "t.csv")
 
 
+@pytest.mark.parametrize("size", range(1, 9))
+def test_the_kind_of_line_break_is_the_same_in_all_blocks(tmp_path, monkeypatch, size):
+    """A line feed at the start of a block joined the header's carriage return: its rows ended in another way."""
+    monkeypatch.setattr(csv_batches, "BLOCK", size)
+    (tmp_path / "t.csv").write_bytes(b"a\rx\r\nx\ny\nx")
+    for read in (streamed, read_table):
+        with pytest.raises(TableError, match="line feed"):
+            read(tmp_path / "t.csv")
+
+
 def test_too_many_columns_are_refused_at_once():
     """A hundred thousand took half a minute."""
     names = ",".join(f"c{i}" for i in range(20_000))

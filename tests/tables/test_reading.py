@@ -266,7 +266,7 @@ def test_a_row_of_a_sheet_that_has_the_number_of_another_hides_none(said):
                 rows[50] = b' r="%s"' % said.encode() + rows[50]
                 data = b"<row".join(rows)
             changed.writestr(part.filename, data)
-    with pytest.raises(TableError, match=f"row {said}: the rows of the sheet do not stand in order"):
+    with pytest.raises(TableError, match=f"row {said}: the rows of the sheet are not in order"):
         read_table(out.getvalue())
 
 

@@ -20,6 +20,7 @@ from pyarrow import csv, parquet
 
 from espalier.core.errors import Cancelled, TableError
 from espalier.core.project.schema import Column, Schema
+from espalier.core.project.schema_json import schema_from_json
 from espalier.core.tables.digest import _MIXES, Digest, _hash
 from espalier.core.tables.lots import kept_rows
 from espalier.core.tables.reading import read_table
@@ -169,7 +170,7 @@ CALENDAR = {
     "n": list(range(28)),
 }
 BINS = {"missing": True, "unknown": "missing"}
-DATES = Schema.from_json(
+DATES = schema_from_json(
     [
         {"name": name, "kind": "date", "dates": {"from": "2024-01-01", "to": "2024-12-31", "by": by}, **BINS}
         for name, by in (("t", "month"), ("d", "quarter"), ("m", "week"), ("n", "month"))
@@ -205,7 +206,7 @@ def test_engines_bin_days_as_the_schema_does(tmp_path, postgres):
 
 def test_moments_with_a_zone_and_texts_that_are_no_days_are_refused(tmp_path):
     path = tmp_path / "t.parquet"
-    strict = Schema.from_json(
+    strict = schema_from_json(
         [{"name": "t", "kind": "date", "dates": {"from": "2024-01-01", "to": "2024-12-31", "by": "month"}}]
     )
     parquet.write_table(pa.table({"t": pa.array([dt.datetime(2024, 1, 1)], pa.timestamp("us", "UTC"))}), path)

@@ -13,6 +13,7 @@ import pytest
 
 from benchmarks import forgeries
 from espalier.core.cli.main import main
+from espalier.core.ledger.archive import ADDED
 from espalier.core.ledger.ledger import Ledger
 from espalier.core.privacy.accounting import epsilon_of
 from espalier.core.privacy.draws import PROOFS
@@ -21,7 +22,6 @@ from espalier.core.privacy.unit import Unit
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.release import release
-from espalier.core.statement import claims
 from espalier.verifier import budget, noise
 from espalier.verifier.check import main as command
 from espalier.verifier.check import verify
@@ -111,7 +111,7 @@ def test_exit_codes(folder, tmp_path, capsys):
     (tmp_path / "release.json").write_text('{"a": 1, "a": 2}')
     assert command([str(tmp_path)]) == 2
     assert command([str(tmp_path / "none")]) == 2
-    forgeries.written({n: (folder / n).read_bytes() for n in claims.ADDED}, tmp_path / "cut")
+    forgeries.written({n: (folder / n).read_bytes() for n in ADDED}, tmp_path / "cut")
     (tmp_path / "cut" / "release.json").write_bytes((folder / "release.json").read_bytes())
     assert main(["verify", str(tmp_path / "cut")]) == 1
     assert "FAILS" in capsys.readouterr().out
@@ -124,6 +124,15 @@ def test_a_folder_that_breaks_a_check_fails_it(folder, tmp_path):
         assert failed(place)
     nested = b"[" * 100_000
     assert failed(forgeries.written({**files, "registry.yaml": nested}, tmp_path / "deep"))
+
+
+def test_a_table_with_a_bare_carriage_return_fails_the_check(folder, tmp_path):
+    """It was a traceback."""
+    files = {p.name: p.read_bytes() for p in folder.iterdir()}
+    lines = files["synthetic.csv"].split(b"\n")
+    bare = b"\n".join([lines[0], b"a\rb" + lines[1], *lines[2:]])
+    found = failed(forgeries.written({**files, "synthetic.csv": bare}, tmp_path / "o"))
+    assert any(said.startswith("5 cannot be checked") for said in found)
 
 
 def test_an_old_release_holds_as_far_as_it_can_be_checked():

@@ -33,9 +33,10 @@ from espalier.core.graph.separations import Clique
 from espalier.core.methods.select.allocation import BudgetSplit
 from espalier.core.privacy.accounting import Budget
 from espalier.core.privacy.contribution import check_fits
-from espalier.core.privacy.curator import Curator, PrivateCurator, Spending
+from espalier.core.privacy.curator import Curator, PrivateCurator
 from espalier.core.privacy.draws import Draw, Measurement
 from espalier.core.privacy.rehearsal import Rehearsal
+from espalier.core.privacy.spending import Spending
 from espalier.core.privacy.unit import Unit
 from espalier.core.project.file import Project
 from espalier.core.tables.source import Source

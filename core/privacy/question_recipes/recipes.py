@@ -175,7 +175,7 @@ class WorstQuestion:
         apart = self.units * exact - wanted
         return [*apart.tolist(), *(-apart).tolist()]
 
-    def told(self, candidate: int) -> tuple[int, int]:
+    def question_of(self, candidate: int) -> tuple[int, int]:
         """Return the question and the side (1: more than expected, −1: fewer) of a candidate."""
         return candidate % self.asked.cells, 1 if candidate < self.asked.cells else -1
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ from espalier.core.privacy.unit import Unit
 from espalier.core.project.file import Project
 from espalier.core.project.numeric_axis import Axis
 from espalier.core.project.plan import Plan
-from espalier.core.project.schema import Column, Schema
+from espalier.core.project.schema import Column, Numbers, Schema
 from espalier.core.tables.table import Table
 
 SCHEMA = Schema(
@@ -113,7 +112,9 @@ def test_the_file_comes_back_the_same_and_others_are_refused():
 
 
 def test_numbers_come_out_with_the_declared_decimals():
-    schema = Schema((replace(SCHEMA["b"], decimals=1), replace(SCHEMA["y"], decimals=2)))
+    schema = Schema(
+        (Numbers("b", "numeric", (-1, 0, 2), decimals=1), Numbers("y", "numeric", (-20, 0, 40), decimals=2))
+    )
     whole = table(500)
     two = Table(schema, {n: whole.codes[n] for n in "by"}, 500, values={n: whole.values[n] for n in "by"})
     curator = PrivateCurator(two, Unit("replace-one", 1), Budget(8.0, 1e-6, 1.0), 10**6)

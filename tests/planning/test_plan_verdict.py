@@ -88,8 +88,8 @@ def test_a_confidential_number_of_rows_must_be_declared():
 
 
 def test_declared_assumptions_change_the_loss():
-    noise = preview(project("prism", epsilon=0.2), 3000).verdict.noise
-    loss = [verdict_of(noise, "outcome", 0.2, 1e-9, Assumed(3000, rarer=r)).now.loss for r in (0.01, 0.25)]
+    noise = preview(project("prism", epsilon=2.0), 3000).verdict.noise
+    loss = [verdict_of(noise, "outcome", 2.0, 1e-9, Assumed(3000, rarer=r)).now.loss for r in (0.1, 0.25)]
     assert loss[0] > loss[1]
 
 

@@ -1,0 +1,356 @@
+"""The PUBLIC description of one column, and the mapping of its texts to codes and back.
+
+A column is one of these types. Code outside this room asks the common interface, or matches the type:
+
+| type | what it describes | file |
+| --- | --- | --- |
+| `Categories` | closed categories, ordered where ``kind`` is "ordinal" | `column_types` |
+| `Numbers` | numbers in bins | `column_types` |
+| `Dates` | days in calendar bins; their numbers count days | `column_types` |
+| `CategoriesToBuy`, `NumbersToBuy`, `HierarchyToBuy` | columns whose description a release buys | `columns_to_buy` |
+
+An identifier is no column: it is never read (`espalier.core.project.schema.Identifier`). Nothing here reads a private
+value to learn a domain: the schema comes from the user or a data dictionary. Guesses from the data are listed in
+``guessed``, and a release refuses them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, fields, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from espalier.core.code_books import code_book
+from espalier.core.errors import SchemaError, TableError
+from espalier.core.project.cells import MISSING
+
+if TYPE_CHECKING:
+    from espalier.core.project.dates import DateBins
+
+Kind = Literal["categorical", "ordinal", "numeric"]
+NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
+FIELDS = {
+    "kind": "kind",
+    "categories": "categories",
+    "edges": "bin edges",
+    "integer": "whole numbers",
+    "missing": "empty cells",
+}
+"""What can be guessed from a table, and its name on screen and in the report."""
+LONGEST_LABEL = 10_000
+"""Largest number of characters of a label, unit or description."""
+
+
+def smallest_unsigned(size: int) -> np.dtype[Any]:
+    """Return the smallest unsigned integer type that holds codes 0 … size − 1."""
+    return np.min_scalar_type(max(size - 1, 0))
+
+
+_TYPES: dict[str, type[Column]] = {}
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Column:
+    """The description of one column. ``Column(name, kind, …)`` makes the type that the kind needs.
+
+    ``missing`` makes the empty cell a category, always the last code. ``missing_marks`` are texts that count as an
+    empty cell, such as ``?`` or ``-9``. ``unknown="missing"`` reads an undeclared text as an empty cell instead of
+    refusing it. ``guessed`` names the fields that were guessed from the data, in whole or in part, and are not
+    confirmed yet, ``confirmed`` those that are: the report lists them. ``shown`` is the digest of what a person saw
+    when they confirmed them.
+
+    ``label``, ``unit`` and ``description`` are texts for people; ``value_labels`` pairs values with theirs (in the
+    project file: ``labels``). They change no cell. They are untrusted: what shows them escapes them.
+
+    Raises :class:`SchemaError` for an impossible description.
+
+    >>> import espalier as es
+    >>> es.Column("smoker", "categorical", ("no", "yes")).size
+    2
+    >>> age = es.Column("age", "numeric", edges=(0, 18, 65, 120), integer=True)
+    >>> age.encode(["17", "70"]).tolist()
+    [0, 2]
+    """
+
+    name: str
+    kind: Kind
+    _: KW_ONLY
+    missing: bool = False
+    unknown: Literal["refuse", "missing"] = "refuse"
+    missing_marks: tuple[str, ...] = ()
+    guessed: tuple[str, ...] = ()
+    confirmed: tuple[str, ...] = ()
+    label: str = ""
+    unit: str = ""
+    description: str = ""
+    value_labels: tuple[tuple[str, str], ...] = ()
+    shown: str = ""
+
+    def __new__(cls, name: str = "", kind: Kind = "categorical", *args: Any, **given: Any) -> Column:  # noqa: ARG004
+        """Make an object of the type that ``kind`` needs."""
+        if cls is not Column:
+            return super().__new__(cls)
+        if kind not in get_args(Kind):
+            raise SchemaError(
+                f"column {name!r}: kind is {kind!r}; it must be categorical, ordinal, numeric, date or identifier",
+                column=name,
+            )
+        return super().__new__(_TYPES[kind if given.get("dates") is None else "date"])
+
+    def __init_subclass__(cls, kinds: Sequence[str] = ()) -> None:
+        """Register the type that describes columns of these ``kinds``."""
+        _TYPES.update(dict.fromkeys(kinds, cls))
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise SchemaError("a column needs a name that is a text of at least one character", column=self.name)
+        self._check()
+        if self.unknown not in ("refuse", "missing"):
+            raise self.error(f'unknown is {self.unknown!r}; the only other policy is "missing"')
+        if self.unknown == "missing" and not self.missing:
+            raise self.error('"unknown": "missing" needs "missing": true, so that there is a place for them')
+        if self.missing_marks and not self.missing:
+            raise self.error('"missing_marks" needs "missing": true, so that there is a place for them')
+        if taken := set(self.missing_marks) & {MISSING, *self.categories, *(t for _, g in self.groups for t in g)}:
+            raise self.error(f"{min(taken)!r} cannot be both a mark of a missing value and a value, or an empty text")
+        if self.code_book:
+            code_book(self.code_book)
+        if not isinstance(self.shown, str):
+            raise self.error('"shown" is the digest of what was shown, as a text')
+        for text in (self.label, self.unit, self.description, *(t for pair in self.value_labels for t in pair)):
+            if not isinstance(text, str) or len(text) > LONGEST_LABEL:
+                raise self.error(f"labels, units and descriptions are texts of at most {LONGEST_LABEL:,} characters")
+        for key, marked in (("guessed", self.guessed), ("confirmed", self.confirmed)):
+            if odd := set(marked) - FIELDS.keys():
+                raise self.error(f"{key} names {sorted(odd)}, which are not fields that can be guessed")
+
+    def __repr__(self) -> str:
+        shown = "Column" if type(self) in _TYPES.values() else type(self).__name__
+        known = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default}
+        return f"{shown}({', '.join(f'{name}={value!r}' for name, value in known.items())})"
+
+    def error(self, text: str) -> SchemaError:
+        """Return an error that names the column."""
+        return SchemaError(f"column {self.name!r}: {text}", column=self.name)
+
+    def _check(self) -> None:
+        """Raise :class:`SchemaError` for impossible fields of the type."""
+        raise NotImplementedError
+
+    # Fields of some types: the others have none ----------------------------------------------------------------------
+
+    @property
+    def categories(self) -> tuple[str, ...]:
+        """Texts, compared as written; none for numbers."""
+        return ()
+
+    @property
+    def groups(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """Categories with the texts of the table that count as them."""
+        return ()
+
+    @property
+    def code_book(self) -> str:
+        """The book of `espalier.core.code_books` that the codes are from; empty for none."""
+        return ""
+
+    @property
+    def edges(self) -> tuple[float, ...]:
+        """Bin edges; none for categories."""
+        return ()
+
+    @property
+    def integer(self) -> bool:
+        """Whether the numbers are whole."""
+        return False
+
+    @property
+    def decimals(self) -> int | None:
+        """The declared number of decimals; `None` leaves it to the bins."""
+        return None
+
+    @property
+    def number_style(self) -> str:
+        """How the table writes numbers; empty for a plain point."""
+        return ""
+
+    @property
+    def dates(self) -> DateBins | None:
+        """The calendar bins of a column of dates."""
+        return None
+
+    # Codes -----------------------------------------------------------------------------------------------------------
+
+    @property
+    def values(self) -> int:
+        """Number of categories or bins, without missing."""
+        raise NotImplementedError
+
+    @property
+    def size(self) -> int:
+        """Number of codes: categories or bins, and one more where cells may be missing."""
+        return self.values + self.missing
+
+    @property
+    def value_names(self) -> tuple[str, ...]:
+        """Names of the codes, without missing."""
+        raise NotImplementedError
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Names of the codes on screen and in the report."""
+        return (*self.value_names, "(missing)") if self.missing else self.value_names
+
+    @property
+    def named(self) -> dict[str, tuple[int, ...]]:
+        """The categories that questions and constraints may name, with the codes of each."""
+        return {text: (i,) for i, text in enumerate(self.categories)}
+
+    @property
+    def nameable(self) -> tuple[str, ...]:
+        """The values that a question may name; none if nothing is known before the release."""
+        return self.labels
+
+    @property
+    def reads_texts(self) -> bool:
+        """Whether its description is bought from the texts as read."""
+        return False
+
+    def label_of(self, text: str) -> str:
+        """Return the label of a value or group; an empty text if it has none."""
+        return self._value_labels.get(text, "")
+
+    @cached_property
+    def _value_labels(self) -> dict[str, str]:
+        from_book = code_book(self.code_book).labels if self.code_book else {}
+        return {**from_book, **dict(self.value_labels)}
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """The texts for people, as fields for another description of the same column."""
+        keys = ("label", "unit", "description", "value_labels")
+        return {key: getattr(self, key) for key in keys}
+
+    @property
+    def empty_code(self) -> int:
+        """The answer of :meth:`judge` for an empty cell: the missing code, or ``size + 1`` if it is refused."""
+        return self.values if self.missing else self.size + 1
+
+    @property
+    def unknown_code(self) -> int:
+        """The answer of :meth:`judge` for an undeclared value: the missing code, or ``size`` if it is refused."""
+        return self.values if self.unknown == "missing" else self.size
+
+    def judge(self, texts: Sequence[str]) -> NDArray[np.int64]:
+        """Return the code of each text; :attr:`empty_code` and :attr:`unknown_code` for a text that has none.
+
+        Each code depends on its own text and on this description only. Columns with a hierarchy are read by
+        :func:`espalier.core.project.public_grid.as_read` first.
+        """
+        raise NotImplementedError
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.int64]:
+        """Return the code of each text (meant for distinct texts, not for every cell).
+
+        Raises :class:`TableError` naming column and value for text that the description does not allow.
+        """
+        codes = self.judge(texts)
+        for i in np.flatnonzero(codes >= self.size)[:1].tolist():
+            self.refuse_empty() if codes[i] == self.empty_code else self.refuse_unknown(texts[i])
+        return codes
+
+    def decode(self, codes: NDArray[Any], rng: np.random.Generator) -> list[str]:  # noqa: ARG002
+        """Return texts for ``codes``. Numbers are drawn inside their bins (`espalier.core.project.bin_density`)."""
+        names = np.array([*self.categories, MISSING], dtype=object)
+        cells: list[str] = names[codes].tolist()
+        return cells
+
+    def is_empty(self, text: str) -> bool:
+        """Whether ``text`` counts as an empty cell."""
+        return text == MISSING or text in self.missing_marks
+
+    _why_unknown = "is not among its declared categories"
+
+    def refuse_empty(self) -> NoReturn:
+        """Raise the refusal of an empty cell."""
+        raise TableError(
+            f'column {self.name!r} has empty cells, but its schema does not say "missing": true',
+            column=self.name,
+            value=MISSING,
+        )
+
+    def refuse_unknown(self, text: str) -> NoReturn:
+        """Raise the refusal of an undeclared value."""
+        shown = text if len(text) <= 60 else text[:57] + "…"
+        raise TableError(
+            f"column {self.name!r}: the value {shown!r} {self._why_unknown}; correct the table, declare it, "
+            f'or say "unknown": "missing"',
+            column=self.name,
+            value=text,
+        )
+
+    # Numbers only ----------------------------------------------------------------------------------------------------
+
+    @property
+    def step(self) -> float:
+        """The declared precision of numbers, the smallest difference between two of them. 0 for none."""
+        return 1.0 if self.integer else 0.0 if self.decimals is None else 10.0**-self.decimals
+
+    @property
+    def middles(self) -> NDArray[np.float64]:
+        """The middle of each bin, NaN for a missing cell."""
+        edges = np.asarray(self.edges)
+        return np.append((edges[:-1] + edges[1:]) / 2, [np.nan] * self.missing)
+
+    def bins_of(self, numbers: NDArray[Any]) -> NDArray[np.int64]:
+        """Return the bin of each number: how many inner edges are at or below it."""
+        return np.searchsorted(np.asarray(self.edges[1:-1], dtype=np.float64), numbers, side="right").astype(np.int64)
+
+    def numbers(self, texts: Sequence[str]) -> NDArray[np.float64]:  # noqa: ARG002
+        """Return the number (of a date: the day) of each text, NaN for an empty cell and for other texts."""
+        raise self.error("has no numbers")
+
+    def write(self, numbers: NDArray[np.float64], codes: NDArray[Any]) -> list[str]:  # noqa: ARG002
+        """Return texts for ``numbers``, each inside the bin of its code."""
+        raise self.error("has no numbers")
+
+    def confirm(self, digest: str) -> Self:
+        """Return this description with its guesses confirmed; ``digest`` identifies what was shown."""
+        return replace(self, guessed=(), confirmed=tuple(dict.fromkeys((*self.confirmed, *self.guessed))), shown=digest)
+
+    def reopened(self) -> Self:
+        """Return this description with what was confirmed marked as guessed again."""
+        return replace(self, guessed=tuple(dict.fromkeys((*self.guessed, *self.confirmed))), confirmed=(), shown="")
+
+    def marked_like(self, origin: Column) -> Self:
+        """Return this description with the marks of ``origin``, which it replaces.
+
+        A mark stays while a part of the guess does. A list stays guessed (or confirmed) while a category, a text of
+        a group or a bin edge of it is here too, also where categories became edges: adding one's own values
+        to a guessed list declares none of the others. Another field stays while its value does.
+        """
+        lists = {"categories", "edges"}
+        same = {f for f in FIELDS.keys() - lists if getattr(self, f) == getattr(origin, f)}
+        same |= lists if _stated(self) & _stated(origin) else set()
+        now = "edges" if self.kind == "numeric" else "categories"
+
+        def kept(marked: tuple[str, ...]) -> tuple[str, ...]:
+            return tuple(dict.fromkeys(now if f in lists else f for f in marked if f in same))
+
+        return replace(self, guessed=kept(origin.guessed), confirmed=kept(origin.confirmed))
+
+
+def _stated(column: Column) -> set[str]:
+    """Every value that a description states; a number in one spelling."""
+    texts = {*column.categories, *(text for _, members in column.groups for text in members)}
+    return {plain_text(float(t)) if NUMBER.fullmatch(t) else t for t in texts} | {plain_text(e) for e in column.edges}
+
+
+def plain_text(x: float) -> str:
+    """Return a number in one spelling, with thousands separators."""
+    return f"{x:,.10g}"

@@ -1,0 +1,232 @@
+"""The types of columns whose description is declared: closed categories, numbers in bins, dates in calendar bins."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from espalier.core.code_books import code_book
+from espalier.core.project.bin_density import places
+from espalier.core.project.cells import MISSING
+from espalier.core.project.column import NUMBER, Column, plain_text
+from espalier.core.project.dates import DateBins, date_texts, day_number
+from espalier.core.project.numerals import STYLES, plain_number
+
+
+@dataclass(frozen=True, repr=False)
+class Categories(Column, kinds=("categorical", "ordinal")):
+    """Closed categories, ordered where ``kind`` is "ordinal".
+
+    ``groups`` pairs a category with texts of the table that count as it (public coarsening: ``("Other", ("baker",
+    "diver"))``). A text that counts as a code of the ``code_book`` is read as that code.
+    """
+
+    categories: tuple[str, ...] = ()
+    groups: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    code_book: str = ""
+
+    def _check(self) -> None:
+        if self.kind not in ("categorical", "ordinal"):
+            raise self.error(f"kind is {self.kind!r}; categories are categorical or ordinal")
+        if not self.categories:
+            raise self.error("list at least one category")
+        if not all(isinstance(c, str) for c in self.categories):
+            raise self.error("categories must be texts, in quotes")
+        if MISSING in self.categories:
+            raise self.error('an empty text is not a category; say "missing": true instead')
+        if len(set(self.categories)) < len(self.categories):
+            twice = next(c for c in self.categories if self.categories.count(c) > 1)
+            raise self.error(f"category {twice!r} is listed twice")
+        seen = set(self.categories)
+        for group, members in self.groups:
+            if group not in self.categories:
+                raise self.error(f"the group {group!r} must be one of the categories")
+            for member in members:
+                if member in seen or member == MISSING:
+                    raise self.error(f"{member!r} in group {group!r} is empty, a category, or in a group already")
+                seen.add(member)
+
+    @property
+    def values(self) -> int:
+        """Number of categories, without missing."""
+        return len(self.categories)
+
+    @property
+    def value_names(self) -> tuple[str, ...]:
+        """The categories."""
+        return self.categories
+
+    def judge(self, texts: Sequence[str]) -> NDArray[np.int64]:
+        """Return the code of each text, see :meth:`Column.judge`."""
+        known = {c: i for i, c in enumerate(self.categories)}
+        known |= {member: known[group] for group, members in self.groups for member in members}
+        known |= dict.fromkeys((MISSING, *self.missing_marks), self.empty_code)
+        unknown = self.unknown_code
+        if self.code_book:
+            leaf = code_book(self.code_book).leaf
+            texts = [text if text in known else leaf(text) or text for text in texts]
+        return np.fromiter((known.get(text, unknown) for text in texts), np.int64, len(texts))
+
+
+@dataclass(frozen=True, repr=False)
+class Numbers(Column, kinds=("numeric",)):
+    """Numbers in bins.
+
+    Bins are half-open ``[e0, e1)``, the last one closed; a number outside is clipped into the outermost bin.
+    ``decimals`` is the declared precision of numbers that are not whole: digits after the point. ``number_style`` is
+    one of `espalier.core.project.numerals.STYLES`.
+    """
+
+    edges: tuple[float, ...] = ()
+    integer: bool = False
+    decimals: int | None = None
+    number_style: str = ""
+
+    _why_unknown = "is not a number"
+
+    def _check(self) -> None:
+        if self.kind != "numeric":
+            raise self.error(f"kind is {self.kind!r}; a column of numbers is numeric")
+        if len(self.edges) < 2 or not all(math.isfinite(e) for e in self.edges):
+            raise self.error("a numeric column needs at least two finite edges")
+        for low, high in zip(self.edges, self.edges[1:], strict=False):
+            if not low < high:
+                raise self.error(f"edges must increase, but {high:g} follows {low:g}")
+        if self.decimals is not None:
+            self._check_decimals()
+        if self.integer:
+            for i, (low, high) in enumerate(zip(self.edges, self.edges[1:], strict=False)):
+                last = math.floor(high) if i == len(self.edges) - 2 else math.ceil(high) - 1
+                if math.ceil(low) > last:
+                    raise self.error(f"the bin from {low:g} to {high:g} holds no whole number")
+        if self.number_style and self.number_style not in STYLES:
+            raise self.error(f"number_style belongs to numbers, and is one of {', '.join(STYLES)}")
+
+    def _check_decimals(self) -> None:
+        if isinstance(self.decimals, bool) or not isinstance(self.decimals, int) or not 1 <= self.decimals <= 9:
+            raise self.error('"decimals" is a whole number from 1 to 9; for whole numbers say "integer": true')
+        if self.integer:
+            raise self.error('whole numbers have no decimals: give "integer" or "decimals"')
+        if odd := [e for e in self.edges if abs(round(e, self.decimals) - e) > 1e-9 * max(1.0, abs(e))]:
+            raise self.error(f"the edge {odd[0]:.12g} has more than {self.decimals} decimals, the declared precision")
+
+    @property
+    def values(self) -> int:
+        """Number of bins, without missing."""
+        return len(self.edges) - 1
+
+    @property
+    def value_names(self) -> tuple[str, ...]:
+        """The bins, by their ends."""
+        bins = list(zip(self.edges, self.edges[1:], strict=False))
+        shown = [f"{plain_text(a)} – <{plain_text(b)}" for a, b in bins[:-1]]
+        return (*shown, *(f"{plain_text(a)} – {plain_text(b)}" for a, b in bins[-1:]))
+
+    def judge(self, texts: Sequence[str]) -> NDArray[np.int64]:
+        """Return the bin of each text, see :meth:`Column.judge`."""
+        numbers = [self.number_of(text) for text in texts]
+        codes = self.bins_of(np.array([math.nan if x is None else x for x in numbers], dtype=np.float64))
+        for i, number in enumerate(numbers):
+            if number is None:
+                codes[i] = self.empty_code if self.is_empty(texts[i]) else self.unknown_code
+        return codes
+
+    def numbers(self, texts: Sequence[str]) -> NDArray[np.float64]:
+        """Return the number (of a date: the day) of each text, NaN for an empty cell and for other texts.
+
+        A number too large for a float is the column's outermost edge, as it is in its bins.
+        """
+        known = np.array([math.nan if x is None else x for x in map(self.number_of, texts)], dtype=np.float64)
+        return np.where(np.isinf(known), np.clip(known, self.edges[0], self.edges[-1]), known)
+
+    def number_of(self, text: str) -> float | None:
+        """Return the number that a text states; `None` for a missing mark and for other texts."""
+        if text in self.missing_marks:
+            return None
+        if self.number_style:
+            plain = plain_number(text, self.number_style)
+            return None if plain is None else float(plain)
+        return float(text) if NUMBER.fullmatch(text) else None
+
+    def decode(self, codes: NDArray[Any], rng: np.random.Generator) -> list[str]:
+        """Return texts for ``codes``: numbers drawn inside their bins (`espalier.core.project.bin_density`)."""
+        low = np.asarray(self.edges[:-1])[np.minimum(codes, self.values - 1)]
+        high = np.asarray(self.edges[1:])[np.minimum(codes, self.values - 1)]
+        inside = places(self.edges, codes, rng)
+        if self.integer:
+            last_bin = codes == self.values - 1
+            first = np.ceil(low)
+            count = np.where(last_bin, np.floor(high), np.ceil(high) - 1) - first + 1
+            drawn = first + np.floor(inside * count)
+        else:
+            drawn = low + inside * (high - low)
+        return self.write(drawn, codes)
+
+    def write(self, numbers: NDArray[np.float64], codes: NDArray[Any]) -> list[str]:
+        """Return texts for ``numbers``, each inside the bin of its code.
+
+        A whole number or one of the declared decimals, else five figures of the bin's width.
+        """
+        if self.integer:
+            known, place = np.unique(numbers, return_inverse=True)
+            texts: list[str] = np.array(self._whole_texts(known), dtype=object)[place].tolist()
+        else:
+            low = np.asarray(self.edges[:-1])[np.minimum(codes, self.values - 1)]
+            high = np.asarray(self.edges[1:])[np.minimum(codes, self.values - 1)]
+            # five figures of a bin's width are enough, where no precision is declared
+            step = self.step or 10.0 ** (np.floor(np.log10(high - low)) - 4)
+            numbers = np.maximum(np.floor(numbers / step + 1e-9) * step, low)
+            texts = [f"{x:.12g}" if self.decimals is None else f"{x:.{self.decimals}f}" for x in numbers]
+            ends = high == self.edges[-1]  # the last bin is closed
+            texts = [
+                t if lo <= float(t) < hi or (end and float(t) == hi) else repr(lo)
+                for t, lo, hi, end in zip(texts, low.tolist(), high.tolist(), ends.tolist(), strict=True)
+            ]
+        if self.missing:
+            texts = [MISSING if code == self.values else t for t, code in zip(texts, codes.tolist(), strict=True)]
+        return texts
+
+    def _whole_texts(self, numbers: NDArray[np.float64]) -> list[str]:
+        return [str(int(x)) for x in numbers.tolist()]
+
+
+@dataclass(frozen=True, repr=False)
+class Dates(Numbers, kinds=("date",)):
+    """Dates: their numbers are days, their bins calendar periods, their texts ISO dates.
+
+    In the project file the kind is ``date``.
+    """
+
+    dates: DateBins | None = None
+
+    _why_unknown = "is not a date written as 2024-01-31"
+
+    def _check(self) -> None:
+        if self.dates is None or (self.kind, self.edges, self.integer) != ("numeric", self.dates.edges, True):
+            raise self.error("a column of dates takes its bins from its range and period")
+        if self.number_style:
+            raise self.error(f"number_style belongs to numbers, and is one of {', '.join(STYLES)}")
+        super()._check()
+
+    @classmethod
+    def of(cls, name: str, dates: DateBins, **fields_: Any) -> Dates:
+        """Return a column of dates in the bins of ``dates``."""
+        return cls(name, "numeric", dates.edges, True, dates=dates, **fields_)
+
+    @property
+    def value_names(self) -> tuple[str, ...]:
+        """The periods."""
+        assert self.dates is not None
+        return self.dates.labels
+
+    def number_of(self, text: str) -> float | None:
+        """Return the day of an ISO date; `None` for a missing mark and for other texts."""
+        return None if text in self.missing_marks else day_number(text)
+
+    def _whole_texts(self, numbers: NDArray[np.float64]) -> list[str]:
+        return date_texts(np.floor(numbers))
