@@ -11,15 +11,16 @@ from espalier.core.project.plan import Plan
 from espalier.core.tables.reading import TextTable
 from espalier.core.tables.relation import Relation
 from espalier.pages.common import shell, sign_in
-from espalier.pages.common.text import CONFIDENTIAL, name, plain
+from espalier.pages.common.text import CONFIDENTIAL, name, names, plain
 from espalier.pages.data import (
+    coarsening,
+    column_review,
     constraint_editor,
+    dictionary_upload,
     hierarchy_editor,
     opening,
     opening_on_server,
     person_question,
-    schema_editor,
-    schema_review,
 )
 from espalier.pages.glossary.terms import term
 from espalier.pages.session.session import Session
@@ -85,17 +86,21 @@ def table_state(state: Session) -> None:
             "No table is open in this project. You can plan already; open one under “Open something else” to release."
         )
         return
-    try:
-        state.table()
-    except EspalierError as error:
-        if "value" not in error.data or not error.data["value"]:
-            st.error(plain(error))
-            return
-        st.error(
-            f"Column {name(error.data['column'] or '')} holds a value that its description does not allow. Correct the "
-            "table, or declare the value below, or tick “Others” and “Empty” in its row to count such values as empty."
-        )
-        if st.toggle("Show me which (confidential)", key=f"which-{state.opened}"):
+    text = state.text
+    columns = state.project.schema.columns
+    if lacking := [c.name for c in columns if c.name not in text.columns]:
+        st.error(f"The table has no column {names(lacking)}. Open the table that fits, or leave the column out below.")
+        return
+    if not (unfit := state.drafts.review.unfit(columns, text)):
+        return
+    st.error(
+        f"Column {names(unfit)} holds a value that its description does not allow. Correct the "
+        "table, or press “Change” at the column: declare the value, or let other values and empty cells count as empty."
+    )
+    if st.toggle("Show me which (confidential)", key=f"which-{state.opened}"):
+        try:
+            state.table()
+        except EspalierError as error:
             st.warning(plain(error))
 
 
@@ -110,36 +115,30 @@ def opened(state: Session) -> None:
     if state.text is not None:
         opening.warn_if_misread(state.text)
     table_state(state)
-    with st.container(horizontal=True):
-        shell.link_to("Structure", "Next: Structure")
-        if not project.unit_open:
-            shell.link_to("Plan", "Skip to Plan", primary=False)
 
 
 if "open" in state.trouble:
     st.error(plain(state.trouble.pop("open")))
 
 if not state.has_project:
-    st.subheader("Start with a sample", anchor=False)
-    opening.samples(state)
-    st.subheader("Or with your own", anchor=False)
+    st.subheader("Open your own table", anchor=False)
     opening.upload(state)
     opening_on_server.show(state)
+    st.subheader("Or start with a sample", anchor=False)
+    opening.samples(state)
 else:
+    opened(state)
     head = st.container()
-    columns, coarse, constraints, rows, other = st.tabs(
-        ["Declared columns", "Coarsen", "Constraints", "The rows", "Open something else"], key=f"tabs-{state.opened}"
+    person_question.show(state)
+    dictionary_upload.show(state)
+    if not column_review.show(state):
+        with head:
+            column_review.lead_on(state)
+    coarse, constraints, rows, other = st.tabs(
+        ["Coarsen", "Constraints", "The rows", "Open something else"], key=f"tabs-{state.opened}"
     )
-    with columns:
-        review = st.container()
-        schema_editor.show(state)
-        with review:
-            schema_review.show(state)
-    with head:
-        opened(state)
-        person_question.show(state)
     with coarse:
-        schema_editor.coarsen(state)
+        coarsening.show(state)
         hierarchy_editor.show(state)
     with constraints:
         constraint_editor.show(state)

@@ -67,9 +67,6 @@ def spend(state: Session, table: Table | None, seen: Preview) -> None:
         st.error(f"These columns hold unconfirmed guesses: {guessed}.")
         shell.link_to("Data", "Confirm them on Data")
         return
-    if state.drafts.schema_errors:
-        st.error("The column table on the Data page has entries that cannot be used. Fix them before a release.")
-        return
     signoff.fields(state)
     with st.container(border=True):
         decided, population = payment.choose(state)

@@ -253,7 +253,11 @@ OPENERS: Reasons = {
     "the program's own source files, for their digest": ("core/statement/claims.py",),
     "the ledger": ("core/cli/ledger.py", "core/ledger/archive.py", "core/ledger/store.py", "core/ledger/verify.py"),
     "output of a command": ("core/cli/main.py",),
-    "scripts and styles of the app": ("pages/board/board.py", "pages/board/boxes.py"),
+    "scripts and styles of the app": (
+        "pages/board/board.py",
+        "pages/board/boxes.py",
+        "pages/data/column_review.py",
+    ),
     "`state.open` loads a table into the session": (
         "pages/data/opening_on_server.py",
         "pages/data/opening.py",

@@ -61,7 +61,8 @@ class Column:
     ``missing`` makes the empty cell a category, always the last code. ``missing_marks`` are texts that count as an
     empty cell, such as ``?`` or ``-9``. ``unknown="missing"`` reads an undeclared text as an empty cell instead of
     refusing it. ``guessed`` names the fields that were guessed from the data, in whole or in part, and are not
-    confirmed yet, ``confirmed`` those that are: the report lists them.
+    confirmed yet, ``confirmed`` those that are: the report lists them. ``shown`` is the digest of what a person saw
+    when they confirmed them.
 
     ``label``, ``unit`` and ``description`` are texts for people; ``value_labels`` pairs values with theirs (in the
     project file: ``labels``). They change no cell. They are untrusted: what shows them escapes them.
@@ -88,6 +89,7 @@ class Column:
     unit: str = ""
     description: str = ""
     value_labels: tuple[tuple[str, str], ...] = ()
+    shown: str = ""
 
     def __new__(cls, name: str = "", kind: Kind = "categorical", *args: Any, **given: Any) -> Column:  # noqa: ARG004
         """Make an object of the type that ``kind`` needs."""
@@ -118,6 +120,8 @@ class Column:
             raise self.error(f"{min(taken)!r} cannot be both a mark of a missing value and a value, or an empty text")
         if self.code_book:
             code_book(self.code_book)
+        if not isinstance(self.shown, str):
+            raise self.error('"shown" is the digest of what was shown, as a text')
         for text in (self.label, self.unit, self.description, *(t for pair in self.value_labels for t in pair)):
             if not isinstance(text, str) or len(text) > LONGEST_LABEL:
                 raise self.error(f"labels, units and descriptions are texts of at most {LONGEST_LABEL:,} characters")
@@ -318,6 +322,14 @@ class Column:
     def write(self, numbers: NDArray[np.float64], codes: NDArray[Any]) -> list[str]:  # noqa: ARG002
         """Return texts for ``numbers``, each inside the bin of its code."""
         raise self.error("has no numbers")
+
+    def confirm(self, digest: str) -> Self:
+        """Return this description with its guesses confirmed; ``digest`` identifies what was shown."""
+        return replace(self, guessed=(), confirmed=tuple(dict.fromkeys((*self.confirmed, *self.guessed))), shown=digest)
+
+    def reopened(self) -> Self:
+        """Return this description with what was confirmed marked as guessed again."""
+        return replace(self, guessed=tuple(dict.fromkeys((*self.guessed, *self.confirmed))), confirmed=(), shown="")
 
     def marked_like(self, origin: Column) -> Self:
         """Return this description with the marks of ``origin``, which it replaces.

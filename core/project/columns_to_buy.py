@@ -272,6 +272,8 @@ class HierarchyToBuy(ToBuy):
             missing=self.missing,
             unknown=self.unknown,
             missing_marks=self.missing_marks,
+            confirmed=self.confirmed,
+            shown=self.shown,
             **self.about,
         )
 

@@ -11,10 +11,11 @@ from espalier.core.graph.dag import Dag, Interaction
 from espalier.core.graph.roles import Roles
 from espalier.core.graph.separations import Separation
 from espalier.core.project.constraints import Constraints
+from espalier.core.project.declared_by import DeclaredBy
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.question_list import QuestionList
-from espalier.core.project.schema import Schema
+from espalier.core.project.schema import Column, Schema
 
 Drawing = tuple[Dag, Roles, str | None]
 """Graph, roles and target: what undo restores."""
@@ -136,6 +137,21 @@ class ProjectEditor:
         """Change the columns. References to a column that leaves are set aside; those to one that returns come back."""
         if schema != self.project.schema:
             self._take(*self._under(schema))
+
+    def change_column(self, column: Column) -> None:
+        """Replace the description of one column."""
+        columns = tuple(column if c.name == column.name else c for c in self.project.schema.columns)
+        self.change_schema(replace(self.project.schema, columns=columns))
+
+    def declare(self, schema: Schema, used: Iterable[DeclaredBy]) -> None:
+        """Change the columns to what dictionaries declare, and record the dictionaries. One is recorded once."""
+        self.change_schema(schema)
+        known = {d.digest: d for d in (*self.project.dictionaries, *used)}
+        self.project = replace(self.project, dictionaries=tuple(known.values()))
+
+    def forget_person(self) -> None:
+        """Remove the person column. Whether one person can have several rows is open again."""
+        self.project = self.project.with_plan(person=None, rows_per_person=1)
 
     def leave_out(self, column: str) -> None:
         """Take a column out of the schema. If a guess had set it aside, that is confirmed."""

@@ -61,10 +61,14 @@ __all__ = [
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A column of the table that a guess left out of the schema. It stays a guess until it is confirmed."""
+    """A column of the table that a guess left out of the schema. It stays a guess until it is confirmed.
+
+    ``shown`` is the digest of what a person saw when they confirmed it.
+    """
 
     name: str
     confirmed: bool = False
+    shown: str = ""
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,8 @@ from espalier.core.project.columns_to_buy import (
 from espalier.core.project.dates import DateBins
 from espalier.core.project.schema import Identifier, LeftOut, Schema
 
-_TEXTS = ("label", "unit", "description")
-"""Texts about a column for people."""
+_TEXTS = ("label", "unit", "description", "shown")
+"""Texts about a column for people, and the digest of what was confirmed."""
 _KEYS = {
     *("name", "kind", "categories", "groups", "edges", "integer", "decimals", "missing", "unknown", "missing_marks"),
     *("guessed", "confirmed", "dates", "at_most", "bins", "range", "hierarchy", "code_book", "number_style"),
@@ -34,7 +34,7 @@ def schema_to_json(schema: Schema) -> list[dict[str, Any]]:
     """Return the columns and identifiers as the project file stores them, without ``left_out``."""
     out = [column_to_json(c) for c in schema.columns]
     for c in sorted(schema.identifiers, key=lambda c: c.place):
-        out.insert(c.place, {"name": c.name, "kind": "identifier", **({"invented": True} if c.invented else {})})
+        out.insert(c.place, identifier_to_json(c))
     return out
 
 
@@ -47,24 +47,35 @@ def schema_from_json(data: Any, left_out: Any = ()) -> Schema:
     named = [isinstance(c, Mapping) and c.get("kind") == "identifier" for c in data]
     return Schema(
         tuple(column_from_json(c) for c, is_one in zip(data, named, strict=True) if not is_one),
-        tuple(_left_out(c) for c in left_out),
-        tuple(_identifier(c, i) for i, c in enumerate(data) if named[i]),
+        tuple(left_out_from_json(c) for c in left_out),
+        tuple(identifier_from_json(c, i) for i, c in enumerate(data) if named[i]),
     )
 
 
 def left_out_to_json(left_out: LeftOut) -> dict[str, Any]:
     """Return the entry as the project file stores it."""
-    return {"name": left_out.name, "confirmed" if left_out.confirmed else "guessed": True}
+    out: dict[str, Any] = {"name": left_out.name, "confirmed" if left_out.confirmed else "guessed": True}
+    return out | ({"shown": left_out.shown} if left_out.shown else {})
 
 
-def _left_out(data: Any) -> LeftOut:
-    name = data.get("name") if isinstance(data, Mapping) else None
-    if not isinstance(name, str) or data not in ({"name": name, m: True} for m in ("guessed", "confirmed")):
+def left_out_from_json(data: Any) -> LeftOut:
+    """Return an entry of the project file's ``left_out``; raises :class:`SchemaError`."""
+    entry = data if isinstance(data, Mapping) else {}
+    name, shown = entry.get("name"), entry.get("shown", "")
+    marks = {key: value for key, value in entry.items() if key not in ("name", "shown")}
+    known = marks in ({"guessed": True}, {"confirmed": True})
+    if not isinstance(name, str) or not isinstance(shown, str) or not known:
         raise SchemaError('each entry of left_out must hold a "name", and "guessed": true or "confirmed": true')
-    return LeftOut(name, "confirmed" in data)
+    return LeftOut(name, "confirmed" in marks, shown)
 
 
-def _identifier(data: Mapping[str, Any], place: int) -> Identifier:
+def identifier_to_json(identifier: Identifier) -> dict[str, Any]:
+    """Return the identifier as the project file stores it."""
+    return {"name": identifier.name, "kind": "identifier", **({"invented": True} if identifier.invented else {})}
+
+
+def identifier_from_json(data: Mapping[str, Any], place: int) -> Identifier:
+    """Return an identifier of the project file, at its place among all columns; raises :class:`SchemaError`."""
     name, invented = data.get("name"), data.get("invented", False)
     if not isinstance(name, str) or not name or not isinstance(invented, bool):
         raise SchemaError('an identifier has a "name", and may say "invented": true')
@@ -85,7 +96,8 @@ def column_to_json(column: Column) -> dict[str, Any]:
         case HierarchyToBuy():
             out["at_most"] = column.at_most
             out |= _missing_to_json(column)
-            return {**out, **(_book_to_json(column) or {"hierarchy": dict(column.hierarchy)}), **_texts_to_json(column)}
+            out |= _book_to_json(column) or {"hierarchy": dict(column.hierarchy)}
+            return {**out, **_marks_to_json(column), **_texts_to_json(column)}
         case Dates(dates=DateBins() as dates):
             out |= {"kind": "date", "dates": dates.to_json()}
         case Numbers():
@@ -100,7 +112,11 @@ def column_to_json(column: Column) -> dict[str, Any]:
     out |= {"number_style": column.number_style} if column.number_style else {}
     out |= {"integer": True} if column.integer and column.dates is None else {}
     out |= _missing_to_json(column)
-    return out | {key: list(marked) for key in ("guessed", "confirmed") if (marked := getattr(column, key))}
+    return out | _marks_to_json(column)
+
+
+def _marks_to_json(column: Column) -> dict[str, Any]:
+    return {key: list(marked) for key in ("guessed", "confirmed") if (marked := getattr(column, key))}
 
 
 def _missing_to_json(column: Column) -> dict[str, Any]:
@@ -236,6 +252,7 @@ def _hierarchy(data: Mapping[str, Any], more: Mapping[str, Any]) -> HierarchyToB
         missing=data.get("missing", False),
         unknown=data.get("unknown", "refuse"),
         missing_marks=_texts(name, "missing_marks", data.get("missing_marks", [])),
+        confirmed=_texts(name, "confirmed", data.get("confirmed", [])),
         **more,
     )
 

@@ -46,6 +46,8 @@ _MARKS = {
     "unknown",
     "not known",
 }
+_SIGNS = {"?", "na", "n/a", "n.a.", "#n/a", "nan", "null", "-", "--", "."}
+"""Marks that mean an empty cell wherever they occur; a word such as ``none`` may be a value."""
 _NEGATIVE = {-1.0, -7.0, -8.0, -9.0, -99.0, -999.0, -9999.0}
 _NINES = {99.0, 999.0, 9999.0, 99999.0}
 
@@ -216,6 +218,12 @@ def reasons(column: TextColumn, guess: Column) -> tuple[str, ...]:
         kind = [f"Its {many} are not all numbers: they are taken as categories."]
     empty = "At least one cell is empty" if len(values) < len(column.values) else "No cell is empty"
     return (*kind, f"{empty}, or holds what counts as missing." if guess.missing_marks else f"{empty}.")
+
+
+def sure_marks(text: TextTable) -> tuple[str, ...]:
+    """Texts of a table, such as ``?`` or ``NA``, that a guess takes for empty cells. Private."""
+    found = {v for n, column in text.columns.items() if n for v in column.values if v.strip().casefold() in _SIGNS}
+    return tuple(sorted(found))
 
 
 def possible_marks(column: TextColumn) -> tuple[str, ...]:

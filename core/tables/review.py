@@ -54,7 +54,7 @@ def review(text: TextTable, schema: Schema) -> tuple[Reviewed, ...]:
     out_of_it = {c.name for c in schema.left_out}
     kept = [name for name in text.columns if name in schema or name in out_of_it]
     return tuple(
-        Reviewed(name, "identifies someone", HARDLY_REPEATS, ("left out",), _digest([name, "left out"]))
+        Reviewed(name, "identifies someone", HARDLY_REPEATS, ("left out",), left_out_digest(name))
         if name in out_of_it
         else review_column(text.columns[name], schema[name])
         for name in kept
@@ -81,8 +81,13 @@ def shown(column: Column) -> tuple[str, ...]:
 
 def shown_digest(column: Column) -> str:
     """Return the digest of what `shown` lists; any change of the description changes it."""
-    plain = replace(column, guessed=(), confirmed=())
+    plain = replace(column, guessed=(), confirmed=(), shown="")
     return _digest([column.name, shown(column), column_to_json(plain)])
+
+
+def left_out_digest(name: str) -> str:
+    """Return the digest of what a person sees of a column that a guess left out."""
+    return _digest([name, "left out"])
 
 
 def _digest(parts: list[object]) -> str:

@@ -20,6 +20,8 @@ from espalier.pages.structure import effects, implications
 FOLDER = Path(__file__).resolve().parent
 SCRIPTS = ("geometry.js", "looks.js", "panel.js", "board.js")
 """Sent as one: a component is one script."""
+LONGEST_LABEL = 28
+"""Characters of a column's label in its box."""
 MOST_WHAT_IF = 400
 """Number of arrows up to which each shows the consequences of erasing it."""
 
@@ -61,6 +63,11 @@ def _component() -> Any:
     )
 
 
+def _label(text: str) -> list[str]:
+    """The label of a column as a line of its box; none if it has no label."""
+    return [text if len(text) <= LONGEST_LABEL else f"{text[: LONGEST_LABEL - 1]}…"] if text else []
+
+
 def show(state: Session, now: Implied) -> None:
     """Draw the board; ``now`` is what the drawing implies."""
     if not load_vis():
@@ -81,7 +88,8 @@ def data(state: Session, now: Implied) -> dict[str, Any]:
     effect = effects.asked(state)
     said, open_arrows = effects.marks(*effect) if effect else ({}, set())
     tagged = {n: [*implications.tags(n, project, now, marks), *said.get(n, ())] for n in columns}
-    at = apart(drawing.places(state, columns), {n: width(n, roles, target, tags=tagged[n]) for n in columns})
+    lines = {n: [*_label(project.schema[n].label), *tagged[n]] for n in columns}
+    at = apart(drawing.places(state, columns), {n: width(n, roles, target, tags=lines[n]) for n in columns})
     visible = set(columns)
     avoiding = implications.avoiding(now, roles) if "paths" in marks else []
     lit = open_arrows | {a for p in avoiding for a in arrows_of(p, dag.links)}
@@ -95,7 +103,7 @@ def data(state: Session, now: Implied) -> dict[str, Any]:
                 "x": round(at[n][0]),
                 "y": at[n][1],
                 "color": COLORS[roles.of(n)],
-                "label": label(n, roles, target, tags),
+                "label": label(n, roles, target, lines[n]),
                 "heavy": n == target or any(implications.PARENT in tag for tag in tags),
                 "dashed": any(implications.BLANKET in tag for tag in tags),
             }

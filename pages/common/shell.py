@@ -149,12 +149,6 @@ def need_project(state: session.Session) -> Project:
         link_to("Data", "Go to Data")
         sidebar(state)
         st.stop()
-    if state.drafts.schema_errors:
-        st.warning(
-            "The column table on the Data page has entries that cannot be used yet. "
-            "Until you fix them, the last usable version of each column counts."
-        )
-        link_to("Data", "Fix this on the Data page", primary=False)
     return state.project
 
 

@@ -117,4 +117,4 @@ def _taken(column: HierarchyToBuy) -> str:
 
 
 def _take(state: Session, made: Column) -> None:
-    state.schema_draft.replace(made)
+    state.editor.change_column(made)

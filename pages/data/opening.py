@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import streamlit as st
@@ -11,12 +10,11 @@ from espalier.core.errors import EspalierError
 from espalier.core.project.file import Project
 from espalier.core.project.plan import SCHEMA_SHARE
 from espalier.core.project.schema import Schema
-from espalier.core.tables.guessing import guess_column, guess_schema
+from espalier.core.tables.guessing import guess_schema, sure_marks
 from espalier.core.tables.reading import TextTable, misread, read_table
 from espalier.pages.common.shell import filename
 from espalier.pages.common.text import name, plain
 from espalier.pages.data.samples import FOLDER, SAMPLES
-from espalier.pages.data.schema_rows import SchemaDraft
 from espalier.pages.session.session import Session, blank
 
 
@@ -114,7 +112,7 @@ def _table_alone(state: Session, text: TextTable) -> None:
             )
     st.markdown(
         "**No project file?** The columns can be guessed from the table. The next screen is confidential: it "
-        "shows categories and ranges that occur in the table. You will have to confirm each."
+        "shows categories and ranges that occur in the table. You confirm them in groups."
     )
     st.button(
         "Buy the schema: no look at the rows",
@@ -138,15 +136,8 @@ def _buy(state: Session, text: TextTable) -> None:
 
 
 def _guess(state: Session, text: TextTable) -> None:
-    """Open the table with guessed columns; what the guess left out stands among them, not in use."""
+    """Open the table with guessed columns. Signs such as ``?`` are guessed to be empty cells."""
     try:
-        schema = guess_schema(text)
-        state.open(blank(filename(text.source.split(".")[0]), schema), text)
+        state.open(blank(filename(text.source.split(".")[0]), guess_schema(text, sure_marks(text))), text)
     except EspalierError as error:
         state.trouble["open"] = str(error)
-        return
-    if schema.left_out:
-        shown = Schema(tuple(guess_column(n, column) for n, column in text.columns.items() if n))
-        draft = state.drafts.schema = replace(SchemaDraft.of(shown), left_out=schema.left_out)
-        for column in schema.left_out:
-            draft.leave_out(column.name)

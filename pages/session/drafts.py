@@ -9,11 +9,12 @@ from espalier.core.graph.dag import Dag
 from espalier.core.graph.formats.mixed import MixedGraph
 from espalier.core.graph.merge import Difference, Side
 from espalier.core.graph.roles import Roles
+from espalier.core.project.declared_by import DeclaredBy
 from espalier.core.project.editor import Drawing
 from espalier.core.project.file import Project
 from espalier.core.tables.reading import TextTable
 from espalier.pages.board.boxes import Places
-from espalier.pages.data.schema_rows import SchemaDraft
+from espalier.pages.data.review_draft import ReviewDraft, Settled
 
 Arrow = tuple[str, str]
 
@@ -120,8 +121,7 @@ class PlanDraft:
 class Drafts:
     """The drafts of all pages."""
 
-    schema: SchemaDraft | None = None
-    schema_errors: int = 0
+    review: ReviewDraft = field(default_factory=ReviewDraft)
     answering: bool = False
     """Is the answer about the rows of one person being changed?"""
     upload: tuple[str, TextTable] | None = None
@@ -137,7 +137,8 @@ class Drafts:
 
 @dataclass(frozen=True)
 class Kept:
-    """What the browser tab kept: a whole project or, if the project held guesses, only its drawing and the ``answer``.
+    """What the browser tab kept: a whole project or, if the project held open guesses, its drawing, the ``answer``, and
+    the ``columns`` without an open guess.
 
     The answer states whether each person has one row, the person column, and the row limit.
     """
@@ -149,3 +150,5 @@ class Kept:
     rows: int | None
     sample: str
     answer: tuple[bool, str | None, int] | None = None
+    columns: Settled = field(default_factory=Settled)
+    dictionaries: tuple[DeclaredBy, ...] = ()

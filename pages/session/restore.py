@@ -1,8 +1,9 @@
 """An unsaved draft outlives a reload of the browser's tab, and nothing else.
 
 The tab itself keeps it (``sessionStorage``), so no other user of the server, no other tab and no later session can
-see it. It holds the project file, never a row of a table; while the project holds guesses read off private rows, only
-the drawing is kept, and the answer about the rows of one person. What comes back is checked like any other file.
+see it. It holds the project file, never a row of a table. While the project holds open guesses, the draft has the
+drawing, the answer about the rows of one person, and the columns that are declared or confirmed. An open guess is not
+kept. What comes back is checked like any other file.
 """
 
 from __future__ import annotations
@@ -19,14 +20,25 @@ from espalier.core.graph.dag import Dag
 from espalier.core.graph.merge import inside
 from espalier.core.graph.roles import Roles
 from espalier.core.methods.registry import DEFAULT
+from espalier.core.project.declared_by import read_declared_by
 from espalier.core.project.file import Project
 from espalier.core.project.people import check_answer, stated
 from espalier.core.project.plan import Plan
+from espalier.core.project.schema_json import (
+    column_from_json,
+    column_to_json,
+    identifier_from_json,
+    identifier_to_json,
+    left_out_from_json,
+    left_out_to_json,
+)
 from espalier.pages.common.text import name
+from espalier.pages.data.review_draft import Settled
 from espalier.pages.session.drafts import Kept
 from espalier.pages.session.session import Session
 
-MOST = 8_000_000
+MOST = 5_000_000
+"""Characters of a draft at most: a tab stores about five million. Code books are kept by their names."""
 _KEEP = """
 const KEY = "espalier-draft";
 export default function ({ data, setTriggerValue }) {
@@ -52,8 +64,9 @@ def kept(state: Session) -> str | None:
     whole = not project.unconfirmed
     one_row = stated(project.one_row_per_person, project.plan)
     answer = None if one_row is None else [one_row, project.plan.person, project.plan.rows_per_person]
-    drawing = {"dag": project.dag.to_json(), "roles": project.roles.to_json(), "answer": answer}
-    return json.dumps(
+    drawing: dict[str, Any] = {"dag": project.dag.to_json(), "roles": project.roles.to_json(), "answer": answer}
+    drawing |= {"columns": _settled(project, state), "dictionaries": [d.to_json() for d in project.dictionaries]}
+    text = json.dumps(
         {
             "title": project.name,
             "project": project.dumps() if whole else None,
@@ -63,6 +76,35 @@ def kept(state: Session) -> str | None:
         },
         ensure_ascii=False,
     )
+    return text if len(text) <= MOST else None
+
+
+def _settled(project: Project, state: Session) -> dict[str, Any]:
+    """The columns without an open guess, what was confirmed to be left out, identifiers, and what a person left out."""
+    columns = [c for c in project.schema.columns if not c.guessed]
+    out = [c for c in project.schema.left_out if c.confirmed]
+    told: list[dict[str, Any]] = [{**identifier_to_json(c), "place": c.place} for c in project.schema.identifiers]
+    aside = [n for n in state.columns if n not in project.schema and n in state.drafts.review.aside]
+    return {
+        "described": [column_to_json(c) for c in columns],
+        "left_out": [left_out_to_json(c) for c in out],
+        "identifiers": told,
+        "aside": [n for n in aside if n != project.plan.person],
+    }
+
+
+def _columns(data: Any) -> Settled:
+    """The columns that the tab had kept; raises :class:`EspalierError`, :class:`KeyError` or :class:`TypeError`."""
+    described = tuple(column_from_json(c) for c in data["described"])
+    if any(c.guessed for c in described):
+        raise ProjectError("the draft holds an open guess")
+    told = tuple(
+        identifier_from_json({k: v for k, v in c.items() if k != "place"}, c["place"]) for c in data["identifiers"]
+    )
+    aside = tuple(data["aside"])
+    if not all(isinstance(name, str) for name in aside):
+        raise TypeError
+    return Settled(described, tuple(map(left_out_from_json, data["left_out"])), told, aside)
 
 
 def read(text: Any) -> Kept:
@@ -76,11 +118,13 @@ def read(text: Any) -> Kept:
         dag = project.dag if project else Dag.from_json(data["dag"])
         roles = project.roles if project else Roles.from_json(data["roles"])
         answer = None if project else _answer(data.get("answer"))
+        columns = _columns(data["columns"]) if project is None and "columns" in data else Settled()
+        used = read_declared_by(data.get("dictionaries", []))
     except (KeyError, TypeError, ValueError, RecursionError, AttributeError):
         raise ProjectError("the draft cannot be read") from None
     if not isinstance(title, str) or not isinstance(sample, str) or not isinstance(rows, int | None):
         raise ProjectError("the draft cannot be read")
-    return Kept(title, dag, roles, project, rows, sample, answer)
+    return Kept(title, dag, roles, project, rows, sample, answer, columns, used)
 
 
 def _answer(data: Any) -> tuple[bool, str | None, int] | None:
@@ -128,22 +172,21 @@ def offer(state: Session) -> None:
                 f"{len(found.project.schema.columns)} columns, {arrows}. The browser tab kept it, without any row."
             )
         elif not _drawn(found):
-            back = ", then put your answer about the rows of one person back" if found.answer else ""
+            back = ", then put your answers back" if found.answer or found.columns else ""
             st.markdown(
-                f"**{name(found.title)} was open before the reload.** Its columns held guesses read off the table, so "
-                f"they were not kept: open the table again{back}. Once all guesses are confirmed, a reload keeps the "
-                "columns."
+                f"**{name(found.title)} was open before the reload.** {_how_many(found)} Open guesses are not kept, as "
+                f"they were read off the table: open the table again{back}."
             )
         else:
             st.markdown(
-                f"**A drawing from before the reload:** {name(found.title)}, {arrows}. The columns held guesses read "
-                f"off the table, so they were not kept: open the table again, then put the drawing back."
+                f"**A drawing from before the reload:** {name(found.title)}, {arrows}. {_how_many(found)} Open guesses "
+                "are not kept, as they were read off the table: open the table again, then put the drawing back."
             )
         with st.container(horizontal=True):
             able = found.project is not None or state.has_project
-            part = "drawing" if _drawn(found) else "answer"
+            part = "answers" if found.columns else "drawing" if _drawn(found) else "answer"
             label = "Restore the draft" if found.project else f"Put the {part} back"
-            if found.project is not None or _drawn(found) or found.answer:
+            if found.project is not None or _drawn(found) or found.answer or found.columns:
                 st.button(
                     label, type="primary", disabled=not able, on_click=bring_back, args=(state,), key="restore-draft"
                 )
@@ -154,8 +197,15 @@ def fits(state: Session, found: Kept) -> bool:
     """Is there anything to say? A drawing or answer must fit the table that is open, if one is."""
     if found.project is not None or not state.has_project or _answers(state, found):
         return True
+    if any(c.name in state.columns for c in found.columns.described):
+        return True
     known = set(state.project.schema.names)
     return any(known.issuperset(columns) for columns in _drawn(found))
+
+
+def _how_many(found: Kept) -> str:
+    many = len(found.columns.described)
+    return f"The tab kept {many} declared or confirmed column{'s' * (many != 1)}." if many else ""
 
 
 def _answers(state: Session, found: Kept) -> bool:
@@ -185,6 +235,11 @@ def bring_back(state: Session) -> None:
     elif state.has_project:
         if found.answer is not None and _answers(state, found):
             state.answer(*found.answer)
+        if state.columns:
+            try:
+                state.drafts.review.settle(state.editor, state.columns, found.columns, found.dictionaries)
+            except EspalierError as error:
+                state.trouble["open"] = str(error)
         columns = state.project.schema.names
         dag, _ = inside(found.dag, columns)
         roles = {role: tuple(c for c in cols if c in columns) for role, cols in found.roles.items()}

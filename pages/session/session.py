@@ -35,7 +35,6 @@ from espalier.core.tables.reading import TextTable
 from espalier.core.tables.relation import Relation
 from espalier.core.tables.table import Table
 from espalier.pages.common import sign_in
-from espalier.pages.data.schema_rows import SchemaDraft
 from espalier.pages.session.drafts import Drafts, Kept
 from espalier.pages.session.job import Job
 
@@ -208,13 +207,6 @@ class Session:
         """The open project. Raises :class:`LookupError` if none is open; pages call `need_project`."""
         return self.editor.project
 
-    @property
-    def schema_draft(self) -> SchemaDraft:
-        """The table of columns on the Data page, made from the project's schema when it is first shown."""
-        if self.drafts.schema is None:
-            self.drafts.schema = SchemaDraft.of(self.project.schema)
-        return self.drafts.schema
-
     def take_plan(self, plan: Plan) -> None:
         """Continue with another plan for the open project; the answer about people stays."""
         self.editor.take_plan(plan)
@@ -302,12 +294,7 @@ class Session:
 
     def answer(self, one_row: bool, person: str | None = None, rows_per_person: int = 1) -> None:
         """Answer whether each person has one row. A person column leaves the schema. Raises :class:`EspalierError`."""
-        in_use = person is not None and person in self.project.schema
-        self.editor.answer(one_row, person, rows_per_person)
-        if person is not None and self.drafts.schema is not None:
-            self.drafts.schema.confirm_left_out(person)
-            if in_use:
-                self.drafts.schema.leave_out(person)
+        self.drafts.review.answer(self.editor, one_row, person, rows_per_person)
 
     def start(
         self, kind: str, work: Callable[[Report], T], done: Callable[[T], None], ended: Callable[[str], None]

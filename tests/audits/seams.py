@@ -381,7 +381,7 @@ def archive(work: Path) -> str:
 
 def marks(_: Path) -> str:
     """Hole 7: one category of one's own added to a guessed list."""
-    from espalier.pages.data.schema_rows import column_of, join, row_of
+    from espalier.pages.data.typed_columns import column_of, join, row_of
 
     (guess,) = guess_schema(read_table(b"ill\nflu\nrare\n")).columns
     row = {**row_of(guess), "categories": join((*guess.categories, "other"))}

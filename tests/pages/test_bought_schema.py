@@ -5,9 +5,9 @@ from __future__ import annotations
 from streamlit.testing.v1 import AppTest
 
 from espalier.core.project.schema import to_buy
-from espalier.pages.data.schema_rows import SchemaDraft, column_of, row_of
+from espalier.pages.data.typed_columns import column_of, row_of
 from espalier.pages.release.spending import start
-from tests.support.app import answer, finish, go, press, sentences, state, upload
+from tests.support.app import act, answer, finish, go, press, sentences, state, upload
 
 TEXT = "age,job,ill\n" + "".join(f"{20 + i % 60},{'clerk' if i % 3 else 'nurse'},{'ny'[i % 2]}\n" for i in range(600))
 
@@ -30,8 +30,6 @@ def test_a_table_is_opened_by_its_header_and_every_part_is_seen_in_the_plan(app:
 
 
 def test_what_is_to_be_bought_is_written_in_the_cells():
-    from espalier.core.project.schema import Schema
-
     columns = (
         to_buy("age", "numeric", bins=8, range=(0.0, 100.0), integer=True),
         to_buy("income", "numeric", bins=5),
@@ -41,21 +39,17 @@ def test_what_is_to_be_bought_is_written_in_the_cells():
     assert [row["edges"] for row in rows] == ["8 bins from 0 to 100", "5 bins", ""]
     assert rows[2]["categories"] == "at most 50"
     assert [column_of(row, c) for row, c in zip(rows, columns, strict=True)] == list(columns)
-    assert SchemaDraft.of(Schema(columns)).columns() == list(columns)
 
 
 def test_a_release_with_a_bought_schema_is_judged_on_its_own_rows(app: AppTest):
     go(app, "data")
     upload(app, TEXT)
     press(app, "Buy the schema: no look at the rows")
-    draft = state(app).drafts.schema
-    assert draft is None or draft.columns()
     assert "5% of the budget buys" in sentences(app)
-    draft = SchemaDraft.of(state(app).project.schema)
-    draft.rows[0]["kind"] = "numeric"
-    assert draft.columns()[0] == to_buy("age", "numeric", bins=10), "its kind is all that has to be said"
-    draft.rows[0] |= {"kind": "categorical", "categories": "", "edges": "8 bins"}
-    assert draft.columns()[0] == to_buy("age", "categorical", 50)
+    act(app, "change", "age", kind="numeric")
+    assert state(app).project.schema["age"] == to_buy("age", "numeric", bins=10), "its kind is enough"
+    act(app, "change", "age", kind="categorical", categories="", edges="8 bins")
+    assert state(app).project.schema["age"] == to_buy("age", "categorical", 50)
     state(app).answer(True)
     state(app).editor.project = state(app).project.with_plan(epsilon=50.0)
     start(state(app), 0.2, 1.0, 1e-6)

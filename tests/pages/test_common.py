@@ -1,4 +1,4 @@
-"""What several pages use: rows of the schema table, sentences, jobs, charts."""
+"""What several pages use: typed columns, sentences, jobs, charts."""
 
 from __future__ import annotations
 
@@ -11,11 +11,9 @@ import pytest
 from espalier.core.errors import EspalierError, SchemaError
 from espalier.core.graph.roles import Roles
 from espalier.core.project.coarsening import group
-from espalier.core.project.schema import Column, LeftOut, Schema
-from espalier.core.tables.guessing import guess_column
-from espalier.core.tables.reading import TextColumn
+from espalier.core.project.schema import Column
 from espalier.pages.common import charts, fields, text
-from espalier.pages.data.schema_rows import SchemaDraft, column_of, join, numbers, row_of, split
+from espalier.pages.data.typed_columns import column_of, join, numbers, row_of, split
 from espalier.pages.release import spending
 from espalier.pages.session import job
 from espalier.pages.session.job import Job
@@ -48,6 +46,8 @@ def test_edges_are_read_with_any_usual_mark_between() -> None:
         Column("price", "numeric", edges=(0, 0.5, 9.99), decimals=2),
         Column("b", "categorical", ("x", "Other"), groups=(("Other", ("y", "z")),)),
         Column("c", "ordinal", ("1", "2"), guessed=("kind", "categories")),
+        Column("d", "categorical", ("1",), missing=True, missing_marks=("?", "a; b"), value_labels=(("1", "a = b"),)),
+        Column("e", "numeric", edges=(0, 10), number_style="1234,5", label="Weight", unit="kg", description="in kg"),
     ],
 )
 def test_a_column_survives_its_row(column: Column) -> None:
@@ -91,52 +91,11 @@ def test_decimals_that_cannot_be_are_refused(typed: str) -> None:
         column_of({**row_of(price), "decimals": typed}, price)
 
 
-def test_a_guess_typed_away_and_back_is_a_guess_again() -> None:
-    draft = SchemaDraft.of(Schema((Column("c", "categorical", ("a", "rare"), guessed=("kind", "categories")),)))
-    for typed, guessed in (("b; c", False), ("b; rare", True)):
-        draft.rows[0]["categories"] = typed
-        assert ("categories" in draft.columns()[0].guessed) == guessed
-
-
-def looked(draft: SchemaDraft) -> SchemaDraft:
-    """With all descriptions seen as they stand."""
-    draft.seen = {c.name: c for c in draft.columns()}
-    return draft
-
-
-def test_a_row_that_is_not_in_use_is_not_confirmed() -> None:
-    draft = looked(SchemaDraft.of(Schema((Column("c", "categorical", ("a",), guessed=("categories",)),))))
-    draft.rows[0]["use"] = False
-    draft.confirm("c")
-    draft.rows[0]["use"] = True
-    assert draft.columns()[0].guessed == ("categories",)
-
-
-def test_only_what_stays_out_is_confirmed_to_be_left_out() -> None:
-    draft = SchemaDraft.of(Schema((Column("c", "categorical", ("a",)),), (LeftOut("id"), LeftOut("ward"))))
-    draft.add([Column("ward", "categorical", ("w",), guessed=("kind",))])
-    assert draft.still_out(draft.columns()) == (LeftOut("id"),)
-    draft.confirm_left_out()
-    draft.leave_out("ward")
-    assert draft.still_out(draft.columns()) == (LeftOut("id", True), LeftOut("ward"))
-
-
-def test_only_what_was_named_and_seen_is_confirmed() -> None:
-    guessed = [Column(n, "categorical", ("x",), guessed=("kind", "categories")) for n in "abc"]
-    draft = looked(SchemaDraft.of(Schema(tuple(guessed))))
-    del draft.seen["c"]
-    draft.confirm("b", "c")
-    assert [c.guessed for c in draft.columns()] == [("kind", "categories"), (), ("kind", "categories")]
-    assert [c.confirmed for c in draft.columns()] == [(), ("kind", "categories"), ()]
-
-
-def test_what_was_confirmed_is_told_while_anything_of_it_stands() -> None:
-    draft = looked(SchemaDraft.of(Schema((Column("c", "ordinal", ("1", "2"), guessed=("kind", "categories")),))))
-    draft.confirm("c")
-    draft.rows[0]["categories"] = "1; 2; 3"
-    assert draft.columns()[0].confirmed == ("kind", "categories")
-    draft.rows[0]["categories"] = "4; 5"
-    assert draft.columns()[0].confirmed == ("kind",)
+@pytest.mark.parametrize("labels", ["1", "1=male"])
+def test_labels_need_a_value_and_a_label(labels: str) -> None:
+    sex = Column("sex", "categorical", ("1", "2"))
+    with pytest.raises(SchemaError, match="like 1 = male"):
+        column_of({**row_of(sex), "labels": labels}, sex)
 
 
 @pytest.mark.parametrize(
@@ -330,18 +289,6 @@ def test_a_decimal_comma_is_a_point(typed: str, value: float) -> None:
 def test_a_number_that_may_be_another_is_refused(typed: str) -> None:
     with pytest.raises(EspalierError, match="ε"):
         fields.number(typed, "ε")
-
-
-def test_a_mark_means_missing_without_losing_what_was_typed() -> None:
-    cells = TextColumn.of(["?", *"abab"])
-    draft = SchemaDraft.of(Schema((guess_column("c", cells),)))
-    draft.rows[0]["categories"] = "?; a; b; typed"
-    draft.means_missing("c", "?", cells)
-    (column,) = draft.columns()
-    assert (column.categories, column.missing_marks, column.missing) == (("a", "b", "typed"), ("?",), True)
-    assert column.encode(["?", "", "b"]).tolist() == [3, 3, 1]
-    draft.rows[0]["categories"] = "?; a; b"
-    assert draft.columns()[0].missing_marks == (), "typed as a category, it is one"
 
 
 def test_releases_for_other_people_are_not_added_up() -> None:

@@ -9,7 +9,8 @@ from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
 from espalier.core.tables.reading import read_table
-from tests.support.app import draft, field, go, press, sentences, state
+from espalier.pages.data.typed_columns import column_of, row_of
+from tests.support.app import act, field, go, press, sentences, state
 
 CODES = tuple(f"{chapter}{i}" for chapter in "AB" for i in range(4))
 PASTED = "code,group\n" + "".join(f"{code},chapter {code[0]}\n" for code in CODES)
@@ -56,14 +57,14 @@ def test_a_hierarchy_is_taken_and_the_plan_shows_what_will_be_told_apart(app: Ap
     column = state(app).project.schema["code"]
     assert column.tree.texts == CODES
     assert column.at_most == 5
-    assert draft(app).rows[0]["categories"] == "at most 5 of 8 codes in a hierarchy"
+    assert row_of(column)["categories"] == "at most 5 of 8 codes in a hierarchy"
     go(app, "data")
     assert state(app).project.schema["code"] == column, "the table of columns leaves it as it is"
     assert "has a hierarchy: 8 codes in 2 levels" in sentences(app)
-    draft(app).rows[0]["categories"] = "at most 3 of 8 codes in a hierarchy"
-    assert draft(app).columns()[0].at_most == 3
-    draft(app).rows[0]["categories"] = "x; y"
-    assert draft(app).columns()[0].categories == ("x", "y")
+    assert column_of({**row_of(column), "categories": "at most 3 of 8 codes in a hierarchy"}, column).at_most == 3
+    act(app, "change", "code", label="Diagnosis")
+    assert state(app).project.schema["code"].hierarchy == column.hierarchy
+    assert column_of({**row_of(column), "categories": "x; y"}, column).categories == ("x", "y")
     go(app, "plan")
     assert "8 codes in 2 levels" in sentences(app)
     shown = " ".join(str(frame.value) for frame in app.dataframe)

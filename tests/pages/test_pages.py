@@ -18,9 +18,9 @@ from espalier.pages.session.job import QUEUE, Job
 from espalier.pages.structure import implications
 from tests.support.app import (
     ROOT,
+    act,
     answer,
     at_home,
-    draft,
     field,
     finish,
     go,
@@ -71,7 +71,6 @@ def test_every_page_shows_every_sample(app: AppTest, name: str) -> None:
     for page in PAGES:
         go(app, page)
         assert not app.error
-    assert not state(app).drafts.schema_errors
     project = Project.load(ROOT / "sample_data" / f"{name}.json")
     assert state(app).project == project, "looking at the pages changes nothing"
 
@@ -273,7 +272,7 @@ def test_guesses_stand_out_and_block_a_release_until_confirmed(app: AppTest) -> 
     press(app, "Guess the columns")
     project = state(app).project
     assert len(project.schema.guessed) == 3
-    assert any(h.value.startswith("Review what was guessed") for h in app.subheader)
+    assert any(h.value.startswith("Look closely") for h in app.subheader)
     go(app, "release")
     assert not any(b.label.startswith("Spend") for b in app.button)
     go(app, "data")
@@ -296,43 +295,30 @@ def test_guesses_stand_out_and_block_a_release_until_confirmed(app: AppTest) -> 
 @pytest.mark.parametrize(("typed", "guessed"), [('"A; b"; C; other', True), ("C; other", True), ("D; other", False)])
 def test_adding_to_a_guessed_list_confirms_nothing(app: AppTest, typed: str, guessed: bool) -> None:
     press(upload(app, people()), "Guess the columns")
-    key = f"schema-{state(app).opened}-0"
-    app.session_state[key] = {"edited_rows": {0: {"categories": typed}}, "added_rows": [], "deleted_rows": []}
-    app.run()
+    act(app, "change", "Name of ward, old", categories=typed)
     column = state(app).project.schema["Name of ward, old"]
     assert column.categories[-1] == "other"
     assert ("categories" in column.guessed) == guessed
     assert "kind" in column.guessed
 
 
-def test_a_wrong_row_is_explained_and_kept_as_typed(app: AppTest) -> None:
+def test_a_description_that_cannot_be_is_explained_and_changes_nothing(app: AppTest) -> None:
     sample(app, "hiring")
     before = state(app).project
-    key = f"schema-{state(app).opened}-0"
-    app.session_state[key] = {
-        "edited_rows": {2: {"edges": "0; 5; x"}},
-        "added_rows": [],
-        "deleted_rows": [],
-    }
-    app.run()
-    assert "'x' is not a number" in sentences(app).replace("\\", "")
+    numeric = next(c.name for c in before.schema.columns if c.kind == "numeric")
+    act(app, "change", numeric, edges="0; 5; x")
+    assert "'x' is not a number" in state(app).drafts.review.errors[numeric]
     assert state(app).project == before
-    go(app, "plan")
-    assert "cannot be used yet" in sentences(app)
-    go(app, "data")
-    assert draft(app).rows[2]["edges"] == "0; 5; x"
 
 
 def test_leaving_a_column_out_keeps_its_arrows_aside(app: AppTest) -> None:
     sample(app, "hiring")
     before = state(app).project
-    key = f"schema-{state(app).opened}-0"
-    app.session_state[key] = {"edited_rows": {0: {"use": False}}, "added_rows": [], "deleted_rows": []}
-    app.run()
+    act(app, "out", "gender")
     assert "gender" not in state(app).project.schema
-    assert "Left out of everything" in sentences(app)
-    app.session_state[key] = {"edited_rows": {}, "added_rows": [], "deleted_rows": []}
-    app.run()
+    go(go(app, "structure"), "data")
+    assert "gender" not in state(app).project.schema
+    act(app, "keep", "gender")
     after = state(app).project
     assert after.roles == before.roles
     assert set(after.dag.edges) == set(before.dag.edges)
@@ -660,83 +646,24 @@ def test_an_identifier_is_left_out_and_can_be_the_person_column(app: AppTest) ->
     rows = "".join(f"{1000 + i},{'fm'[i % 2]}\n" for i in range(40))
     press(upload(app, f"patient_nbr,sex\n{rows}"), "Guess")
     assert state(app).project.schema.names == ("sex",)
-    assert "`patient_nbr`" in sentences(app)
-    assert [row["use"] for row in draft(app).rows] == [False, True]
-    review(app)
+    assert state(app).drafts.review.sections["patient_nbr"] == "identifies someone"
+    answer(app)
+    press(app, "Confirm this column: obviously public")
     assert state(app).project.schema.unconfirmed == ("patient_nbr",), "what is left out was read off the rows as well"
     go(app, "release")
     assert "unconfirmed guesses: `patient_nbr`" in sentences(app)
     assert not any(s.label.startswith("Paid from") for s in app.selectbox)
-    press(go(app, "data"), "Leave it out")
+    press(go(app, "data"), "Confirm this column: identifies someone")
     assert state(app).project.schema.unconfirmed == ()
     answer(app, "patient_nbr")
     assert state(app).project.plan.person == "patient_nbr"
-    assert "it looks like an identifier" not in sentences(go(app, "data"))
 
 
 def test_a_table_of_identifiers_only_is_guessed_all_the_same(app: AppTest) -> None:
     press(upload(app, "id\n" + "\n".join(f"p{i}" for i in range(40)) + "\n"), "Guess")
     assert state(app).project.schema.names == ("id",)
     assert "1 column is declared" in "".join(s.value for s in app.success)
-    assert any(h.value.startswith("Review what was guessed") for h in app.subheader)
-
-
-def test_many_categories_are_shown_before_they_become_public(app: AppTest) -> None:
-    rows = "".join(f"d{i % 260:03},e{i % 40:02},{i % 30}\n" for i in range(1040))
-    press(upload(app, f"diagnosis,ward,age\n{rows}"), "Guess")
-
-    def confirm() -> Any:
-        return next(b for b in app.button if (b.key or "").startswith("review-confirm"))
-
-    assert confirm().disabled, "sixty of the categories have not been shown"
-    press(app, "Not now")
-    assert "`ward`" not in sentences(app)
-    assert "anybody may know: that these 40 categories occur, that no cell is empty" in sentences(app)
-    press(app, "Not now")
-    assert "that values run from 0 to 30, that they are whole numbers" in sentences(app)
-    press(app, "Not now")
-    press(app, "Confirm the 2 columns you have seen")
-    assert [c.name for c in state(app).project.schema.guessed] == ["diagnosis"]
-    press(app, "Show 60 more")
-    assert not confirm().disabled
-    go(go(app, "plan"), "data")
-    assert not confirm().disabled, "what was seen stays seen"
-    press(app, "Confirm")
-    assert state(app).project.schema.guessed == ()
-
-
-def test_a_change_after_a_look_asks_for_another_look(app: AppTest) -> None:
-    press(upload(app, people()), "Guess")
-    press(app, "Not now")
-    seen = draft(app)
-    seen.rows[0]["categories"] += "; new"
-    seen.confirm(*(row["name"] for row in seen.rows))
-    assert [c.guessed == () for c in seen.columns()] == [False, True, False], "changed, seen, not reached"
-
-
-def test_a_mark_is_asked_about_before_the_column_is_confirmed(app: AppTest) -> None:
-    rows = "".join(
-        f"{'?' if i % 9 == 0 else i % 50},{-9 if i % 7 == 0 else i % 90},{('NA', 'yes')[i % 2]}\n" for i in range(400)
-    )
-    press(upload(app, f"score,age,seen\n{rows}"), "Guess")
-    assert state(app).project.schema["score"].kind == "categorical"
-    assert "Does `?` mean that the value is **missing**" in sentences(app)
-    press(app, "Yes, missing")
-    score = state(app).project.schema["score"]
-    assert (score.kind, score.edges[0], score.missing, score.missing_marks) == ("numeric", 0, True, ("?",))
-    press(app, "Confirm")
-    assert "Does `-9` mean" in sentences(app)
-    press(app, "Yes, missing")
-    assert state(app).project.schema["age"].edges[0] == 0
-    press(app, "Confirm")
-    press(app, "No, a value")
-    press(app, "Confirm")
-    project = Project.loads(state(app).project.dumps())
-    assert project.unconfirmed == ()
-    assert project.schema["seen"].categories == ("NA", "yes")
-    table = state(app).table()
-    assert table.count(("score",))[-1] == sum(i % 9 == 0 for i in range(400))
-    assert table.count(("age",))[-1] == sum(i % 7 == 0 for i in range(400))
+    assert any(h.value.startswith("Look closely") for h in app.subheader)
 
 
 def test_a_table_read_as_one_column_is_doubted(app: AppTest) -> None:

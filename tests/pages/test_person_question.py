@@ -79,7 +79,7 @@ def test_the_patients_column_is_proposed_and_protects_them(guessed: AppTest) -> 
         ROWS_KEPT,
     )
     assert project.schema.unconfirmed[-1:] == ("encounter_id",), "naming the person confirms that it stays out"
-    press(review(app), "Leave it out")
+    review(app)
     go(app, "plan")
     assert not waiting(app)
     field(app, "number_input", "Declared total").set_value(90).run()
@@ -191,7 +191,7 @@ def test_the_answer_survives_a_reload_while_columns_are_guessed(guessed: AppTest
     app.run()
     assert "was open before the reload" in sentences(app)
     press(upload(app, TABLE, "ward.csv"), "Guess")
-    press(app, "Put the answer back")
+    press(app, "Put the answer")
     project = state(app).project
     assert (project.one_row_per_person, project.plan.person, project.plan.rows_per_person) == given
     assert not asked(app)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from espalier.pages.data.schema_rows import SchemaDraft
+from espalier.pages.data.typed_columns import row_of
 from espalier.pages.session.session import KEY, Session
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -37,11 +37,17 @@ def state(app: AppTest) -> Session:
     return found
 
 
-def draft(app: AppTest) -> SchemaDraft:
-    """The table of columns on the Data page."""
-    found = state(app).drafts.schema
-    assert found is not None
-    return found
+def act(app: AppTest, do: str, column: str, **typed: Any) -> AppTest:
+    """Do something to a column of the review, as its line in the browser sends it; ``typed`` changes its form."""
+    session = state(app)
+    sent: dict[str, Any] = {"do": do, "name": column}
+    if do == "change":
+        form = {"book": session.project.schema[column].code_book, "invented": False}
+        sent["typed"] = {**row_of(session.project.schema[column]), **form, **typed}
+    session.drafts.review.act(session.editor, session.text, sent)
+    app.run()
+    assert not app.exception, [e.value for e in app.exception]
+    return app
 
 
 def go(app: AppTest, page: str) -> AppTest:
@@ -83,7 +89,7 @@ def answer(app: AppTest, column: str | None = None, rows: int | None = None) -> 
 
 
 def review(app: AppTest) -> AppTest:
-    """Confirm each guessed column on the Data page; each person has one row, unless that was answered before."""
+    """Confirm each group of guessed columns; each person has one row, unless that was answered before."""
     if state(app).has_project and state(app).project.unit_open:
         answer(app)
     while buttons := [b for b in app.button if (b.key or "").startswith("review-confirm")]:

@@ -1,0 +1,264 @@
+"""The columns of the Data page in groups: what was guessed, what is declared, and what a person decides about each.
+
+All values of a guessed column are text of the page, and the button that confirms a group follows the last of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from espalier.core.code_books import CODE_BOOKS, code_book
+from espalier.core.errors import EspalierError
+from espalier.core.project.schema import MOST_FOUND, Column, HierarchyToBuy, ToBuy, to_buy
+from espalier.pages.common import shell
+from espalier.pages.common.text import CONFIDENTIAL, name, names, plain
+from espalier.pages.data.review_draft import DECLARED, SECTIONS, Row
+from espalier.pages.data.typed_columns import row_of
+from espalier.pages.session.session import Session
+
+FOLDER = Path(__file__).resolve().parent
+FEW = 8
+"""Values that are listed of a column whose description waits for no one."""
+TITLES = {
+    "obviously public": ("Obviously public", "Yes and no, small whole numbers, short lists without rare values."),
+    "look closely": ("Look closely", "Rare values, free codes, dates, bounds of numbers, long lists."),
+    "identifies someone": ("Identifies someone", "Columns that tell people or cases apart."),
+    DECLARED: ("Declared", "Nothing here was guessed from the rows."),
+}
+KINDS = {"categorical": "names", "ordinal": "names in an order", "numeric": "numbers in bins"}
+STAGES = {
+    "open": "guessed",
+    "confirmed": "confirmed",
+    "declared": "",
+    "left out": "left out",
+    "person": "identifies the person",
+    "identifier": "identifier",
+}
+
+
+@cache
+def _component() -> Any:
+    return st.components.v2.component(
+        "espalier_review",
+        js=(FOLDER / "review.js").read_text("utf-8"),
+        css=(FOLDER / "review.css").read_text("utf-8"),
+        html='<ul class="review"></ul>',
+    )
+
+
+def show(state: Session) -> bool:
+    """Show all columns in their groups, each group with its button, and the way on once nothing is open.
+
+    Return whether there was anything to review.
+    """
+    rows = state.drafts.review.rows(state.project, state.columns, state.text)
+    guessed = [row for row in rows if row.stage in ("open", "confirmed")]
+    open_ = [row for row in guessed if row.stage == "open"]
+    if open_:
+        st.progress(1 - len(open_) / len(guessed), f"{len(guessed) - len(open_)} of {len(guessed)} columns confirmed")
+        st.markdown(
+            f"{CONFIDENTIAL} A guess shows which values occur. **A group counts as public once you confirm it.** "
+            "A rare category or the highest age can reveal a person: confirm only what you would have written without "
+            "the rows, such as a code book or a form says. Change or leave out the rest."
+        )
+    if "review" in state.trouble:
+        st.error(plain(state.trouble.pop("review")))
+    _bought(state)
+    for section in SECTIONS:
+        if inside := [row for row in rows if row.section == section]:
+            _section(state, section, inside)
+    state.drafts.review.show(rows)
+    if not state.has_table:
+        _add(state)
+    if guessed and not open_:
+        many = f"all {len(guessed)} guessed columns are" if len(guessed) > 1 else "the guessed column is"
+        st.success(f"Reviewed: {many} confirmed.")
+        lead_on(state)
+    return bool(guessed)
+
+
+def _section(state: Session, section: str, rows: Sequence[Row]) -> None:
+    """One group: its proposals, its columns, and the button after the last value."""
+    title, about = TITLES[section]
+    open_ = [row for row in rows if row.stage == "open"]
+    st.subheader(f"{title} ({len(rows)})", anchor=False)
+    st.caption(about)
+    if open_:
+        _proposals(state, section, open_)
+    key = f"review-{section}-{state.opened}"
+
+    def take() -> None:
+        act = st.session_state[key].get("act")
+        if isinstance(act, dict):
+            state.drafts.review.act(state.editor, state.text, act)
+
+    sent = [_sent(state, row) for row in rows]
+    _component()(key=key, data={"title": title, "rows": sent, "opened": state.opened}, on_act_change=take)
+    if open_:
+        many = f"these {len(open_)} columns" if len(open_) > 1 else "this column"
+        st.button(
+            f"Confirm {many}: {title.lower()}",
+            type="primary",
+            icon=":material/check:",
+            key=f"review-confirm-{section}-{state.opened}",
+            on_click=_confirm,
+            args=(state, [row.name for row in open_]),
+        )
+
+
+def _confirm(state: Session, columns: Sequence[str]) -> None:
+    state.drafts.review.confirm(state.editor, columns)
+
+
+def _proposals(state: Session, section: str, rows: Sequence[Row]) -> None:
+    """One button per code book and per mark of a missing value, for all columns of the group together."""
+    books: dict[str, list[str]] = {}
+    marks: dict[str, list[str]] = {}
+    for row in rows:
+        for book in row.books[:1]:
+            books.setdefault(book, []).append(row.name)
+        for mark in row.marks:
+            marks.setdefault(mark, []).append(row.name)
+    for book, columns in books.items():
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.markdown(f"{plain(code_book(book).title)} holds every value of {names(columns)}.", width="stretch")
+            st.button(
+                f"Use {book} for {len(columns)} column{'s' * (len(columns) > 1)}",
+                key=f"review-book-{section}-{book}-{state.opened}",
+                on_click=_use_book,
+                args=(state, book, columns),
+            )
+    for mark, columns in marks.items():
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.markdown(f"Does {name(mark)} mean that the value is missing in {names(columns)}?", width="stretch")
+            st.button(
+                "Yes, missing",
+                key=f"review-mark-{section}-{mark}-{state.opened}",
+                on_click=_mean_missing,
+                args=(state, mark, columns),
+            )
+
+
+def _use_book(state: Session, book: str, columns: Sequence[str]) -> None:
+    try:
+        state.drafts.review.use_book(state.editor, state.text, book, columns)
+    except EspalierError as error:
+        state.trouble["review"] = str(error)
+
+
+def _mean_missing(state: Session, mark: str, columns: Sequence[str]) -> None:
+    if state.text is not None:
+        state.drafts.review.mean_missing(state.editor, state.text, mark, columns)
+
+
+def _sent(state: Session, row: Row) -> dict[str, Any]:
+    """A column as the browser gets it. The browser shows every text as text."""
+    column, waits = row.column, row.stage == "open"
+    chosen = {"left out": "out", "person": "person", "identifier": ""}.get(row.stage, "keep")
+    if row.stage == "open" and column is None:
+        chosen = "out"
+    sent: dict[str, Any] = {
+        "name": row.name,
+        "stage": STAGES[row.stage] if column is not None or row.stage != "open" else "guessed to be left out",
+        "chosen": chosen,
+        "reason": row.reason if row.stage != "confirmed" else "",
+        "error": state.drafts.review.errors.get(row.name, ""),
+        "values": [],
+        "marks": [],
+        "rest": "",
+    }
+    return sent | (_described(column, waits, row) if column is not None else {})
+
+
+def _described(column: Column, waits: bool, row: Row) -> dict[str, Any]:
+    """Kind, values and texts of a column; all values while its guess waits to be confirmed."""
+    kind = "dates" if column.dates else KINDS[column.kind]
+    if isinstance(column, ToBuy):
+        what = "bins" if column.kind == "numeric" else "categories"
+        count = f"{what} are bought from the budget"
+        if isinstance(column, HierarchyToBuy):
+            whole = f"the whole code book {column.code_book}" if column.code_book else "a hierarchy"
+            count = f"{len(column.tree.texts):,} codes of {whole}; at most {column.at_most:,} stay separate"
+        values: list[dict[str, str]] = []
+        left = 0
+    else:
+        count = f"{column.values:,} {'bin' if column.kind == 'numeric' else 'value'}{'s' * (column.values != 1)}"
+        values = _values(column)
+        left = 0 if waits else max(0, len(values) - FEW)
+        values = values[: len(values) - left]
+    marks = list(column.missing_marks)
+    form = row_of(column)
+    books = [*row.books, *(book for book in CODE_BOOKS if book not in row.books)]
+    return {
+        "kind": f"{kind}, {count}",
+        "count": f"{column.name}: {count}",
+        "label": column.label,
+        "unit": column.unit,
+        "description": column.description,
+        "values": values,
+        "marks": marks,
+        "rest": f"… and {left:,} more" if left else "",
+        "form": {
+            **form,
+            "invented": False,
+            "book": column.code_book if isinstance(column, HierarchyToBuy) else "",
+            "books": [[book, f"{book}: {code_book(book).title}"] for book in books],
+        },
+    }
+
+
+def _values(column: Column) -> list[dict[str, str]]:
+    """Each value with its label. A group lists its texts, so that its name hides no value of the table."""
+    inside = dict(column.groups)
+    labels = dict(column.value_labels)
+    out = []
+    for value in column.labels:
+        members = f" = {', '.join(inside[value])}" if value in inside else ""
+        out.append({"t": value + members, "l": labels.get(value, "")})
+    return out
+
+
+def _bought(state: Session) -> None:
+    """Show the columns whose bins or categories are bought, and cheaper alternatives."""
+    if not (bought := [c for c in state.project.schema.undeclared if not isinstance(c, HierarchyToBuy)]):
+        return
+    said = {True: f"{names([c.name for c in bought if c.kind == 'numeric'], 8)} (bins)"}
+    said[False] = f"{names([c.name for c in bought if c.kind != 'numeric'], 8)} (categories)"
+    listed = " and ".join(said[kind] for kind in (True, False) if any((c.kind == "numeric") == kind for c in bought))
+    share = state.project.plan.schema_share
+    paid = (
+        f"**{share:.0%} of the budget buys** {listed}" if share else f"**Nothing buys yet** {listed}: see the Plan page"
+    )
+    st.markdown(
+        f"{paid}. Say which columns are numbers, dates or identifiers, and declare what everybody knows, such as "
+        "“f; m”: what is declared costs nothing, and no category of it is lost. Numbers cost less with their range: "
+        "“8 bins from 0 to 100”."
+    )
+
+
+def _add(state: Session) -> None:
+    """A field for a further column of a project without a table."""
+    key = f"add-column-{state.opened}"
+
+    def add() -> None:
+        typed = st.session_state[key].strip()
+        if typed and typed not in state.project.schema:
+            schema = state.project.schema
+            columns = (*schema.columns, to_buy(typed, "categorical", MOST_FOUND))
+            state.editor.change_schema(type(schema)(columns, schema.left_out, schema.identifiers))
+            st.session_state[key] = ""
+
+    st.text_input("Add a column", key=key, on_change=add, placeholder="its name, as in the table's header")
+
+
+def lead_on(state: Session) -> None:
+    """Links to the next pages."""
+    with st.container(horizontal=True):
+        shell.link_to("Structure", "Next: Structure")
+        if not state.project.unit_open:
+            shell.link_to("Plan", "Skip to Plan", primary=False)

@@ -1,0 +1,98 @@
+"""A data dictionary on the Data page: uploaded, stated to be public, and used for the columns that it declares."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from espalier.core.dictionaries.base import Dictionary
+from espalier.core.dictionaries.drafting import CHOICES, Choice, Draft, draft_schema, merged
+from espalier.core.dictionaries.reading import read_dictionary
+from espalier.core.errors import EspalierError, SchemaError
+from espalier.core.project.declared_by import STATEMENT
+from espalier.core.tables.guessing import sure_marks
+from espalier.core.tables.reading import TextTable
+from espalier.pages.common.text import CONFIDENTIAL, name, names, plain
+from espalier.pages.session.session import Session
+
+LARGEST = 50
+"""Megabytes of a dictionary's file."""
+
+
+def show(state: Session) -> None:
+    """The upload, what it declares, the statement, and the button."""
+    for used in state.project.dictionaries:
+        st.caption(f"{name(used.name)} ({plain(used.format)}) declares {names(used.columns, 8)}.")
+    if state.text is None:
+        return
+    text = state.text
+    done = len(state.project.dictionaries)
+    with st.expander("Use a data dictionary", expanded=bool(state.project.schema.guessed) and not done):
+        file = st.file_uploader(
+            "A data dictionary",
+            type=["csv", "tsv", "txt", "xml", "sav", "zsav", "por", "dta", "sas7bdat", "xpt"],
+            key=f"dictionary-file-{state.opened}-{done}",
+            max_upload_size=LARGEST,
+            help="REDCap dictionary (CSV), DDI codebook (XML), SPSS, Stata or SAS file, or CSV with the columns "
+            "code,label or column,code,label. Only descriptions are read; rows and statistics in it are ignored.",
+        )
+        if file is None:
+            return
+        try:
+            dictionary = _read(file, list(text.columns), f"{state.opened}-{done}")
+            if dictionary is not None:
+                _offer(state, text, dictionary, f"{state.opened}-{done}")
+        except EspalierError as error:
+            st.error(plain(error))
+
+
+def _read(file: Any, columns: list[str], key: str) -> Dictionary | None:
+    """The uploaded dictionary; `None` while the column of a code list is not chosen."""
+    try:
+        return read_dictionary(file.getvalue(), file.name)
+    except SchemaError as error:
+        if error.data.get("key") != "column":
+            raise
+    chosen = st.selectbox(
+        "Column that these codes belong to", columns, index=None, key=f"dictionary-column-{key}", placeholder="Choose"
+    )
+    return None if chosen is None else read_dictionary(file.getvalue(), file.name, chosen)
+
+
+def _offer(state: Session, text: TextTable, dictionary: Dictionary, key: str) -> None:
+    declared = [n for n in merged([dictionary]) if n in text.columns]
+    if not declared:
+        raise SchemaError(f"{dictionary.source} declares no column of this table; compare the names in both headers")
+    st.markdown(f"It declares {len(declared)} column{'s' * (len(declared) > 1)} of this table: {names(declared)}.")
+    part = TextTable({n: text.columns[n] for n in declared}, text.rows)
+    marks = sure_marks(part)
+    choices: dict[str, Choice] = {}
+    for open_ in draft_schema([dictionary], part, marks).undecided:
+        picked = st.radio(
+            f"{CONFIDENTIAL} {name(open_.column)} holds {open_.problem}. What should happen?",
+            list(CHOICES),
+            index=None,
+            format_func=lambda choice: CHOICES[choice].capitalize(),
+            key=f"dictionary-choice-{key}-{open_.column}",
+        )
+        if picked is not None:
+            choices[open_.column] = picked
+    draft = draft_schema([dictionary], part, marks, choices)
+    stated = st.checkbox(f"{STATEMENT}.", key=f"dictionary-stated-{key}", help="The report quotes this statement.")
+    st.button(
+        "Use this dictionary",
+        type="primary",
+        disabled=not stated or bool(draft.undecided),
+        key=f"dictionary-use-{key}",
+        on_click=_use,
+        args=(state, draft, [n for n, choice in choices.items() if choice == "leave-out"]),
+    )
+
+
+def _use(state: Session, draft: Draft, left_out: list[str]) -> None:
+    try:
+        schema = state.drafts.review.declare(state.editor, draft.schema, [*draft.free_text, *left_out])
+        state.editor.declare(schema, draft.used)
+    except EspalierError as error:
+        state.trouble["review"] = str(error)
