@@ -173,7 +173,8 @@ class Verdict:
     def headline(self) -> str:
         """The first sentence."""
         if self.purpose == "outcome" and self.now.loss is not None:
-            loss = f"Noise costs it up to {self.now.loss:.2f} AUC."
+            lost = f"up to {self.now.loss:.2f}" if self.now.loss >= 0.005 else "less than 0.01"
+            loss = f"Noise costs it {lost} AUC."
             model = "a model trained on this table"
             return {
                 "works": f"Works: {model} will predict {self.target} about as well as without noise. {loss}",

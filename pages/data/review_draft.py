@@ -219,6 +219,10 @@ class ReviewDraft:
         )
 
     def _leave_out(self, editor: ProjectEditor, _: TextTable | None, name: str, __: Mapping[str, Any]) -> None:
+        self.leave_out(editor, name)
+
+    def leave_out(self, editor: ProjectEditor, name: str) -> None:
+        """Take a column out of the schema; a person column is then forgotten. Raises :class:`EspalierError`."""
         self._remove(editor, name)
         if editor.project.plan.person == name:
             editor.forget_person()

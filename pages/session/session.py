@@ -280,17 +280,13 @@ class Session:
 
     def leave_out(self, column: str) -> None:
         """Take a column out of the schema, on the Data page too. Raises :class:`EspalierError`."""
-        self.editor.leave_out(column)
-        if self.drafts.schema is not None:
-            self.drafts.schema.leave_out(column)
+        self.drafts.review.leave_out(self.editor, column)
 
     def describe(self, column: Column) -> None:
         """Replace the description of one column, on the Data page too. Raises :class:`EspalierError`."""
         schema = self.project.schema
         columns = tuple(column if c.name == column.name else c for c in schema.columns)
         self.editor.change_schema(replace(schema, columns=columns))
-        if self.drafts.schema is not None:
-            self.drafts.schema.replace(column)
 
     def answer(self, one_row: bool, person: str | None = None, rows_per_person: int = 1) -> None:
         """Answer whether each person has one row. A person column leaves the schema. Raises :class:`EspalierError`."""
