@@ -274,7 +274,7 @@ def test_the_board_is_told_in_plain_json() -> None:
     assert arrow["contested"]
     assert arrow["lit"]
     assert "may break" in arrow["label"]
-    assert "no path from protected to outcome would be open" in arrow["without"]
+    assert "1 open path from protected to outcome would close" in arrow["without"]
     labels = {n["id"]: n["label"] for n in sent["nodes"]}
     assert labels["a"].split("\n") == ["a", "(protected)", "▮ ◆"]
     assert labels["b"].split("\n") == ["b", "(admissible)", "∩ ◆"]
