@@ -119,6 +119,7 @@ def test_the_audit_reads_rows_through_duckdb_and_a_copy_that_keeps_all_of_them_t
     assert learned[1] > 2 * learned[0]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["workload", "workload explained"])
 def test_two_rounds_of_noisy_errors_and_counts_hold_and_a_seeded_copy_is_caught(name):
     for relation in audit.RELATIONS:

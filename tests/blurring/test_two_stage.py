@@ -85,6 +85,7 @@ def test_kernels_are_positive_definite_in_every_dimension(name, d):
     assert np.linalg.eigvalsh(gram).min() > -1e-9
 
 
+@pytest.mark.nightly
 def test_regression_follows_a_curve_and_landmarks_nearly_as_well():
     rng = np.random.default_rng(7)
     x = rng.random((600, 2))

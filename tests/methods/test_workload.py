@@ -225,6 +225,7 @@ def test_rows_are_even_unless_asked_otherwise():
     assert off["independent"] > 1.5
 
 
+@pytest.mark.nightly
 def test_even_rows_of_200_fenced_runs_stay_at_the_sampling_floor():
     """Independence, where it is true, is above its 95 % floor in 5 % of tables; 36 of 200 are, P < 1e-6, at 6 %."""
     assert binom.sf(35, 200, 0.06) < 1e-6

@@ -13,6 +13,7 @@ from espalier.core.planning.preview import not_in_rows, preview
 from espalier.core.project.file import Project
 from espalier.core.release import release
 from espalier.core.report.page import render
+from espalier.core.statement.label import label
 from espalier.core.tables.reading import read_table
 from espalier.core.tables.table import Table
 
@@ -48,9 +49,9 @@ def test_a_release_drowned_in_noise_says_so(made):
 
 
 def test_the_report_shows_only_what_was_paid_for(made):
-    """All of it follows from release.json, whose every number is public or paid for."""
-    facts = json.loads(made.files["release.json"])
-    assert render(facts) == made.files["report.html"].decode()
+    """All of it follows from release.json and the statement, whose every number is public or paid for."""
+    facts, claims = json.loads(made.files["release.json"]), json.loads(made.files["statement.json"])
+    assert render(facts, label(claims)) == made.files["report.html"].decode()
 
 
 @pytest.mark.parametrize("sample", ["hiring", "readmission"])

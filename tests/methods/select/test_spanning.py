@@ -98,6 +98,7 @@ def test_plain_greedy_does_run_into_dead_ends():
     assert dead > 3
 
 
+@pytest.mark.nightly
 def test_random_roles_on_many_columns():
     rng = random.Random(3)
     for n in (2, 3, 8, 15, 25):
