@@ -111,15 +111,19 @@ class ColumnVerdict:
 class Step:
     """A change of one column, and the smallest ε that is enough after it (None: none up to the grid's end).
 
-    ``values`` is the number of values that are left of a column that is coarsened; None where it is left out.
+    ``values_left`` is the number of values that are left of a column that is coarsened; None where it is left out.
     """
 
     column: str
-    values: int | None
+    values_left: int | None
     epsilon: float | None
 
     def __str__(self) -> str:
-        do = f"Leave out {self.column!r}" if self.values is None else f"Coarsen {self.column!r} to {self.values} values"
+        do = (
+            f"Leave out {self.column!r}"
+            if self.values_left is None
+            else f"Coarsen {self.column!r} to {self.values_left} values"
+        )
         then = "no ε up to 10 is enough even then" if self.epsilon is None else f"ε = {enough(self.epsilon)} is enough"
         return f"{do}: {then}."
 

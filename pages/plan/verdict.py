@@ -148,7 +148,7 @@ def details(state: Session, found: Verdict) -> None:
 def _offer(state: Session, step: Step, i: int) -> None:
     """Show one change of a column, with a button that makes it if it is simple."""
     column = state.project.schema[step.column]
-    changed = None if step.values is None else column.coarser(step.values)
+    changed = None if step.values_left is None else column.coarser(step.values_left)
 
     def take() -> None:
         try:
@@ -161,7 +161,7 @@ def _offer(state: Session, step: Step, i: int) -> None:
 
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(plain(step))
-        if step.values is None:
+        if step.values_left is None:
             st.button(f"Leave out {name(step.column)}", on_click=take, key=f"step-{i}")
         elif changed is not None:
             st.button(f"Coarsen {name(step.column)}", on_click=take, key=f"step-{i}")

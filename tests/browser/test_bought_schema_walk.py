@@ -66,7 +66,7 @@ def test_dates_by_month_a_refused_combination_and_a_hierarchy(person: Person, tm
     person.press("Take this hierarchy")
     person.sees("has a hierarchy: 8 codes in 2 levels")
     person.visit("Plan")
-    person.sees("What will be told apart")
+    person.sees("Values that the release will distinguish")
     facts, rows = released(person)
     assert {row["seen"][:7] for row in rows} == {f"2024-{month:02d}" for month in range(1, 7)}
     assert not any(row["sex"] == "m" and row["pregnant"] == "yes" for row in rows)
@@ -87,6 +87,7 @@ def test_a_table_is_opened_by_names_alone_and_its_schema_bought(person: Person, 
     person.rests()
     person.visit("Plan")
     person.press("Use the open table's number of rows")
+    person.page.get_by_text("Details: budget, measurements").click()
     person.sees("measurements and choices")
     facts, rows = released(person)
     assert {"f", "m"} <= {row["sex"] for row in rows} <= {"f", "m", ""}, "noise may leave some cells empty"

@@ -43,6 +43,7 @@ def test_a_decoder_is_planned_released_judged_and_attacked(person: Person, tmp_p
     person.sees("every column is predicted from its drawn causes")
     person.rests()
     person.press("Use the open table's number of rows")
+    page.get_by_text("Details: budget, measurements").click()
     page.get_by_text("25 times: clipped gradients of a training step").first.wait_for(state="attached")
     person.visit("Release")
     person.rests()

@@ -321,4 +321,4 @@ def test_the_diabetes_table_is_walked_from_draft_to_release(
     facts = json.loads(Path("o/release.json").read_text())
     assert (facts["unit"]["person"], facts["unit"]["one_row_per_person"]) == ("patient_nbr", False)
     assert "patient_nbr" not in Path("o/synthetic.csv").read_text().splitlines()[0]
-    assert "The protected unit is one person, with all their rows" in render(facts)
+    assert "The protected unit is one person with all their rows" in render(facts)

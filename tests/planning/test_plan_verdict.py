@@ -75,7 +75,7 @@ def test_the_worst_column_is_named_and_leaving_it_out_helps():
     assert found.columns[0].column == "c3"
     assert found.columns[0].rating == "noise"
     assert found.columns[0].share > 0.8
-    steps = {(s.column, s.values) for s in found.steps}
+    steps = {(s.column, s.values_left) for s in found.steps}
     assert ("c3", None) in steps
     assert any(column == "c3" and values for column, values in steps), "or coarsen it"
     assert all(s.epsilon < found.smallest_epsilon for s in found.steps)
