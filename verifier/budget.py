@@ -12,7 +12,8 @@ from .questions import squared
 
 CLOSE, LARGEST_DELTA = 1e-9, 1e-3
 SPENDS_LESS = ("fpt-mw",)
-SHARES = {**dict.fromkeys(("mst", "privci", "prefair"), ("one-way", 1 / 3)), "prism": ("one-way", 0.05, 0.1)}
+SHARES: dict[str, tuple[Any, ...]] = dict.fromkeys(("mst", "privci", "prefair"), ("one-way", 1 / 3))
+SHARES["prism"] = ("one-way", 0.05, 0.1)
 SHARES["privbayes"] = ("network choice", 0.3)
 """The pool to which a method gives a published share of ρ, and the shares that it may have."""
 OTHER_SHARES = ("schema_share", "question_share", "test_drawing", "explain", "width", "targets")
@@ -55,8 +56,8 @@ def scores(b: Bought) -> int:
     facts, explained = b.folder.facts, b.folder.facts.get("explained") or {}
     listed = [e["sigma"] for key in ("associations", "errors") for e in facts.get(key, [])]
     listed += [explained["sigma"] for key in ("refused", "tree") for _ in explained.get(key, [])]
-    alike = sum(d["kind"] == "scores" and d["scale"] == b.draw["scale"] for d in b.folder.statement["draws"])
-    return max(int(b.draw["cells"]), math.ceil(listed.count(b.draw["scale"]) / alike), 1)
+    alike = [d for d in b.folder.statement["draws"] if (d["kind"], d["scale"]) == ("scores", b.draw["scale"])]
+    return max(int(b.draw["cells"]), math.ceil(listed.count(b.draw["scale"]) / len(alike)), 1)
 
 
 def halvings(b: Bought) -> int:

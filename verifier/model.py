@@ -218,7 +218,7 @@ def optimality(counts: list[Counts], total: float, price: float, potentials: Tab
 
 def fitted(model: Model, answers: Answers) -> list[str]:
     """Errors of the fit (``core/models/graphical/estimation.py`` and ``shrinkage.py`` document it)."""
-    counts, potentials = [in_order(c, model.sizes) for c in answers.counts], grouped(model, answers)
+    counts, potentials = answers.counts, grouped(model, answers)
     precision, sums = defaultdict[Clique, float](float), [float(c.values.sum()) for c in counts]
     for c in counts:
         names = tuple(n for n, s in zip(c.clique, c.values.shape, strict=True) if s > 1)
@@ -235,12 +235,6 @@ def fitted(model: Model, answers: Answers) -> list[str]:
         wrong += optimality(counts, total, price, model.first, model)
         counts = second(counts, total, model)
     return wrong + optimality(counts, total, price, potentials, model)
-
-
-def in_order(c: Counts, names: Iterable[str]) -> Counts:
-    """The counts with their columns in the order of the model."""
-    clique = tuple(n for n in names if n in c.clique)
-    return Counts(clique, c.values.transpose([c.clique.index(n) for n in clique]), c.sigma)
 
 
 def second(counts: list[Counts], total: float, model: Model) -> list[Counts]:

@@ -47,10 +47,10 @@ class Answers:
         self.impossible = {tuple(q): found[a] > 0 for q, a in zip(head["impossible"], named["impossible"], strict=True)}
         self.sizes = {n: int(self.merged[n].max()) + 1 if n in self.merged else s for n, s in folder.sizes.items()}
         self.alone = not any(named[key] for key in lists - {"measurements", "merged", "impossible"})
-        if any(a.dtype != bool for a in map(found.get, named["impossible"])):
+        if any(a.dtype != bool for a in (found[x] for x in named["impossible"])):
             raise ValueError("impossible cells are not marked by yes and no")
         tables = [m for key in ("measurements", "asked") for m in head.get(key, [])]
-        listed = list(zip(tables, map(found.get, (*named["measurements"], *named["asked"])), strict=True))
+        listed = list(zip(tables, (found[x] for x in named["measurements"] + named["asked"]), strict=True))
         self.sums = [head[key] for key in ("direct",) if key in head] + head.get("histograms", [])
         self.counts = [Counts(tuple(m["columns"]), v.astype(float), float(m["sigma"])) for m, v in listed]
         for c in self.counts:

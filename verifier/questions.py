@@ -17,56 +17,55 @@ def squared(folder: Folder, draw: dict[str, Any]) -> int:
     It is exact where all rows are tried. Otherwise it is the most that was found, so Δ² may be larger. Conditions that
     name bins by their label are not read, and the statement's number is taken.
     """
-    asked, stated = folder.facts["project"].get("questions", []), int(draw["given"]["squared"])
-    if draw["cells"] in (0, 1) or draw["cells"] != len(asked):
-        return max(1, draw["cells"])  # no answer moves by more than 1
+    project, stated = folder.facts["project"], int(draw["given"]["squared"])
+    if draw["cells"] == 1 and folder.facts["method"] == "fpt-mw":
+        return 1
+    if draw["cells"] != len(project["questions"]):
+        raise TypeError(f"{draw['cells']} questions are answered, and the project has {len(project['questions'])}")
     try:
-        return furthest(folder, asked, replace=folder.statement["unit"]["neighbors"] == "replace-one")
+        patterns = np.unique(answers(folder, candidates(folder)), axis=1).astype(np.float32)
     except ValueError as error:
         folder.note(2, f"the squared sensitivity of the questions is taken from the statement, {stated}: {error}")
         return stated
+    met = patterns.sum(axis=0)  # the answers that each kind of row adds to
+    apart = -2 * patterns.T @ patterns
+    apart += met
+    apart += met[:, None]  # the answers in which two kinds of rows differ
+    return max(1, int((apart if folder.statement["unit"]["neighbors"] == "replace-one" else met).max()))
 
 
-def furthest(folder: Folder, asked: list[dict[str, Any]], *, replace: bool) -> int:
-    """The most answers that a row changes when it comes or goes, or becomes another one (``replace``)."""
-    parts = [*(where for q in asked for where in ways(q)), *(c["of"] for c in counts(folder))]
-    sizes = {n: s for n, s in folder.sizes.items() if any(n in where for where in parts)}
-    rows = np.indices(list(sizes.values())) if math.prod(sizes.values()) <= FEW else np.zeros((len(sizes), FEW), int)
-    codes = dict(zip(sizes, rows.reshape(len(sizes), -1), strict=True))
-    if math.prod(sizes.values()) > FEW:
-        rng = np.random.default_rng(0)
-        for name, size in sizes.items():
-            codes[name] = rng.integers(0, size, FEW)
-        for row in range(FEW):
-            for i in rng.permutation(len(parts))[: row % 8]:
-                for name in parts[i].keys() & sizes.keys():
-                    codes[name][row] = rng.choice(codes_of(folder, name, parts[i][name]))
-    patterns = np.unique(answers(folder, codes), axis=1).astype(float)
-    met = patterns.sum(axis=0)
-    apart = met[:, None] + met - 2 * patterns.T @ patterns
-    return max(1, int((apart if replace else met).max()))
+def conditions(question: dict[str, Any]) -> list[dict[str, Any]]:
+    """The alternatives of a question, or what a count counts: values by column."""
+    return question.get("any") or [question.get("where") or question["of"]]
 
 
-def ways(question: dict[str, Any]) -> list[dict[str, Any]]:
-    """The alternatives of a question: conditions by column."""
-    return question.get("any") or [question["where"]]
-
-
-def counts(folder: Folder) -> list[dict[str, Any]]:
-    """The counts of a project: each is the number of its conditions ``of`` that a row meets, cut at ``up_to``."""
-    return list(folder.facts["project"].get("counts", []))
+def candidates(folder: Folder) -> dict[str, Array]:
+    """The codes of all rows, or of `FEW` rows that each meet up to seven conditions."""
+    project = folder.facts["project"]
+    parts = [part for q in [*project["questions"], *project.get("counts", [])] for part in conditions(q)]
+    sizes = {n: s for n, s in folder.sizes.items() if any(n in part for part in parts)}
+    if math.prod(sizes.values()) <= FEW:
+        return dict(zip(sizes, np.indices(list(sizes.values())).reshape(len(sizes), -1), strict=True))
+    rng = np.random.default_rng(0)
+    rows = {n: rng.integers(0, size, FEW) for n, size in sizes.items()}
+    for row in range(FEW):
+        for part in (parts[i] for i in rng.permutation(len(parts))[: row % 8]):
+            for name in part.keys() & sizes.keys():
+                rows[name][row] = rng.choice(codes_of(folder, name, part[name]))
+    return rows
 
 
 def answers(folder: Folder, rows: dict[str, Array]) -> Array:
     """Which questions (lines) the rows (columns) meet."""
-    seen = dict(rows)
-    for c in counts(folder):
-        met = sum(np.isin(seen[n], codes_of(folder, n, v)).astype(int) for n, v in c["of"].items())
-        seen[c["name"]] = np.minimum(met, c.get("up_to", len(c["of"])))
-    asked = folder.facts["project"]["questions"]
-    each = {(n, *v): np.isin(seen[n], codes_of(folder, n, v)) for q in asked for w in ways(q) for n, v in w.items()}
+    project, seen = folder.facts["project"], dict(rows)
+
+    def met(part: dict[str, Any]) -> list[Array]:
+        return [np.isin(seen[name], codes_of(folder, name, values)) for name, values in part.items()]
+
+    for c in project.get("counts", []):
+        seen[c["name"]] = np.minimum(np.sum(met(c["of"]), axis=0), c.get("up_to", len(c["of"])))
     return np.array(
-        [np.any([np.all([each[n, *v] for n, v in w.items()], axis=0) for w in ways(q)], axis=0) for q in asked]
+        [np.any([np.all(met(part), axis=0) for part in conditions(q)], axis=0) for q in project["questions"]]
     )
 
 
