@@ -133,7 +133,12 @@ def check_budget(folder: Folder) -> None:
     if len(own) + len(held) < len(draws) or (held and not parallel):
         wrong.append("draws are called parallel that are not: only counts of people held out by the plan are")
     total, slips = math.fsum(d["rho"] for d in own), math.fsum(d["delta"] for d in own)
-    if not adds_up(spent["rho"], own) or math.fsum(d["rho"] for d in held) > spent["rho"]:
+    apart = entry(made, "composition.held out")
+    if (
+        not adds_up(spent["rho"], own)
+        or not adds_up(apart["rho"] if apart else 0, held)
+        or (held and apart["rho"] > total)
+    ):
         wrong.append(f"ρ adds up to {total:.12g}, not to {spent['rho']:.12g}")
     if not slips < promise["delta"] <= (1 / n if n else LARGEST_DELTA) * (1 + CLOSE):
         folder.say(2, [*wrong, f"δ = {promise['delta']:g} is above 1/n, or less than its draws take"])
@@ -206,9 +211,13 @@ guarantee.delta       asked.delta            spent.delta
 guarantee.rho         asked.rho
 spent.rho             spent.rho
 spent.epsilon         spent.epsilon
+spent.at_delta        asked.delta
+composition.own.rho   spent.rho
+accounting.rule       project.plan.accounting
 release.name          project.name
 release.rows          rows
 release.method        method                 project.plan.method
+release.method_title  method_title
 release.date          date
 ledger                ledger
 """
@@ -242,6 +251,7 @@ def agrees(folder: Folder) -> list[str]:
         ("draws", *draws),
         ("plan's δ", [facts["project"]["plan"]["delta"] or facts["asked"]["delta"]], [facts["asked"]["delta"]]),
         ("assumptions", facts["promises"], made["assumed"][: len(facts["promises"])]),
+        ("columns", [c["name"] for c in facts["project"]["schema"]], made["release"]["columns"]),
         ("approval", [facts["project"].get("signoff", {})], [made["approved"]]),
         ("separations", [{k: s[k] for k in HELD} for s in facts["separations"]], made["separations"]),
     ]

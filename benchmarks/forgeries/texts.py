@@ -99,6 +99,30 @@ def an_assumption_left_out_of_the_statement(case: Case) -> Files:
     return case.resealed(dict(case.honest.files), change)
 
 
+@kind("texts")
+def other_columns_in_the_statement(case: Case) -> Files:
+    def change(made: dict[str, Any]) -> None:
+        made["release"]["columns"] = made["release"]["columns"][1:]
+
+    return case.resealed(dict(case.honest.files), change)
+
+
+@kind("budget")
+def another_sum_in_the_composition(case: Case) -> Files:
+    def change(made: dict[str, Any]) -> None:
+        made["composition"]["own"]["rho"] /= 2
+
+    return case.resealed(dict(case.honest.files), change)
+
+
+@kind("texts")
+def another_conversion_in_the_statement(case: Case) -> Files:
+    def change(made: dict[str, Any]) -> None:
+        made["accounting"]["conversion"] = "ε is ρ."
+
+    return case.resealed(dict(case.honest.files), change)
+
+
 def reclaimed(case: Case, change: Callable[[dict[str, Any]], None]) -> Files:
     """The release whose statement was changed before label, report, registry entry and card were made from it."""
     made = case.made()
