@@ -68,7 +68,7 @@ def _origin(data: str | None, relation: str | None) -> str | None:
 
 
 def run(opt: argparse.Namespace) -> None:
-    """Print the plan: budget, measurements, verdict and warnings. Only ``--explain-sql`` names a table; nothing is read."""
+    """Print the plan: budget, measurements, verdict and warnings. ``--explain-sql`` reads a catalogue, never rows."""
     from espalier.core.analysis.drawing import predicted
     from espalier.core.planning.preview import not_in_rows, preview
     from espalier.core.privacy.unit import Unit
