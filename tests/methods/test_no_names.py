@@ -80,9 +80,7 @@ KEYS_OF_OTHERS = {"independent"}
 
 
 def test_no_other_file_tests_a_methods_name():
-    found = {
-        f"{where}:{line}": sorted(n) for where, tree in others() for line, n in uses(tree) if n - KEYS_OF_OTHERS
-    }
+    found = {f"{where}:{line}": sorted(n) for where, tree in others() for line, n in uses(tree) if n - KEYS_OF_OTHERS}
     assert not found, "these know what belongs to a method: ask the Method instead"
 
 
