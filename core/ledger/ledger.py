@@ -118,7 +118,7 @@ class Ledger:
             for key, name in (("table", table), ("population", people)):
                 if name not in known and (other := look_alike(name, sorted(names))) is not None:
                     raise LedgerError(
-                        f"the {key} {ascii(name)} looks like {ascii(other)}, which is open, but is written in other "
+                        f"the {key} {name!a} looks like {other!a}, which is open, but is written in other "
                         "characters. Write the same name for the same people, and a clearly different one for others",
                         **{key: name},
                     )

@@ -315,7 +315,7 @@ def population_of(populations: Mapping[str, Population], table: str, where: str)
     other = look_alike(table, [t for p in populations.values() for t in p.tables])
     if other is not None:
         raise LedgerError(
-            f"the ledger {where} has no table {ascii(table)}, but {ascii(other)}, which looks like it. Write the name as "
+            f"the ledger {where} has no table {table!a}, but {other!a}, which looks like it. Write the name as "
             "the ledger has it",
             table=table,
         )

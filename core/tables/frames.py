@@ -114,8 +114,8 @@ def _check_categories(categories: Any, name: str, shown: str) -> None:
     numbers = categories.to_numpy() if categories.dtype.kind == "f" else np.empty(0)
     if (np.isfinite(numbers) & (np.abs(numbers) >= WHOLE_FLOATS[64])).any():
         raise TableError(
-            f"{shown}: column {name!r} has categories of numbers beyond 2⁵³, which pandas may have converted from whole "
-            "numbers. Give a column of plain numbers, or categories that are all text",
+            f"{shown}: column {name!r} has categories of numbers beyond 2⁵³, which pandas may have converted from "
+            "whole numbers. Give a column of plain numbers, or categories that are all text",
             column=name,
         )
     if categories.dtype != np.dtype(object) and not isinstance(categories.dtype, pd.StringDtype):

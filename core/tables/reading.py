@@ -15,7 +15,7 @@ number is not above that of the row before.
 A sheet has a million lines. A line is a row if and only if some cell of it holds a value, which depends on that line
 alone. A line without a value between rows is refused; after the last row it is no row, so that n never counts it. Under
 replace-one, an emptied last line is therefore one row less, and no neighbour: n is public there. To keep a person whose
-cells are all empty, give the line a cell with an empty text, or a value that stands for a missing one.
+cells are all empty, give the line a cell with an empty text, or a mark of a missing value.
 
 Parquet and data frames. A type belongs to a whole column, and the author of the file or frame has chosen it. Columns
 of Python objects in a pandas frame have no such type: each cell is written as text by itself.
@@ -76,7 +76,7 @@ EXCEL_PARTS = 10_000
 EXCEL_ROWS = 1 << 20
 """Rows of a sheet at most, which is Excel's own limit: openpyxl makes each row that a row's number passes over."""
 WHOLE_FLOATS = {16: 2.0**11, 32: 2.0**24, 64: 2.0**53}
-"""By the bits of a float: the first number that may stand for two whole numbers."""
+"""By the bits of a float: the first number that two whole numbers may become."""
 _CELL = re.compile(rb"<(?:[\w.-]+:)?c[\s/>]")
 _ENCODING = re.compile(rb"[^>]*?encoding\s*=\s*[\"']([^\"']*)")
 
@@ -92,8 +92,8 @@ class TextColumn:
     one person may have two texts (the numbers 1E+17 and 100000000000000000). Text with one other type is clear
     where no text spells a value of another type.
 
-    A type that drops digits is ambiguous too: dates of 64 bits, times of nanoseconds, and floats that may stand for two
-    whole numbers (2⁵³ and 2⁵³ + 1)."""
+    A type that drops digits is ambiguous too: dates of 64 bits, times of nanoseconds, and floats that two whole
+    numbers may become (2⁵³ and 2⁵³ + 1)."""
 
     @classmethod
     def of(cls, cells: Iterable[Any]) -> TextColumn:
