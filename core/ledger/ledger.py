@@ -120,7 +120,7 @@ class Ledger:
                     raise LedgerError(
                         f"the {key} {name!a} looks like {other!a}, which is open, but is written in other "
                         "characters. Write the same name for the same people, and a clearly different one for others",
-                        **{key: name},
+                        table=table,
                     )
             if people in known and not shared_with:
                 raise LedgerError(

@@ -459,7 +459,7 @@ def _drops_digits(chunks: Any) -> bool:
 
     kind = value_type(chunks.type)
     if not pa.types.is_floating(kind):
-        return pa.types.is_date64(kind) or kind == pa.time64("ns")
+        return bool(pa.types.is_date64(kind) or kind == pa.time64("ns"))
     parts = [part.dictionary if pa.types.is_dictionary(chunks.type) else part for part in chunks.chunks]
     ends = [compute.min_max(part.cast(pa.float64())).as_py().values() for part in parts]
     return any(abs(end) >= WHOLE_FLOATS[kind.bit_width] for pair in ends for end in pair if end is not None)
