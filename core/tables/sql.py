@@ -85,6 +85,11 @@ def open_stream(url: str, name: str, shown: str) -> Stream:
         backend = _sqlite(url) if scheme == "sqlite" else ibis.connect(url, **_options(scheme))
     if scheme == "duckdb":
         _shut(backend)
+    if scheme == "sqlite" and backend.con.execute("PRAGMA encoding").fetchone() != ("UTF-8",):
+        raise TableError(
+            f"{shown} is stored as UTF-16, where damaged text reads as other text, so that two persons could be one; "
+            "copy its rows into a new SQLite file"
+        )
     for statement in FIRST.get(scheme, ()):
         backend.raw_sql(statement).close()
     table = _as_declared(backend, _named(backend, name)) if scheme == "sqlite" else _named(backend, name)

@@ -25,6 +25,7 @@ from espalier.core.project.schema import Column, Schema
 from espalier.core.tables import csv_batches
 from espalier.core.tables.frames import as_table, located, read_data, text_of
 from espalier.core.tables.reading import read_table
+from espalier.core.tables.relation import open_relation
 
 SCHEMA = Schema((Column("a", "categorical", categories=("x", "y")),))
 NUMBERS = Schema((Column("a", "numeric", edges=(0.0, 10.0, 20.0)),))
@@ -620,3 +621,18 @@ def test_a_line_of_a_sheet_is_a_row_if_it_holds_a_cell(last):
 def _empty_texts(xml):
     """Excel's own way to write a cell with an empty text."""
     return re.sub(r'<c r="(\w+)" t="inlineStr"\s*/>', r'<c r="\1" t="inlineStr"><is><t></t></is></c>', xml)
+
+
+@pytest.mark.parametrize("encoding", ["UTF-16le", "UTF-16be"])
+def test_a_sqlite_file_of_utf_16_is_refused(tmp_path, encoding):
+    """The damaged half of a pair read as the text of another person."""
+    import sqlite3
+
+    con = sqlite3.connect(tmp_path / "t.db")
+    con.execute(f"PRAGMA encoding = '{encoding}'")
+    con.execute("CREATE TABLE t (a TEXT)")
+    con.execute("INSERT INTO t VALUES (CAST(x'3dd86100' AS TEXT)), (?)", ["👡"])
+    con.commit()
+    con.close()
+    with pytest.raises(TableError, match="is stored as UTF-16"):
+        open_relation(f"sqlite:///{tmp_path / 't.db'}", "t")
