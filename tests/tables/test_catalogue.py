@@ -57,6 +57,7 @@ def test_tables_that_sqlite_fills_from_many_rows_are_no_plain_tables(tmp_path):
     con.execute("CREATE VIRTUAL TABLE f USING fts5(a)")
     con.execute("CREATE TABLE t (a TEXT UNIQUE)")
     con.execute("INSERT INTO t VALUES ('x')")
+    con.execute("INSERT INTO f VALUES ('x')")
     con.execute("ANALYZE")
     con.commit()
     con.close()
