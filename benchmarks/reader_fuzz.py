@@ -190,7 +190,7 @@ class Turn:
 def check_codes(rng: random.Random, turn: Turn, rows: list[dict[str, Any]], other: list[dict[str, Any]]) -> None:
     """Properties 1 to 4 on two neighbouring tables."""
     own = {row[ROW]: row for row in other}
-    changed = {row[ROW] for row in rows if own.get(row[ROW]) != row and not _same(own.get(row[ROW]), row)}
+    changed = {row[ROW] for row in rows if repr(own.get(row[ROW])) != repr(row)}
     found = [turn.read(table) for table in (rows, other)]
     if not any(refused for _, refused in found):
         for mark in found[0][0].keys() & found[1][0].keys() - changed:
@@ -213,10 +213,6 @@ def check_codes(rng: random.Random, turn: Turn, rows: list[dict[str, Any]], othe
             codes, refused = turn.read(rows, second)
             if not refused and codes != found[0][0]:
                 turn.wrong(f"{second.name} gives other codes", rows, found[0][0], codes)
-
-
-def _same(a: Any, b: Any) -> bool:
-    return repr(a) == repr(b)
 
 
 def check_people(turn: Turn, rows: list[dict[str, Any]], other: list[dict[str, Any]]) -> None:
