@@ -6,7 +6,8 @@
 
 - **characters**: accuracy of a random forest on 1,152 rows of Artificial Characters that were set aside (seed 0).
   Bins at public round numbers; mark 0.48 at ε = 1, 0.56 at ε = 4, 20 CPU s.
-- **rules**: XOR of 2 and 3 of ten columns: the share of synthetic rows that obey the rule, 0.95 in real rows; mark 0.92.
+- **rules**: XOR of 2 and 3 of ten columns: the share of synthetic rows that obey the rule. It is 0.95 in real rows; the
+  mark is 0.92.
   Latent classes and tree targets: accuracy of a forest, with and without the stage.
 - **pairwise**: a chain, Adult, COMPAS, diabetes and insurance, where pairs carry the structure: AUC and two-way TV with
   "auto" and with the base alone, and how often the gate opened; mark TV ≤ 1.05 × base, shut in 9 of 10 runs.
@@ -69,7 +70,7 @@ def characters() -> tuple[Table, Table]:
 
 
 def xor(causes: int, seed: int, rows: int = ROWS) -> Table:
-    """Ten columns of eight levels; y says whether an odd number of the causes is high, in 95 % of the rows."""
+    """Ten columns of eight levels; y states if an odd number of the causes is high, right in 95 % of the rows."""
     rng = np.random.default_rng(seed)
     columns: dict[str, NDArray[Any]] = {f"x{i}": rng.integers(0, 8, rows) for i in range(10)}
     columns["y"] = (rule(columns, causes) ^ (rng.random(rows) < 0.05)).astype(np.int64)
@@ -171,8 +172,10 @@ def gate_of(out: Release) -> str:
         return ""
     f = out.fitted.found
     ratio = f.missed / max(f.by_noise, 1e-9)
-    opened = "open" if out.fitted.told is not None else "shut"
-    return f"{opened}: misses {f.missed:.4f}, {ratio:.2f} × base, z {f.sure:.1f}, limit {f.limit:.4f}, {out.fitted.marked}"
+    opened = "open" if out.fitted.sums is not None else "shut"
+    return (
+        f"{opened}: misses {f.missed:.4f}, {ratio:.2f} × base, z {f.sure:.1f}, limit {f.limit:.4f}, {out.fitted.marked}"
+    )
 
 
 def show(name: str, rows: list[tuple[float, ...]], heading: str) -> None:
@@ -231,10 +234,21 @@ def run_pairwise(seeds: int, epsilons: list[float], plan: Mapping[str, Any]) -> 
                 base, _ = made(train, target, epsilon=epsilon, **plan)
                 out, seconds = made(train, target, epsilon=epsilon, embedding_share="auto", **plan)
                 one, two = (judge(x.codes, train, test, target) for x in (base, out))
-                opened += isinstance(out.fitted, Embedded) and out.fitted.told is not None
+                opened += isinstance(out.fitted, Embedded) and out.fitted.sums is not None
                 print("   ", gate_of(out), flush=True)
-                rows.append((one["auc"], two["auc"], one["two_way_tv"], two["two_way_tv"], two["two_way_tv"] / one["two_way_tv"], seconds))
-            show(f"{name}, ε = {epsilon:g}, opened {opened} of {seeds}", rows, "AUC, TV of base and stage, ratio, CPU s")
+                rows.append(
+                    (
+                        one["auc"],
+                        two["auc"],
+                        one["two_way_tv"],
+                        two["two_way_tv"],
+                        two["two_way_tv"] / one["two_way_tv"],
+                        seconds,
+                    )
+                )
+            show(
+                f"{name}, ε = {epsilon:g}, opened {opened} of {seeds}", rows, "AUC, TV of base and stage, ratio, CPU s"
+            )
 
 
 def run_gate(seeds: int, epsilons: list[float], plan: Mapping[str, Any]) -> None:

@@ -173,8 +173,8 @@ class Capabilities:
     probability. ``links``: its model may link columns. ``numbers``: it reads numeric columns as numbers, so tables of
     codes alone are refused. ``questions``: its support for questions and counts. It ignores them
     (``no``), ends with `Marginals`, so that a share of the budget can measure them ``beside`` it
-    (`espalier.core.methods.question_answers`), or spends on them ``alone``. ``embedding``: it ends with `Marginals`, and
-    a second stage may follow it (`espalier.core.methods.embedding`).
+    (`espalier.core.methods.question_answers`), or spends on them ``alone``. ``embedding``: it ends with `Marginals`,
+    and a second stage may follow it (`espalier.core.methods.embedding`).
     """
 
     fence: Fence = "optional"

@@ -31,13 +31,14 @@ from espalier.core.privacy.class_features import (
     ClassSums,
     ColumnSets,
     RowFeatures,
-    by_class,
     coarse_counts,
 )
 from espalier.core.privacy.curator import Curator
 from espalier.core.privacy.unit import Unit
 from espalier.core.progress import Report, part, silent
 from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Schema
 
 FREQUENCIES, PROBED = 500, 50
 """Random directions, each with a cosine and a sine: those that are reproduced, and those of the probe. Noise hides less
@@ -65,8 +66,8 @@ probe's noise, and more than this many times what a base of the same noise misse
 MOST_CLASSES = 200
 """Classes of the target, at most: each has its own vector of noisy sums."""
 
-SECONDS = 14.0
-"""Seconds of weighting one pool of rows, for the planned time: 9 to 14 on a busy machine."""
+SECONDS = 8.0
+"""Seconds of weighting the rows twice, for the planned time: 5 to 9 CPU s whatever the table."""
 
 
 @dataclass(frozen=True)
@@ -92,13 +93,15 @@ class Found:
 
     ``missed`` is the length of what the base lacks in n rows; ``by_noise`` the same for the bootstrap; ``sure`` how
     many standard deviations of the probe's noise lie between the two. ``limit`` is the least ``missed`` that it can
-    detect.
+    detect, with noise ``sigma`` in each of its ``sums``.
     """
 
     missed: float
     by_noise: float
     sure: float
     limit: float
+    sigma: float
+    sums: int
 
     @property
     def worth_it(self) -> bool:
@@ -113,14 +116,13 @@ def detectable(sigma: float, cells: int, rows: float) -> float:
 
 @dataclass(frozen=True)
 class Embedded:
-    """Marginals of a method, and the noisy sums of whole rows; ``told`` is `None` if the stage was not used.
+    """Marginals of a method, and the noisy sums of whole rows; ``sums`` is `None` if the stage was not used.
 
     ``found`` is the probe's result; `None` where a share was given by hand. ``given`` is the base's model.
-    ``limit`` is what a probe with this noise can detect.
     """
 
     base: Marginals
-    told: NoisySums | None
+    sums: NoisySums | None
     found: Found | None
     marked: Clique
     ordered: tuple[str, ...]
@@ -149,25 +151,37 @@ class Embedded:
     def size(self, max_cells: int, further: tuple[Clique, ...] = ()) -> Size:
         """Return the cost of the base's model and of the weighted rows."""
         size = self.base.size(max_cells, further)
-        if self.told is None:
+        if self.sums is None:
             return size
-        held = self.told.recipe.features.size
-        drawn = size.measured_cells + self.told.values.size
-        return replace(size, measured_cells=drawn, bytes=max(size.bytes, 6 * POOL * held), seconds=size.seconds + SECONDS)
+        drawn = size.measured_cells + self.sums.values.size
+        return replace(size, measured_cells=drawn, bytes=max(size.bytes, 6 * POOL * self.sums.recipe.features.size))
+
+    def stage(self, rows: float | None, plan: Plan) -> str:
+        """Return what the second stage costs and can detect; ``rows`` is the number of rows where it is known."""
+        shares, seconds = Shares.of(plan.embedding_share), f"about {SECONDS:.0f} s"
+        said = [f"The second stage takes {1 - shares.base:.0%} of the budget, the counts {shares.base:.0%}."]
+        if self.found is not None and rows:
+            limit = detectable(self.found.sigma, self.found.sums, rows)
+            said.append(
+                f"Its probe detects groups of similar rows of one class that the counts miss, if they hold at least "
+                f"about {limit:.1%} of the rows. If it finds none, the rest of the share goes to the counts."
+            )
+        copies = f", and as much for each of the {plan.copies} copies" if plan.copies else ""
+        return " ".join([*said, f"Weighting the rows takes {seconds}{copies}."])
 
     def model(self, report: Report = silent) -> GraphicalModel | TiltedModel:
         """Return the weighted rows, or the base's model if the stage was not used."""
-        if self.told is None:
+        if self.sums is None:
             return self.base.model(report)
         model = self.given or self.base.model(part(report, 0.0, 0.2))
         rng = np.random.default_rng()
-        return tilted(model, self.told, self.ordered, self.base.impossible, rng, part(report, 0.2, 1.0))
+        return tilted(model, self.sums, self.ordered, self.base.impossible, rng, part(report, 0.2, 1.0))
 
     def facts(self, project: Project) -> dict[str, Any]:
         """Return the base's entries, and whether the stage was used and why."""
-        said: dict[str, Any] = {"used": self.told is not None, "columns": list(self.marked)}
-        if self.told is not None:
-            said |= {"target": self.told.recipe.target, "sigma": self.told.sigma, "sums": self.told.values.size}
+        said: dict[str, Any] = {"used": self.sums is not None, "columns": list(self.marked)}
+        if self.sums is not None:
+            said |= {"target": self.sums.recipe.target, "sigma": self.sums.sigma, "sums": self.sums.values.size}
         if self.found is not None:
             said |= {key: getattr(self.found, key) for key in ("missed", "by_noise", "sure", "limit")}
         return {**self.base.facts(project), "embedding": said}
@@ -215,7 +229,7 @@ def embed(method: Fit, curator: Curator, project: Project, frame: Frame, report:
     model = None if curator.takes_first else base.model()
     pool, rows = _pool(model, curator, rng)
     target = plan.target or ""
-    ordered = tuple(c.name for c in project.schema.columns if c.kind != "categorical" and c.name != target)
+    ordered = ordered_columns(project.schema, target)
     # 2 coordinates of codes from the base's rows
     ranks = {name: mid_ranks(pool[name], size) for name, size in curator.whole.items() if size > 1 and name != target}
     # 3 the columns of the coarse cell
@@ -260,6 +274,11 @@ def _pool(model: GraphicalModel | None, curator: Curator, rng: np.random.Generat
     return model.sample(POOL, rng, even=True), max(model.total, 1.0)
 
 
+def ordered_columns(schema: Schema, target: str) -> tuple[str, ...]:
+    """Return the columns whose codes are ordered, without the target."""
+    return tuple(c.name for c in schema.columns if c.kind != "categorical" and c.name != target)
+
+
 def mid_ranks(codes: NDArray[Any], size: int) -> NDArray[np.float64]:
     """Return the mid-rank of each code among ``codes``, between 0 and 1."""
     share = np.bincount(codes, minlength=size) / len(codes)
@@ -284,9 +303,7 @@ def column_sets(
     bins = {name: coarse[name][pool[name]].astype(np.int32) for name in coarse}
     counts = coarse_counts(bins, pool[target].astype(np.int32), classes, sets)
     expected = [np.asarray(rows / held * table, dtype=np.float64) for table in counts]
-    penalties = [
-        math.sqrt(2 / math.pi * BINS ** len(names) * classes * rows * (1 + rows / held)) for names in sets
-    ]
+    penalties = [math.sqrt(2 / math.pi * BINS ** len(names) * classes * rows * (1 + rows / held)) for names in sets]
     return ColumnSets(coarse, target, classes, sets, expected, penalties)
 
 
@@ -325,33 +342,38 @@ def _sigma(unit: Unit, mark: int, rho: float) -> float:
 
 def _ask(curator: Curator, recipe: ClassSums, split: BudgetSplit, share: float) -> NoisySums:
     (rho,) = split.evenly(share, [1.0])
-    told = curator.measure_sums(recipe, rho, "embedding")
-    return NoisySums(recipe, told.values.reshape(recipe.classes, -1), told.sigma)
+    sums = curator.measure_sums(recipe, rho, "embedding")
+    return NoisySums(recipe, sums.values.reshape(recipe.classes, -1), sums.sigma)
 
 
 def probed(
-    base: Marginals, model: GraphicalModel | None, pool: Rows, told: NoisySums, rows: float, rng: np.random.Generator
+    base: Marginals, model: GraphicalModel | None, pool: Rows, sums: NoisySums, rows: float, rng: np.random.Generator
 ) -> Found:
     """Compare what the base misses of the real rows with what a base of the same noise misses of its own rows."""
-    noise = told.sigma**2 * math.sqrt(2 * told.values.size)
-    limit = detectable(told.sigma, told.values.size, rows)
+    noise = sums.sigma**2 * math.sqrt(2 * sums.values.size)
+    limit = detectable(sums.sigma, sums.values.size, rows)
     if model is None:
-        return Found(0.0, 0.0, 0.0, limit)
-    ours = sums_of(pool, told.recipe) * (rows / len(pool[told.recipe.target]))
-    square = float(np.sum((told.values - ours) ** 2)) - told.sigma**2 * told.values.size
+        return Found(0.0, 0.0, 0.0, limit, sums.sigma, sums.values.size)
+    ours = sums_of(pool, sums.recipe) * (rows / len(pool[sums.recipe.target]))
+    square = float(np.sum((sums.values - ours) ** 2)) - sums.sigma**2 * sums.values.size
     drawn = model.sample(max(round(rows), 1), rng)
     again = replace(base, measurements=tuple(_noisy(m, base, drawn, rng) for m in base.measurements)).model()
-    theirs = sums_of(again.sample(POOL, rng, even=True), told.recipe) * (rows / POOL)
-    own = float(np.sum((sums_of(drawn, told.recipe) - theirs) ** 2))
-    return Found(math.sqrt(max(square, 0.0)) / rows, math.sqrt(own) / rows, (square - own) / noise, limit)
+    theirs = sums_of(again.sample(POOL, rng, even=True), sums.recipe) * (rows / POOL)
+    own = float(np.sum((sums_of(drawn, sums.recipe) - theirs) ** 2))
+    missed, by_noise = math.sqrt(max(square, 0.0)) / rows, math.sqrt(own) / rows
+    return Found(missed, by_noise, (square - own) / noise, limit, sums.sigma, sums.values.size)
 
 
-def sums_of(rows: Rows, recipe: ClassSums) -> NDArray[np.float64]:
-    """Return the class sums of public rows, in rows."""
-    total, count = np.zeros((recipe.classes, recipe.features.size)), len(rows[recipe.target])
+def sums_of(rows: Rows, recipe: ClassSums, weights: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+    """Return the class sums of public rows, each counted once or with its weight."""
+    count = len(rows[recipe.target])
+    weights = np.ones(count) if weights is None else weights
+    total = np.zeros((recipe.classes, recipe.features.size))
     for start in range(0, count, BLOCK):
         block = {name: codes[start : start + BLOCK] for name, codes in rows.items()}
-        total += by_class(recipe.features.of(block), block[recipe.target], recipe.classes)
+        marks = np.zeros((recipe.classes, len(block[recipe.target])))
+        marks[block[recipe.target], np.arange(marks.shape[1])] = weights[start : start + BLOCK]
+        total += marks @ recipe.features.of(block)
     return total / UNIT
 
 

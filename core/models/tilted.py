@@ -7,6 +7,7 @@ from following the noise. Everything here is post-processing of noisy answers an
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -60,13 +61,13 @@ class NoisySums:
 class TiltedModel:
     """A weighted list of rows. ``base`` is the model that they were drawn from, before they were weighted.
 
-    ``pool`` are the rows as codes; ``weights`` sum to one. ``told`` are the sums that they reproduce, for copies.
+    ``pool`` are the rows as codes; ``weights`` sum to one. They reproduce the noisy ``sums``, which copies need.
     """
 
     base: GraphicalModel
     pool: Rows
     weights: FloatArray
-    told: NoisySums
+    sums: NoisySums
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -114,10 +115,12 @@ class TiltedModel:
     def sample(
         self, rows: int, rng: np.random.Generator, *, even: bool = False, report: Report | None = None
     ) -> dict[str, NDArray[Any]]:
-        """Return ``rows`` rows as codes; ``even`` keeps each row and each column within about one of its share."""
+        """Return ``rows`` rows as codes; ``even`` rounds each row's share, and keeps each column as even."""
         if report is not None:
             report(0.0, "Drawing rows by their weights")
-        chosen = _even(self.pool, self.weights, rows, rng) if even else rng.choice(len(self.weights), rows, p=self.weights)
+        chosen = (
+            _even(self.pool, self.weights, rows, rng) if even else rng.choice(len(self.weights), rows, p=self.weights)
+        )
         return {name: codes[chosen] for name, codes in self.pool.items()}
 
     def sample_batches(
@@ -131,20 +134,20 @@ class TiltedModel:
         """Return the base's file with the pool, the weights, the features and their sums added."""
         with np.load(io.BytesIO(self.base.dumps()), allow_pickle=False) as file:
             arrays: dict[str, NDArray[Any]] = dict(file)
-        recipe, features = self.told.recipe, self.told.recipe.features
+        recipe, features = self.sums.recipe, self.sums.recipe.features
         head = {
             "target": recipe.target,
             "phases": list(features.phases),
             "coarse": list(features.coarse),
             "mark": features.mark,
-            "sigma": self.told.sigma,
+            "sigma": self.sums.sigma,
         }
         arrays |= {f"pool_{i}": self.pool[name] for i, name in enumerate(self.columns)}
         arrays |= {f"phase_{i}": table for i, table in enumerate(features.phases.values())}
         arrays |= {f"coarse_{i}": bins for i, bins in enumerate(features.coarse.values())}
         text = np.frombuffer(json.dumps(head).encode(), dtype=np.uint8)
         out = io.BytesIO()
-        np.savez_compressed(out, allow_pickle=False, tilt=text, weights=self.weights, sums=self.told.values, **arrays)
+        np.savez_compressed(out, allow_pickle=False, tilt=text, weights=self.weights, sums=self.sums.values, **arrays)
         return out.getvalue()
 
 
@@ -167,16 +170,16 @@ def loads(data: bytes) -> GraphicalModel | VisibleModel | TiltedModel:
             target = str(head["target"])
             recipe = ClassSums(features, target, base.sizes[target])
             recipe.check(base.sizes)
-            told = NoisySums(recipe, file["sums"].astype(np.float64), float(head["sigma"]))
+            sums = NoisySums(recipe, file["sums"].astype(np.float64), float(head["sigma"]))
             pool = {name: file[f"pool_{i}"] for i, name in enumerate(base.columns)}
             weights = file["weights"].astype(np.float64)
-            _check(base, pool, weights, told)
+            _check(base, pool, weights, sums)
         except DAMAGED as error:
             raise EspalierError("This is not a model saved by this program.") from error
-    return TiltedModel(base, pool, weights, told)
+    return TiltedModel(base, pool, weights, sums)
 
 
-def _check(base: GraphicalModel, pool: Rows, weights: FloatArray, told: NoisySums) -> None:
+def _check(base: GraphicalModel, pool: Rows, weights: FloatArray, sums: NoisySums) -> None:
     """Raise :class:`ValueError` for rows, weights or sums that no fit has."""
     if weights.ndim != 1 or not (weights >= 0).all() or not math.isclose(weights.sum(), 1.0, rel_tol=1e-6):
         raise ValueError("the weights do not sum to one")
@@ -185,14 +188,14 @@ def _check(base: GraphicalModel, pool: Rows, weights: FloatArray, told: NoisySum
             raise ValueError("a column of the pool is missing rows")
         if codes.min() < 0 or codes.max() >= base.sizes[name]:
             raise ValueError("a row of the pool is outside the domain")
-    shape = (told.recipe.classes, told.recipe.features.size)
-    if told.values.shape != shape or not np.isfinite(told.values).all() or not 0 < told.sigma < math.inf:
+    shape = (sums.recipe.classes, sums.recipe.features.size)
+    if sums.values.shape != shape or not np.isfinite(sums.values).all() or not 0 < sums.sigma < math.inf:
         raise ValueError("the sums have another shape than their features")
 
 
 def tilted(
     base: GraphicalModel,
-    told: NoisySums,
+    sums: NoisySums,
     ordered: Sequence[str],
     impossible: Mapping[Clique, NDArray[np.bool_]],
     rng: np.random.Generator,
@@ -209,22 +212,24 @@ def tilted(
     with threadpool_limits(1):
         for round_, steps in enumerate(STEPS):
             report(round_ / len(STEPS), f"Weighting rows, round {round_ + 1} of {len(STEPS)}")
-            weights = maximum_entropy(pool, told, base.total, steps, report)
+            weights = maximum_entropy(pool, sums, base.total, steps, report)
             if round_ + 1 < len(STEPS):
-                pool = _mutated(_resampled(pool, weights, rng), ordered, impossible, rng)
-    return TiltedModel(base, pool, raked(pool, weights, base), told)
+                kept = _resampled(pool, weights, rng)
+                pool = _mutated(kept, sums.recipe.target, ordered, impossible, rng)
+    return TiltedModel(base, pool, raked(pool, weights, base), sums)
 
 
-def maximum_entropy(pool: Rows, told: NoisySums, total: float, steps: int, report: Report = silent) -> FloatArray:
+def maximum_entropy(pool: Rows, sums: NoisySums, total: float, steps: int, report: Report = silent) -> FloatArray:
     """Return weights p ∝ exp(θ_y·φ(x)), with θ at the minimum of log Z(θ) − θ·Ŝ/N + (σ/6N)/2·‖θ‖²."""
     from scipy.optimize import minimize
 
-    recipe, rows = told.recipe, max(total, 1.0)
+    recipe, rows = sums.recipe, max(total, 1.0)
     order = np.argsort(pool[recipe.target], kind="stable")
     ends = np.searchsorted(pool[recipe.target][order], np.arange(recipe.classes + 1))
     phi = featured(pool, recipe.features, order)
-    wanted, ridge = told.values / rows, told.sigma / (6 * rows)
-    parts = [phi[a:b] for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    wanted, ridge = sums.values / rows, sums.sigma / (6 * rows)
+    spans = [slice(a, b) for a, b in itertools.pairwise(ends.tolist())]
+    parts = [phi[span] for span in spans]
 
     def tilt(theta: FloatArray) -> tuple[float, FloatArray]:
         small = theta.astype(np.float32)
@@ -238,7 +243,7 @@ def maximum_entropy(pool: Rows, told: NoisySums, total: float, steps: int, repor
         theta = flat.reshape(wanted.shape)
         log_z, p = tilt(theta)
         small = p.astype(np.float32)
-        mean = np.stack([small[a:b] @ part for a, b, part in zip(ends[:-1], ends[1:], parts, strict=True)])
+        mean = np.stack([small[span] @ part for span, part in zip(spans, parts, strict=True)])
         gradient = mean.astype(np.float64) - wanted + ridge * theta
         value = log_z - float(np.sum(theta * wanted)) + ridge / 2 * float(np.sum(theta**2))
         return value, gradient.ravel()
@@ -294,12 +299,16 @@ def _systematic(weights: FloatArray, rows: int, rng: np.random.Generator) -> NDA
 
 
 def _mutated(
-    pool: Rows, ordered: Sequence[str], impossible: Mapping[Clique, NDArray[np.bool_]], rng: np.random.Generator
+    pool: Rows,
+    target: str,
+    ordered: Sequence[str],
+    impossible: Mapping[Clique, NDArray[np.bool_]],
+    rng: np.random.Generator,
 ) -> dict[str, NDArray[Any]]:
-    """Change `MUTATED` of the cells: an ordered code by one, another one to that of a random row."""
+    """Change `MUTATED` of the cells but the target's: an ordered code by one, another one to that of a random row."""
     out: dict[str, NDArray[Any]] = {}
     for name, codes in pool.items():
-        changed = rng.random(len(codes)) < MUTATED
+        changed = rng.random(len(codes)) < (0.0 if name == target else MUTATED)
         if name in ordered:
             moved = codes.astype(np.int64) + rng.choice([-1, 1], len(codes))
             moved = np.clip(moved, 0, int(codes.max())).astype(codes.dtype)

@@ -25,7 +25,14 @@ from espalier.core.privacy.class_features import ColumnSets
 from espalier.core.privacy.contribution import known_rows
 from espalier.core.privacy.draws import Draw, Measurement, Merged, ScoreMeasurement, SumMeasurement, counts_of, fold
 from espalier.core.privacy.question_recipes.recipes import QuestionSums, WorstQuestion, answers
-from espalier.core.privacy.scores import FIXED_POINT, ConditionalScore, EdgeScore, FeatureScore, Score, vector_sensitivity
+from espalier.core.privacy.scores import (
+    FIXED_POINT,
+    ConditionalScore,
+    EdgeScore,
+    FeatureScore,
+    Score,
+    vector_sensitivity,
+)
 from espalier.core.privacy.spending import Spending
 from espalier.core.privacy.sums import PROVED, SumRecipe
 from espalier.core.privacy.unit import Unit

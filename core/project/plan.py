@@ -69,11 +69,11 @@ class Plan:
     budget that buys the bins and categories that are not declared. ``private_evaluation`` is the share of
     the people (rows) held out for private evaluation, 0 for none. ``question_share`` is the share of the budget that
     measures the project's questions and counts next to the method's marginals. ``embedding_share`` is the share of a
-    second stage for structure that pairs of columns do not carry: 0 for none, or "auto" if a probe shall decide. ``rows_drawn`` is how the table is drawn
-    from the model: ``even`` spreads the rows over the cells as evenly as whole numbers allow, so the table errs less
-    than independent draws would, and varies less than they do. ``copies`` is how many copies of the release are made
-    for intervals. ``test_drawing`` is the share of the budget for a test of the drawing's implied independences,
-    ``statements`` how many of them are tested, or which.
+    second stage for structure that pairs of columns do not carry: 0 for none, or "auto" if a probe shall decide.
+    ``rows_drawn`` is how the table is drawn from the model: ``even`` spreads the rows over the cells as evenly as whole
+    numbers allow, so the table errs less than independent draws would, and varies less than they do. ``copies`` is how
+    many copies of the release are made for intervals. ``test_drawing`` is the share of the budget for a test of the
+    drawing's implied independences, ``statements`` how many of them are tested, or which.
 
     ``options`` are the keys that methods declare for themselves (`espalier.core.project.options`); the method
     registry checks them. The file is flat: they are on the same level as the others.
