@@ -39,6 +39,7 @@ SHARED = {
     "max_cells": "largest table of the model, in cells",
     "schema_share": "share of the budget that buys undeclared bins and categories",
     "question_share": "share of the budget that measures the project's questions and counts",
+    "embedding_share": 'share of a second stage for structure that pairs do not carry; `"auto"`: a probe decides',
     "private_evaluation": "share of people (or rows) held out for private evaluation",
     "copies": "copies of the release for intervals; they cost no budget",
     "test_drawing": "share of the budget that tests independences that the drawing implies",

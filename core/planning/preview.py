@@ -20,6 +20,7 @@ from espalier.core.evaluation.private.evaluation import PrivateFigure
 from espalier.core.evaluation.private.held_out import rehearse
 from espalier.core.graph.separations import Clique
 from espalier.core.methods import METHODS, Frame, asks, asks_causes_only, frame_of, method_of, unused_options
+from espalier.core.methods.embedding import SECONDS, Embedded
 from espalier.core.methods.select.allocation import MOST_BY_HAND, label
 from espalier.core.models.graphical import Size
 from espalier.core.planning.error_bounds import Counted, ErrorBounds, error_bounds
@@ -103,6 +104,8 @@ class Preview:
     """What of the drawing would be tested, on made-up counts."""
     apart: tuple[Foreseen, ...] = ()
     """The codes that the release will distinguish in columns with a hierarchy."""
+    stage: str = ""
+    """What a second stage for whole rows costs and can detect; empty without one."""
     verdict: Verdict | None = None
     """What noise hides; None where the number of rows is neither known nor declared, and where nothing is counted."""
 
@@ -155,6 +158,7 @@ class Preview:
             "seconds": self.size.seconds,
             **({"test_drawing": [predicted(test) for test in self.tests]} if self.project.plan.test_drawing else {}),
             "forest": self.forest,
+            **({"embedding": self.stage} if self.stage else {}),
             "warnings": self.warnings,
             "verdict": self.verdict.to_json() if self.verdict else None,
         }
@@ -237,6 +241,10 @@ def _preview(project: Project, rows: int | None, assumed: Mapping[str, float] | 
     forest = _parts([name for name, size in sizes.items() if size > 1], fitted.edges) > 1
     draws = curator.spending.draws
     size = replace(size, seconds=_seconds(size, draws, rows, len(sizes), method.limits.fits(project)))
+    stage = ""
+    if isinstance(fitted, Embedded):
+        stage = fitted.stage(rows or plan.rows, plan)
+        size = replace(size, seconds=size.seconds + SECONDS * (1 + plan.copies))
     bounds = error_bounds_of(draws, rows, plan) if rows else None
     lines = tuple(lines_of([*of_schema.draws, *draws], rows, bounds))
     more = _warnings(project, frame, budget, forest, rows, lines)
@@ -257,6 +265,7 @@ def _preview(project: Project, rows: int | None, assumed: Mapping[str, float] | 
         delta=total_up((of_schema.delta, curator.spending.delta)),
         tests=carried.tests,
         apart=foreseen(project.schema, of_schema.draws, rows),
+        stage=stage,
         verdict=_verdict(project, budget, draws, rows or plan.rows, bool(fitted.features), assumed or {}),
     )
     if not plan.private_evaluation:
