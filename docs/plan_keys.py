@@ -39,6 +39,8 @@ SHARED = {
     "max_cells": "largest table of the model, in cells",
     "schema_share": "share of the budget that buys undeclared bins and categories",
     "question_share": "share of the budget that measures the project's questions and counts",
+    "regression_share": "share of the budget that buys the plan's regressions",
+    "regressions": 'regressions to buy: `[{"name": "stay", "outcome": "los", "on": ["age"], "family": "linear"}]`',
     "private_evaluation": "share of people (or rows) held out for private evaluation",
     "copies": "copies of the release for intervals; they cost no budget",
     "test_drawing": "share of the budget that tests independences that the drawing implies",
