@@ -124,7 +124,7 @@ class System:
         root = math.sqrt(b * b - a * c)
         return value, value + (-b - root) / a, value + (-b + root) / a
 
-    def _sampling(self, w: FloatArray) -> float:
+    def _sampling(self, w: NDArray[Any]) -> float:
         """Sampling variance of w · (right − left · γ); one standard deviation more if it was bought with noise."""
         variance = float(w @ self.spread @ w)
         if self.spread_noise is not None:

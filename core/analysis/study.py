@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -92,6 +92,8 @@ class Study:
     counted: NoisyCounts
     rows: int
     given: tuple[Rows, ...] = ()
+    regressions: tuple[Mapping[str, Any], ...] = ()
+    """Bought regressions, as in ``release.json``."""
 
     @classmethod
     def of(cls, release: Finished) -> Study:
@@ -113,7 +115,8 @@ class Study:
         if read.counts is None or not isinstance(read.model, GraphicalModel | VisibleModel):
             raise ProjectError(NO_COUNTS, key="copies")
         given = tuple(table.codes for table in read_copies(read, files))
-        return cls(read.project, read.model, read.counts, read.facts["rows"], given)
+        bought = tuple(read.facts.get("regressions", ()))
+        return cls(read.project, read.model, read.counts, read.facts["rows"], given, bought)
 
     @classmethod
     def of_folder(cls, folder: Path) -> Study:

@@ -145,6 +145,8 @@ def run(opt: argparse.Namespace) -> None:
         f"model: at most {shown.size.cells:,} cells, {shown.size.bytes / 2**20:.1f} MiB, about "
         f"{max(shown.size.seconds, 0.1):.1f} s in all"
     )
+    for need in shown.needs:
+        print(f"regression {need.sentence}")
     for test in shown.tests:
         print(f"test of the drawing: {predicted(test)}")
     for warning in (*shown.warnings, *([TRUSTED[relation]] if relation in TRUSTED else [])):

@@ -145,6 +145,19 @@ def read_regressions(data: Any) -> tuple[BoughtRegression, ...]:
     return found
 
 
+def fitting(listed: Iterable[BoughtRegression], schema: Schema) -> tuple[BoughtRegression, ...]:
+    """Return the regressions that still mean something under ``schema``: for a schema that has just been changed."""
+
+    def fits(one: BoughtRegression) -> bool:
+        try:
+            one.check(schema)
+        except ProjectError:
+            return False
+        return True
+
+    return tuple(filter(fits, listed))
+
+
 def named(listed: Iterable[Any], text: str) -> Any:
     """Return the regression called ``text``, or the only one with that outcome; raises :class:`ProjectError`.
 
