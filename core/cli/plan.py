@@ -147,6 +147,8 @@ def run(opt: argparse.Namespace) -> None:
     )
     if shown.stage:
         print(f"second stage: {shown.stage}")
+    for need in shown.needs:
+        print(f"regression {need.sentence}")
     for test in shown.tests:
         print(f"test of the drawing: {predicted(test)}")
     for warning in (*shown.warnings, *([TRUSTED[relation]] if relation in TRUSTED else [])):
