@@ -16,7 +16,8 @@ SHARES: dict[str, tuple[Any, ...]] = dict.fromkeys(("mst", "privci", "prefair"),
 SHARES["prism"] = ("one-way", 0.05, 0.1)
 SHARES["privbayes"] = ("network choice", 0.3)
 """The pool to which a method gives a published share of ρ, and the shares that it may have."""
-OTHER_SHARES = ("schema_share", "question_share", "test_drawing", "explain", "width", "targets")
+OTHER_SHARES = ["schema_share", "question_share", "regression_share", "embedding_share"]
+OTHER_SHARES += ["test_drawing", "explain", "width", "targets"]
 Draw = dict[str, Any]
 
 
@@ -75,6 +76,10 @@ RECIPES = {
     "quantiles": Recipe("schema", lambda b: b.k),
     "worst-question": Recipe("choice", lambda b: b.k),
     "questions": Recipe("sums", lambda b: b.k * math.sqrt(squared(b.folder, b.draw)), ("direct",)),
+    "class-features": Recipe(
+        "sums", lambda b: b.k * (math.sqrt(4 - 2 * min(b.draw["given"]["marked"], 1)) if b.m > b.k else 1)
+    ),
+    "regression": Recipe("sums", lambda b: b.k * math.sqrt(b.draw["given"]["squared"])),
     "clipped-gradient": Recipe("sums", lambda b: b.m * math.floor(b.plan.get("clip", 1.5) * 2**20) / 2**20),
     "logistic-gradient": Recipe("gradient", logistic),
     "edge-score": Recipe("choice scores", lambda b: b.m),

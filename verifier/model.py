@@ -45,6 +45,14 @@ class Model:
             self.potentials, self.first = (
                 self._tables(found, *of) for of in (("potentials", "potential"), ("first", "first"))
             )
+        self.pool, self.weights = dict[str, Array](), found.pop("weights", np.ones(0))
+        if "tilt" in found and any(d["recipe"] == "class-features" for d in folder.statement["draws"]):
+            tilt = json.loads(found.pop("tilt").tobytes())
+            self.pool = {n: found.pop(f"pool_{i}").astype(int) for i, n in enumerate(self.sizes)}
+            lists = (("phase", "phases"), ("coarse", "coarse"))
+            further = [f"{of}_{i}" for of, key in lists for i in range(len(tilt.get(key, [])))]
+            for name in ("sums", *further):
+                del found[name]
         if found or (folder.statement and not self.network and not self.order):
             raise ValueError("model.npz holds arrays that it does not list, or lacks the order of drawing")
         if {n: self.sizes[n] for n in self.visible} != folder.sizes or self.network != (

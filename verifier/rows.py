@@ -3,6 +3,7 @@
 import csv
 import gzip
 import io
+import itertools
 import math
 import re
 from datetime import date
@@ -77,8 +78,8 @@ def check_rows(folder: Folder, model: Model | None, answers: Answers | None) -> 
         return
     nodes = [node for node in model.nodes if {node[0], *node[1]} <= set(model.visible)]
     even = facts["project"]["plan"].get("rows_drawn", "even") == "even" and facts["rows"] <= IN_MEMORY
-    even = even and bool(model.order) and not model.hidden
-    tests = spread(nodes, codes)
+    even = even and bool(model.order) and not model.hidden and not model.pool
+    tests = weighted(model, codes, rows) if model.pool else spread(nodes, codes)
     wrong += rounded(nodes, codes, rows) if even else []
     for name, square, df in tests:  # χ² is divided by 1.25: cells of eight rows have a heavier tail
         if df and gammaincc(df / 2, square / 2.5) < ALARM / len(tests):
@@ -115,6 +116,20 @@ def spread(nodes: Nodes, codes: Codes) -> list[tuple[str, float, int]]:
                 found = np.bincount(at * size + codes[name], minlength=many * size)
                 tests.append((f"{other} × {name}", *chi_square(found, (held @ p).ravel())))
         before[name] = size
+    return tests
+
+
+def weighted(model: Model, codes: Codes, rows: int) -> list[tuple[str, float, int]]:
+    """Rows drawn from a weighted list of rows: each must be in it; χ² of each column and each pair against the list."""
+    kept = model.weights * rows > 1e-6
+    listed = set(zip(*(model.pool[n][kept].tolist() for n in model.sizes), strict=True))
+    other = any(row not in listed for row in zip(*(codes[n].tolist() for n in model.sizes), strict=True))
+    tests = [("whole rows", math.inf if other else 0.0, 1)]
+    for q in itertools.chain(*(itertools.combinations(model.sizes, size) for size in (1, 2))):
+        shape = [model.sizes[n] for n in q]
+        wanted, found = (np.ravel_multi_index([held[n] for n in q], shape) for held in (model.pool, codes))
+        share = np.bincount(wanted, model.weights, minlength=math.prod(shape))
+        tests.append((" × ".join(q), *chi_square(np.bincount(found, minlength=share.size), rows * share)))
     return tests
 
 
