@@ -22,7 +22,7 @@ Draw = dict[str, Any]
 
 
 class Bought(NamedTuple):
-    """A draw, and the unit of privacy: k rows per person, of which one person moves m; n rows, where that is public."""
+    """A draw, and the unit of privacy: k rows per person, one person moves m rows, and n rows are public or None."""
 
     draw: Draw
     folder: Folder
