@@ -11,6 +11,7 @@ from typing import Protocol
 
 from espalier.core.analysis.bought_regressions import Regressed, regressed
 from espalier.core.analysis.drawing import Test, tested
+from espalier.core.analysis.planned_analyses import Analysed, analysed
 from espalier.core.methods import Fitted, Frame, fit
 from espalier.core.privacy.accounting import Budget
 from espalier.core.privacy.bought_schema import Part, left, prices
@@ -46,6 +47,7 @@ class Carried:
     tests: tuple[Test, ...]
     fitted: Fitted
     regressions: tuple[Regressed, ...] = ()
+    analyses: tuple[Analysed, ...] = ()
 
 
 def carry_out(project: Project, budget: Budget, frame: Frame, rows: Rows, report: Report = silent) -> Carried:
@@ -57,6 +59,10 @@ def carry_out(project: Project, budget: Budget, frame: Frame, rows: Rows, report
     described = rows.describe(project, prices(project, budget))
     impossible = described.constraints.masks(described.schema, described.plan.max_cells)
     curator = rows.curator(described, left(budget, rows.schema_spending), impossible)
-    with tested(curator, described) as tests, regressed(curator, described) as regressions:
+    with (
+        tested(curator, described) as tests,
+        analysed(curator, described) as analyses,
+        regressed(curator, described) as regressions,
+    ):
         fitted = fit(curator, described, frame, report)
-    return Carried(described, curator, tests, fitted, regressions)
+    return Carried(described, curator, tests, fitted, regressions, analyses)

@@ -10,6 +10,7 @@ from espalier.core.errors import EspalierError
 from espalier.core.graph.dag import Dag, Interaction
 from espalier.core.graph.roles import Roles
 from espalier.core.graph.separations import Separation
+from espalier.core.project.analyses import fitting_analyses
 from espalier.core.project.constraints import Constraints
 from espalier.core.project.declared_by import DeclaredBy
 from espalier.core.project.file import Project
@@ -61,6 +62,7 @@ class References:
             separations=self.separations,
             constraints=self.constraints,
             question_list=project.question_list.fitting(schema),
+            analyses=fitting_analyses(project.analyses, schema),
             plan=replace(
                 project.plan,
                 target=self.target,
