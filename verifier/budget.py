@@ -16,7 +16,10 @@ SPENDS_LESS = ("fpt-mw",)
 ONE_WAY = {**dict.fromkeys(("mst", "privci", "prefair"), (1 / 3,)), "prism": (0.05, 0.1)}
 NETWORK = 0.3
 """Shares of ρ that methods publish for one-way counts, and privbayes for its choices."""
-OTHER_SHARES = "schema_share question_share regression_share analysis_share test_drawing explain width targets".split()
+OTHER_SHARES = (
+    *("schema_share", "question_share", "regression_share", "analysis_share"),
+    *("test_drawing", "explain", "width", "targets"),
+)
 Draw = dict[str, Any]
 
 

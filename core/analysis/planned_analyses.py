@@ -109,11 +109,12 @@ def half_width(one: PlannedAnalysis, counts: FloatArray, sigma: float, k: int, c
     if caution:
         spread = 0.0
         for place in np.ndindex(counts.shape):
-            step = 0.01 * counts[place]
+            count = float(counts[place])
+            step = 0.01 * count
             moved = counts.copy()
             moved[place] -= step
             slope = (variance(one, moved, sigma, k) - found) / step
-            spread += slope**2 * (counts[place] + sigma**2)
+            spread += slope**2 * (count + sigma**2)
         found += caution * math.sqrt(spread)
     return QUANTILE * math.sqrt(found)
 

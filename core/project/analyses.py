@@ -69,7 +69,8 @@ class PlannedAnalysis:
         half = data.get("half_width")
         if half is not None and (isinstance(half, bool) or not isinstance(half, int | float) or not 0 < half < 1e6):
             raise _error(f"{what}: half_width must be a positive number")
-        return cls(name, data["kind"], **texts, half_width=half, **read)
+        shares, groups = read["shares"], read["groups"]
+        return cls(name, data["kind"], texts["event"], texts["group"], texts["among"], half, shares, groups)
 
     def to_json(self) -> dict[str, Any]:
         """Return the analysis as the project file stores it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from espalier.core.analysis.loading import load_release
 from espalier.core.analysis.planned_analyses import Setting, analysed, divided, half_width
 from espalier.core.cli.main import main
 from espalier.core.errors import ProjectError
+from espalier.core.graph.roles import Roles
 from espalier.core.planning.preview import preview
 from espalier.core.privacy.accounting import Budget, rho_of
 from espalier.core.privacy.curator import PrivateCurator
@@ -164,3 +166,15 @@ def test_a_release_states_promised_and_reached_widths_and_the_command_line_print
     assert all(one["low"] < one["value"] < one["high"] for one in listed)
     assert "reached ±" in (where / "report.html").read_text("utf-8")
     assert not [f for f in verify(where) if f.holds is False]
+
+
+def test_neither_an_analysis_nor_a_regression_leads_around_a_fence():
+    regression = {"name": "r", "outcome": "sick=yes", "on": ["ward"], "family": "logistic"}
+    roles = Roles(outcome=("sick",), protected=("ward",), admissible=("old",))
+    fenced = replace(project(asked=[ASKED[1]]).with_plan(method="privci"), roles=roles)
+    with pytest.raises(ProjectError, match="fence keeps sick and ward apart"):
+        preview(fenced, 8000)
+    bought = replace(fenced, analyses=(), plan=fenced.plan.changed(regressions=[regression], regression_share=0.2))
+    with pytest.raises(ProjectError, match="fence keeps sick and ward apart"):
+        preview(bought, 8000)
+    assert preview(replace(fenced, analyses=read_analyses([ASKED[2]])), 8000).analyses
