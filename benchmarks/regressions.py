@@ -205,8 +205,8 @@ def fitted(x: FloatArray, y: FloatArray, family: str, robust: bool) -> tuple[Flo
     bread = np.linalg.inv((x * weights[:, None]).T @ x / len(y))
     scale = (left**2).mean() if family == "linear" else 1.0
     meat = (x * (left**2)[:, None]).T @ x / len(y)
-    variance: FloatArray = np.diag(bread @ meat @ bread) if robust else scale * np.diag(bread)
-    return np.asarray(beta), variance
+    variance = np.diag(bread @ meat @ bread) if robust else scale * np.diag(bread)
+    return np.asarray(beta, np.float64), np.asarray(variance, np.float64)
 
 
 def reference(x: FloatArray, y: FloatArray, asked: BoughtRegression, beta: FloatArray) -> str:

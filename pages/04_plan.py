@@ -83,6 +83,8 @@ with spots["consequences"]:
     verdict.headline(state, seen, population if payable else None)
     st.markdown(text.guess(guess_right(seen.budget.epsilon, seen.budget.delta)))
 with below:
+    if seen.stage:
+        st.info(plain(seen.stage))
     for warning in seen.warnings:
         st.warning(plain(warning))
     if seen.verdict is not None:

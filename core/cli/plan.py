@@ -150,6 +150,8 @@ def run(opt: argparse.Namespace) -> None:
         print(f"analysis {planned_sentence(analysis.plan())}")
     if shown.analyses and shown.analyses_epsilon is not None:
         print(f"analyses: ε = {shown.analyses_epsilon:.3g} reaches every wanted half-width, with these shares")
+    if shown.stage:
+        print(f"second stage: {shown.stage}")
     for need in shown.needs:
         print(f"regression {need.sentence}")
     for test in shown.tests:

@@ -21,6 +21,7 @@ from espalier.core.evaluation.private.evaluation import PrivateFigure
 from espalier.core.evaluation.private.held_out import rehearse
 from espalier.core.graph.separations import Clique
 from espalier.core.methods import METHODS, Frame, asks, asks_causes_only, frame_of, method_of, unused_options
+from espalier.core.methods.embedding import SECONDS, Embedded
 from espalier.core.methods.select.allocation import MOST_BY_HAND, label
 from espalier.core.models.graphical import Size
 from espalier.core.planning.error_bounds import Counted, ErrorBounds, error_bounds
@@ -109,6 +110,8 @@ class Preview:
     """What the bought regressions need from the rows; empty where n is not known."""
     apart: tuple[Foreseen, ...] = ()
     """The codes that the release will distinguish in columns with a hierarchy."""
+    stage: str = ""
+    """What a second stage for whole rows costs and can detect; empty without one."""
     verdict: Verdict | None = None
     """What noise hides; None where the number of rows is neither known nor declared, and where nothing is counted."""
 
@@ -171,6 +174,7 @@ class Preview:
             **({"analyses_epsilon": self.analyses_epsilon} if self.analyses else {}),
             **({"regression_needs": [one.to_json() for one in self.needs]} if self.needs else {}),
             "forest": self.forest,
+            **({"embedding": self.stage} if self.stage else {}),
             "warnings": self.warnings,
             "verdict": self.verdict.to_json() if self.verdict else None,
         }
@@ -254,6 +258,10 @@ def _preview(project: Project, rows: int | None, assumed: Mapping[str, float] | 
     forest = _parts([name for name, size in sizes.items() if size > 1], fitted.edges) > 1
     draws = curator.spending.draws
     size = replace(size, seconds=_seconds(size, draws, rows, len(sizes), method.limits.fits(project)))
+    stage = ""
+    if isinstance(fitted, Embedded):
+        stage = fitted.stage(rows or plan.rows, plan)
+        size = replace(size, seconds=size.seconds + SECONDS * (1 + plan.copies))
     bounds = error_bounds_of(draws, rows, plan) if rows else None
     lines = tuple(lines_of([*of_schema.draws, *draws], rows, bounds))
     more = _warnings(project, frame, budget, forest, rows, lines)
@@ -277,6 +285,7 @@ def _preview(project: Project, rows: int | None, assumed: Mapping[str, float] | 
         tests=carried.tests,
         apart=foreseen(project.schema, of_schema.draws, rows),
         analyses=carried.analyses,
+        stage=stage,
         needs=wanted,
         verdict=_verdict(project, budget, draws, rows or plan.rows, bool(fitted.features), assumed or {}),
     )

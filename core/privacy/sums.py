@@ -12,6 +12,7 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from espalier.core.privacy.class_features import ClassSums
 from espalier.core.privacy.clipped import ClippedGradient
 from espalier.core.privacy.gradient import LogisticGradient
 from espalier.core.privacy.moments import Histogram, Moments
@@ -71,6 +72,6 @@ class SumRecipe(Protocol):
 
 PROVED: tuple[type, ...] = (
     *(LogisticGradient, ClippedGradient, Histogram, Moments),
-    *(QuestionSums, CountHistogram, RegressionSums),
+    *(QuestionSums, CountHistogram, RegressionSums, ClassSums),
 )
 """The recipes whose sensitivity is proved: a curator works out no others."""
