@@ -126,9 +126,8 @@ class Preview:
     @property
     def analyses_epsilon(self) -> float | None:
         """ε at which this plan reaches every wanted half-width; `None` if the rows do not allow one."""
-        plan = self.project.plan
-        left = 1 - plan.test_drawing if self.tests else 1.0
-        return epsilon_needed(self.analyses, plan.analysis_share * left, self.budget.delta)
+        share = math.fsum(one.rho for one in self.analyses) / self.budget.rho
+        return epsilon_needed(self.analyses, share, self.budget.delta)
 
     @property
     def alone(self) -> dict[str, float]:
