@@ -100,6 +100,8 @@ class Study:
     tilt: TiltedModel | None = None
     regressions: tuple[Mapping[str, Any], ...] = ()
     """Bought regressions, as in ``release.json``."""
+    analyses: tuple[Mapping[str, Any], ...] = ()
+    """Planned analyses, as in ``release.json``."""
 
     @classmethod
     def of(cls, release: Finished) -> Study:
@@ -120,7 +122,7 @@ class Study:
             raise ProjectError(f"These are not the files of a release: {error}", **error.data) from None
         if not read.facts.get("private", True):
             raise ProjectError(f"{NOT_PRIVATE}. Only private releases have copies and intervals.", key="copies")
-        bought = tuple(read.facts.get("regressions", ()))
+        bought, planned = (tuple(read.facts.get(key, ())) for key in ("regressions", "analyses"))
         if read.counts is not None and isinstance(read.model, TiltedModel):
             base = read.model.base
             return cls(read.project, base, read.counts, read.facts["rows"], tilt=read.model, regressions=bought)

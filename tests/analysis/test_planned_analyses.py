@@ -166,6 +166,11 @@ def test_a_release_states_promised_and_reached_widths_and_the_command_line_print
     assert all(one["low"] < one["value"] < one["high"] for one in listed)
     assert "reached ±" in (where / "report.html").read_text("utf-8")
     assert not [f for f in verify(where) if f.holds is False]
+    held = json.loads((where / "release.json").read_text("utf-8"))
+    held["analyses"][0]["promised"] = "narrow"
+    (where / "release.json").write_text(json.dumps(held), "utf-8")
+    with pytest.raises(ProjectError, match="analysis"):
+        load_release(where)
 
 
 def test_neither_an_analysis_nor_a_regression_leads_around_a_fence():

@@ -35,7 +35,8 @@ def test_a_regression_is_built_planned_released_and_read():
     go(app, "analyse")
     assert not app.exception
     assert any("Regressions that this release bought" in e.label for e in app.expander)
-    assert list(app.dataframe[0].value["term"])[:2] == ["(intercept)", "age"]
+    assert list(app.dataframe[0].value["analysis"]) == ["gap"]
+    assert list(app.dataframe[1].value["term"])[:2] == ["(intercept)", "age"]
     go(app, "plan")
     next(b for b in app.button if b.key and b.key.startswith("remove-regression")).click().run()
     assert not app.exception
