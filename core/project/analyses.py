@@ -24,7 +24,7 @@ class PlannedAnalysis:
 
     ``event`` and ``among`` are written ``column=value``, ``group`` is ``column=value:other``. ``shares`` are the
     assumed shares of the event in each group, and ``groups`` the assumed shares of the groups among all rows; `None`
-    stands for one half, and for values that are all equally common.
+    means one half, and values that are all equally common.
     """
 
     name: str

@@ -118,10 +118,10 @@ def _take(state: Session, listed: tuple[PlannedAnalysis, ...]) -> None:
 
 
 def planned(seen: Preview) -> None:
-    """Show what is promised of each analysis, before any row is read."""
+    """Show the promised half-width of each analysis, before any row is read."""
     if not seen.analyses:
         return
-    st.subheader("What your analyses are promised", anchor=False)
+    st.subheader("Promised half-widths of your analyses", anchor=False)
     st.markdown("\n".join(f"- {plain(sentence(one.plan()))}" for one in seen.analyses))
     if (reaches := seen.analyses_epsilon) is not None:
         st.markdown(f"ε = {reaches:.3g} reaches every wanted half-width, with these shares of the budget.")
