@@ -17,7 +17,7 @@ ONE_WAY = {**dict.fromkeys(("mst", "privci", "prefair"), (1 / 3,)), "prism": (0.
 NETWORK = 0.3
 """Shares of ρ that methods publish for one-way counts, and privbayes for its choices."""
 OTHER_SHARES = (
-    *("schema_share", "question_share", "regression_share", "embedding_share"),
+    *("schema_share", "question_share", "regression_share", "analysis_share", "embedding_share"),
     *("test_drawing", "explain", "width", "targets"),
 )
 Draw = dict[str, Any]
