@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -178,7 +178,7 @@ def gate_of(out: Release) -> str:
     )
 
 
-def show(name: str, rows: list[tuple[float, ...]], heading: str) -> None:
+def show(name: str, rows: Sequence[tuple[float, ...]], heading: str) -> None:
     """Print mean ± standard error over runs."""
     table = np.array(rows)
     error = table.std(axis=0, ddof=1) / np.sqrt(len(table)) if len(table) > 1 else np.zeros(table.shape[1])
@@ -208,15 +208,15 @@ def run_rules(seeds: int, epsilons: list[float], plan: Mapping[str, Any]) -> Non
                 print("   ", gate_of(out), flush=True)
             show(f"XOR of {causes}, ε = {epsilon:g}", rows, "rows that obey the rule, CPU s")
         for name, table in (("latent classes", latent), ("tree", tree)):
-            rows = []
+            figures = []
             for seed in range(seeds):
                 whole = table(seed, ROWS + 2_000)
                 train, test = whole.take(np.arange(ROWS)), whole.take(np.arange(ROWS, ROWS + 2_000))
                 base, _ = made(train, "y", epsilon=epsilon, **plan)
                 out, seconds = made(train, "y", epsilon=epsilon, embedding_share="auto", **plan)
-                rows.append((accuracy(base.codes, test, "y"), accuracy(out.codes, test, "y"), seconds))
+                figures.append((accuracy(base.codes, test, "y"), accuracy(out.codes, test, "y"), seconds))
                 print("   ", gate_of(out), flush=True)
-            show(f"{name}, ε = {epsilon:g}", rows, "accuracy of base and stage, CPU s")
+            show(f"{name}, ε = {epsilon:g}", figures, "accuracy of base and stage, CPU s")
 
 
 def run_pairwise(seeds: int, epsilons: list[float], plan: Mapping[str, Any]) -> None:

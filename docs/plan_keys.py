@@ -40,6 +40,8 @@ SHARED = {
     "schema_share": "share of the budget that buys undeclared bins and categories",
     "question_share": "share of the budget that measures the project's questions and counts",
     "embedding_share": 'share of a second stage for structure that pairs do not carry; `"auto"`: a probe decides',
+    "regression_share": "share of the budget that buys the plan's regressions",
+    "regressions": 'regressions to buy: `[{"name": "stay", "outcome": "los", "on": ["age"], "family": "linear"}]`',
     "private_evaluation": "share of people (or rows) held out for private evaluation",
     "copies": "copies of the release for intervals; they cost no budget",
     "test_drawing": "share of the budget that tests independences that the drawing implies",

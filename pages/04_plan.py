@@ -16,6 +16,7 @@ from espalier.pages.plan import (
     plan_fields,
     private_evaluation,
     question_editor,
+    regression_editor,
     verdict,
 )
 from espalier.pages.release import payment
@@ -32,6 +33,8 @@ if not is_blurring(project.plan):
 
 spots = plan_fields.show(state)
 spots["questions"] = spots["question_share"] = question_editor.show(state)
+if not is_blurring(state.project.plan):
+    spots["regressions"] = spots["regression_share"] = regression_editor.show(state)
 project = state.project
 plan = project.plan
 if is_blurring(plan):
@@ -120,6 +123,7 @@ if seen.apart:
         st.markdown(plain(str(apart)))
 
 question_editor.planned(seen)
+regression_editor.planned(seen)
 drawing_test.planned(seen)
 private_evaluation.planned(seen)
 with st.expander("Details: budget, measurements, memory and time"):

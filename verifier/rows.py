@@ -139,7 +139,7 @@ def spread(nodes: Nodes, sizes: Mapping[str, int], codes: Codes) -> list[tuple[s
 
 def weighted(model: Model, codes: Codes, rows: int) -> list[tuple[str, float, int]]:
     """Rows drawn from a weighted list of rows: each must be in it; χ² of each column and each pair against the list."""
-    kept = model.weights * rows > 1e-6
+    kept = np.asarray(model.weights) * rows > 1e-6
     listed = set(zip(*(model.pool[n][kept].tolist() for n in model.sizes), strict=True))
     other = sum(row not in listed for row in zip(*(codes[n].tolist() for n in model.sizes), strict=True))
     tests = [("whole rows", math.inf if other else 0.0, 1)]

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -98,6 +98,8 @@ class Study:
     rows: int
     given: tuple[Rows, ...] = ()
     tilt: TiltedModel | None = None
+    regressions: tuple[Mapping[str, Any], ...] = ()
+    """Bought regressions, as in ``release.json``."""
 
     @classmethod
     def of(cls, release: Finished) -> Study:
@@ -118,12 +120,14 @@ class Study:
             raise ProjectError(f"These are not the files of a release: {error}", **error.data) from None
         if not read.facts.get("private", True):
             raise ProjectError(f"{NOT_PRIVATE}. Only private releases have copies and intervals.", key="copies")
+        bought = tuple(read.facts.get("regressions", ()))
         if read.counts is not None and isinstance(read.model, TiltedModel):
-            return cls(read.project, read.model.base, read.counts, read.facts["rows"], tilt=read.model)
+            base = read.model.base
+            return cls(read.project, base, read.counts, read.facts["rows"], tilt=read.model, regressions=bought)
         if read.counts is None or not isinstance(read.model, GraphicalModel | VisibleModel):
             raise ProjectError(NO_COUNTS, key="copies")
         given = tuple(table.codes for table in read_copies(read, files))
-        return cls(read.project, read.model, read.counts, read.facts["rows"], given)
+        return cls(read.project, read.model, read.counts, read.facts["rows"], given, regressions=bought)
 
     @classmethod
     def of_folder(cls, folder: Path) -> Study:

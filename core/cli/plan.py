@@ -68,6 +68,7 @@ def _origin(data: str | None, relation: str | None) -> str | None:
 
 
 def run(opt: argparse.Namespace) -> None:
+    """Print the plan: budget, measurements, verdict and warnings. ``--explain-sql`` reads a catalogue, never rows."""
     from espalier.core.analysis.drawing import predicted
     from espalier.core.planning.preview import not_in_rows, preview
     from espalier.core.privacy.unit import Unit
@@ -146,6 +147,8 @@ def run(opt: argparse.Namespace) -> None:
     )
     if shown.stage:
         print(f"second stage: {shown.stage}")
+    for need in shown.needs:
+        print(f"regression {need.sentence}")
     for test in shown.tests:
         print(f"test of the drawing: {predicted(test)}")
     for warning in (*shown.warnings, *([TRUSTED[relation]] if relation in TRUSTED else [])):

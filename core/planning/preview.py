@@ -29,6 +29,7 @@ from espalier.core.planning.expected_answers import expected as expected_answers
 from espalier.core.planning.hierarchies import Foreseen, foreseen
 from espalier.core.planning.noise import noise_of
 from espalier.core.planning.procedure import carry_out
+from espalier.core.planning.regression_needs import Need, check_fence, needs
 from espalier.core.planning.verdict import Assumed, Purpose, Verdict, verdict_of
 from espalier.core.privacy.accounting import Budget, epsilon_of, guess_right, round_up, total_up
 from espalier.core.privacy.bought_schema import Part, budget_of
@@ -102,6 +103,8 @@ class Preview:
     """The δ₀ of all its draws, those on the held-out part included."""
     tests: tuple[Test, ...] = ()
     """What of the drawing would be tested, on made-up counts."""
+    needs: tuple[Need, ...] = ()
+    """What the bought regressions need from the rows; empty where n is not known."""
     apart: tuple[Foreseen, ...] = ()
     """The codes that the release will distinguish in columns with a hierarchy."""
     stage: str = ""
@@ -157,6 +160,7 @@ class Preview:
             "bytes": self.size.bytes,
             "seconds": self.size.seconds,
             **({"test_drawing": [predicted(test) for test in self.tests]} if self.project.plan.test_drawing else {}),
+            **({"regression_needs": [one.to_json() for one in self.needs]} if self.needs else {}),
             "forest": self.forest,
             **({"embedding": self.stage} if self.stage else {}),
             "warnings": self.warnings,
@@ -222,6 +226,7 @@ def _preview(project: Project, rows: int | None, assumed: Mapping[str, float] | 
     project.need_unit()
     plan, method, sizes = project.plan, method_of(project.plan), project.schema.sizes
     frame = frame_of(project)
+    check_fence(project, frame)
     if plan.neighbors == "replace-one":
         rows = public_rows(plan, rows)
     budget = budget_of(project, Budget.of(plan, rows))
@@ -248,6 +253,8 @@ def _preview(project: Project, rows: int | None, assumed: Mapping[str, float] | 
     bounds = error_bounds_of(draws, rows, plan) if rows else None
     lines = tuple(lines_of([*of_schema.draws, *draws], rows, bounds))
     more = _warnings(project, frame, budget, forest, rows, lines)
+    wanted = tuple(needs(carried.regressions, project.schema, rows)) if rows else ()
+    more += [f"{one.sentence} Even with evenly spread values it has less." for one in wanted if not one.met]
     warnings = (*frame.warnings, *method.guidance.advice(project), *more)
     spent, features = curator.spending.rho, len(fitted.features)
     shown = Preview(
@@ -266,6 +273,7 @@ def _preview(project: Project, rows: int | None, assumed: Mapping[str, float] | 
         tests=carried.tests,
         apart=foreseen(project.schema, of_schema.draws, rows),
         stage=stage,
+        needs=wanted,
         verdict=_verdict(project, budget, draws, rows or plan.rows, bool(fitted.features), assumed or {}),
     )
     if not plan.private_evaluation:
@@ -373,6 +381,12 @@ def _warnings(
         )
     if project.question_list and not asks(project):
         out.append("The project lists questions or counts, but their share of the budget is 0: they are not measured.")
+    if bool(plan.regressions) != bool(plan.regression_share):
+        out.append(
+            "The plan lists regressions, but their share of the budget is 0: they are not bought."
+            if plan.regressions
+            else "The plan lists no regression, so the share for regressions goes to the method."
+        )
     if plan.question_share and not project.question_list:
         out.append("Nothing is asked, so the share for questions goes to the method.")
     if plan.question_share and method.capabilities.questions == "alone":

@@ -52,6 +52,7 @@ PROOFS = {
     "class-features": "core/privacy/class_features.py: ClassSums",
     "questions": "core/privacy/question_recipes/recipes.py: QuestionSums",
     "count-histogram": "core/privacy/question_recipes/recipes.py: CountHistogram",
+    "regression": "core/privacy/regression_sums.py: RegressionSums.sensitivity",
     "clipped-gradient": "core/privacy/clipped.py: clipped_sensitivity",
     "logistic-gradient": "core/privacy/gradient.py: gradient_sensitivity",
     "edge-score": "core/privacy/scores.py: EdgeScore",

@@ -17,6 +17,7 @@ from espalier.core.privacy.clipped import ClippedGradient
 from espalier.core.privacy.gradient import LogisticGradient
 from espalier.core.privacy.moments import Histogram, Moments
 from espalier.core.privacy.question_recipes.recipes import CountHistogram, QuestionSums
+from espalier.core.privacy.regression_sums import RegressionSums
 from espalier.core.privacy.unit import Unit
 from espalier.core.tables.source import Source
 
@@ -70,12 +71,7 @@ class SumRecipe(Protocol):
 
 
 PROVED: tuple[type, ...] = (
-    LogisticGradient,
-    ClippedGradient,
-    Histogram,
-    Moments,
-    QuestionSums,
-    CountHistogram,
-    ClassSums,
+    *(LogisticGradient, ClippedGradient, Histogram, Moments),
+    *(QuestionSums, CountHistogram, RegressionSums, ClassSums),
 )
 """The recipes whose sensitivity is proved: a curator works out no others."""

@@ -15,6 +15,7 @@ from espalier.core.project.declared_by import DeclaredBy
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.question_list import QuestionList
+from espalier.core.project.regressions import fitting
 from espalier.core.project.schema import Column, Schema
 
 Drawing = tuple[Dag, Roles, str | None]
@@ -44,7 +45,8 @@ class References:
         return cls(*drawn, project.roles, project.separations, project.constraints, plan.target, plan.targets)
 
     def put_into(self, project: Project, schema: Schema) -> Project:
-        """Return the project with this schema and these references. Questions that no longer fit are dropped."""
+        """Return the project with this schema and these references. Those questions and regressions that no longer fit
+        are dropped."""
         return replace(
             project,
             schema=schema,
@@ -59,7 +61,12 @@ class References:
             separations=self.separations,
             constraints=self.constraints,
             question_list=project.question_list.fitting(schema),
-            plan=replace(project.plan, target=self.target, targets=self.targets),
+            plan=replace(
+                project.plan,
+                target=self.target,
+                targets=self.targets,
+                regressions=fitting(project.plan.regressions, schema),
+            ),
         )
 
     def __add__(self, other: References) -> References:

@@ -71,6 +71,8 @@ class Project:
                 raise ProjectError(f"plan: the further target {name!r} is not a column", key="targets")
         if self.plan.targets and self.plan.target is None:
             raise ProjectError("plan: name the target before further targets", key="target")
+        for regression in self.plan.regressions:
+            regression.check(self.schema)
         if self.plan.person in self.schema:
             raise ProjectError(
                 f"plan: the person column {self.plan.person!r} would be released; take it out of the schema",

@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args
 from espalier.core.errors import ProjectError
 from espalier.core.graph.separations import Separation
 from espalier.core.project.options import Option, check_number, check_weights, short, unquoted
+from espalier.core.project.regressions import BoughtRegression, read_regressions
 
 Neighbors = Literal["replace-one", "add-remove"]
 AllocationRule = Literal["auto", "optimal", "uniform"]
@@ -44,6 +45,8 @@ _LEFT_OUT = (
     "person",
     "private_evaluation",
     "question_share",
+    "regression_share",
+    "regressions",
     "rows_drawn",
     "schema_share",
     "statements",
@@ -73,7 +76,8 @@ class Plan:
     ``rows_drawn`` is how the table is drawn from the model: ``even`` spreads the rows over the cells as evenly as whole
     numbers allow, so the table errs less than independent draws would, and varies less than they do. ``copies`` is how
     many copies of the release are made for intervals. ``test_drawing`` is the share of the budget for a test of the
-    drawing's implied independences, ``statements`` how many of them are tested, or which.
+    drawing's implied independences, ``statements`` how many of them are tested, or which. ``regressions`` are bought
+    with ``regression_share`` of the budget, in equal parts.
 
     ``options`` are the keys that methods declare for themselves (`espalier.core.project.options`); the method
     registry checks them. The file is flat: they are on the same level as the others.
@@ -108,6 +112,8 @@ class Plan:
     copies: int = 0
     test_drawing: float = 0.0
     statements: int | tuple[Separation, ...] = 5
+    regressions: tuple[BoughtRegression, ...] = ()
+    regression_share: float = 0.0
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -157,6 +163,8 @@ class Plan:
             )
         if self.embedding_share != AUTO:
             check_number("embedding_share", self.embedding_share, Option("", low=0, high=MOST_ASKED))
+        check_number("regression_share", self.regression_share, Option("", low=0, high=MOST_ASKED))
+        object.__setattr__(self, "regressions", read_regressions(self.regressions))
 
     @property
     def has_epsilon(self) -> bool:
@@ -184,10 +192,11 @@ class Plan:
         out["targets"] = dict(self.targets)
         if isinstance(self.statements, tuple):
             out["statements"] = [s.to_json() for s in self.statements]
+        out["regressions"] = [one.to_json() for one in self.regressions]
         if not self.targets:
             del out["targets"]
         for key in _LEFT_OUT:
-            if out[key] == getattr(Plan, key):
+            if getattr(self, key) == getattr(Plan, key):
                 del out[key]
         if self.fair is None:
             del out["fair"]

@@ -22,6 +22,7 @@ from espalier.core.report.evaluation_section import evaluation_methods, private_
 from espalier.core.report.html import made_with
 from espalier.core.report.html import table as _table
 from espalier.core.report.question_section import question_section
+from espalier.core.report.regression_section import regression_section
 from espalier.core.report.style import STYLE
 
 
@@ -38,6 +39,7 @@ def render(facts: Mapping[str, Any], label: str = "") -> str:
         front.verdict(facts),
         front.pictures(facts),
         effect_section(facts),
+        regression_section(facts),
         front.privacy(facts),
         label,
         front.advice(facts),

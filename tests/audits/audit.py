@@ -69,6 +69,7 @@ from espalier.core.privacy.gradient import LogisticGradient
 from espalier.core.privacy.moments import Bin, Histogram, Moments, Reading, Scored, WithOutcome
 from espalier.core.privacy.question_recipes.recipes import CountHistogram, QuestionSums, WorstQuestion, answers
 from espalier.core.privacy.regression_features import TURN, Fourier, Surface
+from espalier.core.privacy.regression_sums import RegressionSums, design_of
 from espalier.core.privacy.scores import ConditionalScore, EdgeScore, FeatureScore, Score
 from espalier.core.privacy.softmax_heads import FloatArray, Heads
 from espalier.core.privacy.sums import SumRecipe
@@ -78,6 +79,7 @@ from espalier.core.project.numeric_axis import Axis
 from espalier.core.project.plan import Neighbors, Plan
 from espalier.core.project.question_list import QuestionList
 from espalier.core.project.question_types import Count, Question
+from espalier.core.project.regressions import BoughtRegression
 from espalier.core.project.schema import Column, Schema
 from espalier.core.release.spend import release
 from espalier.core.tables import random_rows, scan
@@ -138,6 +140,14 @@ METHOD_CASES: dict[str, dict[str, Any]] = {
     "decoder": {"method": "decoder", "steps": 4},
     "mst with a second stage": {"method": "mst", "embedding_share": 0.5},
     "mst with questions and a count": {"method": "mst", "question_share": 0.4, "asked": True},
+    "mst with regressions": {
+        "method": "mst",
+        "regression_share": 0.9,
+        "regressions": [
+            {"name": "few", "outcome": "d=x", "on": ["a", "b"], "robust": True},
+            {"name": "odds", "outcome": "c=x", "on": ["a"], "family": "logistic"},
+        ],
+    },
     "fpt-lp": {"method": "fpt-lp", "asked": True},
     "fpt-mw": {"method": "fpt-mw", "rounds": 3, "asked": True},
 }
@@ -396,6 +406,10 @@ def mechanism_cases(broken: bool) -> Iterator[Case]:
     def ask_step(c: Witness) -> None:
         c.measure_sums(STEP, rho)
 
+    def ask_regression(c: Witness) -> None:
+        asked = BoughtRegression("audit", "y=z", ("a",))
+        c.measure_sums(RegressionSums("audit", design_of(asked, SMALL), "moments", counted=True), rho)
+
     questions = tuple(Question(name, ({name: (1,)},)) for name in "abcd")
     count = Count("marks", dict.fromkeys("abcdy", (1,)), 5)
     counted = Question("many marks", ({"marks": (3, 4, 5)},))
@@ -440,6 +454,7 @@ def mechanism_cases(broken: bool) -> Iterator[Case]:
             "measure what a fit leaves": (switched(unit), ask_left),
             "measure features of whole rows": (switched(unit), ask_rows),
             "choose columns": (plain, ask_columns(sets)),
+            "a regression": (switched(unit), ask_regression),
             "a training step": (between(unit, SMALL), ask_step),
             "answer questions": (plain, ask_sums(sums)),
             "a count over whole rows": (plain, ask_sums(CountHistogram(count, sums.sizes))),
@@ -672,7 +687,15 @@ def breaking(way: str, seed: int = 0) -> Iterator[None]:
         elif way == "no sensitivity":
             for recipe in (EdgeScore, FeatureScore, ConditionalScore, WorstQuestion, ColumnSets):
                 stack.enter_context(mock.patch.object(recipe, "sensitivity", return_value=1))
-            for sums in (LogisticGradient, ClippedGradient, Moments, QuestionSums, CountHistogram, ClassSums):
+            for sums in (
+                LogisticGradient,
+                ClippedGradient,
+                Moments,
+                QuestionSums,
+                CountHistogram,
+                RegressionSums,
+                ClassSums,
+            ):
                 stack.enter_context(mock.patch.object(sums, "sensitivity", return_value=1))
         elif way == "clipped after the sum":
             stack.enter_context(mock.patch.object(clipped, "clipped_sums", clipped_after_the_sum))

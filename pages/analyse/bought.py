@@ -1,0 +1,29 @@
+"""Regressions that came with a release: a table of coefficients for each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import streamlit as st
+
+from espalier.core.analysis.regression_text import about, interval
+from espalier.pages.common.text import plain
+
+
+def show(listed: Sequence[Mapping[str, Any]]) -> None:
+    """Show the bought regressions of a release; nothing if it bought none."""
+    if not listed:
+        return
+    with st.expander("Regressions that this release bought", expanded=True):
+        for one in listed:
+            st.markdown(plain(about(one)))
+            st.dataframe(
+                [
+                    {"term": part["term"], "value": part["value"], "95 % interval": interval(part)}
+                    for part in one["coefficients"]
+                ],
+                hide_index=True,
+                width="stretch",
+                column_config={"value": st.column_config.NumberColumn(format="%.4g")},
+            )
