@@ -16,7 +16,7 @@ SHARES: dict[str, tuple[Any, ...]] = dict.fromkeys(("mst", "privci", "prefair"),
 SHARES["prism"] = ("one-way", 0.05, 0.1)
 SHARES["privbayes"] = ("network choice", 0.3)
 """The pool to which a method gives a published share of ρ, and the shares that it may have."""
-OTHER_SHARES = ["schema_share", "question_share", "regression_share", "embedding_share"]
+OTHER_SHARES = ["schema_share", "question_share", "regression_share", "analysis_share", "embedding_share"]
 OTHER_SHARES += ["test_drawing", "explain", "width", "targets"]
 Draw = dict[str, Any]
 

@@ -188,6 +188,7 @@ def read_facts(data: bytes) -> dict[str, Any]:
     for key in _USED:
         _check_ranges(facts.get(key), key)
     _check_regressions(facts)
+    _check_analyses(facts)
     schema = facts["project"].get("schema")
     names = {c.get("name") for c in schema if isinstance(c, dict)} if isinstance(schema, list) else set()
     for clique in facts["cliques"]:
@@ -198,6 +199,19 @@ def read_facts(data: bytes) -> dict[str, Any]:
             raise ProjectError("release.json: a separation lacks left, right or given", key="separations")
         Separation.read({side: separation[side] for side in ("left", "right", "given")})
     return facts
+
+
+def _check_analyses(facts: Mapping[str, Any]) -> None:
+    """Raise :class:`ProjectError` for planned analyses that are not as a release writes them."""
+    listed = facts.get("analyses", [])
+    if not isinstance(listed, list):
+        raise ProjectError("release.json: analyses is of the wrong kind", key="analyses")
+    for one in listed:
+        if not isinstance(one, dict) or not all(isinstance(one.get(key), str) for key in ("name", "kind")):
+            raise ProjectError("release.json: an analysis lacks its name or kind", key="analyses")
+        numbers = [one.get(key) for key in ("value", "low", "high", "promised", "reached")]
+        if any(x is not None and (type(x) not in (int, float) or not math.isfinite(x)) for x in numbers):
+            raise ProjectError("release.json: an analysis holds something that is no number", key="analyses")
 
 
 def _check_regressions(facts: Mapping[str, Any]) -> None:

@@ -114,6 +114,8 @@ class Release:
     whole: Snapshot | None = None
     drawing: tuple[tuple[Test, Tested], ...] = ()
     effect: Mapping[str, Any] | None = None
+    analyses: tuple[Mapping[str, Any], ...] = ()
+    """Planned analyses with their intervals, promised and reached half-widths."""
     regressions: tuple[Mapping[str, Any], ...] = ()
     apart: tuple[ToldApart, ...] = ()
     counted: int | None = None
@@ -210,6 +212,7 @@ class Release:
             "copies": len(self.copies),
             **({"test_drawing": test_facts(self.drawing)} if plan.test_drawing else {}),
             **({} if self.effect is None else {"effect": dict(self.effect)}),
+            **({"analyses": [dict(one) for one in self.analyses]} if self.analyses else {}),
             **({"regressions": [dict(one) for one in self.regressions]} if self.regressions else {}),
             "seconds": {step: round(s, 2) for step, s in self.seconds.items()},
             "warnings": list(self.warnings),
