@@ -178,9 +178,10 @@ def optimality(
     return [] if gap <= most else [f"the model is not the fit of the counts: gap {gap:.3g}, at most {most:.3g}"]
 
 
-def network(head: Any, parents: Mapping[str, list[str]], flat: Array) -> Nodes:
+def network(head: Any, parents: Mapping[str, list[str]], found: Mapping[str, Array]) -> Nodes:
     """The nodes of a decoder: p(column | parents) is the softmax of an intercept and a weight for each parent."""
     sizes, done, at = {n: int(s) for n, s in head["sizes"]}, dict[str, tuple[str, Clique, Array]](), 0
+    flat, tables = found["parameters"], {n: found[f"table_{i}"] for i, n in enumerate(head.get("tables", []))}
     for name, size in sizes.items():
         given = tuple(n for n in sizes if n in parents[name] and sizes[n] > 1)
         lengths = [1, *(sizes[n] - 1 for n in given)] if size > 1 else [0]
@@ -192,7 +193,7 @@ def network(head: Any, parents: Mapping[str, list[str]], flat: Array) -> Nodes:
             row += sizes[parent] - 1
             logits += weights.reshape([sizes[parent] if i == axis else 1 for i in range(len(given))] + [size])
         table = np.exp(logits - logits.max(axis=-1, keepdims=True))
-        done[name] = (name, given, table / table.sum(axis=-1, keepdims=True))
+        done[name] = (name, given, tables.get(name, table / table.sum(axis=-1, keepdims=True)))
     out: Nodes = []
     while len(out) < len(done):  # causes before effects
         placed = {name for name, _, _ in out}
@@ -211,13 +212,14 @@ def check_model(folder: Folder, answers: Answers | None) -> Model | Nodes | None
         if folder.facts["method"] == "copula":
             folder.note(4, "no graphical model and no counts: the fit is not recomputed")
             return None
-        if folder.facts["method"] != "decoder" or set(found) != {"parameters"}:
+        listed = {"parameters", *(f"table_{i}" for i in range(len(head.get("tables", []))))}
+        if folder.facts["method"] != "decoder" or set(found) != listed:
             raise ValueError("the model is not of the kind that the method makes")
         parents = {n: [a for a, b in head.get("edges", []) if b == n] for n, _ in head.get("sizes", [])}
         wrong = [] if parents and not head.get("latent") else [f"{len(kept)} separations are not promised"] * bool(kept)
         folder.say(4, wrong + _linked(kept, lambda s: moral(parents, s)), f"{len(kept)} separations hold by the arrows")
         folder.note(4, "no counts to fit: how this model was trained is not recomputed")
-        return None if head.get("latent") else network(head, parents, found["parameters"])
+        return None if head.get("latent") else network(head, parents, found)
     model = Model(folder, head, found)
     graph = graph_of(model.potentials, model.sizes)
     for name in model.counts:  # functions of visible columns
