@@ -173,7 +173,8 @@ class Capabilities:
     probability. ``links``: its model may link columns. ``numbers``: it reads numeric columns as numbers, so tables of
     codes alone are refused. ``questions``: its support for questions and counts. It ignores them
     (``no``), ends with `Marginals`, so that a share of the budget can measure them ``beside`` it
-    (`espalier.core.methods.question_answers`), or spends on them ``alone``.
+    (`espalier.core.methods.question_answers`), or spends on them ``alone``. ``linked``: it releases people with their
+    visits, from two linked tables.
     """
 
     fence: Fence = "optional"
@@ -182,6 +183,7 @@ class Capabilities:
     links: bool = True
     numbers: bool = False
     questions: Literal["no", "beside", "alone"] = "no"
+    linked: bool = False
 
 
 @dataclass(frozen=True)
