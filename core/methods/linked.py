@@ -51,9 +51,9 @@ TIE, WEAK_TIE = 4.0, 0.1
 """σ of a tie: this multiple of the counts' median σ, and at least this part of a mean cell."""
 WEAKER = 3
 """What the scores of pairs without the plan's target are divided by."""
-EVIDENCE, LAST_EVIDENCE = 12_000, 40_000
+EVIDENCE, LAST_EVIDENCE = 10_000, 25_000
 """Steps of synthetic people that the model is fitted on: while pairs are chosen, and in the end."""
-EVALUATIONS, LAST_EVALUATIONS = 25, 60
+EVALUATIONS, LAST_EVALUATIONS = 20, 40
 
 
 @dataclass(frozen=True)
@@ -135,6 +135,7 @@ class Stepping:
     tables: dict[Pair, NoisyTable] = field(default_factory=dict)
     echoes: dict[str, float] = field(default_factory=dict)
     columns: dict[str, StepColumn] = field(default_factory=dict)
+    stale: set[str] = field(default_factory=set)
 
     @classmethod
     def of(cls, curator: Curator, project: Project, frame: Frame, rho: float, people: Marginals) -> Stepping:
@@ -175,6 +176,7 @@ class Stepping:
     def count(self, pairs: Sequence[Pair], rho: float, pool: str) -> None:
         """Count ``pairs`` for ``rho`` together."""
         sizes = [self.layout.cells(pair) ** (2 / 3) for pair in pairs]
+        self.stale = {name for _, name in pairs}
         for pair, size in zip(pairs, sizes, strict=True):
             shape = self.layout.sizes[pair[0]], self.layout.sizes[pair[1]]
             recipe = StepCounts(pair, shape, self.layout.linked.units)
@@ -280,18 +282,23 @@ class Stepping:
         sigma = float(np.median([t.sigma for t in self.tables.values()]))
         return NoisyTable(joint, max(TIE * sigma, WEAK_TIE * total / joint.size))
 
-    def fit(self, cells: Callable[[str], Any], weights: Array, evaluations: int) -> tuple[dict[str, Any], dict[str, Array]]:
-        """Fit all columns in order on evidence; return this visit's drawn codes, and each column's probabilities."""
+    def fit(
+        self, cells: Callable[[str], Any], weights: Array, evaluations: int, stale: Iterable[str]
+    ) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Fit the ``stale`` columns in order on evidence; return this visit's drawn codes and all probabilities."""
         now, shown = dict[str, Any](), dict[str, Array]()
         for name in self.order:
             look = partial(_looked_up, now, cells)
-            target = Target(name, self.parents(name), self.margin(name), self.echoes.get(name, 0.0), self.total)
-            self.columns[name] = fit_column(target, look, weights, self.columns.get(name), evaluations)
+            if name in stale:
+                target = Target(name, self.parents(name), self.margin(name), self.echoes.get(name, 0.0), self.total)
+                self.columns[name] = fit_column(target, look, weights, self.columns.get(name), evaluations)
             shown[name] = self.columns[name].probabilities(look)
             now[name] = drawn(shown[name], self.rng)
         return now, shown
 
-    def fitted(self, most: int, evaluations: int) -> tuple[Steps, dict[str, Any], dict[str, Array]]:
+    def fitted(
+        self, most: int, evaluations: int, stale: Iterable[str]
+    ) -> tuple[Steps, dict[str, Any], dict[str, Array]]:
         """Fit on the steps of new synthetic people: on their first steps if there is no model yet, then on all."""
         if not self.columns:
             first = self.people_with_steps(most)
@@ -299,10 +306,10 @@ class Stepping:
             who = np.arange(len(first[self.layout.linked.number]))
             steps = Steps(self.layout.linked, self.layout.sizes, first, made)
             cells = _cached(partial(steps.cells_at, who=who, at=np.ones(len(who), dtype=np.int64)))
-            self.fit(cells, np.ones(len(who)), evaluations)
+            self.fit(cells, np.ones(len(who)), evaluations, self.order)
         people = self.people_with_steps(most)
         steps = Steps(self.layout.linked, self.layout.sizes, people, self.model.visits(people, self.rng))
-        now, shown = self.fit(_cached(steps.cells), 1 / steps.of_person, evaluations)
+        now, shown = self.fit(_cached(steps.cells), 1 / steps.of_person, evaluations, stale)
         return steps, now, shown
 
     def people_with_steps(self, most: int) -> Codes:
@@ -328,7 +335,7 @@ class Stepping:
         """
         if self.curator.takes_first:
             return lambda pair: np.zeros((self.layout.sizes[pair[0]], self.layout.sizes[pair[1]]))
-        steps, now, shown = self.fitted(EVIDENCE, EVALUATIONS)
+        steps, now, shown = self.fitted(EVIDENCE, EVALUATIONS, self.stale)
         weights = 1 / steps.of_person * self.total / (1 / steps.of_person).sum()
         cells, known = partial(_looked_up, now, _cached(steps.cells)), dict[Pair, Array]()
 
@@ -383,7 +390,7 @@ class LinkedFit:
     def model(self, report: Report = silent) -> LinkedModel:
         """Fit the step model to all counts, on more synthetic people than while pairs were chosen."""
         report(0.0, "Fitting how visits follow each other")
-        self.steps.fitted(LAST_EVIDENCE, LAST_EVALUATIONS)
+        self.steps.fitted(LAST_EVIDENCE, LAST_EVALUATIONS, self.steps.order)
         return LinkedModel(self.steps.person_model, self.steps.model, self.steps.layout.slices)
 
     def facts(self, project: Project) -> dict[str, Any]:
