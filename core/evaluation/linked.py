@@ -11,13 +11,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from espalier.core.project.linked import BEFORE, EARLIER, Steps
+from espalier.core.project.linked import BEFORE, EARLIER, Linked, Steps
 from espalier.core.tables.panel import Panel
 
 Array = NDArray[np.float64]
 
 
-def figures_of(real: Panel, synthetic: Panel) -> dict[str, float]:
+def figures_of(real: Panel, synthetic: Panel) -> dict[str, float | None]:
     """Return the figures of two panels of one project, by name.
 
     - ``next_visit_same``: TV of a column at two visits that follow each other; ``next_visit_any`` of any two columns.
@@ -25,10 +25,11 @@ def figures_of(real: Panel, synthetic: Panel) -> dict[str, float]:
     - ``visit_pairs``, ``person_visit``: TV of two columns of a visit, and of a person's and a visit's column.
     - ``visits_per_person``: TV of the number of visits.
     - ``echo_real``, ``echo``: how often a column repeats the visit before the last.
+    - ``same_first_third_real``, ``same_first_third``: how often a column has the same value at visits 1 and 3.
     - ``distinct_real``, ``distinct``: distinct values of a column over a person's visits, for people with all of them.
     """
-    (one, other), names = (real.steps, synthetic.steps), _columns(real)
-    person = [*_person(real)]
+    (one, other), names = (real.steps, synthetic.steps), _linked(real).step_columns(real.schema)
+    person = _linked(real).person_columns(real.schema)
     same = [_pair_tv(one, other, name + BEFORE, name) for name in names]
     past = [_pair_tv(one, other, a + BEFORE, b) for a, b in itertools.product(names, names) if a != b]
     within = [_pair_tv(one, other, a, b) for a, b in itertools.combinations(names, 2)]
@@ -44,22 +45,16 @@ def figures_of(real: Panel, synthetic: Panel) -> dict[str, float]:
         "visits_per_person": _tv(*counts),
         "echo_real": _echo(one, names),
         "echo": _echo(other, names),
+        "same_first_third_real": _apart(real, names),
+        "same_first_third": _apart(synthetic, names),
         "distinct_real": _distinct(real, names),
         "distinct": _distinct(synthetic, names),
     }
 
 
-def _linked(panel: Panel):  # type: ignore[no-untyped-def]
+def _linked(panel: Panel) -> Linked:
     assert panel.linked is not None
     return panel.linked
-
-
-def _columns(panel: Panel) -> Sequence[str]:
-    return _linked(panel).step_columns(panel.schema)  # type: ignore[no-any-return]
-
-
-def _person(panel: Panel) -> Sequence[str]:
-    return _linked(panel).person_columns(panel.schema)  # type: ignore[no-any-return]
 
 
 def _joint(steps: Steps, a: str, b: str) -> Array:
@@ -82,17 +77,25 @@ def _transition(one: Steps, other: Steps, name: str) -> float:
     return float(sum(w * _tv(x, y) for w, x, y in zip(weights, a, b, strict=True) if w > 0))
 
 
-def _echo(steps: Steps, names: Sequence[str]) -> float:
+def _echo(steps: Steps, names: Sequence[str]) -> float | None:
     at = steps.place[1] > 1
     if not at.any():
-        return float("nan")
+        return None
     return float(np.mean([np.mean((steps.cells(n) == steps.cells(n + EARLIER))[at]) for n in names]))
 
 
-def _distinct(panel: Panel, names: Sequence[str]) -> float:
+def _apart(panel: Panel, names: Sequence[str]) -> float | None:
+    whole = panel.steps.numbers > 2
+    if not whole.any():
+        return None
+    names = [name for name in names if name in panel.schema]  # the first visit has no days since the visit before
+    return float(np.mean([np.mean(panel.visits[name][whole, 0] == panel.visits[name][whole, 2]) for name in names]))
+
+
+def _distinct(panel: Panel, names: Sequence[str]) -> float | None:
     whole = panel.steps.numbers == _linked(panel).keep
     if not whole.any():
-        return float("nan")
+        return None
     ordered = [np.sort(panel.visits[name][whole], axis=1) for name in names]
     return float(np.mean([1 + (np.diff(cells, axis=1) != 0).sum(axis=1).mean() for cells in ordered]))
 

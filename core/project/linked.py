@@ -17,6 +17,7 @@ the number of visits, `Linked.number`. A *step* is a visit after the first, with
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -36,9 +37,18 @@ BEFORE, EARLIER, POSITION = "@before", "@earlier", "position"
 MOST_KEPT = 20
 """The largest number of visits that a release keeps. Weights count in units of 1/lcm(1, …, k − 1)."""
 
+RESERVED = ("synthetic", "synthetic-whole", "dictionary", "questions", "not-private")
+"""Names of other files of a release."""
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
+
 Codes = Mapping[str, NDArray[Any]]
 Pair = tuple[str, str]
 """What a step depends on, and a column of this visit."""
+
+
+def is_table_name(name: str) -> bool:
+    """Return whether a linked table, and its file in a release, may have this name."""
+    return _NAME.fullmatch(name) is not None and name not in RESERVED
 
 
 @dataclass(frozen=True)
@@ -66,6 +76,12 @@ class Linked:
     def __post_init__(self) -> None:
         if not 2 <= self.keep <= MOST_KEPT:
             raise ProjectError(f"tables: keep must be a whole number from 2 to {MOST_KEPT}", key="tables")
+        if odd := [name for name in (self.people, self.visits) if not is_table_name(name)]:
+            raise ProjectError(
+                f"tables: {odd[0]!r} cannot name a table and its file. Use letters, digits, - and _, beginning with a "
+                "letter",
+                key="tables",
+            )
         if self.people == self.visits:
             raise ProjectError("tables: the two tables need different names", key="tables")
 
@@ -135,8 +151,9 @@ class Linked:
         for name in (f"{self.people}.{self.key}", f"{self.visits}.{self.by}"):
             if name in schema:
                 raise ProjectError(f"the person identifier {name!r} would be released; take it out of the schema")
-        if not self.step_columns(schema) or not (self.visit_columns(schema)):
-            raise ProjectError(f"the table {self.visits!r} needs at least one column in the schema", key="schema")
+        for table, columns in ((self.people, self.person_columns(schema)), (self.visits, self.step_columns(schema))):
+            if not columns:
+                raise ProjectError(f"the table {table!r} needs at least one column in the schema", key="schema")
         if self.gap and (self.dated not in schema or not isinstance(schema[self.dated], Dates)):
             raise ProjectError(
                 f"gaps between visits need the order column {self.dated!r} in the schema, as a column of dates",
@@ -163,6 +180,11 @@ class Linked:
         people = [c for c in columns if c.name.startswith(f"{self.people}.")]
         rest = [c for c in columns if c not in people]
         return replace(schema, columns=(*people, self.number_column, *rest))
+
+    def table_schema(self, schema: Schema, table: str) -> Schema:
+        """Return the columns of one table by their own names, and the columns that link it."""
+        names = self.person_columns(schema) if table == self.people else self.visit_columns(schema)
+        return Schema(tuple(replace(schema[name], name=self.plain(name)) for name in names))
 
     def plain(self, name: str) -> str:
         """Return the name that a column has in its own table."""

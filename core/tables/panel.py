@@ -122,8 +122,12 @@ class Panel(Table):
         raise TableError("the columns of linked tables must be declared; declare their categories and bins")
 
 
-def panel_of(linked: Linked, schema: Schema, people: TextTable, visits: TextTable) -> Panel:
+def panel_of(
+    linked: Linked, schema: Schema, people: TextTable, visits: TextTable, order: Sequence[str] = ()
+) -> Panel:
     """Return the panel of two tables as read; ``people`` is ignored where both are one file.
+
+    ``order`` are the columns that order visits, by default the order column and the visit's identifier.
 
     Raises :class:`TableError` for a column that a table does not have, an undeclared value, and a row without a person.
     """
@@ -133,7 +137,7 @@ def panel_of(linked: Linked, schema: Schema, people: TextTable, visits: TextTabl
     known = {text: i for i, text in enumerate(whose.values)}
     person = np.array([known.get(text, -1) for text in of.values], dtype=np.int64)[of.codes]
     child = _encoded(linked, schema, visits, linked.visit_columns(schema))
-    kept = _ordered(linked, visits, person, child)
+    kept = _ordered(visits, order or (linked.order, linked.visit_key), person, child)
     kept = kept[person[kept] >= 0]
     start = np.flatnonzero(np.diff(person[kept], prepend=-1))
     place = np.arange(len(kept)) - np.repeat(start, np.diff(start, append=len(kept)))
@@ -173,10 +177,10 @@ def _encoded(linked: Linked, schema: Schema, text: TextTable, names: Sequence[st
 
 
 def _ordered(
-    linked: Linked, text: TextTable, person: NDArray[np.int64], codes: Mapping[str, NDArray[Any]]
+    text: TextTable, order: Sequence[str], person: NDArray[np.int64], codes: Mapping[str, NDArray[Any]]
 ) -> NDArray[np.int64]:
     """Return the rows sorted by person, order, visit identifier, and codes."""
-    keys = [_ranks(column_of(text, name)) for name in (linked.order, linked.visit_key) if name]
+    keys = [_ranks(column_of(text, name)) for name in order if name]
     return np.lexsort([*reversed(list(codes.values())), *reversed(keys), person])
 
 
