@@ -103,14 +103,14 @@ def released(project: Project, panel: Panel) -> tuple[Panel, float]:
     return made, time.process_time() - start
 
 
-def mean(of: list[dict[str, float]]) -> dict[str, float]:
+def mean(of: list[dict[str, float | None]]) -> dict[str, float]:
     """Return the mean of each figure."""
-    return {key: float(np.mean([found[key] for found in of])) for key in of[0]}
+    return {key: float(np.mean([found[key] or 0.0 for found in of])) for key in of[0]}
 
 
-def show(title: str, found: Mapping[str, float]) -> None:
+def show(title: str, found: Mapping[str, float | None]) -> None:
     """Print one line of figures."""
-    print(f"{title:<28} " + "  ".join(f"{key} {value:.3f}" for key, value in found.items()), flush=True)
+    print(f"{title:<28} " + "  ".join(f"{key} {value or 0:.3f}" for key, value in found.items()), flush=True)
 
 
 def panel() -> None:

@@ -36,11 +36,15 @@ NEXT = """Next:
 
 def add_options(init: argparse.ArgumentParser) -> None:
     """Declare the options of ``init`` for linked tables."""
-    link = init.add_argument_group("linked tables", "a table of people and a table of their visits, or both in one file")
+    link = init.add_argument_group(
+        "linked tables", "a table of people and a table of their visits, or both in one file"
+    )
     link.add_argument("--by", metavar="COLUMN", help="the column of both tables that identifies the person")
     link.add_argument("--order", metavar="COLUMN", help="the column that orders a person's visits, such as a date")
     link.add_argument("--keep", type=whole, metavar="K", help=f"visits of each person that are kept (default: {KEEP})")
-    link.add_argument("--visit-key", metavar="COLUMN", help="the column that identifies a visit; breaks ties of --order")
+    link.add_argument(
+        "--visit-key", metavar="COLUMN", help="the column that identifies a visit; breaks ties of --order"
+    )
     link.add_argument(
         "--person-columns",
         nargs="+",
@@ -69,8 +73,8 @@ def wanted(opt: argparse.Namespace) -> bool:
 def draft(opt: argparse.Namespace) -> None:
     """Guess the schema of both tables, and write the draft of a linked project."""
     from espalier.core.methods import METHODS
-    from espalier.core.project.file import Project
     from espalier.core.project.column_types import Dates
+    from espalier.core.project.file import Project
     from espalier.core.project.linked import Linked
     from espalier.core.project.plan import Plan
     from espalier.core.project.schema import Schema
@@ -98,7 +102,8 @@ def draft(opt: argparse.Namespace) -> None:
         for table, some in zip(names, (people, visits), strict=True)
         for column in some
     ]
-    link = Linked(*names, opt.by, opt.by, opt.order, opt.keep or KEEP, opt.visit_key or "", together)
+    keep = opt.keep or KEEP
+    link = Linked(names[0], names[1], opt.by, opt.by, opt.order, keep, opt.visit_key or "", together)
     link = replace(link, gap=GAP if dated else ())
     (method,) = (m.name for m in METHODS.values() if m.capabilities.linked)
     plan = Plan(method, 1.0, 1e-6, neighbors="add-remove", person=link.key)
@@ -107,7 +112,9 @@ def draft(opt: argparse.Namespace) -> None:
         out.write_text(made.dumps(), "utf-8")
     except OSError as error:
         raise ProjectError(f"cannot write {out}: {error.strerror or error}", path=str(out)) from None
-    print(f"{out}: a draft of {len(people)} columns of people and {len(visits)} of visits, of which the first {link.keep}")
+    print(
+        f"{out}: a draft of {len(people)} columns of people and {len(visits)} of visits, of which the first {link.keep}"
+    )
     print("are kept. It may hold private values until it is confirmed")
     print(NEXT.format(out=out, data=" ".join(opt.table)), file=sys.stderr)
 

@@ -5,9 +5,9 @@ visits and the first visit. Then a directed network draws one visit after the ot
 before and the visit before that. A separation of this graph holds exactly in what it draws: left ⊥ right | given holds
 if `given` separates the two in the moral graph of their ancestors (Lauritzen 1996, Proposition 3.27).
 
-A separation of a project, (left, right, given), promises for every visit t: the left columns of the person and of visit t
-are independent of the right columns of the person and of all visits up to t, given the given columns of the person and
-of all visits up to t. Given the same visit alone, paths through earlier visits would stay open.
+A separation of a project, (left, right, given), promises for every visit t: the left columns of the person and of visit
+t are independent of the right columns of the person and of all visits up to t, given the given columns of the person
+and of all visits up to t. Given the same visit alone, paths through earlier visits would stay open.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ class TwoSlices:
 class Unrolled:
     """The whole generator: the links of its first block, and for each column of a step what it depends on.
 
-    ``within``, ``before`` and ``earlier`` hold arcs from this visit, the visit before and the one before that; ``whole``
-    those from the person.
+    ``within``, ``before`` and ``earlier`` hold arcs from this visit, the visit before and the one before that, and
+    ``whole`` those from the person.
     """
 
     slices: TwoSlices
@@ -124,9 +124,7 @@ class Unrolled:
         slices = self.slices
         first = {self.name(c, 1) for c in (*slices.person, *slices.first)}
         edges = [(self.name(a, 1), self.name(b, 1)) for a, b in self.block]
-        parents = {
-            self.name(c, t): self.parents(c, t) for t in range(2, slices.visits + 1) for c in slices.steps
-        }
+        parents = {self.name(c, t): self.parents(c, t) for t in range(2, slices.visits + 1) for c in slices.steps}
         seen, queue = set(of), [name for name in dict.fromkeys(of) if name not in first]
         for node in queue:  # grows while it is walked
             above = parents[node]

@@ -56,7 +56,9 @@ def check_names(names: Iterable[str], has_model: bool) -> None:
     tables = tables_of(names)
     needed = REQUIRED if len(tables) != LINKED_TABLES else (*tables, *REQUIRED[1:])
     needed = (*needed, MODEL) if has_model else needed
-    odd = [name for name in names if not is_known(name) and name not in needed] + [name for name in needed if name not in names]
+    odd = [name for name in names if not is_known(name) and name not in needed] + [
+        name for name in needed if name not in names
+    ]
     if odd or len(set(names)) < len(names):
         raise ProjectError(f"it does not hold the files of a release ({odd[0] if odd else 'a name occurs twice'!r})")
 

@@ -1,9 +1,9 @@
 """People and their visits: a model of people with their first visit, and a model of how a visit follows another.
 
-Flattening (``insulin_1``, ``insulin_2``, …) loses how visits follow each other. Here the budget is divided in two. One part
-buys the person model as the method `workload` does. The other counts pairs of columns over all steps, where each person
-weighs 1 however many visits they have (`espalier.core.privacy.steps`). The step model is fitted to these counts on
-*synthetic* people, so only its conditionals come from the counts, and its convex fit allows any number of parents.
+A wide table (``insulin_1``, ``insulin_2``, …) loses how visits follow each other. Here the budget is divided in two.
+One part buys the person model as the method `workload` does. The other counts pairs of columns over all steps, where
+each person weighs 1 however many visits they have (`espalier.core.privacy.steps`). The step model is fitted to these
+counts on *synthetic* people. So only its conditionals come from the counts, and its fit allows any number of parents.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from espalier.core.project.options import option, read_options
 
 Array = NDArray[np.float64]
 
+OWN_POOL = "visits"
 OWN, ECHOES, CHOICE, CHOSEN = 0.50, 0.06, 0.10, 0.34
 """Shares of the visits' budget: counts of each column with itself at the visit before, echoes, choosing further pairs,
 and counting them."""
@@ -77,9 +78,9 @@ def linked(curator: Curator, project: Project, frame: Frame, report: Report = si
     steps = Stepping.of(curator, project, frame, share * curator.budget.rho, people)
     steps.count_own()
     steps.count_echoes()
-    for i in range(BATCHES):
+    for i, pairs in enumerate(steps.batches()):
         report(0.5 + 0.5 * i / BATCHES, "Choosing how visits follow each other")
-        steps.count_chosen()
+        steps.count_chosen(pairs)
     return LinkedFit(people, steps)
 
 
@@ -146,29 +147,43 @@ class Stepping:
     # Counting ---------------------------------------------------------------------------------------------------------
 
     def count_own(self) -> None:
-        """Count each column with itself at the visit before, ρ ∝ cells^(2/3)."""
-        self.count([(name + BEFORE, name) for name in self.layout.columns], OWN * self.rho, "visits")
+        """Count each column with itself at the visit before, ρ ∝ cells^(2/3), for all that nothing else can take."""
+        share = OWN + (0 if self.has_echoes else ECHOES) + (0 if self.candidates() else CHOICE + CHOSEN)
+        self.count([(name + BEFORE, name) for name in self.layout.columns], share * self.rho, OWN_POOL)
 
     def count_echoes(self) -> None:
         """Count how often each column repeats the visit before the last."""
-        if self.layout.linked.keep < 3:
+        if not self.has_echoes:
             return
         columns = self.layout.columns
         found = self.curator.measure_sums(Echoes(columns, self.layout.linked.units), ECHOES * self.rho, "echoes")
         self.echoes = dict(zip(columns, found.values.tolist(), strict=True))
 
-    def count_chosen(self) -> None:
+    @property
+    def has_echoes(self) -> bool:
+        """Whether any person keeps three visits."""
+        return self.layout.linked.keep > 2
+
+    def candidates(self) -> list[Pair]:
+        """Return the pairs that may be counted and are not counted yet."""
+        found = self.layout.candidates(self.order)
+        return [p for p in found if p not in self.tables and self.layout.cells(p) <= self.max_cells]
+
+    def batches(self) -> list[tuple[int, float]]:
+        """Return how many pairs each batch chooses, and its part of the shares for choosing and counting."""
+        most, batches = min(self.most_pairs, len(self.candidates())), min(BATCHES, len(self.candidates()))
+        ends = [most * i // batches for i in range(batches + 1)] if batches else [0]
+        return [(b - a, 1 / batches) for a, b in itertools.pairwise(ends)]
+
+    def count_chosen(self, batch: tuple[int, float]) -> None:
         """Choose pairs that the model gets wrong, each by the exponential mechanism, and count them."""
-        candidates = [p for p in self.layout.candidates(self.order) if p not in self.tables and self._fits(p)]
-        most = min(-(-self.most_pairs // BATCHES), len(candidates))
-        if not most:
-            return
-        count = CHOSEN * self.rho / BATCHES
+        (most, share), candidates = batch, self.candidates()
+        count = share * CHOSEN * self.rho
         noise = math.sqrt(2 / math.pi) * self.curator.unit.count_sensitivity / math.sqrt(2 * count / most)
         score = StepScore(self.expected(), self.layout.linked.units, noise, self.target, WEAKER)
         chosen = list[Pair]()
         for _ in range(most):
-            pair = self.curator.choose_step(score, candidates, CHOICE * self.rho / BATCHES / most, "visit choice")
+            pair = self.curator.choose_step(score, candidates, share * CHOICE * self.rho / most, "visit choice")
             candidates.remove(pair)
             chosen.append(pair)
         self.count(chosen, count, "visit pairs")
@@ -179,12 +194,10 @@ class Stepping:
         self.stale = {name for _, name in pairs}
         for pair, size in zip(pairs, sizes, strict=True):
             shape = self.layout.sizes[pair[0]], self.layout.sizes[pair[1]]
-            recipe = StepCounts(pair, shape, self.layout.linked.units)
+            is_open = self.curator.takes_first and pool != OWN_POOL
+            recipe = StepCounts(pair, shape, self.layout.linked.units, is_open)
             found = self.curator.measure_sums(recipe, rho * size / math.fsum(sizes), pool)
             self.tables[pair] = NoisyTable(found.values.reshape(shape), found.sigma)
-
-    def _fits(self, pair: Pair) -> bool:
-        return self.layout.cells(pair) <= self.max_cells
 
     @property
     def most_pairs(self) -> int:
@@ -216,7 +229,9 @@ class Stepping:
 
     def margin(self, name: str) -> Array:
         """Return the noisy counts of a column of this visit, from all tables with it, by their precision."""
-        found = [(t.values.sum(axis=0), t.sigma**2 * len(t.values)) for (_, child), t in self.tables.items() if child == name]
+        found = [
+            (t.values.sum(axis=0), t.sigma**2 * len(t.values)) for (_, child), t in self.tables.items() if child == name
+        ]
         total = sum(1 / variance for _, variance in found)
         return np.asarray(sum(values / variance for values, variance in found) / total)
 
@@ -344,11 +359,11 @@ class Stepping:
                 parent, child = pair
                 codes, size = np.asarray(cells(parent), dtype=np.int64), self.layout.sizes[parent]
                 columns = (shown[child] * weights[:, None]).T
-                made = np.stack([np.bincount(codes, column, size) for column in columns], axis=1)
+                made = np.stack([np.bincount(codes, column, size) for column in columns], axis=1).astype(np.float64)
                 rows = self._rows_known(parent)
                 if rows is not None:
                     made *= np.divide(rows, made.sum(axis=1), out=np.ones(size), where=made.sum(axis=1) > 0)[:, None]
-                known[pair] = made
+                known[pair] = np.asarray(made, dtype=np.float64)
             return known[pair]
 
         return table
@@ -459,7 +474,9 @@ def _frame(project: Project, separations: Separations, warnings: list[str]) -> F
     slices = Layout.of(project, ()).slices
     for separation in separations:
         if link.number in (*separation.right, *separation.given):
-            raise ProjectError(f"the number of visits ({link.number}) can be neither protected nor admissible", key="roles")
+            raise ProjectError(
+                f"the number of visits ({link.number}) can be neither protected nor admissible", key="roles"
+            )
     inadmissible = project.roles.inadmissible
     wide = tuple(slices.widened(s, inadmissible) for s in separations)
     for separation in wide:

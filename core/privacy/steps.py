@@ -1,7 +1,7 @@
 """Pooled counts over the steps of people, as named recipes: each person weighs 1, however many visits they have.
 
-A step is a visit after the first (`espalier.core.project.linked`). A person with m steps has weight 1/m at each of them.
-The truncation to the first k visits reads one person's rows only, so neighbouring tables stay neighbours: one person with
+A step is a visit after the first (`espalier.core.project.linked`). A person with m steps has weight 1/m at each of
+them. Keeping the first k visits reads one person's rows only, so neighbouring tables stay neighbours: one person with
 all visits comes, goes or is replaced. All weights are whole numbers of units, ``units`` = lcm(1, …, k − 1) to a person.
 """
 
@@ -32,12 +32,16 @@ class StepCounts:
     pair: Pair
     shape: tuple[int, int]
     units: int
+    is_open: bool = False
+    """Whether a plan leaves open that exactly this pair will be counted; then it is the largest candidate."""
     kind: Literal["sums"] = field(default="sums", init=False)
     recipe: str = field(default="step-counts", init=False)
 
     @property
     def what(self) -> str:
         """The pair that is counted."""
+        if self.is_open:
+            return "steps of a pair chosen at release (largest shown)"
         return f"steps of {self.pair[0]} × {self.pair[1]}"
 
     @property
@@ -121,8 +125,8 @@ class Echoes:
 class StepScore:
     """How far the counts of a pair are from what is expected: ‖h − E‖₁ in people, less a public penalty for noise.
 
-    E and the penalty are made from earlier noisy answers alone. E is rounded once to whole fine units, so the score is a
-    whole number of them. ``weaker`` divides the score of pairs that the plan's target is not in, rounding down.
+    E and the penalty are made from earlier noisy answers alone. E is rounded once to whole fine units, so the score is
+    a whole number of them. ``weaker`` divides the score of pairs that the plan's target is not in, rounding down.
 
     Sensitivity: one person under add-remove, two under replace-one. Proof: E and the penalty are the same for two
     neighbouring tables, so by the triangle inequality the score moves by at most ‖h − h′‖₁. That is ‖u‖₁ ≤ 1 where a

@@ -57,9 +57,9 @@ class Linked:
 
     ``people`` and ``visits`` are the names of the tables. ``key`` is the person identifier in the first, ``by`` the one
     in the second. ``order`` is the column that orders a person's visits; the first ``keep`` are kept. ``visit_key``
-    identifies a visit and is read to break ties of ``order`` only. ``together``: both tables are read from one file, and
-    the person columns have the values of the first kept visit. ``gap`` are bin edges of the days between two visits;
-    without them no date is released but that of the first visit. ``arrows`` lead from a visit to the next.
+    identifies a visit and is read to break ties of ``order`` only. ``together``: both tables are read from one file,
+    and the person columns have the values of the first kept visit. ``gap`` are bin edges of the days between two
+    visits; without them no date is released. ``arrows`` lead from a visit to the next.
     """
 
     people: str
@@ -220,7 +220,7 @@ class Linked:
         children = [name for name, table in data.items() if "of" in table]
         if len(data) != 2 or len(children) != 1:
             raise ProjectError(
-                "tables: Espalier links one table of people and one table of visits (with the key \"of\"). Release "
+                'tables: Espalier links one table of people and one table of visits (with the key "of"). Release '
                 "further tables on their own.",
                 key="tables",
             )
@@ -242,7 +242,9 @@ class Linked:
             raise ProjectError(f"tables: key names a column, and from can only be {name!r}", key="tables")
         gap = _gap(visits.get("dates", {}), visits["order"])
         together = "from" in parent
-        return cls(people, name, parent["key"], visits["by"], visits["order"], keep, visits.get("key", ""), together, gap)
+        return cls(
+            people, name, parent["key"], visits["by"], visits["order"], keep, visits.get("key", ""), together, gap
+        )
 
 
 def _gap(dates: Any, order: str) -> tuple[float, ...]:

@@ -243,7 +243,9 @@ def panel(linked: Linked, schema: Schema, data: Any) -> Panel:
     if len(both) != 2:
         raise TableError(f"give the table {linked.people!r} and the table {linked.visits!r}, in this order")
     if any(isinstance(table, Relation) for table in both):
-        raise TableError("linked tables are read into memory: give files of fewer rows; databases are not supported yet")
+        raise TableError(
+            "linked tables are read into memory: give files of fewer rows; databases are not supported yet"
+        )
     people, visits = (table if isinstance(table, TextTable) else text_of(table) for table in both)
     return panel_of(linked, schema, people, visits)
 

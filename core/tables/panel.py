@@ -33,7 +33,7 @@ from espalier.core.project.linked import Linked, Pair, Steps
 from espalier.core.project.schema import MISSING, Schema, smallest_unsigned
 from espalier.core.tables import random_rows
 from espalier.core.tables.reading import TextColumn, TextTable
-from espalier.core.tables.source import check_limited
+from espalier.core.tables.source import More, check_limited
 from espalier.core.tables.table import Table, column_of, person_codes
 
 
@@ -100,6 +100,23 @@ class Panel(Table):
         assert isinstance(kept, Panel)
         return replace(kept, visits={name: of[rows] for name, of in self.visits.items()})
 
+    def limited(self, most: int) -> Panel:
+        """Return the panel: each person is one row, with all kept visits."""
+        return replace(self, row_limit=most)
+
+    def split(self, share: float, size: int | None = None) -> tuple[Panel, Panel]:
+        """Return (rest, held): each person is held with probability ``share``, with all visits."""
+        rest, held = super().split(share, size)
+        assert isinstance(rest, Panel)
+        assert isinstance(held, Panel)
+        return rest, held
+
+    def widened(self, schema: Schema, more: More) -> Panel:
+        """Return the people with further columns of ``schema``, which ``more`` makes from the codes of their rows."""
+        made = super().widened(schema, more)
+        assert isinstance(made, Panel)
+        return made
+
     def to_total(self, total: int) -> Panel:
         """Return ``total`` people: others are left out at random, or invented people with invented visits are added."""
         check_limited(self)
@@ -112,19 +129,17 @@ class Panel(Table):
         }
         sizes, visits = self.steps.sizes, {}
         for name, of in self.visits.items():
-            made = random_rows.invented_codes(short * self.linked.keep, sizes[name]).reshape(short, -1)
+            made = random_rows.invented_codes(short * self.linked.keep, sizes[name]).reshape(short, self.linked.keep)
             made[:, 0] = codes[name][len(chosen) :] if name in codes else sizes[f"{name}@before"] - 1
             visits[name] = np.concatenate([of[chosen], made.astype(of.dtype)])
         return replace(self, codes=codes, visits=visits, rows=total, person=None)
 
-    def recoded(self, schema: Schema) -> Panel:
+    def recoded(self, schema: Schema) -> Panel:  # noqa: ARG002
         """Refuse a bought schema: both tables' columns must be declared."""
         raise TableError("the columns of linked tables must be declared; declare their categories and bins")
 
 
-def panel_of(
-    linked: Linked, schema: Schema, people: TextTable, visits: TextTable, order: Sequence[str] = ()
-) -> Panel:
+def panel_of(linked: Linked, schema: Schema, people: TextTable, visits: TextTable, order: Sequence[str] = ()) -> Panel:
     """Return the panel of two tables as read; ``people`` is ignored where both are one file.
 
     ``order`` are the columns that order visits, by default the order column and the visit's identifier.
@@ -143,17 +158,14 @@ def panel_of(
     place = np.arange(len(kept)) - np.repeat(start, np.diff(start, append=len(kept)))
     kept, place = kept[place < linked.keep], place[place < linked.keep]
     who = person[kept]
-    if linked.together:
-        first = kept[place == 0]
-    else:
-        first = _first_rows(linked, schema, both, whose.codes.astype(np.int64))
+    first = kept[place == 0] if linked.together else _first_rows(linked, schema, both, whose.codes)
     found = np.unique(who)
     found = found[np.isin(found, whose.codes)]
     index = np.full(len(whose.values), -1, dtype=np.int64)
     index[found] = np.arange(len(found))
     parent = _encoded(linked, schema, both, linked.person_columns(schema))
-    order = first if linked.together else first[np.searchsorted(whose.codes[first], found)]
-    codes = {name: of_person[order] for name, of_person in parent.items()}
+    rows = first if linked.together else first[np.searchsorted(whose.codes[first], found)]
+    codes = {name: of_person[rows] for name, of_person in parent.items()}
     at = index[who], place
     dense = {name: _dense(len(found), linked.keep, at, of_visit[kept]) for name, of_visit in child.items()}
     number = np.bincount(index[who], minlength=len(found)) - 1
@@ -184,11 +196,11 @@ def _ordered(
     return np.lexsort([*reversed(list(codes.values())), *reversed(keys), person])
 
 
-def _first_rows(linked: Linked, schema: Schema, text: TextTable, person: NDArray[np.int64]) -> NDArray[np.int64]:
+def _first_rows(linked: Linked, schema: Schema, text: TextTable, person: NDArray[Any]) -> NDArray[np.int64]:
     """Return one row of each person, the one with the smallest codes, in the order of people."""
     codes = _encoded(linked, schema, text, linked.person_columns(schema))
     rows = np.lexsort([*reversed(list(codes.values())), person])
-    return rows[np.flatnonzero(np.diff(person[rows], prepend=-1))]
+    return np.asarray(rows[np.flatnonzero(np.diff(person[rows].astype(np.int64), prepend=-1))])
 
 
 def _ranks(column: TextColumn) -> NDArray[np.int64]:

@@ -61,14 +61,14 @@ class StepColumn:
         _add(logits, cells(self.name + EARLIER), np.full(self.size, self.echo))
         logits -= logits.max(axis=1, keepdims=True)
         np.exp(logits, out=logits)
-        return logits / logits.sum(axis=1, keepdims=True)
+        return np.asarray(logits / logits.sum(axis=1, keepdims=True))
 
 
 def drawn(probabilities: Array, rng: np.random.Generator) -> NDArray[np.int64]:
     """Return one code for each row of ``probabilities``."""
     below = np.cumsum(probabilities, axis=1)
     found = (below < rng.random(len(below))[:, None] * below[:, -1:]).sum(axis=1)
-    return np.minimum(found, probabilities.shape[1] - 1)
+    return np.asarray(np.minimum(found, probabilities.shape[1] - 1), dtype=np.int64)
 
 
 def _add(logits: Array, codes: NDArray[Any], values: Array) -> None:
@@ -156,9 +156,11 @@ class _Problem:
         offsets = np.concatenate([[0], np.cumsum(heights)[:-1]]).astype(np.int64)
         places = np.stack([c + o for c, o in zip(codes, offsets, strict=True)], axis=1).ravel()
         pointers = np.arange(rows + 1) * len(codes)
-        self.design = sparse.csr_matrix((np.ones(len(places), np.float32), places, pointers), shape=(rows, sum(heights)))
+        self.design = sparse.csr_matrix(
+            (np.ones(len(places), np.float32), places, pointers), shape=(rows, sum(heights))
+        )
         self.turned = self.design.T.tocsr()
-        self.shown = [np.bincount(c, weights, h) for c, h in zip(codes, heights, strict=True)]
+        self.shown = [np.bincount(c, weights, h).astype(np.float64) for c, h in zip(codes, heights, strict=True)]
         sigmas = np.array([table.sigma for table in target.tables.values()])
         strength = sigmas**2 / (np.median(sigmas) * target.total)
         self.penalty = np.concatenate([np.full((h, 1), p) for h, p in zip(heights, strength, strict=True)])
@@ -223,7 +225,8 @@ def _shares(values: Array) -> Array:
     """Return noisy counts as shares, each a little above 0."""
     kept = np.maximum(values, 0.0)
     kept = kept / kept.sum() if kept.sum() > 0 else np.full(len(kept), 1 / len(kept))
-    return np.maximum(kept, 1e-6) / np.maximum(kept, 1e-6).sum()
+    kept = np.maximum(kept, 1e-6)
+    return np.asarray(kept / kept.sum())
 
 
 def _scaled(table: Array, shown: Array, margin: Array) -> Array:

@@ -85,7 +85,8 @@ class LinkedModel:
 
     def dumps(self) -> bytes:
         """Return its file: plain arrays and text, no pickle."""
-        arrays, columns = {"people": np.frombuffer(self.people.dumps(), dtype=np.uint8)}, list[dict[str, Any]]()
+        arrays: dict[str, NDArray[Any]] = {"people": np.frombuffer(self.people.dumps(), dtype=np.uint8)}
+        columns = list[dict[str, Any]]()
         for i, column in enumerate(self.steps.columns):
             columns.append({"name": column.name, "echo": column.echo, "effects": list(column.effects)})
             arrays |= {f"base_{i}": column.base, f"stay_{i}": column.stay}
@@ -118,7 +119,7 @@ def load_linked(data: bytes) -> LinkedModel:
                 base, stay, echo = np.array(file[f"base_{i}"]), np.array(file[f"stay_{i}"]), float(column["echo"])
                 size = sizes[column["name"]]
                 fits = all(e.shape == (sizes[name], size) for name, e in effects.items())
-                finite = all(np.isfinite(a).all() for a in (base, stay, echo, *effects.values()))
+                finite = all(np.isfinite(a).all() for a in (base, stay, np.array(echo), *effects.values()))
                 if not fits or not finite or base.shape != (size,) or stay.shape != (size,):
                     raise ValueError("an effect has another shape than its columns")
                 columns.append(StepColumn(column["name"], base, stay, echo, effects))
