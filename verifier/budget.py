@@ -35,6 +35,9 @@ RECIPES: dict[str, tuple[set[str], Callable[[int, int, Draw], float]]] = {
     "questions": ({"sums"}, lambda k, _, g: k * math.sqrt(g["squared"])),
     "clipped-gradient": ({"sums"}, lambda _, m, g: m * g["clip"]),
     "logistic-gradient": ({"gradient"}, lambda _, m, g: m * math.sqrt(g["columns"] * (1 if g["classes"] == 2 else 2))),
+    "step-counts": ({"sums"}, _cell),
+    "echoes": ({"sums"}, lambda k, _, g: k * math.sqrt(g["columns"])),
+    "step-score": ({"choice"}, lambda _, m, __: m),
     "edge-score": ({"choice", "scores"}, lambda _, m, __: m),
     "conditional-score": ({"choice", "scores"}, lambda _, m, __: 2 * m),
     "feature-score": ({"choice"}, lambda k, m, g: 3 * k + 2 * k * k / g["rows"] if "rows" in g else 2 * m),
@@ -44,6 +47,7 @@ SCORES = {
     "prism": "feature-score conditional-score edge-score",
     "privbayes": "feature-score",
     "fpt-mw": "worst-question",
+    "linked": "edge-score step-score",
 }
 """The scores that a method chooses by; all others use the edge score."""
 

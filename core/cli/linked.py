@@ -113,9 +113,9 @@ def draft(opt: argparse.Namespace) -> None:
     except OSError as error:
         raise ProjectError(f"cannot write {out}: {error.strerror or error}", path=str(out)) from None
     print(
-        f"{out}: a draft of {len(people)} columns of people and {len(visits)} of visits, of which the first {link.keep}"
+        f"{out}: a draft of {len(people)} columns of people and {len(visits)} of visits. It keeps {keep} visits of "
+        "each person, and may hold private values until it is confirmed"
     )
-    print("are kept. It may hold private values until it is confirmed")
     print(NEXT.format(out=out, data=" ".join(opt.table)), file=sys.stderr)
 
 
@@ -172,7 +172,7 @@ def evaluate(opt: argparse.Namespace, released: Released) -> None:
         found = figures_of(real, released.table)
         progress(1.0, "Done")
     if opt.json:
-        print(json.dumps({"linked": found}, indent=1, allow_nan=False))
+        print(json.dumps({"visits": found}, indent=1, allow_nan=False))
         return
     print("CONFIDENTIAL: computed on real rows. Do not share.\n")
     for name, value in found.items():

@@ -24,7 +24,7 @@ Arc = tuple[str, str]
 @dataclass(frozen=True)
 class TwoSlices:
     """The columns of linked tables: ``person`` with the number of visits, ``first`` of the first visit, ``steps`` of
-    each later one, of which ``visits`` are kept at most."""
+    each later one; at most ``visits`` are kept."""
 
     person: tuple[str, ...]
     number: str
@@ -70,7 +70,7 @@ class TwoSlices:
 
 @dataclass(frozen=True)
 class Unrolled:
-    """The whole generator: the links of its first block, and for each column of a step what it depends on.
+    """The whole generator: the links of its first block, and the parents of each column of a step.
 
     ``within``, ``before`` and ``earlier`` hold arcs from this visit, the visit before and the one before that, and
     ``whole`` those from the person.

@@ -213,7 +213,7 @@ class Stepping:
             most += 1
         return most
 
-    # What is known from noisy answers ---------------------------------------------------------------------------------
+    # Estimates from noisy answers ---------------------------------------------------------------------------------
 
     @cached_property
     def person_model(self) -> GraphicalModel:
@@ -334,7 +334,7 @@ class Stepping:
         mean = max(float(shares @ np.arange(len(shares))), 1e-2)
         rows = self.person_model.sample(math.ceil(most / mean), self.rng)
         kept = np.flatnonzero(rows[number] > 0)
-        if not len(kept):  # noise left nobody with a second visit: let all have two
+        if not len(kept):  # noise left no one with a second visit: let all have two
             rows, kept = {**rows, number: np.ones_like(rows[number])}, np.arange(len(rows[number]))
         return {name: codes[kept] for name, codes in rows.items()}
 
@@ -413,7 +413,7 @@ class LinkedFit:
         link = linked_of(project)
         return {
             **self.people.facts(project),
-            "linked": {
+            "tables": {
                 "people": link.people,
                 "visits": link.visits,
                 "keep": link.keep,
@@ -465,7 +465,7 @@ def _cached(cells: Callable[[str], Any]) -> Callable[[str], Any]:
 def _frame(project: Project, separations: Separations, warnings: list[str]) -> Frame:
     """Widen the separations to all visits, and refuse the plan with the path if a visit would break one.
 
-    What is checked is the largest model that the frame allows, so the certificate holds for every release.
+    The check is on the largest model that the frame allows, so it holds for every release.
     """
     link, plan = linked_of(project), project.plan
     for key, given in (("accounting", plan.accounting == "basic"), ("copies", plan.copies), *_not_yet(project)):

@@ -34,6 +34,11 @@ DEFAULT = WORKLOAD.name
 """The method of a new project's plan."""
 
 
+def offered(project: Project) -> list[str]:
+    """Return the names of the methods for the project's tables: a single table, or two linked ones."""
+    return [m.name for m in METHODS.values() if m.capabilities.linked == (project.linked is not None)]
+
+
 def method_of(plan: Plan) -> Method:
     """Return the method that ``plan`` names; raises :class:`ProjectError` for one that is unknown or not private."""
     refuse_blurring(plan)
@@ -110,18 +115,18 @@ def frame_of(project: Project) -> Frame:
     _check_targets(project)
     can = method.capabilities
     if project.linked is not None and not can.linked:
-        able = ", ".join(m.name for m in METHODS.values() if m.capabilities.linked)
+        able = ", ".join(offered(project))
         raise ProjectError(
             f"the method {method.name} releases a single table, and this project links two: choose {able}", key="method"
         )
     if can.fence == "never" and plan.fair:
-        others = ", ".join(m.name for m in METHODS.values() if m.capabilities.fence != "never")
+        others = ", ".join(n for n in offered(project) if METHODS[n].capabilities.fence != "never")
         raise ProjectError(
             f"the method {method.name} knows no fence: set fair to false, or choose a method that keeps one ({others})",
             key="fair",
         )
     if can.fence == "always" and plan.fair is False:
-        others = ", ".join(m.name for m in METHODS.values() if m.capabilities.fence != "always")
+        others = ", ".join(n for n in offered(project) if METHODS[n].capabilities.fence != "always")
         raise ProjectError(
             f"the method {method.name} always carries the fence: set fair to true, or choose a method that has none "
             f"({others})",

@@ -4,7 +4,7 @@ One schema describes both tables. The name of a column begins with the name of i
 the drawing, the roles and the plan use the same names. A *row* of a linked project is a person with the first visit and
 the number of visits, `Linked.number`. A *step* is a visit after the first, with what came before it:
 
-| name | what it is at a step |
+| name | meaning at a step |
 | --- | --- |
 | ``patients.age`` | a column of the person |
 | ``visits per person`` | the number of visits that are kept |

@@ -72,7 +72,7 @@ def claims(
             "rows_per_person": k,
             "person": spent["person"],
             "rows": rows,
-            "sentence": f"Protected: {unit.in_words(person, linked='linked' in facts)}.",
+            "sentence": f"Protected: {unit.in_words(person, linked='tables' in facts)}.",
             "adjacent": _adjacent(facts).format(k=k, person=person),
             "stated": facts["unit"]["stated"],
         },
@@ -110,7 +110,7 @@ def claims(
 def _adjacent(facts: Mapping[str, Any]) -> str:
     """Return the sentence on adjacent tables."""
     spent = facts["spent"]
-    if linked := facts.get("linked"):
+    if linked := facts.get("tables"):
         return LINKED_ADJACENT[spent["neighbors"]].replace("{keep}", str(linked["keep"]))
     return ADJACENT[spent["neighbors"], spent["person"] is not None]
 

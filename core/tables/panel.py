@@ -193,7 +193,7 @@ def _ordered(
 ) -> NDArray[np.int64]:
     """Return the rows sorted by person, order, visit identifier, and codes."""
     keys = [_ranks(column_of(text, name)) for name in order if name]
-    return np.lexsort([*reversed(list(codes.values())), *reversed(keys), person])
+    return np.asarray(np.lexsort([*reversed(list(codes.values())), *reversed(keys), person]))
 
 
 def _first_rows(linked: Linked, schema: Schema, text: TextTable, person: NDArray[Any]) -> NDArray[np.int64]:
@@ -206,7 +206,7 @@ def _first_rows(linked: Linked, schema: Schema, text: TextTable, person: NDArray
 def _ranks(column: TextColumn) -> NDArray[np.int64]:
     """Return the rank of each cell's text. Which of two texts comes first depends on the two alone."""
     place = {key: i for i, key in enumerate(sorted({_key(text) for text in column.values}))}
-    return np.array([place[_key(text)] for text in column.values], dtype=np.int64)[column.codes]
+    return np.asarray(np.array([place[_key(text)] for text in column.values], dtype=np.int64)[column.codes])
 
 
 def _key(text: str) -> tuple[int, Decimal, str]:

@@ -93,7 +93,7 @@ class LinkedModel:
             arrays |= {f"effect_{i}_{j}": effect for j, effect in enumerate(column.effects.values())}
         head = {
             "format": FORMAT,
-            "linked": asdict(self.steps.linked),
+            "link": asdict(self.steps.linked),
             "sizes": dict(self.steps.sizes),
             "columns": columns,
             "slices": asdict(self.slices),
@@ -111,7 +111,7 @@ def load_linked(data: bytes) -> LinkedModel:
             head = json.loads(file["head"].tobytes())
             if head["format"] != FORMAT:
                 raise ValueError(head["format"])
-            linked = Linked(**{**head["linked"], **_tuples(head["linked"], ("gap", "arrows"))})
+            linked = Linked(**{**head["link"], **_tuples(head["link"], ("gap", "arrows"))})
             sizes = {str(name): int(size) for name, size in head["sizes"].items()}
             columns = []
             for i, column in enumerate(head["columns"]):

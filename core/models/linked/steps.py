@@ -1,4 +1,4 @@
-"""The model of a visit after the first, and what is drawn from it: visit by visit, column by column."""
+"""The model of a visit after the first, and drawing visits from it: visit by visit, column by column."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class StepModel:
 
 
 def first_visits(linked: Linked, sizes: Mapping[str, int], rows: Codes, columns: list[str]) -> dict[str, NDArray[Any]]:
-    """Return visits of which only the first is known: "none" for the days since the visit before."""
+    """Return visits with only the first filled in: "none" for the days since the visit before."""
     made = {}
     for name in columns:
         made[name] = np.zeros((len(rows[linked.number]), linked.keep), dtype=np.int64)
