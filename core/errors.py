@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from tokenize import TokenError
 from typing import Any, TypedDict, Unpack
 from zipfile import BadZipFile
@@ -20,6 +20,12 @@ DAMAGED = (
 def wheel_with(extra: str) -> str:
     """Return a sentence on how to install an extra. It names a file, because PyPI's `espalier` is another project."""
     return f"Install it with: pip install 'espalier_tables-{__version__}-py3-none-any.whl[{extra}]'"
+
+
+def first_twice(texts: Iterable[str]) -> str | None:
+    """Return the first text that occurs a second time; `None` if each occurs once."""
+    seen = set[str]()
+    return next((text for text in texts if text in seen or seen.add(text)), None)  # type: ignore[func-returns-value]
 
 
 class ErrorData(TypedDict, total=False):

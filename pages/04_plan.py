@@ -10,12 +10,14 @@ from espalier.pages.common import shell, sign_in, text
 from espalier.pages.common.text import names, plain
 from espalier.pages.glossary.terms import TERMS, term
 from espalier.pages.plan import (
+    analysis_editor,
     conflicts,
     drawing_test,
     plan_details,
     plan_fields,
     private_evaluation,
     question_editor,
+    regression_editor,
     verdict,
 )
 from espalier.pages.release import payment
@@ -32,6 +34,9 @@ if not is_blurring(project.plan):
 
 spots = plan_fields.show(state)
 spots["questions"] = spots["question_share"] = question_editor.show(state)
+if not is_blurring(state.project.plan):
+    spots["regressions"] = spots["regression_share"] = regression_editor.show(state)
+    spots["analyses"] = spots["analysis_share"] = analysis_editor.show(state)
 project = state.project
 plan = project.plan
 if is_blurring(plan):
@@ -78,6 +83,8 @@ with spots["consequences"]:
     verdict.headline(state, seen, population if payable else None)
     st.markdown(text.guess(guess_right(seen.budget.epsilon, seen.budget.delta)))
 with below:
+    if seen.stage:
+        st.info(plain(seen.stage))
     for warning in seen.warnings:
         st.warning(plain(warning))
     if seen.verdict is not None:
@@ -118,6 +125,8 @@ if seen.apart:
         st.markdown(plain(str(apart)))
 
 question_editor.planned(seen)
+analysis_editor.planned(seen)
+regression_editor.planned(seen)
 drawing_test.planned(seen)
 private_evaluation.planned(seen)
 with st.expander("Details: budget, measurements, memory and time"):

@@ -6,7 +6,7 @@ from espalier.core.analysis.combine import PYTHON, R
 from espalier.core.analysis.study import SUGGESTED, Study
 from espalier.core.errors import EspalierError
 from espalier.core.statement.check import checked_files
-from espalier.pages.analyse import asking, open_release
+from espalier.pages.analyse import asking, bought, open_release
 from espalier.pages.common import shell, sign_in
 from espalier.pages.common.text import plain
 from espalier.pages.glossary.terms import term
@@ -47,6 +47,7 @@ if state.studied is None or state.studied[0] != which:
             found = Study.of(made[which]) if which in made else state.taken[which]
             state.studied = which, found.with_copies()
     except EspalierError as error:
+        bought.show(made[which].regressions if which in made else ())
         st.info(f"{plain(str(error)[:1].upper() + str(error)[1:])}")
         open_release.show(state, open_=False)
         shell.sidebar(state)
@@ -57,6 +58,8 @@ if which not in state.checked:
 holds, result = state.checked[which]
 (st.caption if holds else st.warning)(plain(result))
 
+bought.show_planned(made[which].analyses if which in made else study.analyses)
+bought.show(made[which].regressions if which in made else study.regressions)
 figure = asking.ask(study.project, f"analyse-{which}", study.rows)
 if figure is not None:
     try:

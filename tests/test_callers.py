@@ -159,7 +159,10 @@ CALLERS: dict[str, Reasons] = {
     "residual_sums": {TABLES: ("core/tables/",), RECIPE: ("core/privacy/gradient.py",)},
     "batches": {
         TABLES: ("core/tables/",),
-        RECIPE: ("core/privacy/clipped.py", "core/privacy/moments.py", "core/privacy/question_recipes/recipes.py"),
+        RECIPE: (
+            *("core/privacy/clipped.py", "core/privacy/moments.py", "core/privacy/regression_sums.py"),
+            "core/privacy/question_recipes/recipes.py",
+        ),
         DIAGNOSTICS: ("core/evaluation/question_errors.py",),
         "synthetic rows": ("core/release/output.py",),
         "a list of its own": ("core/methods/workload.py",),

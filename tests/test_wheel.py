@@ -162,6 +162,7 @@ def test_the_installed_server_is_closed_by_default(port):
             assert answer.status < 300
 
 
+@pytest.mark.nightly
 @pytest.mark.browser
 def test_every_page_of_the_installed_app_opens(port, tmp_path):
     """With a released sample, so that each page has something to draw. None fails or fetches anything from outside."""

@@ -16,7 +16,10 @@ SPENDS_LESS = ("fpt-mw",)
 ONE_WAY = {**dict.fromkeys(("mst", "privci", "prefair"), (1 / 3,)), "prism": (0.05, 0.1)}
 NETWORK = 0.3
 """Shares of ρ that methods publish for one-way counts, and privbayes for its choices."""
-OTHER_SHARES = ("schema_share", "question_share", "test_drawing", "explain", "width", "targets")
+OTHER_SHARES = (
+    *("schema_share", "question_share", "regression_share", "analysis_share", "embedding_share"),
+    *("test_drawing", "explain", "width", "targets"),
+)
 Draw = dict[str, Any]
 
 
@@ -33,6 +36,8 @@ RECIPES: dict[str, tuple[set[str], Callable[[int, int, Draw], float]]] = {
     "quantiles": ({"schema"}, lambda k, _, __: k),
     "worst-question": ({"choice"}, lambda k, _, __: k),
     "questions": ({"sums"}, lambda k, _, g: k * math.sqrt(g["squared"])),
+    "class-features": ({"sums"}, lambda k, m, g: k * (math.sqrt(4 - 2 * g["marked"]) if m > k else 1)),
+    "regression": ({"sums"}, lambda k, _, g: k * math.sqrt(g["squared"])),
     "clipped-gradient": ({"sums"}, lambda _, m, g: m * g["clip"]),
     "logistic-gradient": ({"gradient"}, lambda _, m, g: m * math.sqrt(g["columns"] * (1 if g["classes"] == 2 else 2))),
     "step-counts": ({"sums"}, _cell),

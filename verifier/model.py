@@ -40,6 +40,12 @@ class Model:
         self.visible, self.counts = tuple(names["visible"]), set(names["counts"])
         self.order = head.get("order", ())
         listed = [f"{of}_{i}" for key, of in TABLES.items() for i in range(len(head.get(key, [])))]
+        tilt = json.loads(found["tilt"].tobytes()) if "tilt" in found else {}
+        self.pool = {n: found[f"pool_{i}"].astype(int) for i, n in enumerate(self.sizes)} if tilt else {}
+        self.weights = found.get("weights")
+        listed += [f"pool_{i}" for i in range(len(self.pool))] + ["tilt", "weights", "sums"] * bool(tilt)
+        listed += [f"phase_{i}" for i in range(len(tilt.get("phases", [])))]
+        listed += [f"coarse_{i}" for i in range(len(tilt.get("coarse", [])))]
         if set(found) - {"visible"} != set(listed) or (folder.statement and not self.order):
             raise ValueError("model.npz holds arrays that it does not list, or lacks the order of drawing")
         if {n: self.sizes[n] for n in self.visible} != folder.sizes:

@@ -84,8 +84,13 @@ def check_rows(folder: Folder, model: Model | Nodes | None, answers: Answers | N
     nodes: Nodes = [] if isinstance(model, Model) else model
     if isinstance(model, Model) and not model.hidden:
         nodes = calibrate(model.sizes, model.potentials, model.order)
+    if isinstance(model, Model) and model.pool:  # rows are drawn by their weights, not from the potentials
+        nodes, even = [], False
     even = even and isinstance(model, Model) and bool(model.order and nodes)
-    tests = spread(nodes, folder.sizes, codes) if nodes or not isinstance(model, Model) else seen(model, codes, rows)
+    if nodes or not isinstance(model, Model):
+        tests = spread(nodes, folder.sizes, codes)
+    else:
+        tests = (weighted if model.pool else seen)(model, codes, rows)
     level = ALARM / max(len(tests), 1)  # χ² is divided by 1.25: cells of eight rows have a heavier tail
     wrong += rounded(nodes, codes, rows) if even else []
     wrong += [
@@ -129,6 +134,20 @@ def spread(nodes: Nodes, sizes: Mapping[str, int], codes: Codes) -> list[tuple[s
                 found = np.bincount(at * size + codes[name], minlength=many * size)
                 tests.append((f"{other} × {name}", *_square(found, (held @ p).ravel())))
         before.append(name)
+    return tests
+
+
+def weighted(model: Model, codes: Codes, rows: int) -> list[tuple[str, float, int]]:
+    """Rows drawn from a weighted list of rows: each must be in it; χ² of each column and each pair against the list."""
+    kept = np.asarray(model.weights) * rows > 1e-6
+    listed = set(zip(*(model.pool[n][kept].tolist() for n in model.sizes), strict=True))
+    other = sum(row not in listed for row in zip(*(codes[n].tolist() for n in model.sizes), strict=True))
+    tests = [("whole rows", math.inf if other else 0.0, 1)]
+    for q in itertools.chain(*(itertools.combinations(model.sizes, size) for size in (1, 2))):
+        shape = [model.sizes[n] for n in q]
+        wanted, found = (np.ravel_multi_index([held[n] for n in q], shape) for held in (model.pool, codes))
+        share = np.bincount(wanted, model.weights, minlength=math.prod(shape))
+        tests.append((" × ".join(q), *_square(np.bincount(found, minlength=share.size), rows * share)))
     return tests
 
 

@@ -32,6 +32,7 @@ from espalier.core.privacy.draws import Measurement
 from espalier.core.project.file import Project
 from espalier.core.project.json_text import read_json
 from espalier.core.project.plan import IN_MEMORY, MAX_ROWS
+from espalier.core.project.regressions import named
 from espalier.core.tables.released import read_csv, read_linked
 from espalier.core.tables.table import Table
 
@@ -65,6 +66,11 @@ class Released:
     project: Project
     model: Model | None
     table: Table
+
+    def regression(self, name: str) -> dict[str, Any]:
+        """Return a bought regression by its name, or by its outcome if only one has it."""
+        found: dict[str, Any] = named(self.facts.get("regressions", []), name)
+        return found
 
     @property
     def separations(self) -> tuple[Separation, ...]:
@@ -188,6 +194,8 @@ def read_facts(data: bytes) -> dict[str, Any]:
         raise ProjectError("release.json: model or noisy_counts names another file", key="model")
     for key in _USED:
         _check_ranges(facts.get(key), key)
+    _check_regressions(facts)
+    _check_analyses(facts)
     schema = facts["project"].get("schema")
     names = {c.get("name") for c in schema if isinstance(c, dict)} if isinstance(schema, list) else set()
     for clique in facts["cliques"]:
@@ -198,6 +206,40 @@ def read_facts(data: bytes) -> dict[str, Any]:
             raise ProjectError("release.json: a separation lacks left, right or given", key="separations")
         Separation.read({side: separation[side] for side in ("left", "right", "given")})
     return facts
+
+
+def _check_analyses(facts: Mapping[str, Any]) -> None:
+    """Raise :class:`ProjectError` for planned analyses that are not as a release writes them."""
+    listed = facts.get("analyses", [])
+    if not isinstance(listed, list):
+        raise ProjectError("release.json: analyses is of the wrong kind", key="analyses")
+    for one in listed:
+        if not isinstance(one, dict) or not all(isinstance(one.get(key), str) for key in ("name", "kind")):
+            raise ProjectError("release.json: an analysis lacks its name or kind", key="analyses")
+        numbers = [one.get(key) for key in ("value", "low", "high", "promised", "reached")]
+        if any(x is not None and (type(x) not in (int, float) or not math.isfinite(x)) for x in numbers):
+            raise ProjectError("release.json: an analysis holds something that is no number", key="analyses")
+
+
+def _check_regressions(facts: Mapping[str, Any]) -> None:
+    """Raise :class:`ProjectError` for bought regressions that are not as a release writes them."""
+    listed = facts.get("regressions", [])
+    if not isinstance(listed, list):
+        raise ProjectError("release.json: regressions is of the wrong kind", key="regressions")
+    for one in listed:
+        texts = isinstance(one, dict) and all(
+            isinstance(one.get(key), str) for key in ("name", "outcome", "family", "scale")
+        )
+        if not texts or not isinstance(one.get("coefficients"), list):
+            raise ProjectError("release.json: a regression lacks its name, outcome or coefficients", key="regressions")
+        rows = one.get("complete_rows")
+        numbers = [one.get("level"), rows if rows is not None else 0]
+        for part in one["coefficients"]:
+            if not isinstance(part, dict) or not isinstance(part.get("term"), str):
+                raise ProjectError("release.json: a coefficient of a regression lacks its term", key="regressions")
+            numbers += [0 if part.get(key) is None else part[key] for key in ("value", "low", "high")]
+        if any(type(x) not in (int, float) or not math.isfinite(x) for x in numbers):
+            raise ProjectError("release.json: a regression holds something that is no number", key="regressions")
 
 
 def project_of(facts: Mapping[str, Any]) -> Project:

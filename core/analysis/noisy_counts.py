@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from espalier.core.errors import DAMAGED, ProjectError
 from espalier.core.graph.separations import Clique
 from espalier.core.methods import Fitted
+from espalier.core.methods.embedding import Embedded
 from espalier.core.methods.marginals import Marginals
 from espalier.core.methods.question_answers import Answers, Asked
 from espalier.core.methods.question_links import scopes_of
@@ -49,6 +50,8 @@ class NoisyCounts:
     @classmethod
     def of(cls, fitted: Fitted) -> NoisyCounts | None:
         """Return the counts of ``fitted``; `None` for a method that does not fit marginals."""
+        if isinstance(fitted, Embedded):
+            return cls.of(fitted.base)
         if isinstance(fitted, Asked):
             base, told = fitted.base, fitted.answers
             more = (told.marginals, told.histograms, told.direct)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from espalier.core.analysis.loading import read_copies, read_files
 from espalier.core.analysis.missing_shares import missing_shares, questions
 from espalier.core.analysis.noisy_counts import NoisyCounts
 from espalier.core.analysis.question_copies import asked_copies, fitted_as_copy
+from espalier.core.analysis.tilted_copies import tilted_copies
 from espalier.core.blurring.notice import NOT_PRIVATE
 from espalier.core.errors import EspalierError, ProjectError
 from espalier.core.ledger.archive import files_of
@@ -30,6 +31,7 @@ from espalier.core.methods.question_answers import Asked
 from espalier.core.models.base import Model
 from espalier.core.models.graphical import GraphicalModel, Zeros
 from espalier.core.models.question_fit.model import VisibleModel
+from espalier.core.models.tilted import TiltedModel
 from espalier.core.progress import Report, silent
 from espalier.core.project.file import Project
 
@@ -78,6 +80,9 @@ class Finished(Protocol):
 class Study:
     """A release prepared for estimation: its noisy counts, the number of ``rows`` of a copy, and its copies ``given``.
 
+    ``tilt`` is the model of weighted rows, if a second stage was used. Figures then come from the counts and the base's
+    ``model`` alone, because no gate is known for the weights. Only `more` fits the weights again.
+
     >>> import espalier as es, pandas as pd
     >>> frame = pd.DataFrame({"smoker": ["yes", "no"] * 500, "sick": ["yes", "no", "no", "no"] * 250})
     >>> columns = [es.Column(name, "categorical", ("no", "yes")) for name in frame]
@@ -92,11 +97,18 @@ class Study:
     counted: NoisyCounts
     rows: int
     given: tuple[Rows, ...] = ()
+    tilt: TiltedModel | None = None
+    regressions: tuple[Mapping[str, Any], ...] = ()
+    """Bought regressions, as in ``release.json``."""
+    analyses: tuple[Mapping[str, Any], ...] = ()
+    """Planned analyses, as in ``release.json``."""
 
     @classmethod
     def of(cls, release: Finished) -> Study:
         """Return the study of a release in memory; raises :class:`ProjectError` if it has no noisy counts."""
         counted = NoisyCounts.of(release.fitted)
+        if counted is not None and isinstance(release.model, TiltedModel):
+            return cls(release.project, release.model.base, counted, release.rows, tilt=release.model)
         if counted is None or not isinstance(release.model, GraphicalModel | VisibleModel):
             raise ProjectError(NO_COUNTS, key="copies")
         return cls(release.project, release.model, counted, release.rows, tuple(rows for _, rows in release.copies))
@@ -110,10 +122,14 @@ class Study:
             raise ProjectError(f"These are not the files of a release: {error}", **error.data) from None
         if not read.facts.get("private", True):
             raise ProjectError(f"{NOT_PRIVATE}. Only private releases have copies and intervals.", key="copies")
+        bought: dict[str, Any] = {key: tuple(read.facts.get(key, ())) for key in ("regressions", "analyses")}
+        if read.counts is not None and isinstance(read.model, TiltedModel):
+            base = read.model.base
+            return cls(read.project, base, read.counts, read.facts["rows"], tilt=read.model, **bought)
         if read.counts is None or not isinstance(read.model, GraphicalModel | VisibleModel):
             raise ProjectError(NO_COUNTS, key="copies")
         given = tuple(table.codes for table in read_copies(read, files))
-        return cls(read.project, read.model, read.counts, read.facts["rows"], given)
+        return cls(read.project, read.model, read.counts, read.facts["rows"], given, **bought)
 
     @classmethod
     def of_folder(cls, folder: Path) -> Study:
@@ -153,20 +169,23 @@ class Study:
 
     def drawn(
         self, number: int, rng: np.random.Generator, *, evenly: bool = True
-    ) -> Iterator[tuple[GraphicalModel | VisibleModel, Rows]]:
+    ) -> Iterator[tuple[GraphicalModel | VisibleModel | TiltedModel, Rows]]:
         """Yield ``number`` new copies, each a model and its rows.
 
         Sampling error grows with the row limit per person of the unit of privacy.
         """
         counted, k = self.counted, self.project.plan.rows_per_person
         recipe = Recipe(number, self.rows, evenly, k, counted.merged)
+        if self.tilt is not None:
+            schema, impossible = self.project.schema, counted.impossible
+            return tilted_copies(counted.measurements, self.tilt, self._refit, schema, impossible, recipe, rng)
         if self._asked is not None and isinstance(self.centre, VisibleModel):
             return asked_copies(self._asked, self.centre, self.project.schema, recipe, rng)
         return copies(counted.measurements, self.centre, self._refit, recipe, rng)
 
     def more(
         self, number: int, rng: np.random.Generator, report: Report = silent
-    ) -> Iterator[tuple[GraphicalModel | VisibleModel, Rows]]:
+    ) -> Iterator[tuple[GraphicalModel | VisibleModel | TiltedModel, Rows]]:
         """Yield ``number`` new copies drawn as the plan draws rows, each a model and its rows.
 
         Raises :class:`ProjectError` for a number outside 1 … 100.
@@ -183,7 +202,7 @@ class Study:
         if len(self.given) > 1:
             return self
         seed = int.from_bytes(hashlib.sha256(self.counted.dumps()).digest()[:8])  # the same question, the same answer
-        small = replace(self, rows=min(self.rows, ROWS_AT_HAND))
+        small = replace(self, rows=min(self.rows, ROWS_AT_HAND), tilt=None)
         made = tuple(rows for _, rows in small.more(max(number, 2), np.random.default_rng(seed), report))
         return replace(self, given=made)
 

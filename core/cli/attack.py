@@ -39,6 +39,7 @@ def add(commands: Any) -> None:
 
 
 def run(opt: argparse.Namespace) -> None:
+    """Play the membership game on a plan, and print how often the attacker is right."""
     import numpy as np
 
     from espalier.core.compare.membership import play

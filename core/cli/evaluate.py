@@ -50,6 +50,7 @@ def add(commands: Any) -> None:
 
 
 def run(opt: argparse.Namespace) -> None:
+    """Compare a release with the real table, and print the figures: they are confidential."""
     from espalier.core.analysis.loading import load_release
     from espalier.core.evaluation import evaluate
     from espalier.core.tables.frames import as_table, opened, read_data, relation_of

@@ -68,7 +68,9 @@ def _origin(data: str | None, relation: str | None) -> str | None:
 
 
 def run(opt: argparse.Namespace) -> None:
+    """Print the plan: budget, measurements, verdict and warnings. ``--explain-sql`` reads a catalogue, never rows."""
     from espalier.core.analysis.drawing import predicted
+    from espalier.core.analysis.planned_analyses import sentence as planned_sentence
     from espalier.core.planning.preview import not_in_rows, preview
     from espalier.core.privacy.unit import Unit
 
@@ -145,6 +147,14 @@ def run(opt: argparse.Namespace) -> None:
         f"model: at most {shown.size.cells:,} cells, {shown.size.bytes / 2**20:.1f} MiB, about "
         f"{max(shown.size.seconds, 0.1):.1f} s in all"
     )
+    for analysis in shown.analyses:
+        print(f"analysis {planned_sentence(analysis.plan())}")
+    if shown.analyses and shown.analyses_epsilon is not None:
+        print(f"analyses: ε = {shown.analyses_epsilon:.3g} reaches every wanted half-width, with these shares")
+    if shown.stage:
+        print(f"second stage: {shown.stage}")
+    for need in shown.needs:
+        print(f"regression {need.sentence}")
     for test in shown.tests:
         print(f"test of the drawing: {predicted(test)}")
     for warning in (*shown.warnings, *([TRUSTED[relation]] if relation in TRUSTED else [])):

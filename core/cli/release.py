@@ -70,6 +70,7 @@ def add(commands: Any) -> None:
 
 
 def run(opt: argparse.Namespace) -> None:
+    """Release a synthetic table and write its folder: the only command that spends the budget."""
     project = questions_option.load(opt)
     if is_blurring(project.plan):
         _not_private(project, opt)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 from xml.etree.ElementTree import Element
 
-from espalier.core.errors import SchemaError
+from espalier.core.errors import SchemaError, first_twice
 
 ATC_LEVELS = (1, 3, 4, 5, 7)
 """Lengths of ATC codes, from the anatomical main group to the substance."""
@@ -40,9 +40,8 @@ def read_own_book(data: bytes, *, atc: bool = False) -> OwnBook:
     if len(rows) > MOST_CODES:
         raise SchemaError(f"the code book has more than {MOST_CODES:,} codes")
     known = {code for code, _, _ in rows}
-    if len(known) < len(rows):
-        codes = [code for code, _, _ in rows]
-        raise SchemaError(f"the code book lists {next(c for c in codes if codes.count(c) > 1)!r} twice")
+    if (twice := first_twice(code for code, _, _ in rows)) is not None:
+        raise SchemaError(f"the code book lists {twice!r} twice")
     if atc:
         rows = [(code, label, _atc_group(code, known)) for code, label, _ in rows]
     for code, _, group in rows:
@@ -66,11 +65,12 @@ def _table(data: bytes) -> Iterator[tuple[str, str, str]]:
         raise SchemaError("the code book is not UTF-8 text") from None
     first = text.splitlines()[0] if text else ""
     lines = csv.reader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=first.count))
-    header = [cell.strip().casefold() for cell in next(lines, [])]
+    rows = _lines(lines)
+    header = [cell.strip().casefold() for cell in next(rows, [])]
     if "code" not in header:
         raise SchemaError("a code book needs a header with the columns code, label and perhaps group")
     places = [header.index(name) if name in header else None for name in ("code", "label", "group")]
-    for line in _lines(lines):
+    for line in rows:
         cells = ["" if at is None or at >= len(line) else line[at].strip() for at in places]
         if any(cells):
             if not cells[0]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from espalier.core.errors import SchemaError
+from espalier.core.errors import SchemaError, first_twice
 from espalier.core.project.schema import NUMBER
 
 DeclaredKind = Literal["categorical", "ordinal", "numeric", "date", "identifier", "text", "open"]
@@ -61,8 +61,7 @@ class Dictionary:
             raise SchemaError(f"{self.source} declares no columns")
         if len(names) > MOST_COLUMNS:
             raise SchemaError(f"{self.source} declares more than {MOST_COLUMNS:,} columns")
-        if len(set(names)) < len(names):
-            twice = next(n for n in names if names.count(n) > 1)
+        if (twice := first_twice(names)) is not None:
             raise SchemaError(f"{self.source} declares the column {twice!r} twice", column=twice)
 
     def __contains__(self, name: object) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from espalier.core.dictionaries.base import Declared, Dictionary, digest_of, pairs
@@ -37,11 +37,12 @@ def read_code_list(data: bytes, source: str, column: str | None = None) -> Dicti
         raise SchemaError(f"{source} is not UTF-8 text; save it as CSV in UTF-8") from None
     first = text.splitlines()[0] if text else ""
     lines = csv.reader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=first.count))
-    width = len(_kinds(next(lines, [])))
+    rows = _lines(lines, source)
+    width = len(_kinds(next(rows, [])))
     if width == 2 and column is None:
         raise SchemaError(f"{source} lists codes of one column and does not name it; write FILE:COLUMN", key="column")
-    listed: dict[str, list[tuple[str, str]]] = {}
-    for line in _lines(lines, source):
+    listed: dict[str, dict[str, str]] = {}
+    for line in rows:
         cells = [cell.strip() for cell in line]
         if not any(cells):
             continue
@@ -51,10 +52,10 @@ def read_code_list(data: bytes, source: str, column: str | None = None) -> Dicti
                 line=lines.line_num,
             )
         name, code, label = (str(column), *cells) if width == 2 else cells
-        codes = listed.setdefault(name, [])
-        if code in dict(codes):
+        codes = listed.setdefault(name, {})
+        if code in codes:
             raise SchemaError(f"{source}, line {lines.line_num}: the code {code!r} of {name!r} is listed twice")
-        codes.append((code, label))
+        codes[code] = label
     columns = tuple(_declared(name, codes) for name, codes in listed.items())
     return Dictionary(columns, source, "code list", digest_of(data))
 
@@ -67,8 +68,8 @@ def _lines(lines: Any, source: str) -> Iterator[list[str]]:
         raise SchemaError(f"{source}, line {lines.line_num}: {error}") from None
 
 
-def _declared(name: str, codes: Sequence[tuple[str, str]]) -> Declared:
-    texts = [code for code, _ in codes]
+def _declared(name: str, codes: Mapping[str, str]) -> Declared:
+    texts = list(codes)
     if all(NUMBER.fullmatch(code) for code in texts):
         texts.sort(key=float)
-    return Declared(name, "categorical", tuple(texts), pairs(codes))
+    return Declared(name, "categorical", tuple(texts), pairs(codes.items()))

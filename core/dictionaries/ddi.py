@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Iterator
 from xml.etree.ElementTree import Element
 
-from espalier.core.dictionaries.base import Declared, DeclaredKind, Dictionary, declares_all, digest_of, pairs, plain
+from espalier.core.dictionaries.base import (
+    MOST_COLUMNS,
+    Declared,
+    DeclaredKind,
+    Dictionary,
+    declares_all,
+    digest_of,
+    pairs,
+    plain,
+)
 from espalier.core.errors import SchemaError
 from espalier.core.xml_text import read_xml
 
@@ -19,7 +30,8 @@ def read_ddi(data: bytes, source: str) -> Dictionary:
         raise SchemaError(
             f"{source} is XML, but no DDI codebook: its root is {root.tag!r}. Export the study as DDI Codebook 2"
         )
-    columns = tuple(_declared(var) for var in root.iter("var") if var.get("name"))
+    named = (var for var in root.iter("var") if var.get("name"))
+    columns = tuple(_declared(var) for var in itertools.islice(named, MOST_COLUMNS + 1))
     counted = any(True for _ in root.iter("sumStat")) or any(True for _ in root.iter("catStat"))
     return Dictionary(columns, source, "DDI codebook", digest_of(data), (_STATISTICS,) if counted else ())
 
@@ -51,6 +63,7 @@ def _declared(var: Element) -> Declared:
     elif continuous or nature in ("interval", "ratio") or (form is not None and form.get("type") == "numeric"):
         kind = "numeric" if not codes or continuous else "open"
     decimals = var.get("dcml", "")
+    places = int(decimals) if re.fullmatch("[1-9]", decimals) else None
     return Declared(
         str(var.get("name")),
         kind,
@@ -59,7 +72,7 @@ def _declared(var: Element) -> Declared:
         tuple(dict.fromkeys(code for code, _ in missing)),
         _range(var) if kind in ("numeric", "date") else ("", ""),
         integer=kind == "numeric" and decimals == "0",
-        decimals=int(decimals) if kind == "numeric" and decimals.isdigit() and 1 <= int(decimals) <= 9 else None,
+        decimals=places if kind == "numeric" else None,
         label=_label(var),
         unit=plain(var.get("measUnit", "")),
         description=plain(_text(var.find("txt")) or _text(var.find("qstn/qstnLit"))),

@@ -29,6 +29,8 @@ CHOICES: dict[Choice, str] = {
 """What a person can choose for a column whose cells a dictionary does not declare."""
 Problem = Literal["values that the dictionary does not declare", "empty cells, which the dictionary does not allow"]
 BINS = 10
+FINEST, FARTHEST = 1e-300, 1e300
+"""A declared range is ignored if it is narrower, or reaches farther: rounded bounds would be no numbers."""
 
 
 @dataclass(frozen=True)
@@ -231,7 +233,7 @@ def _edges(about: Declared) -> tuple[float, ...] | None:
     if not all(NUMBER.fullmatch(end) for end in ends):
         return None
     low, high = map(float, ends)
-    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+    if not (FINEST < high - low < math.inf and max(abs(low), abs(high)) <= FARTHEST):
         return None
     if about.integer:
         low, high = math.ceil(low), math.floor(high)

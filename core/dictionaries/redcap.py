@@ -61,10 +61,10 @@ def read_redcap(data: bytes, source: str) -> Dictionary:
     except UnicodeDecodeError:
         text = data.decode("cp1252", "replace")
     lines = csv.reader(io.StringIO(text, newline=""))
-    places = _places(next(lines, []))
     columns: list[Declared] = []
     notes: list[str] = []
     try:
+        places = _places(next(lines, []))
         for line in lines:
             if any(cell.strip() for cell in line):
                 field = {key: _cell(line, at) for key, at in places.items()}
@@ -126,7 +126,7 @@ def _of_text(field: Mapping[str, str], kind: str, plain_text: Declared) -> Decla
     if kind == "text" and check == "integer":
         return replace(plain_text, kind="numeric", range=ends, integer=True)
     if kind == "text" and check.startswith("number"):
-        digits = [c for c in check if c.isdigit()]
+        digits = [c for c in check if c.isascii() and c.isdigit()]
         style = "1234,5" if "comma_decimal" in check else ""
         places = int(digits[0]) if digits else None
         return replace(plain_text, kind="numeric", range=ends, decimals=places, number_style=style)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from espalier.core.errors import GraphError
+from espalier.core.errors import GraphError, first_twice
 from espalier.core.graph.annotations import Annotation, annotations_from_json, annotations_to_json
 
 Arrow = tuple[str, str]
@@ -67,8 +67,7 @@ class Dag:
         if len({(frozenset(causes), effect) for causes, effect in self.interactions}) < len(self.interactions):
             raise GraphError("interactions lists the same causes of a column twice; give them once")
         grouped = [name for inside in self.groups.values() for name in inside]
-        if len(set(grouped)) < len(grouped):
-            twice = next(name for name in grouped if grouped.count(name) > 1)
+        if (twice := first_twice(grouped)) is not None:
             raise GraphError(f"{twice!r} is in two groups; a column is in one group at most", column=twice)
 
     def check_columns(self, names: Iterable[str]) -> None:

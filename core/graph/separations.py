@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from espalier.core.errors import GraphError
+from espalier.core.errors import GraphError, first_twice
 
 Clique = tuple[str, ...]
 """A marginal's columns, in schema order."""
@@ -73,7 +73,7 @@ class Separation:
         if not self.left or not self.right:
             raise GraphError("separation: left and right need at least one column each")
         every = [*self.left, *self.right, *self.given]
-        if twice := next((c for c in every if every.count(c) > 1), None):
+        if (twice := first_twice(every)) is not None:
             raise GraphError(f"separation: {twice!r} stands twice; give it one place", column=twice)
 
     def to_json(self) -> dict[str, Any]:

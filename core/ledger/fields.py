@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping
+import unicodedata
+from collections.abc import Iterable, Mapping
 from numbers import Integral, Real
 from typing import Any, get_args
 
@@ -23,6 +24,9 @@ MOST_NUMBER = 1e6
 MOST_TEXT = 2000
 MOST_PLAN = 1 << 24
 """Letters of a plan as JSON."""
+INVISIBLE = {chr(code) for code in (0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0)}
+"""Letters and marks that show nothing."""
+INVISIBLE |= {chr(code) for codes in (range(0xFE00, 0xFE10), range(0xE0100, 0xE01F0)) for code in codes}
 FLOATS = ("epsilon", "delta", "rho", "rho_before", "rho_after")
 WHOLE = ("seq", "rows_per_person")
 KINDS = ("open", "join", "reserve", "select", "measure", "look", "spend", "return", "diagnose")
@@ -89,6 +93,21 @@ def line(name: str, value: Any, most: int = MOST_TEXT) -> str:
     if len(text) > most or any(ord(c) < 32 or ord(c) == 127 or 0xD800 <= ord(c) < 0xE000 for c in text):
         raise _wrong(name, value, f"one line of at most {most:,} letters, without control characters")
     return text
+
+
+def look_alike(name: str, known: Iterable[str]) -> str | None:
+    """The first of the ``known`` names that differs from ``name`` but may look the same on a screen.
+
+    Names are compared in Unicode's normal form NFKC, without invisible characters, and with each run of blanks as one.
+    """
+    wanted = _as_seen(name)
+    return next((other for other in known if other != name and _as_seen(other) == wanted), None)
+
+
+def _as_seen(name: str) -> str:
+    plain = unicodedata.normalize("NFKC", name)
+    visible = (c for c in plain if unicodedata.category(c) not in ("Cf", "Cc") and c not in INVISIBLE)
+    return " ".join(unicodedata.normalize("NFKC", "".join(visible)).split())
 
 
 def one_of(name: str, value: Any, known: tuple[str, ...]) -> str:

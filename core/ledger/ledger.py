@@ -45,7 +45,7 @@ from espalier.core.ledger.account import Account
 from espalier.core.ledger.archive import digest_of, unpacked
 from espalier.core.ledger.events import START, Event, Row, next_event, read_events
 from espalier.core.ledger.export import csv_text, exported
-from espalier.core.ledger.fields import line, octets, yes_or_no
+from espalier.core.ledger.fields import line, look_alike, octets, yes_or_no
 from espalier.core.ledger.population import Population, population_of
 from espalier.core.ledger.replay import replay
 from espalier.core.ledger.store import Store
@@ -114,6 +114,14 @@ class Ledger:
             known = replay(events)
             if any(table in p.tables for p in known.values()):
                 raise LedgerError(f"{table!r} is open already; its total was set once and stays", table=table)
+            names = {name for p in known.values() for name in (p.name, *p.tables)}
+            for key, name in (("table", table), ("population", people)):
+                if name not in known and (other := look_alike(name, sorted(names))) is not None:
+                    raise LedgerError(
+                        f"the {key} {name!a} looks like {other!a}, which is open, but is written in other "
+                        "characters. Write the same name for the same people, and a clearly different one for others",
+                        table=table,
+                    )
             if people in known and not shared_with:
                 raise LedgerError(
                     f"there is a population {people!r}; if this table is about the same people, name it as "

@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any, Literal
 
 from espalier.core.errors import LedgerError
+from espalier.core.ledger.fields import look_alike
 from espalier.core.ledger.terms import conversion_delta
 from espalier.core.privacy.accounting import epsilon_of, rho_of, round_up, rounded_down, rounded_up
 from espalier.core.privacy.draws import PartKind, Subtotal
@@ -311,6 +312,13 @@ def population_of(populations: Mapping[str, Population], table: str, where: str)
     for population in populations.values():
         if table in population.tables:
             return population
+    other = look_alike(table, [t for p in populations.values() for t in p.tables])
+    if other is not None:
+        raise LedgerError(
+            f"the ledger {where} has no table {table!a}, but {other!a}, which looks like it. Write the name as "
+            "the ledger has it",
+            table=table,
+        )
     known = ", ".join(repr(t) for p in list(populations.values())[:8] for t in p.tables[:4])
     raise LedgerError(
         f"the ledger {where} has no table {table!r}"

@@ -10,7 +10,7 @@ from espalier.core.graph.separations import Clique, Separation
 from espalier.core.methods.frame import Frame
 from espalier.core.models.base import Model
 from espalier.core.models.graphical import Size
-from espalier.core.models.question_fit.model import loads
+from espalier.core.models.tilted import loads
 from espalier.core.privacy.curator import Curator
 from espalier.core.progress import Report, silent
 from espalier.core.project.file import Project
@@ -173,7 +173,8 @@ class Capabilities:
     probability. ``links``: its model may link columns. ``numbers``: it reads numeric columns as numbers, so tables of
     codes alone are refused. ``questions``: its support for questions and counts. It ignores them
     (``no``), ends with `Marginals`, so that a share of the budget can measure them ``beside`` it
-    (`espalier.core.methods.question_answers`), or spends on them ``alone``. ``linked``: it releases people with their
+    (`espalier.core.methods.question_answers`), or spends on them ``alone``. ``embedding``: it ends with `Marginals`,
+    and a second stage may follow it (`espalier.core.methods.embedding`). ``linked``: it releases people with their
     visits, from two linked tables.
     """
 
@@ -184,6 +185,7 @@ class Capabilities:
     numbers: bool = False
     questions: Literal["no", "beside", "alone"] = "no"
     linked: bool = False
+    embedding: bool = False
 
 
 @dataclass(frozen=True)

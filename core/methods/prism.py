@@ -278,7 +278,7 @@ PRISM = Method(
             "pair choice": "choosing the pairs",
         },
     ),
-    capabilities=Capabilities(targets=True, questions="beside"),
+    capabilities=Capabilities(targets=True, questions="beside", embedding=True),
     limits=Limits(
         largest,
         cells=lambda project: most_cells(project, min(MAX_CELLS, project.plan.max_cells)),

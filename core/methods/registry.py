@@ -11,6 +11,8 @@ from espalier.core.graph.separations import Separation
 from espalier.core.methods.base import Fitted, Method, PlannedEffect
 from espalier.core.methods.copula import COPULA
 from espalier.core.methods.decoder import DECODER
+from espalier.core.methods.embedding import check as check_embedding
+from espalier.core.methods.embedding import embed
 from espalier.core.methods.fpt_lp import FPT_LP
 from espalier.core.methods.fpt_mw import FPT_MW
 from espalier.core.methods.frame import Frame, check_plan, fence
@@ -139,6 +141,8 @@ def frame_of(project: Project) -> Frame:
     scopes = scopes_of(project) if asks(project) else {}
     around = _around(project, tuple(widened(s, project, scopes) for s in separations))
     frame = method.frame(project, around, warnings)
+    if plan.embedding_share:
+        check_embedding(project, method, frame)
     return replace(frame, separations=_around(project, tuple(widened(s, project, scopes) for s in frame.separations)))
 
 
@@ -166,8 +170,10 @@ def asks(project: Project) -> bool:
 
 
 def fit(curator: Curator, project: Project, frame: Frame, report: Report = silent) -> Fitted:
-    """Run the plan's method, and measure the project's questions with their share of the budget."""
+    """Run the plan's method, and what the plan adds to it: questions, or a second stage for whole rows."""
     method = method_of(project.plan)
+    if project.plan.embedding_share:
+        return embed(method.fit, curator, project, frame, report)
     if method.capabilities.questions == "beside" and asks(project):
         return fit_beside(method.fit, curator, project, frame, report)
     return method.fit(curator, project, frame, report)

@@ -181,7 +181,7 @@ MST = Method(
     options=TreeOptions,
     frame=_frame,
     guidance=Guidance("Choose it to compare with the published tree.", pools=_POOLS),
-    capabilities=Capabilities(fence="never", questions="beside"),
+    capabilities=Capabilities(fence="never", questions="beside", embedding=True),
     limits=_LIMITS,
 )
 """A maximum spanning tree of pair counts (McKenna, Miklau & Sheldon 2021): PrivCI §III-C without any separation."""

@@ -448,7 +448,7 @@ WORKLOAD = Method(
             "explain": "scores of refused pairs",
         },
     ),
-    capabilities=Capabilities(questions="beside"),
+    capabilities=Capabilities(questions="beside", embedding=True),
     limits=Limits(
         cells=lambda project: most_cells(project, Workload.of(project).max_cells),
         fits=lambda project: FITS,  # noqa: ARG005

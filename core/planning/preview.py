@@ -14,12 +14,14 @@ from typing import Any
 
 from espalier.core.analysis.drawing import POOL, Test, predicted
 from espalier.core.analysis.noisy_counts import NoisyCounts
+from espalier.core.analysis.planned_analyses import Analysed, epsilon_needed
 from espalier.core.display import card
 from espalier.core.errors import EspalierError, ProjectError, SizeError
 from espalier.core.evaluation.private.evaluation import PrivateFigure
 from espalier.core.evaluation.private.held_out import rehearse
 from espalier.core.graph.separations import Clique
 from espalier.core.methods import METHODS, Frame, asks, asks_causes_only, frame_of, method_of, unused_options
+from espalier.core.methods.embedding import SECONDS, Embedded
 from espalier.core.methods.select.allocation import MOST_BY_HAND, label
 from espalier.core.models.graphical import Size
 from espalier.core.planning.error_bounds import Counted, ErrorBounds, error_bounds
@@ -28,6 +30,7 @@ from espalier.core.planning.expected_answers import expected as expected_answers
 from espalier.core.planning.hierarchies import Foreseen, foreseen
 from espalier.core.planning.noise import noise_of
 from espalier.core.planning.procedure import carry_out
+from espalier.core.planning.regression_needs import Need, check_fence, needs
 from espalier.core.planning.verdict import Assumed, Purpose, Verdict, verdict_of
 from espalier.core.privacy.accounting import Budget, epsilon_of, guess_right, round_up, total_up
 from espalier.core.privacy.bought_schema import Part, budget_of
@@ -103,8 +106,14 @@ class Preview:
     """The δ₀ of all its draws, those on the held-out part included."""
     tests: tuple[Test, ...] = ()
     """What of the drawing would be tested, on made-up counts."""
+    analyses: tuple[Analysed, ...] = ()
+    """The planned analyses, with what is promised of each."""
+    needs: tuple[Need, ...] = ()
+    """What the bought regressions need from the rows; empty where n is not known."""
     apart: tuple[Foreseen, ...] = ()
     """The codes that the release will distinguish in columns with a hierarchy."""
+    stage: str = ""
+    """What a second stage for whole rows costs and can detect; empty without one."""
     verdict: Verdict | None = None
     """What noise hides; None where the number of rows is neither known nor declared, and where nothing is counted."""
 
@@ -115,6 +124,12 @@ class Preview:
         for line in self.lines:
             out[line.pool] = total_up((out.get(line.pool, 0.0), line.rho))
         return out
+
+    @property
+    def analyses_epsilon(self) -> float | None:
+        """ε at which this plan reaches every wanted half-width; `None` if the rows do not allow one."""
+        share = math.fsum(one.rho for one in self.analyses) / self.budget.rho
+        return epsilon_needed(self.analyses, share, self.budget.delta)
 
     @property
     def alone(self) -> dict[str, float]:
@@ -156,7 +171,11 @@ class Preview:
             "bytes": self.size.bytes,
             "seconds": self.size.seconds,
             **({"test_drawing": [predicted(test) for test in self.tests]} if self.project.plan.test_drawing else {}),
+            **({"analyses": [one.plan() for one in self.analyses]} if self.analyses else {}),
+            **({"analyses_epsilon": self.analyses_epsilon} if self.analyses else {}),
+            **({"regression_needs": [one.to_json() for one in self.needs]} if self.needs else {}),
             "forest": self.forest,
+            **({"embedding": self.stage} if self.stage else {}),
             "warnings": self.warnings,
             "verdict": self.verdict.to_json() if self.verdict else None,
         }
@@ -220,6 +239,7 @@ def _preview(project: Project, rows: int | None, assumed: Mapping[str, float] | 
     project.need_unit()
     plan, method, sizes = project.plan, method_of(project.plan), project.schema.sizes
     frame = frame_of(project)
+    check_fence(project, frame)
     if plan.neighbors == "replace-one":
         rows = public_rows(plan, rows)
     budget = budget_of(project, Budget.of(plan, rows))
@@ -239,9 +259,15 @@ def _preview(project: Project, rows: int | None, assumed: Mapping[str, float] | 
     forest = _parts([name for name, size in sizes.items() if size > 1], fitted.edges) > 1
     draws = curator.spending.draws
     size = replace(size, seconds=_seconds(size, draws, rows, len(sizes), method.limits.fits(project)))
+    stage = ""
+    if isinstance(fitted, Embedded):
+        stage = fitted.stage(rows or plan.rows, plan)
+        size = replace(size, seconds=size.seconds + SECONDS * (1 + plan.copies))
     bounds = error_bounds_of(draws, rows, plan) if rows else None
     lines = tuple(lines_of([*of_schema.draws, *draws], rows, bounds))
     more = _warnings(project, frame, budget, forest, rows, lines)
+    wanted = tuple(needs(carried.regressions, project.schema, rows)) if rows else ()
+    more += [f"{one.sentence} Even with evenly spread values it has less." for one in wanted if not one.met]
     warnings = (*frame.warnings, *method.guidance.advice(project), *more)
     spent, features = curator.spending.rho, len(fitted.features)
     shown = Preview(
@@ -259,6 +285,9 @@ def _preview(project: Project, rows: int | None, assumed: Mapping[str, float] | 
         delta=total_up((of_schema.delta, curator.spending.delta)),
         tests=carried.tests,
         apart=foreseen(project.schema, of_schema.draws, rows),
+        analyses=carried.analyses,
+        stage=stage,
+        needs=wanted,
         verdict=_verdict(project, budget, draws, rows or plan.rows, bool(fitted.features), assumed or {}),
     )
     if not plan.private_evaluation:
@@ -367,6 +396,14 @@ def _warnings(
         )
     if project.question_list and not asks(project):
         out.append("The project lists questions or counts, but their share of the budget is 0: they are not measured.")
+    if project.analyses and not plan.analysis_share:
+        out.append("The project lists analyses, but their share of the budget (analysis_share) is 0: none is bought.")
+    if bool(plan.regressions) != bool(plan.regression_share):
+        out.append(
+            "The plan lists regressions, but their share of the budget is 0: they are not bought."
+            if plan.regressions
+            else "The plan lists no regression, so the share for regressions goes to the method."
+        )
     if plan.question_share and not project.question_list:
         out.append("Nothing is asked, so the share for questions goes to the method.")
     if plan.question_share and method.capabilities.questions == "alone":

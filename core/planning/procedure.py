@@ -1,4 +1,4 @@
-"""The procedure of a plan: describe the schema, test the drawing, fit the method.
+"""The procedure of a plan: describe the schema, test the drawing, buy regressions, fit the method.
 
 A preview carries it out without rows, a release on the private ones. Both run this code, so they agree on every draw.
 """
@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from espalier.core.analysis.bought_regressions import Regressed, regressed
 from espalier.core.analysis.drawing import Test, tested
+from espalier.core.analysis.planned_analyses import Analysed, analysed
 from espalier.core.methods import Fitted, Frame, fit
 from espalier.core.privacy.accounting import Budget
 from espalier.core.privacy.bought_schema import Part, left, prices
@@ -38,23 +40,29 @@ class Rows(Protocol):
 
 @dataclass(frozen=True)
 class Carried:
-    """The results of a procedure: the described project, the curator with its draws, the tests and the fit."""
+    """Results of a procedure: the described project, the curator with its draws, tests, the fit and regressions."""
 
     project: Project
     curator: Curator
     tests: tuple[Test, ...]
     fitted: Fitted
+    regressions: tuple[Regressed, ...] = ()
+    analyses: tuple[Analysed, ...] = ()
 
 
 def carry_out(project: Project, budget: Budget, frame: Frame, rows: Rows, report: Report = silent) -> Carried:
-    """Spend ``budget`` on ``rows``: first the schema, then the test of the drawing, then the method inside ``frame``.
+    """Spend ``budget`` on ``rows``: first the schema, the test of the drawing, analyses and regressions.
 
-    The method divides what the first two leave. Raises :class:`EspalierError` for a conflict or a plan that is too
-    large.
+    The method divides what these leave, inside ``frame``. Raises :class:`EspalierError` for a conflict or a plan that
+    is too large.
     """
     described = rows.describe(project, prices(project, budget))
     impossible = described.constraints.masks(described.schema, described.plan.max_cells)
     curator = rows.curator(described, left(budget, rows.schema_spending), impossible)
-    with tested(curator, described) as tests:
+    with (
+        tested(curator, described) as tests,
+        analysed(curator, described) as analyses,
+        regressed(curator, described) as regressions,
+    ):
         fitted = fit(curator, described, frame, report)
-    return Carried(described, curator, tests, fitted)
+    return Carried(described, curator, tests, fitted, regressions, analyses)

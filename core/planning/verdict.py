@@ -2,7 +2,8 @@
 
 Public facts give the noise, not the signal. So a verdict says "a loss of up to 0.04 AUC" and "associations below
 V = 0.1 drown". Its words are those of the verdict on a release (`espalier.core.evaluation.verdict`). The constants were
-chosen on one set of tables and checked on another (``python -m benchmarks.verdict``).
+fitted on one set of tables (``python -m benchmarks.verdict``). The form of the formula was chosen when the figures of
+the other set were known, so these are no clean check of it.
 """
 
 from __future__ import annotations

@@ -21,10 +21,18 @@ from numpy.typing import NDArray
 from espalier.core.errors import BudgetError, SizeError
 from espalier.core.graph.separations import Clique
 from espalier.core.privacy.accounting import Budget
+from espalier.core.privacy.class_features import ColumnSets
 from espalier.core.privacy.contribution import known_rows
 from espalier.core.privacy.draws import Draw, Measurement, Merged, ScoreMeasurement, SumMeasurement, counts_of, fold
 from espalier.core.privacy.question_recipes.recipes import QuestionSums, WorstQuestion, answers
-from espalier.core.privacy.scores import ConditionalScore, EdgeScore, FeatureScore, Score, vector_sensitivity
+from espalier.core.privacy.scores import (
+    FIXED_POINT,
+    ConditionalScore,
+    EdgeScore,
+    FeatureScore,
+    Score,
+    vector_sensitivity,
+)
 from espalier.core.privacy.spending import Spending
 from espalier.core.privacy.steps import StepScore
 from espalier.core.privacy.sums import PROVED, SumRecipe
@@ -156,6 +164,21 @@ class Curator(ABC):
         self._debit([draw])
         return candidates[self._best_step(score, candidates, scale)]
 
+    def choose_columns(self, recipe: ColumnSets, rho: float, pool: str = "") -> Clique:
+        """Return one of the recipe's sets of columns, by the exponential mechanism of cost ``rho``.
+
+        See :class:`ColumnSets`.
+        """
+        if type(recipe) is not ColumnSets:
+            raise TypeError("a choice among sets of columns must be the recipe proved in class_features.py")
+        recipe.check(self.whole)
+        sensitivity = recipe.sensitivity(self.unit)
+        scale, among = self._choice_scale(sensitivity, rho), len(recipe.candidates)
+        each, noise = sensitivity / FIXED_POINT, scale / FIXED_POINT
+        what = "set of columns that act together"
+        self._debit([Draw("choice", what, None, pool, 0, each, noise, rho, candidates=among, recipe="edge-score")])
+        return recipe.candidates[self._set(recipe, scale)]
+
     def measure_scores(
         self, score: Score, cliques: Sequence[Clique], rho: float, what: str, pool: str = ""
     ) -> ScoreMeasurement:
@@ -264,6 +287,9 @@ class Curator(ABC):
     def _worst(self, recipe: WorstQuestion, scale: float) -> int: ...
 
     @abstractmethod
+    def _set(self, recipe: ColumnSets, scale: float) -> int: ...
+
+    @abstractmethod
     def _sums(self, recipe: SumRecipe, scale: float) -> NDArray[np.float64]: ...
 
 
@@ -364,6 +390,13 @@ class PrivateCurator(Curator):
         self._stepped |= dict(zip(unknown, self._source.step_counts(unknown), strict=True))
         chosen = noisy_max([score.value(pair, self._stepped[pair]) for pair in candidates], scale)
         self.spending.decided(candidates[chosen])
+        return chosen
+
+    def _set(self, recipe: ColumnSets, scale: float) -> int:
+        from espalier.core.privacy.mechanisms import noisy_max
+
+        chosen = noisy_max(recipe.scores(self._source), scale)
+        self.spending.decided((*recipe.candidates[chosen], recipe.target))
         return chosen
 
     def _sums(self, recipe: SumRecipe, scale: float) -> NDArray[np.float64]:

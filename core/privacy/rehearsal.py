@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from espalier.core.graph.separations import Clique
 from espalier.core.privacy.accounting import Budget
+from espalier.core.privacy.class_features import ColumnSets
 from espalier.core.privacy.curator import Curator, Impossible
 from espalier.core.privacy.draws import Draw, Merged
 from espalier.core.privacy.question_recipes.recipes import WorstQuestion
@@ -84,6 +85,10 @@ class Rehearsal(Curator):
 
     def _best_step(self, score: StepScore, candidates: Sequence[Pair], scale: float) -> int:  # noqa: ARG002
         return 0
+
+    def _set(self, recipe: ColumnSets, scale: float) -> int:  # noqa: ARG002
+        """Return the largest set: a plan shows tables at their largest."""
+        return max(range(len(recipe.candidates)), key=lambda i: len(recipe.candidates[i]))
 
     def _scores(self, score: Score, cliques: Sequence[Clique], scale: float) -> NDArray[np.float64]:  # noqa: ARG002
         """As many rows for each as the table has: a plan shows tables at their largest."""

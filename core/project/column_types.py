@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from espalier.core.code_books import code_book
+from espalier.core.errors import first_twice
 from espalier.core.project.bin_density import places
 from espalier.core.project.cells import MISSING
 from espalier.core.project.column import NUMBER, Column, plain_text
@@ -39,12 +40,11 @@ class Categories(Column, kinds=("categorical", "ordinal")):
             raise self.error("categories must be texts, in quotes")
         if MISSING in self.categories:
             raise self.error('an empty text is not a category; say "missing": true instead')
-        if len(set(self.categories)) < len(self.categories):
-            twice = next(c for c in self.categories if self.categories.count(c) > 1)
+        if (twice := first_twice(self.categories)) is not None:
             raise self.error(f"category {twice!r} is listed twice")
-        seen = set(self.categories)
+        known, seen = set(self.categories), set(self.categories)
         for group, members in self.groups:
-            if group not in self.categories:
+            if group not in known:
                 raise self.error(f"the group {group!r} must be one of the categories")
             for member in members:
                 if member in seen or member == MISSING:

@@ -10,11 +10,13 @@ from espalier.core.errors import EspalierError
 from espalier.core.graph.dag import Dag, Interaction
 from espalier.core.graph.roles import Roles
 from espalier.core.graph.separations import Separation
+from espalier.core.project.analyses import PlannedAnalysis, fitting_analyses
 from espalier.core.project.constraints import Constraints
 from espalier.core.project.declared_by import DeclaredBy
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.question_list import QuestionList
+from espalier.core.project.regressions import fitting
 from espalier.core.project.schema import Column, Schema
 
 Drawing = tuple[Dag, Roles, str | None]
@@ -44,7 +46,8 @@ class References:
         return cls(*drawn, project.roles, project.separations, project.constraints, plan.target, plan.targets)
 
     def put_into(self, project: Project, schema: Schema) -> Project:
-        """Return the project with this schema and these references. Questions that no longer fit are dropped."""
+        """Return the project with this schema and these references. Those questions and regressions that no longer fit
+        are dropped."""
         return replace(
             project,
             schema=schema,
@@ -59,7 +62,13 @@ class References:
             separations=self.separations,
             constraints=self.constraints,
             question_list=project.question_list.fitting(schema),
-            plan=replace(project.plan, target=self.target, targets=self.targets),
+            analyses=fitting_analyses(project.analyses, schema),
+            plan=replace(
+                project.plan,
+                target=self.target,
+                targets=self.targets,
+                regressions=fitting(project.plan.regressions, schema),
+            ),
         )
 
     def __add__(self, other: References) -> References:
@@ -249,6 +258,10 @@ class ProjectEditor:
     def change_questions(self, questions: QuestionList) -> None:
         """Replace the questions and counts."""
         self.project = replace(self.project, question_list=questions)
+
+    def change_analyses(self, analyses: tuple[PlannedAnalysis, ...], share: float) -> None:
+        """Change the planned analyses, and the share of the budget that buys them."""
+        self.project = replace(self.project, analyses=analyses, plan=self.project.plan.changed(analysis_share=share))
 
     def change_plan(self, **changes: Any) -> None:
         """Change settings of the plan."""

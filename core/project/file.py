@@ -12,6 +12,7 @@ from espalier.core.errors import EspalierError, ProjectError
 from espalier.core.graph.dag import Dag
 from espalier.core.graph.roles import Roles
 from espalier.core.graph.separations import Separation
+from espalier.core.project.analyses import PlannedAnalysis, read_analyses
 from espalier.core.project.constraints import KEYS, Constraints
 from espalier.core.project.declared_by import KEY as DICTIONARIES
 from espalier.core.project.declared_by import DeclaredBy, read_declared_by
@@ -50,6 +51,8 @@ class Project:
     """Further separations that every plan with a fence holds, in addition to that of the roles."""
     question_list: QuestionList = field(default_factory=QuestionList)
     """The questions that reports will ask, and the counts over whole rows."""
+    analyses: tuple[PlannedAnalysis, ...] = ()
+    """Analyses that the study plans, with the half-widths that they should reach."""
     constraints: Constraints = field(default_factory=Constraints)
     """Which combinations no row may have: the model holds them."""
     signoff: Mapping[str, str] = field(default_factory=dict)
@@ -68,6 +71,8 @@ class Project:
         for s in self.separations:
             s.check_columns(self.schema.names)
         self.question_list.resolve(self.schema)
+        for analysis in self.analyses:
+            analysis.cells(self.schema)
         self.constraints.check_columns(self.schema.names)
         self.dag.check_columns(self.schema.names)
         self.roles.check_columns(self.schema.names)
@@ -78,6 +83,8 @@ class Project:
                 raise ProjectError(f"plan: the further target {name!r} is not a column", key="targets")
         if self.plan.targets and self.plan.target is None:
             raise ProjectError("plan: name the target before further targets", key="target")
+        for regression in self.plan.regressions:
+            regression.check(self.schema)
         if self.plan.person in self.schema:
             raise ProjectError(
                 f"plan: the person column {self.plan.person!r} would be released; take it out of the schema",
@@ -165,6 +172,7 @@ class Project:
             "roles": self.roles.to_json(),
             **({"separations": [s.to_json() for s in self.separations]} if self.separations else {}),
             **self.question_list.to_json(),
+            **({"analyses": [one.to_json() for one in self.analyses]} if self.analyses else {}),
             **self.constraints.to_json(),
             **({"signoff": dict(self.signoff)} if self.signoff else {}),
             "plan": self.plan.to_json(),
@@ -184,7 +192,7 @@ class Project:
         if data.get("format") != FORMAT and not is_linked:
             raise ProjectError(f"this is not an Espalier project: format is {data.get('format')!r}, not {FORMAT!r}")
         known = {"format", "name", "schema", "left_out", "dag", "roles", "separations"}
-        known |= {"questions", "counts", "signoff", "plan", ONE_ROW, DICTIONARIES, *KEYS}
+        known |= {"questions", "counts", "analyses", "signoff", "plan", ONE_ROW, DICTIONARIES, *KEYS}
         known |= {"tables"} if is_linked else set()
         if odd := set(data) - known:
             raise ProjectError(f"unknown key {sorted(odd)[0]!r} in the project file", key=sorted(odd)[0])
@@ -208,6 +216,7 @@ class Project:
             roles=Roles.from_json(data.get("roles", {})),
             separations=_separations(data.get("separations", [])),
             question_list=QuestionList.from_json(data.get("questions", []), data.get("counts", [])),
+            analyses=read_analyses(data.get("analyses", [])),
             constraints=Constraints.from_json(data),
             signoff=_signoff(data.get("signoff", {})),
             dictionaries=read_declared_by(data.get(DICTIONARIES, [])),

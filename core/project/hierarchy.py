@@ -14,7 +14,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -269,7 +269,7 @@ def read_hierarchy(text: str) -> dict[str, str]:
     first = next((line for line in lines if line.strip()), "")
     parted = max(",;\t", key=first.count)
     out: dict[str, str] = {}
-    for number, cells in enumerate(csv.reader(io.StringIO("\n".join(lines)), delimiter=parted), 1):
+    for number, cells in enumerate(_cells(lines, parted), 1):
         row = [cell.strip() for cell in cells]
         if not any(row) or (not out and tuple(cell.lower() for cell in row) in HEADS):
             continue
@@ -289,3 +289,11 @@ def read_hierarchy(text: str) -> dict[str, str]:
     if not out:
         raise SchemaError("the hierarchy is empty: write a line for each code, such as I21,I20-I25")
     return out
+
+
+def _cells(lines: Sequence[str], delimiter: str) -> Iterator[list[str]]:
+    reader = csv.reader(io.StringIO("\n".join(lines)), delimiter=delimiter)
+    try:
+        yield from reader
+    except csv.Error as error:
+        raise SchemaError(f"line {reader.line_num} of the hierarchy: {error}", line=reader.line_num) from None

@@ -6,12 +6,14 @@ import json
 import math
 from typing import Any
 
-from espalier.core.errors import ProjectError
+from espalier.core.errors import ProjectError, first_twice
 
 MOST_JSON = 64 << 20
 """Bytes of a JSON file; a release of 10,000 columns has 20 MB."""
 DEEPEST = 50
 """Levels of nesting; a project file has six, and what a drawing tool keeps in the notes."""
+MOST_LISTS = 2_000_000
+"""Lists and objects of a file at most: each takes 50 times the memory of its two letters."""
 
 
 def read_json(data: bytes | str, what: str, *, finite: bool = True) -> Any:
@@ -25,6 +27,8 @@ def read_json(data: bytes | str, what: str, *, finite: bool = True) -> Any:
     try:
         text = data.decode("utf-8-sig") if isinstance(data, bytes) else data
         numbers: dict[str, Any] = {"parse_constant": _no_constant, "parse_float": _finite} if finite else {}
+        if text.count("[") + text.count("{") > MOST_LISTS:
+            raise ProjectError(f"{what} holds more than {MOST_LISTS:,} lists and objects")
         value = json.loads(text, object_pairs_hook=_no_doubles, **numbers)
     except UnicodeDecodeError:
         raise ProjectError(f"{what} is not UTF-8 text") from None
@@ -64,6 +68,5 @@ def _finite(digits: str) -> float:
 def _no_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     out = dict(pairs)
     if len(out) < len(pairs):
-        names = [k for k, _ in pairs]
-        raise ProjectError(f"the key {next(k for k in names if names.count(k) > 1)!r} is given twice")
+        raise ProjectError(f"the key {first_twice(name for name, _ in pairs)!r} is given twice")
     return out

@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args
 from espalier.core.errors import ProjectError
 from espalier.core.graph.separations import Separation
 from espalier.core.project.options import Option, check_number, check_weights, short, unquoted
+from espalier.core.project.regressions import BoughtRegression, read_regressions
 
 Neighbors = Literal["replace-one", "add-remove"]
 AllocationRule = Literal["auto", "optimal", "uniform"]
@@ -21,7 +22,9 @@ IN_MEMORY = 1_000_000
 """Above this number, synthetic rows stay on disk as codes and are written in batches."""
 MOST_STATEMENTS = 10
 MOST_ASKED = 0.9
-"""The largest share of the budget that questions and counts may take next to a method."""
+"""The largest share of the budget that questions and counts, or a second stage, may take next to a method."""
+AUTO = "auto"
+"""The ``embedding_share`` of a plan whose release decides by a probe whether the second stage is used."""
 _OLD_KEYS = {"looking": "private_evaluation"}
 """Keys of earlier project files, which still read."""
 ALWAYS = {"regime": "predictive", "features": None}
@@ -36,11 +39,15 @@ SCHEMA_SHARE = 0.05
 """The default share of the budget that buys a schema."""
 _WHOLE = {"rows_per_person": 10_000, "rows": MAX_ROWS, "max_cells": 10**9}
 _LEFT_OUT = (
+    "analysis_share",
     "copies",
+    "embedding_share",
     "max_cells",
     "person",
     "private_evaluation",
     "question_share",
+    "regression_share",
+    "regressions",
     "rows_drawn",
     "schema_share",
     "statements",
@@ -65,11 +72,14 @@ class Plan:
     cut. ``max_cells`` is the largest table of the model that the plan allows. ``schema_share`` is the share of the
     budget that buys the bins and categories that are not declared. ``private_evaluation`` is the share of
     the people (rows) held out for private evaluation, 0 for none. ``question_share`` is the share of the budget that
-    measures the project's questions and counts next to the method's marginals. ``rows_drawn`` is how the table is drawn
-    from the model: ``even`` spreads the rows over the cells as evenly as whole numbers allow, so the table errs less
-    than independent draws would, and varies less than they do. ``copies`` is how many copies of the release are made
-    for intervals. ``test_drawing`` is the share of the budget for a test of the drawing's implied independences,
-    ``statements`` how many of them are tested, or which.
+    measures the project's questions and counts next to the method's marginals. ``embedding_share`` is the share of a
+    second stage for structure that pairs of columns do not carry: 0 for none, or "auto" if a probe shall decide.
+    ``rows_drawn`` is how the table is drawn from the model: ``even`` spreads the rows over the cells as evenly as whole
+    numbers allow, so the table errs less than independent draws would, and varies less than they do. ``copies`` is how
+    many copies of the release are made for intervals. ``test_drawing`` is the share of the budget for a test of the
+    drawing's implied independences, ``statements`` how many of them are tested, or which. ``regressions`` are bought
+    with ``regression_share`` of the budget, in equal parts. ``analysis_share`` of the budget buys the counts of the
+    project's planned analyses.
 
     ``options`` are the keys that methods declare for themselves (`espalier.core.project.options`); the method
     registry checks them. The file is flat: they are on the same level as the others.
@@ -99,10 +109,14 @@ class Plan:
     private_evaluation: float = 0.0
     schema_share: float = 0.0
     question_share: float = 0.0
+    embedding_share: float | str = 0.0
     rows_drawn: RowsDrawn = "even"
     copies: int = 0
     test_drawing: float = 0.0
     statements: int | tuple[Separation, ...] = 5
+    regressions: tuple[BoughtRegression, ...] = ()
+    regression_share: float = 0.0
+    analysis_share: float = 0.0
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -144,6 +158,17 @@ class Plan:
         check_number("schema_share", self.schema_share, Option("", low=0, high=0.5))
         check_number("private_evaluation", self.private_evaluation, Option("", low=0, high=0.5))
         check_number("question_share", self.question_share, Option("", low=0, high=MOST_ASKED))
+        check_number("analysis_share", self.analysis_share, Option("", low=0, high=MOST_ASKED))
+        if isinstance(self.embedding_share, str) and self.embedding_share != AUTO:
+            raise ProjectError(
+                f'plan: embedding_share is {short(self.embedding_share)}; it must be "auto" or a share from 0 to '
+                f"{MOST_ASKED:g}",
+                key="embedding_share",
+            )
+        if self.embedding_share != AUTO:
+            check_number("embedding_share", self.embedding_share, Option("", low=0, high=MOST_ASKED))
+        check_number("regression_share", self.regression_share, Option("", low=0, high=MOST_ASKED))
+        object.__setattr__(self, "regressions", read_regressions(self.regressions))
 
     @property
     def has_epsilon(self) -> bool:
@@ -171,10 +196,11 @@ class Plan:
         out["targets"] = dict(self.targets)
         if isinstance(self.statements, tuple):
             out["statements"] = [s.to_json() for s in self.statements]
+        out["regressions"] = [one.to_json() for one in self.regressions]
         if not self.targets:
             del out["targets"]
         for key in _LEFT_OUT:
-            if out[key] == getattr(Plan, key):
+            if getattr(self, key) == getattr(Plan, key):
                 del out[key]
         if self.fair is None:
             del out["fair"]

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from espalier.core.errors import ProjectError
+from espalier.core.errors import ProjectError, first_twice
 from espalier.core.project.question_types import Condition, Count, Question
 from espalier.core.project.schema import NOT_KNOWN, TOP_ONLY, Column, HierarchyToBuy, Schema, ToBuy
 
@@ -51,8 +51,7 @@ class QuestionList:
         sizes = {one.name: one.size for one in counts}
         questions = tuple(_question(entry, schema, sizes) for entry in self.questions)
         names = [one.name for one in questions]
-        if len(set(names)) < len(names):
-            twice = next(n for n in names if names.count(n) > 1)
+        if (twice := first_twice(names)) is not None:
             raise ProjectError(f"two questions have the name {twice!r}", key="questions", name=twice)
         return questions, counts
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from espalier.core.errors import SchemaError
+from espalier.core.errors import SchemaError, first_twice
 from espalier.core.project.cells import MISSING
 from espalier.core.project.column import FIELDS, LONGEST_LABEL, NUMBER, Column, Kind, smallest_unsigned
 from espalier.core.project.column_types import Categories, Dates, Numbers
@@ -106,17 +106,10 @@ class Schema:
         if not self.columns:
             raise SchemaError("the schema has no columns; describe at least one")
         names = self.names
-        if len(set(names)) < len(names):
-            twice = next(n for n in names if names.count(n) > 1)
+        if (twice := first_twice([*names, *(c.name for c in self.identifiers)])) is not None:
             raise SchemaError(f"the schema names column {twice!r} twice", column=twice)
-        named = [c.name for c in self.identifiers]
-        for name in named:
-            if name in names or named.count(name) > 1:
-                raise SchemaError(f"the schema names column {name!r} twice", column=name)
-        out = [c.name for c in self.left_out]
-        for name in out:
-            if name in names or out.count(name) > 1:
-                raise SchemaError(f"left_out names {name!r}, which is a column in use or is listed twice", column=name)
+        if (twice := first_twice([*names, *(c.name for c in self.left_out)])) is not None:
+            raise SchemaError(f"left_out names {twice!r}, which is a column in use or is listed twice", column=twice)
 
     @classmethod
     def to_buy(cls, names: Iterable[str]) -> Schema:

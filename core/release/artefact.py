@@ -31,6 +31,7 @@ from espalier.core.privacy.partitions import epsilon_beside
 from espalier.core.privacy.spending import Spending
 from espalier.core.progress import Report, silent
 from espalier.core.project.file import Project
+from espalier.core.project.regressions import named
 from espalier.core.project.schema import Schema
 from espalier.core.release.files import copy_files, save_files
 from espalier.core.release.linked_tables import LinkedTables
@@ -92,7 +93,7 @@ class Release:
       message to show if the ledger could not record the release.
     - ``copies``: copies of the release, each a model and codes (`espalier.core.analysis.copies`).
     - ``drawing``: results of the test of the drawing. ``effect``: the facts that
-      `espalier.core.report.effect_section` renders.
+      `espalier.core.report.effect_section` renders. ``regressions``: the facts of each bought regression.
     - ``date``: the day of the release, in UTC.
     """
 
@@ -114,6 +115,9 @@ class Release:
     whole: Snapshot | None = None
     drawing: tuple[tuple[Test, Tested], ...] = ()
     effect: Mapping[str, Any] | None = None
+    analyses: tuple[Mapping[str, Any], ...] = ()
+    """Planned analyses with their intervals, promised and reached half-widths."""
+    regressions: tuple[Mapping[str, Any], ...] = ()
     apart: tuple[ToldApart, ...] = ()
     counted: int | None = None
     """Number of rows that the release was made from, where it is public."""
@@ -143,6 +147,11 @@ class Release:
     def edges(self) -> tuple[tuple[str, str], ...]:
         """Pairs of columns that the model links directly; they respect the frame."""
         return self.fitted.edges
+
+    def regression(self, name: str) -> Mapping[str, Any]:
+        """Return a bought regression by its name, or by its outcome if only one has it; see ``release.json``."""
+        found: Mapping[str, Any] = named(self.regressions, name)
+        return found
 
     def _repr_html_(self) -> str:
         s, names = self.spending, list(self.table)
@@ -206,6 +215,8 @@ class Release:
             "copies": len(self.copies),
             **({"test_drawing": test_facts(self.drawing)} if plan.test_drawing else {}),
             **({} if self.effect is None else {"effect": dict(self.effect)}),
+            **({"analyses": [dict(one) for one in self.analyses]} if self.analyses else {}),
+            **({"regressions": [dict(one) for one in self.regressions]} if self.regressions else {}),
             "seconds": {step: round(s, 2) for step, s in self.seconds.items()},
             "warnings": list(self.warnings),
             **({} if self.relation is None else {"relation": self.relation}),

@@ -274,6 +274,8 @@ class _Run:
             judged,
             whole=whole,
             drawing=outcome(project, carried.tests, rng),
+            analyses=tuple(one.facts() for one in carried.analyses),
+            regressions=tuple(one.facts(project.schema) for one in carried.regressions),
             apart=told_apart(wanted, project.schema),
             reservation=self.reservation,
             relation=self.relation,

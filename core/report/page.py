@@ -22,6 +22,7 @@ from espalier.core.report.evaluation_section import evaluation_methods, private_
 from espalier.core.report.html import made_with
 from espalier.core.report.html import table as _table
 from espalier.core.report.question_section import question_section
+from espalier.core.report.regression_section import analysis_section, regression_section
 from espalier.core.report.style import STYLE
 
 
@@ -38,6 +39,8 @@ def render(facts: Mapping[str, Any], label: str = "") -> str:
         front.verdict(facts),
         front.pictures(facts),
         effect_section(facts),
+        analysis_section(facts),
+        regression_section(facts),
         front.privacy(facts),
         label,
         front.advice(facts),
@@ -54,6 +57,7 @@ def render(facts: Mapping[str, Any], label: str = "") -> str:
         measurement_section.pools(facts),
         "<h2>The frame</h2>",
         _frame(facts),
+        _stage(facts.get("embedding")),
         _schema_bought(facts),
         _constraints(facts.get("constraints")),
         _explained(facts),
@@ -85,6 +89,25 @@ def render(facts: Mapping[str, Any], label: str = "") -> str:
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{name}: synthetic table</title>\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<style>{STYLE}</style></head>\n'
         f"<body>\n{body}\n</body></html>\n"
+    )
+
+
+def _stage(made: Mapping[str, Any] | None) -> str:
+    """Return whether the second stage was used, and what decided it."""
+    if made is None:
+        return ""
+    probe = ""
+    if "missed" in made:
+        probe = (
+            f" A probe estimated that the counts miss groups of similar rows that hold {made['missed']:.1%} of the "
+            f"table. Noise and sampling alone explain {made['by_noise']:.1%}."
+        )
+    if not made["used"]:
+        return f"<h2>Second stage</h2><p>Not used.{probe} Its budget went to the counts.</p>"
+    joint = f" The joint cells of {escape(', '.join(made['columns']))} are among them." if made["columns"] else ""
+    return (
+        f"<h2>Second stage</h2><p>Used: the rows reproduce noisy sums of features of whole rows, by class of "
+        f"{escape(made['target'])}.{joint}{probe} Figures with intervals come from the counts alone.</p>"
     )
 
 

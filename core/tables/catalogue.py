@@ -73,9 +73,12 @@ def _postgres(backend: Any, name: str, database: str | None) -> Origin:
 
 
 def _sqlite(backend: Any, name: str, database: str | None) -> Origin:
+    """SQLite's own tables, and those of a virtual table, hold what a program made of many rows."""
+    if name.lower().startswith("sqlite_"):
+        return "unknown"
     asked = "SELECT type FROM pragma_table_list WHERE name = ? COLLATE NOCASE AND schema = ?"
     found = backend.con.execute(asked, (name, database or "main")).fetchall()
-    kinds: dict[str, Origin] = {"table": "table", "shadow": "table", "view": "view", "virtual": "external"}
+    kinds: dict[str, Origin] = {"table": "table", "shadow": "external", "view": "view", "virtual": "external"}
     return _kind({kind for (kind,) in found}, kinds)
 
 

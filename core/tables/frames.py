@@ -20,7 +20,15 @@ from espalier.core.project.linked import Linked
 from espalier.core.project.schema import Schema
 from espalier.core.tables.destination import TAKE_ROWS, Destination
 from espalier.core.tables.panel import Panel, panel_of
-from espalier.core.tables.reading import Cells, TextColumn, TextTable, check_names, from_arrow, read_table
+from espalier.core.tables.reading import (
+    WHOLE_FLOATS,
+    Cells,
+    TextColumn,
+    TextTable,
+    check_names,
+    from_arrow,
+    read_table,
+)
 from espalier.core.tables.relation import Relation, is_url, open_relation
 from espalier.core.tables.remote import RemoteSnapshot
 from espalier.core.tables.snapshot import Snapshot
@@ -100,11 +108,18 @@ def _check_categories(categories: Any, name: str, shown: str) -> None:
     """Refuse categories of Python objects that pandas may have merged.
 
     It merges equal cells of several types, such as 1 and True, and texts that differ from a zero character on. The
-    first such row would decide how the others are read. Categories of one type, as of numbers, are not checked: who
-    makes the frame has chosen that type.
+    first such row would decide how the others are read. It makes floats of whole numbers if one cell is a fraction,
+    which changes their texts from 2⁵³ on.
     """
     import pandas as pd
 
+    numbers = categories.to_numpy() if categories.dtype.kind == "f" else np.empty(0)
+    if (np.isfinite(numbers) & (np.abs(numbers) >= WHOLE_FLOATS[64])).any():
+        raise TableError(
+            f"{shown}: column {name!r} has categories of numbers beyond 2⁵³, which pandas may have converted from "
+            "whole numbers. Give a column of plain numbers, or categories that are all text",
+            column=name,
+        )
     if categories.dtype != np.dtype(object) and not isinstance(categories.dtype, pd.StringDtype):
         return
     if any(type(cell) not in {str, dt.date, UUID} or (type(cell) is str and "\0" in cell) for cell in categories):

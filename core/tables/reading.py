@@ -9,9 +9,13 @@ the only one under the header.
 CSV. One line is one row (`espalier.core.tables.csv_lines` has the proof).
 
 Excel. Each cell has a type of its own, and a person column must not mix types that may write two people in one way
-(:attr:`TextColumn.ambiguous`). A formula is refused, because its value may come from other rows. So is a row
-without a value that stands between others, and one whose number is not above that of the row before. Rows without a
-value at the end are no rows: a sheet has a million of them.
+(:attr:`TextColumn.ambiguous`). A formula is refused, because its value may come from other rows. So is a row whose
+number is not above that of the row before.
+
+A sheet has a million lines. A line is a row if and only if some cell of it holds a value, which depends on that line
+alone. A line without a value between rows is refused; after the last row it is no row, so that n never counts it. Under
+replace-one, an emptied last line is therefore one row less, and no neighbour: n is public there. To keep a person whose
+cells are all empty, give the line a cell with an empty text, or a mark of a missing value.
 
 Parquet and data frames. A type belongs to a whole column, and the author of the file or frame has chosen it. Columns
 of Python objects in a pandas frame have no such type: each cell is written as text by itself.
@@ -36,7 +40,7 @@ import zlib
 from array import array
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
 from itertools import zip_longest
@@ -71,6 +75,8 @@ EXCEL_PARTS = 10_000
 """Parts of a workbook's zip archive at most: its directory is held in memory."""
 EXCEL_ROWS = 1 << 20
 """Rows of a sheet at most, which is Excel's own limit: openpyxl makes each row that a row's number passes over."""
+WHOLE_FLOATS = {16: 2.0**11, 32: 2.0**24, 64: 2.0**53}
+"""By the bits of a float: the first number that two whole numbers may become."""
 _CELL = re.compile(rb"<(?:[\w.-]+:)?c[\s/>]")
 _ENCODING = re.compile(rb"[^>]*?encoding\s*=\s*[\"']([^\"']*)")
 
@@ -84,7 +90,10 @@ class TextColumn:
     ambiguous: bool = False
     """Do cells of several types share the column? Then one text may be two people (the number 7 and the text 7), or
     one person may have two texts (the numbers 1E+17 and 100000000000000000). Text with one other type is clear
-    where no text spells a value of another type."""
+    where no text spells a value of another type.
+
+    A type that drops digits is ambiguous too: dates of 64 bits, times of nanoseconds, and floats that two whole
+    numbers may become (2⁵³ and 2⁵³ + 1)."""
 
     @classmethod
     def of(cls, cells: Iterable[Any]) -> TextColumn:
@@ -105,6 +114,7 @@ class Cells:
         """Distinct cells that are text themselves."""
         self._forms: set[object] = set()
         """The forms of cells that are neither text nor empty."""
+        self._drops_digits = False
 
     def add(self, cell: Any) -> None:
         """Add the next row's cell."""
@@ -114,10 +124,12 @@ class Cells:
             self._texts.add(text)
         elif text != MISSING:
             self._forms.add(_form(cell))
+            self._drops_digits |= isinstance(cell, float) and abs(cell) >= WHOLE_FLOATS[64]
 
     def column(self) -> TextColumn:
         """The column so far."""
-        ambiguous = len(self._forms) > 1 or (bool(self._forms) and any(map(spells_another_type, self._texts)))
+        mixed = len(self._forms) > 1 or (bool(self._forms) and any(map(spells_another_type, self._texts)))
+        ambiguous = mixed or self._drops_digits
         return TextColumn(tuple(self._place), np.array(self._codes, dtype=np.int32), ambiguous)
 
 
@@ -435,8 +447,22 @@ def _from_arrow(table: Any, shown: str) -> TextTable:
             codes.append(_codes(part.indices, len(texts) - 1) + len(values))
             values += texts
             row += len(part)
-        columns[name] = _distinct(values, np.concatenate([np.empty(0, np.int64), *codes]))
+        column = _distinct(values, np.concatenate([np.empty(0, np.int64), *codes]))
+        columns[name] = replace(column, ambiguous=_drops_digits(chunks))
     return TextTable(columns, table.num_rows, shown)
+
+
+def _drops_digits(chunks: Any) -> bool:
+    """May two persons have one cell, or one text, in a column of this type? See :attr:`TextColumn.ambiguous`."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    kind = value_type(chunks.type)
+    if not pa.types.is_floating(kind):
+        return bool(pa.types.is_date64(kind) or kind == pa.time64("ns"))
+    parts = [part.dictionary if pa.types.is_dictionary(chunks.type) else part for part in chunks.chunks]
+    ends = [compute.min_max(part.cast(pa.float64())).as_py().values() for part in parts]
+    return any(abs(end) >= WHOLE_FLOATS[kind.bit_width] for pair in ends for end in pair if end is not None)
 
 
 def _written(array: Any, name: str, shown: str, before: int) -> list[str]:

@@ -114,10 +114,19 @@ class _Part:
         self._writer.close()
         self._file.seek(0)
         with pa.ipc.open_stream(self._file) as reader:
-            table = reader.read_all().combine_chunks()
+            table = reader.read_all()
         self._file.close()
-        coded = table.column("person").dictionary_encode().combine_chunks()
-        if isinstance(coded, pa.ChunkedArray):
-            coded = coded.chunk(0)
         codes = {f"c{i}": table.column(f"c{i}").to_numpy() for i in range(len(schema.columns))}
-        return coded.dictionary.to_pylist(), coded.indices.to_numpy().astype(np.int64), codes
+        return *_numbered(table.column(PERSON)), codes
+
+
+def _numbered(person: Any) -> tuple[list[str], NDArray[np.int64]]:
+    """Return the distinct texts of a chunked column, and the place of each row's text among them.
+
+    Arrow joins chunks of texts only up to 2 GiB. So the chunks stay, and have one dictionary of their own.
+    """
+    import pyarrow as pa
+
+    coded = person.cast(pa.large_string()).dictionary_encode().unify_dictionaries()
+    places = np.concatenate([chunk.indices.to_numpy() for chunk in coded.chunks]).astype(np.int64)
+    return coded.chunk(0).dictionary.to_pylist(), places

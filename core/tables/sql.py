@@ -52,6 +52,10 @@ FIRST = {
 _ISO_DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _DATE = f"^[ \t\n\r\f\v]*{_ISO_DAY}([T ][0-9]{{2}}:[0-9]{{2}}[^ \t\n\r\f\v]*)?[ \t\n\r\f\v]*$"
 _NUMBER = "^[ \t\n\r\f\v]*[+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+)?[ \t\n\r\f\v]*$"
+_FAR = "[eE][+-]?0*[1-9][0-9]{4,}[ \t\n\r\f\v]*$"
+"""The exponent of a number beyond PostgreSQL's decimals, unless its digits make up for it."""
+_SHORT = 9_000
+"""Letters of a number whose digits cannot make up for such an exponent."""
 
 
 def open_url(url: str, name: str) -> tuple[Any, Any, str | None]:
@@ -81,6 +85,11 @@ def open_stream(url: str, name: str, shown: str) -> Stream:
         backend = _sqlite(url) if scheme == "sqlite" else ibis.connect(url, **_options(scheme))
     if scheme == "duckdb":
         _shut(backend)
+    if scheme == "sqlite" and backend.con.execute("PRAGMA encoding").fetchone() != ("UTF-8",):
+        raise TableError(
+            f"{shown} is stored as UTF-16, where damaged text reads as other text, so that two persons could be one; "
+            "copy its rows into a new SQLite file"
+        )
     for statement in FIRST.get(scheme, ()):
         backend.raw_sql(statement).close()
     table = _as_declared(backend, _named(backend, name)) if scheme == "sqlite" else _named(backend, name)
@@ -371,7 +380,7 @@ def _exact(number: float) -> Any:
 
 def _read_number(text: Any, dialect: str) -> Any:
     """A decimal, or a text that is written like a number, as the nearest float. PostgreSQL refuses numbers beyond its
-    floats."""
+    floats, and beyond its decimals."""
     if dialect != "postgres":
         return text.try_cast("float64")
     number = text.cast("decimal")
@@ -379,7 +388,12 @@ def _read_number(text: Any, dialect: str) -> Any:
     zero = ibis.literal("0").cast("decimal")
     bounded = ibis.least(ibis.greatest(number, -largest), largest)
     tiny = ibis.cases((number == zero, zero), (number > zero, least), else_=-least)
-    return ibis.cases((bounded.abs() < least, tiny), else_=bounded).cast("float64")
+    near = ibis.cases((bounded.abs() < least, tiny), else_=bounded).cast("float64")
+    if not text.type().is_string():
+        return near
+    vanishes = text.re_search("^[^1-9eE]*[eE]") | text.re_search("[eE]-")
+    edge = ibis.cases((vanishes, _exact(0.0)), (text.re_search("^[^0-9]*-"), _exact(-1e300)), else_=_exact(1e300))
+    return ibis.cases((text.re_search(_FAR) & (text.length() <= _SHORT), edge), else_=near)
 
 
 def _is_like(text: Any, pattern: str, dialect: str) -> Any:

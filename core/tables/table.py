@@ -264,8 +264,8 @@ def person_codes(text: TextTable, person: str) -> TextColumn:
     people = column_of(text, person)
     if people.ambiguous:
         raise TableError(
-            f"{text.source}: the person column {person!r} mixes types, so that one identifier may be two people "
-            "(7 and the text 7), or one person may have two identifiers; give all identifiers as text",
+            f"{text.source}: the person column {person!r} mixes types or drops digits, so that one identifier may "
+            "be two people (7 and the text 7), or one person may have two identifiers; give them all as text",
             column=person,
         )
     if MISSING in people.values:

@@ -14,7 +14,7 @@ from espalier.core.errors import EspalierError
 from espalier.core.methods import METHODS, method_of, offered
 from espalier.core.methods.purpose import Advice
 from espalier.core.privacy.contribution import public_rows
-from espalier.core.project.plan import Plan
+from espalier.core.project.plan import AUTO, Plan
 from espalier.core.release.blurred import SENTENCE
 from espalier.pages.common import fields, shell, text
 from espalier.pages.common.text import plain
@@ -67,6 +67,9 @@ def show(state: Session) -> Spots:
         with st.expander("More: allocation, accounting, synthetic rows, schema"):
             _more(state)
             spots["schema_share"] = st.container()
+        with st.expander("More: structure that pairs of columns miss", expanded=bool(plan.embedding_share)):
+            _stage(state)
+            spots["embedding_share"] = st.container()
         with st.expander("More: test of the drawing", expanded=bool(plan.test_drawing)):
             drawing_test.fields(state, _bound)
             spots["test_drawing"] = spots["statements"] = st.container()
@@ -222,6 +225,26 @@ def _more(state: Session) -> None:
             "interval can be worked out anywhere. They cost no budget, and can be made later too.",
             **_bound(state, "copies"),
         )
+
+
+def _stage(state: Session) -> None:
+    """The second stage for whole rows: off, decided by a probe, or a share."""
+    share = state.project.plan.embedding_share
+    known = {"off": "Off", AUTO: "If a probe finds such structure", "on": "Always"}
+    choice = share if share == AUTO else "on" if share else "off"
+    st.selectbox(
+        "Second stage for whole rows",
+        list(known),
+        list(known).index(choice),
+        format_func=known.__getitem__,
+        help="Some classes depend on many columns at once. Half of the budget then measures features of whole rows by "
+        "class of the target.",
+        **_bound(state, "embedding_share", lambda s, v: s.editor.change_plan(embedding_share=STAGES[v])),
+    )
+
+
+STAGES: dict[str, float | str] = {"off": 0.0, AUTO: AUTO, "on": 0.5}
+"""The shares of the second stage that the page offers; a project file may give another one."""
 
 
 def _further_targets(state: Session) -> None:

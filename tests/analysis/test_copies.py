@@ -60,7 +60,7 @@ def test_both_cliques_are_perturbed_by_the_same_rows():
     assert not np.allclose(first.values, counts[0].values, atol=0.5)
 
 
-@pytest.mark.parametrize("evenly", [True, False])
+@pytest.mark.parametrize("evenly", [pytest.param(True, marks=pytest.mark.nightly), False])
 def test_intervals_of_copies_cover_the_population(evenly):
     """The naive interval of one release covers about half as often as it says; that of the copies does not."""
     rng = np.random.default_rng(3)  # seeded: it passes or fails for good

@@ -129,6 +129,7 @@ def test_what_is_assumed_comes_with_the_plan_that_would_have_counted_it():
     assert answer_text.remedy(fenced, figure, assumed).startswith("The fence separates sick and side")
 
 
+@pytest.mark.nightly
 def test_copies_are_made_later_for_a_release_that_has_none(tmp_path, capsys):
     for plan in ({}, {"neighbors": "add-remove", "delta": 1e-6}, {"rows_per_person": 2}):
         folder = tmp_path / f"plan{len(plan)}{'delta' in plan}"

@@ -61,6 +61,7 @@ from espalier.core.methods import fit, frame_of
 from espalier.core.models.base import MarginalModel
 from espalier.core.privacy import clipped, contribution, mechanisms
 from espalier.core.privacy.accounting import Budget, epsilon_of
+from espalier.core.privacy.class_features import UNIT, ClassSums, ColumnSets, RowFeatures, coarse_counts
 from espalier.core.privacy.clipped import LARGEST_CLIP, UNITS, ClippedGradient, clip_units, clipped_sums
 from espalier.core.privacy.curator import PrivateCurator
 from espalier.core.privacy.draws import Measurement, Merged, ScoreMeasurement
@@ -68,6 +69,7 @@ from espalier.core.privacy.gradient import LogisticGradient
 from espalier.core.privacy.moments import Bin, Histogram, Moments, Reading, Scored, WithOutcome
 from espalier.core.privacy.question_recipes.recipes import CountHistogram, QuestionSums, WorstQuestion, answers
 from espalier.core.privacy.regression_features import TURN, Fourier, Surface
+from espalier.core.privacy.regression_sums import RegressionSums, design_of
 from espalier.core.privacy.scores import ConditionalScore, EdgeScore, FeatureScore, Score
 from espalier.core.privacy.softmax_heads import FloatArray, Heads
 from espalier.core.privacy.steps import Echoes, StepCounts, StepScore
@@ -80,6 +82,7 @@ from espalier.core.project.numeric_axis import Axis
 from espalier.core.project.plan import Neighbors, Plan
 from espalier.core.project.question_list import QuestionList
 from espalier.core.project.question_types import Count, Question
+from espalier.core.project.regressions import BoughtRegression
 from espalier.core.project.schema import Column, Schema
 from espalier.core.release.spend import release
 from espalier.core.tables import random_rows, scan
@@ -139,7 +142,16 @@ METHOD_CASES: dict[str, dict[str, Any]] = {
     "workload explained": {"method": "workload", "fair": True, "explain": 0.2},
     "copula": {"method": "copula", "schema": NUMBERS},
     "decoder": {"method": "decoder", "steps": 4},
+    "mst with a second stage": {"method": "mst", "embedding_share": 0.5},
     "mst with questions and a count": {"method": "mst", "question_share": 0.4, "asked": True},
+    "mst with regressions": {
+        "method": "mst",
+        "regression_share": 0.9,
+        "regressions": [
+            {"name": "few", "outcome": "d=x", "on": ["a", "b"], "robust": True},
+            {"name": "odds", "outcome": "c=x", "on": ["a"], "family": "logistic"},
+        ],
+    },
     "fpt-lp": {"method": "fpt-lp", "asked": True},
     "fpt-mw": {"method": "fpt-mw", "rounds": 3, "asked": True},
 }
@@ -273,6 +285,14 @@ class Witness(PrivateCurator):
         self.evidence += float((one - other)[chosen])
         return chosen
 
+    def _set(self, recipe: ColumnSets, scale: float) -> int:
+        """The curator's answer; its likelihood under either table is a softmax of the scores."""
+        chosen = super()._set(recipe, scale)
+        exact = (np.array(recipe.scores(view._source), dtype=float) for view in self.views)
+        one, other = (log_softmax(x / scale) for x in exact)
+        self.evidence += float((one - other)[chosen])
+        return chosen
+
     def merge(self, merged: Merged) -> Merged:
         """Groups of categories: made from what was answered, so the attacker knows them too."""
         for view in self.views:
@@ -353,6 +373,11 @@ OPPOSED = Scored({"d": np.array([[100], [-100], [0]])}, {"y": 100 * np.eye(3, dt
 Y = Axis.declared("y", range(3), 1.0, 3)
 TURNED = Surface(Fourier({"d": np.array([[0], [TURN // 2], [0]])}, 0.0), np.zeros(3), -10.0, 1.0)
 """A fit that leaves as much as counts of every row; where d is 0 its features are those of d = 1 turned round."""
+
+HALF_TURN = np.array([[0, 0], [TURN // 2, TURN // 2], [0, 0]], dtype=np.uint16)
+WHOLE_ROWS = ClassSums(RowFeatures({"d": HALF_TURN}, {"y": np.array([0, 0, 1])}, UNIT // 2), "a", 3)
+"""Features in which the rows of :func:`switched`, both of one class, point in opposite directions and lie in different
+cells."""
 
 PLAIN = "measure", "measure a histogram", "measure two bins as one"
 """Counts: a sensitivity of 1 is theirs, where one row comes or goes."""
@@ -444,8 +469,15 @@ def mechanism_cases(broken: bool) -> Iterator[Case]:
     def ask_moments(c: Witness) -> None:
         c.measure_sums(Moments("audit", Reading({}, (), {"d": 3, "y": 3}), OPPOSED), rho)
 
+    def ask_rows(c: Witness) -> None:
+        c.measure_sums(WHOLE_ROWS, rho)
+
     def ask_step(c: Witness) -> None:
         c.measure_sums(STEP, rho)
+
+    def ask_regression(c: Witness) -> None:
+        asked = BoughtRegression("audit", "y=z", ("a",))
+        c.measure_sums(RegressionSums("audit", design_of(asked, SMALL), "moments", counted=True), rho)
 
     questions = tuple(Question(name, ({name: (1,)},)) for name in "abcd")
     count = Count("marks", dict.fromkeys("abcdy", (1,)), 5)
@@ -465,6 +497,9 @@ def mechanism_cases(broken: bool) -> Iterator[Case]:
         lead = unit.rows_per_person / 2 if unit.neighbors == "add-remove" else 0.0
         return lambda c: c.choose_question(WorstQuestion(either, np.array([-50.0, -50.0 + lead])), rho)
 
+    def ask_columns(recipe: ColumnSets) -> Callable[[Witness], object]:
+        return lambda c: c.choose_columns(recipe, rho)
+
     def ask_scores(score: Score) -> Callable[[Witness], object]:
         return lambda c: c.measure_scores(score, of_pairs, rho, "audit")
 
@@ -477,6 +512,7 @@ def mechanism_cases(broken: bool) -> Iterator[Case]:
         # one pair is expected to be as in D, the other as in D′: one score goes from 0 to Δ, the other from Δ to 0
         expected = {q: plain.tables[side].count(q).astype(float) for side, q in enumerate(of_pairs)}
         edge = EdgeScore(expected.__getitem__)
+        sets = column_sets(plain, of_pairs)
         asked: dict[str, tuple[Pair, Callable[[Witness], object]]] = {
             "measure": (plain, ask_counts),
             "measure scores": (plain, ask_scores(edge)),
@@ -485,6 +521,9 @@ def mechanism_cases(broken: bool) -> Iterator[Case]:
             "measure two bins as one": (switched(unit), ask_together),
             "measure moments": (switched(unit), ask_moments),
             "measure what a fit leaves": (switched(unit), ask_left),
+            "measure features of whole rows": (switched(unit), ask_rows),
+            "choose columns": (plain, ask_columns(sets)),
+            "a regression": (switched(unit), ask_regression),
             "a training step": (between(unit, SMALL), ask_step),
             "answer questions": (plain, ask_sums(sums)),
             "a count over whole rows": (plain, ask_sums(CountHistogram(count, sums.sizes))),
@@ -504,6 +543,8 @@ def mechanism_cases(broken: bool) -> Iterator[Case]:
             ways = ["half the noise", "seeded", *["no sensitivity"] * (name not in PLAIN)] if broken else [""]
             if broken and name == "a training step":
                 ways += ["clipped after the sum", *["C for 2C"] * (relation == "replace-one")]
+            if broken and name == "measure features of whole rows" and relation == "replace-one":
+                ways.append("one class forgotten")
             for way in ways:
                 yield Case(name if k == 1 else f"{name}, {k} rows a person", relation, rho, run, way, _times(way))
     for relation in RELATIONS:
@@ -517,7 +558,17 @@ def mechanism_cases(broken: bool) -> Iterator[Case]:
 
 
 def _times(way: str) -> int:
-    return 8 if way in ("half the noise", "C for 2C") else 2
+    return 8 if way in ("half the noise", "C for 2C", "one class forgotten") else 2
+
+
+def column_sets(pair: Pair, sets: Sequence[Clique]) -> ColumnSets:
+    """A choice between two sets of columns with y: one is expected to be as in D, the other as in D′."""
+    coarse = {name: np.array([0, 1, 1]) for name in "abcd"}
+    expected = []
+    for table, names in zip(pair.tables, sets, strict=True):
+        bins = {name: coarse[name][table.codes[name]].astype(np.int32) for name in coarse}
+        expected += [x.astype(float) for x in coarse_counts(bins, table.codes["y"].astype(np.int32), 3, [names])]
+    return ColumnSets(coarse, "y", 3, sets, expected, [0.0] * len(sets))
 
 
 def persons(relation: Neighbors, budget: Budget) -> Callable[[int], float]:
@@ -703,9 +754,19 @@ def breaking(way: str, seed: int = 0) -> Iterator[None]:
             stack.enter_context(mock.patch.object(mechanisms, "add_gaussian", seeded_gaussian))
             stack.enter_context(mock.patch.object(mechanisms, "noisy_max", seeded_max))
         elif way == "no sensitivity":
-            for recipe in (EdgeScore, FeatureScore, ConditionalScore, WorstQuestion, StepScore):
+            for recipe in (EdgeScore, FeatureScore, ConditionalScore, WorstQuestion, ColumnSets, StepScore):
                 stack.enter_context(mock.patch.object(recipe, "sensitivity", return_value=1))
-            for sums in (LogisticGradient, ClippedGradient, Moments, QuestionSums, CountHistogram, StepCounts, Echoes):
+            for sums in (
+                LogisticGradient,
+                ClippedGradient,
+                Moments,
+                QuestionSums,
+                CountHistogram,
+                RegressionSums,
+                ClassSums,
+                StepCounts,
+                Echoes,
+            ):
                 stack.enter_context(mock.patch.object(sums, "sensitivity", return_value=1))
         elif way == "clipped after the sum":
             stack.enter_context(mock.patch.object(clipped, "clipped_sums", clipped_after_the_sum))
@@ -714,6 +775,10 @@ def breaking(way: str, seed: int = 0) -> Iterator[None]:
         elif way == "C for 2C":
             stack.enter_context(
                 mock.patch.object(clipped, "clipped_sensitivity", lambda unit, c: unit.rows_per_person * clip_units(c))
+            )
+        elif way == "one class forgotten":
+            stack.enter_context(
+                mock.patch.object(ClassSums, "sensitivity", lambda _, unit: math.sqrt(2) * UNIT * unit.rows_per_person)
             )
         elif way == "all rows kept":
             stack.enter_context(

@@ -8,6 +8,7 @@ broken copies always give each table a different answer. `python -m tests.audits
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -19,6 +20,8 @@ from tests.audits.distinguish import audit as judge
 from tests.audits.distinguish import clopper_pearson, rho_at_least
 
 ALPHA = 1e-7
+NIGHTLY = partial(pytest.param, marks=pytest.mark.nightly)
+"""Ten seconds and more."""
 
 
 def test_clopper_pearson_is_the_exact_test_inverted():
@@ -65,16 +68,20 @@ def of(cases, name, relation, way=""):
     ("name", "relation", "runs"),
     [
         ("measure", "replace-one", 300),
-        ("measure", "add-remove", 300),
-        ("choose by EdgeScore", "replace-one", 300),
+        NIGHTLY("measure", "add-remove", 300),
+        NIGHTLY("choose by EdgeScore", "replace-one", 300),
         ("choose by EdgeScore", "add-remove", 300),
-        ("measure a gradient", "replace-one", 450),
-        ("measure what a fit leaves", "replace-one", 300),
-        ("answer questions", "replace-one", 300),
+        NIGHTLY("measure a gradient", "replace-one", 450),
+        NIGHTLY("measure what a fit leaves", "replace-one", 300),
+        NIGHTLY("answer questions", "replace-one", 300),
+        NIGHTLY("measure features of whole rows", "replace-one", 300),
+        NIGHTLY("measure features of whole rows", "add-remove", 300),
+        NIGHTLY("choose columns", "replace-one", 300),
+        NIGHTLY("a regression", "replace-one", 300),
         ("answer questions", "add-remove", 300),
-        ("a count over whole rows", "replace-one", 300),
-        ("a noisy margin", "replace-one", 300),
-        ("choose the worst question", "replace-one", 300),
+        NIGHTLY("a count over whole rows", "replace-one", 300),
+        NIGHTLY("a noisy margin", "replace-one", 300),
+        NIGHTLY("choose the worst question", "replace-one", 300),
     ],
 )
 def test_mechanisms_stay_below_their_claim_and_half_the_noise_does_not(name, relation, runs):
@@ -91,7 +98,8 @@ def test_mechanisms_stay_below_their_claim_and_half_the_noise_does_not(name, rel
         ("a training step", "seeded"),
         ("a training step", "no sensitivity"),
         ("a training step", "clipped after the sum"),
-        ("a training step", "C for 2C"),
+        NIGHTLY("a training step", "C for 2C"),
+        ("a regression", "no sensitivity"),
         ("answer questions", "no sensitivity"),
         ("answer questions", "seeded"),
         ("a count over whole rows", "no sensitivity"),

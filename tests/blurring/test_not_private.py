@@ -183,6 +183,7 @@ def test_what_it_cannot_keep_is_refused(changed, says):
         blurred(listed, frame())
 
 
+@pytest.mark.nightly
 def test_an_unreachable_threshold_says_the_best_that_can_be_had():
     with pytest.raises(ProjectError, match=r"cannot be reached: .* in \d+\.\d% of cases") as error:
         blurred(project(lid=0.0, eta=0.0005), frame())

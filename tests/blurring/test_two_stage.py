@@ -118,6 +118,7 @@ def numbers(n=300, seed=0):
     return Numbers(x, np.array([[0, 100], [0, 1.0]]), np.array([1.0, 0]), group, y, (0.0, 150.0), 0.1)
 
 
+@pytest.mark.nightly
 def test_rows_made_are_shuffled_within_bounds_at_their_precision_and_linked():
     real = numbers()
     made = synthesize(real, Options(lid=0.4, eta=0.001), np.random.default_rng(1))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.support.app import free_port
-from tests.support.browser import CHROMIUM, FLAGS, Person, serving
+from tests.support.browser import Person, chromium, serving
 from tests.support.sign_in import Guarded, Provider
 
 
@@ -20,20 +20,22 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield f"http://127.0.0.1:{port}"
 
 
-@pytest.fixture
-def person(address: str, tmp_path: Path) -> Iterator[Person]:
-    from playwright.sync_api import sync_playwright
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """One browser for the tests of a file. Its event loop would trouble the tests of other files."""
+    with chromium() as opened:
+        yield opened
 
-    with sync_playwright() as driver:
-        context = driver.chromium.launch_persistent_context(
-            tmp_path, executable_path=CHROMIUM, args=FLAGS, viewport={"width": 1280, "height": 1400}, has_touch=True
-        )
-        page = context.pages[0] if context.pages else context.new_page()
-        page.set_default_timeout(30_000)
-        someone = Person(page)
-        page.goto(f"{address}/data")
-        yield someone
-        context.close()
+
+@pytest.fixture
+def person(browser: Any, address: str) -> Iterator[Person]:
+    context = browser.new_context(viewport={"width": 1280, "height": 1400}, has_touch=True)
+    page = context.new_page()
+    page.set_default_timeout(30_000)
+    someone = Person(page)
+    page.goto(f"{address}/data")
+    yield someone
+    context.close()
 
 
 @pytest.fixture(scope="module")

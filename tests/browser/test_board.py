@@ -101,7 +101,7 @@ def open_project(person: Any, path: Path) -> Board:
     return Board(person)
 
 
-@pytest.mark.parametrize("width", [1280, 800])
+@pytest.mark.parametrize("width", [1280, pytest.param(800, marks=pytest.mark.nightly)])
 def test_draw_refuse_undo_annotate_leave_and_reload(person, tmp_path, samples, width) -> None:
     from playwright.sync_api import expect
 

@@ -39,6 +39,7 @@ def lines(rows: int = 6000) -> str:
     return "\n".join(out) + "\n"
 
 
+@pytest.mark.nightly
 def test_dates_by_month_a_refused_combination_and_a_hierarchy(person: Person, tmp_path: Path) -> None:
     table, project = tmp_path / "visits.csv", tmp_path / "visits.json"
     table.write_text(lines())

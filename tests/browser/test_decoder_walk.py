@@ -32,6 +32,7 @@ def lines(rows: int = 400) -> str:
     return "\n".join(",".join(row) for row in [COLUMNS, *words]) + "\n"
 
 
+@pytest.mark.nightly
 def test_a_decoder_is_planned_released_judged_and_attacked(person: Person, tmp_path: Path) -> None:
     page = person.page
     table, project = tmp_path / "wards.csv", tmp_path / "wards.json"

@@ -112,6 +112,7 @@ def test_nothing_that_people_name_comes_alive(person: Person, tmp_path: Path) ->
 
 def test_a_shared_release_stays_text_for_those_it_is_shared_with(
     guarded: Guarded,
+    browser: Any,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -120,7 +121,7 @@ def test_a_shared_release_stays_text_for_those_it_is_shared_with(
     made = release(project, Table.encode(read_table(csv_file), project.schema))
     monkeypatch.setenv("ESPALIER_SHARED", str(guarded[2]))
     shelf.share(made.files)
-    with signed_in(guarded, "ben@partner.example", tmp_path / "profile") as page:
+    with signed_in(guarded, browser, "ben@partner.example") as page:
         page.get_by_text("90 invented rows in 3 columns").wait_for()
         page.get_by_role("button", name="Synthetic table").wait_for()
         page.wait_for_timeout(500)

@@ -30,6 +30,7 @@ def test_lengths_of_stay_are_released_privately_and_compared(person) -> None:
     person.fine()
 
 
+@pytest.mark.nightly
 def test_blurred_rows_need_a_tick_and_are_compared_under_their_warning(person) -> None:
     person.visit("Home", "Espalier")
     person.press("Open stays")

@@ -9,6 +9,7 @@ import pytest
 pytestmark = [pytest.mark.browser]
 
 
+@pytest.mark.nightly
 def test_a_question_is_added_planned_released_and_read(person) -> None:
     person.press("Open social services")
     person.rests()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,30 +12,23 @@ from espalier.core.project.file import Project
 from espalier.core.release import release
 from espalier.core.tables.reading import read_table
 from espalier.core.tables.table import Table
-from tests.support.browser import CHROMIUM, FLAGS
 
 pytestmark = [pytest.mark.browser]
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium was found on the PATH")
-def test_ten_columns_take_two_pages_before_the_annex(samples: Path, tmp_path: Path) -> None:
-    from playwright.sync_api import sync_playwright
-
+def test_ten_columns_take_two_pages_before_the_annex(samples: Path, browser: Any) -> None:
     project = Project.load(samples / "hiring.json")
     assert len(project.schema.columns) == 10
     made = release(project, Table.encode(read_table(samples / "hiring.csv"), project.schema))
     whole = made.files["report.html"].decode()
     front = whole.split('<div class="annex">')[0]
     asked: list[str] = []
-    with sync_playwright() as driver:
-        context = driver.chromium.launch_persistent_context(tmp_path, executable_path=CHROMIUM, args=FLAGS)
-        page = context.new_page()
-        page.on("request", lambda r: asked.append(r.url))
-        pages = []
-        for text in (front, whole):
-            page.set_content(text)
-            pages.append(len(re.findall(rb"/Type */Page[^s]", page.pdf(format="A4"))))
-        context.close()
+    page = browser.new_page()
+    page.on("request", lambda r: asked.append(r.url))
+    pages = []
+    for text in (front, whole):
+        page.set_content(text)
+        pages.append(len(re.findall(rb"/Type */Page[^s]", page.pdf(format="A4"))))
     assert 1 <= pages[0] <= 2
     assert pages[1] > pages[0], "the annex begins on a page of its own"
     assert [url for url in asked if url.startswith("http")] == []

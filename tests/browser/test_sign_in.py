@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,8 +19,8 @@ pytestmark = [pytest.mark.browser]
         ("eve@evil.example", "Your address is on no list", False),
     ],
 )
-def test_each_sees_what_the_lists_say(guarded: Guarded, tmp_path: Path, address: str, sees: str, steward: bool) -> None:
-    with signed_in(guarded, address, tmp_path) as page:
+def test_each_sees_what_the_lists_say(guarded: Guarded, browser: Any, address: str, sees: str, steward: bool) -> None:
+    with signed_in(guarded, browser, address) as page:
         page.get_by_text(sees).first.wait_for()
         uploads = page.locator("[data-testid=stFileUploader]")
         if steward:

@@ -277,6 +277,7 @@ def test_too_large_a_plan_is_refused_with_the_columns(work, capsys):
     assert not (work / "o").exists()
 
 
+@pytest.mark.nightly
 def test_two_hundred_columns(work, capsys):
     schema = [{"name": f"c {i},", "kind": "categorical", "categories": ["0", "1"]} for i in range(200)]
     write(work, "p.json", {}, schema=schema)

@@ -46,6 +46,7 @@ def test_every_release_costs_what_the_plan_would_and_published_rows_are_told():
     assert row["conclusion"] in ("no better than chance", "the release reveals members")
 
 
+@pytest.mark.nightly
 def test_hardly_any_noise_is_told():
     """ρ near 60: the counts of pairs are nearly exact, and a rare pair gives its row away."""
     found = played(method="mst", epsilon=100.0)
@@ -105,6 +106,7 @@ def test_it_is_cancelled_and_what_cannot_be_judged_is_refused():
         play(project(), TABLE.take(np.arange(30)), np.random.default_rng(0))
 
 
+@pytest.mark.nightly
 def test_the_command_prints_figures_and_says_that_they_are_confidential(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "p.json").write_text(project().dumps())

@@ -22,6 +22,7 @@ def hiring():
     return project, Table.encode(read_table(SAMPLES / "hiring.csv"), project.schema)
 
 
+@pytest.mark.nightly
 def test_every_plan_is_released_and_judged_as_on_the_diagnostics_page(hiring, monkeypatch):
     project, table = hiring
     said: list[str] = []

@@ -84,6 +84,7 @@ def test_columns_that_cannot_be_prices_are_refused(named, says):
         prices_of(table(50), table(50), *named)
 
 
+@pytest.mark.nightly
 def test_rows_like_the_public_ones_take_from_its_error_and_others_add_to_it():
     public = table(120, seed=5)
     alike = gain_of(SCHEMA, "sold", table(1500, seed=6), public)

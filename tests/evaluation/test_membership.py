@@ -53,7 +53,7 @@ def test_an_attack_that_cannot_tell_the_control_says_so_and_no_more():
         poor.says(played(publish))
 
 
-@pytest.mark.parametrize("attack", ["naive", "histogram"])
+@pytest.mark.parametrize("attack", [pytest.param("naive", marks=pytest.mark.nightly), "histogram"])
 def test_summaries_are_judged_too_and_miss_much_of_a_copy(attack):
     found = played(publish, attack, count=4)
     assert found.auc.low <= found.auc.value <= found.auc.high

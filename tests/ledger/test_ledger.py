@@ -446,6 +446,40 @@ def test_what_cannot_be_opened(tmp_path, args, more, error, text):
     assert ledger.head() == before
 
 
+ALIKE = {
+    "combining mark": "cafe\u0301",
+    "invisible letter": "caf\u200bé",
+    "byte-order mark": "\ufeffcafé",
+    "variation selector": "café\ufe0e",
+    "wide letter": "\uff43afé",
+    "filler": "café\u3164",
+}
+
+
+@pytest.mark.parametrize("name", ALIKE.values(), ids=ALIKE)
+def test_a_name_that_looks_like_an_open_one_is_refused(tmp_path, name):
+    """The same people got a second total under a name that no screen distinguishes."""
+    ledger = opened(tmp_path / "l.db", "café")
+    terms = {"epsilon": 1.0, "delta": DELTA}
+    for args in ((name,), ("other", name)):
+        with pytest.raises(LedgerError, match="looks like 'caf\\\\xe9', which is open"):
+            ledger.open_table(*args, **terms)
+    with pytest.raises(LedgerError, match="'caf\\\\xe9', which looks like it"):
+        ledger.account(name)
+    ledger.open_table("cafés", **terms)
+    ledger.open_table("other", "café")
+    assert ledger.population_of("other").name == "café"
+
+
+def test_names_that_look_alike_in_an_older_ledger_stay_readable(tmp_path, monkeypatch):
+    with monkeypatch.context() as before:
+        before.setattr("espalier.core.ledger.ledger.look_alike", lambda *_: None)
+        ledger = opened(tmp_path / "l.db", "café")
+        ledger.open_table("cafe\u0301", epsilon=1.0, delta=DELTA)
+    assert ledger.population_of("cafe\u0301").name == "cafe\u0301"
+    assert ledger.account("café").population.name == "café"
+
+
 def test_a_table_that_was_never_opened_is_refused(tmp_path):
     with pytest.raises(LedgerError, match="Open its budget first"):
         opened(tmp_path / "l.db").account("nobody")

@@ -70,6 +70,11 @@ CASES = {
         "compress": True,
         "epsilon": 0.2,
     },
+    "mst with regressions": {
+        "method": "mst",
+        "regressions": [{"name": "r", "outcome": "x", "on": ["a", "s"], "robust": True}],
+        "regression_share": 0.3,
+    },
     "privbayes learned": {"method": "privbayes", "dag": Dag()},
     "prism causal": {"method": "prism", "regime": "causal"},
     "prism graphical fair": {"method": "prism", "regime": "graphical", "fair": True},

@@ -112,6 +112,7 @@ def test_what_is_asked_hangs_on_answers_alone_and_is_paid_for_before(neighbors, 
     assert parameters[0] == parameters[1]
 
 
+@pytest.mark.nightly
 def test_a_thousand_columns_are_planned_and_released():
     names = [f"c{i}" for i in range(1000)]
     schema = schema_of(**dict.fromkeys(names, 2))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,15 @@ def own() -> set[str]:
     """The files in which methods are made, and the registry."""
     made = {method.fit.__module__.removeprefix("espalier.").replace(".", "/") + ".py" for method in METHODS.values()}
     return made | {REGISTRY, "core/blurring/two_stage.py", "core/blurring/registry.py"}
+
+
+@cache
+def others() -> tuple[tuple[str, ast.Module], ...]:
+    """The files that are no method's own, each with its path and syntax tree."""
+    where = {str(path.relative_to(ROOT)): path for path in FILES}
+    kept = tuple((name, ast.parse(path.read_text("utf-8"))) for name, path in where.items() if name not in own())
+    assert len(kept) > 300
+    return kept
 
 
 def named(node: ast.AST | None) -> set[str]:
@@ -69,24 +79,15 @@ KEYS_OF_OTHERS = {"independent", "linked"}
 """Words that name a method and are English too: as the key of a figure they name no method."""
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_no_other_file_tests_a_methods_name(path):
-    where = str(path.relative_to(ROOT))
-    if where in own():
-        return
-    found = [(line, sorted(n)) for line, n in uses(ast.parse(path.read_text("utf-8"))) if n - KEYS_OF_OTHERS]
-    assert found == [], f"{where} knows what belongs to a method: ask the Method instead"
+def test_no_other_file_tests_a_methods_name():
+    found = {f"{where}:{line}": sorted(n) for where, tree in others() for line, n in uses(tree) if n - KEYS_OF_OTHERS}
+    assert not found, "these know what belongs to a method: ask the Method instead"
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_the_english_word_is_never_compared_with_a_method(path):
+def test_the_english_word_is_never_compared_with_a_method():
     """`independent` may be a key of figures, but nothing that is called a method is compared with it."""
-    if str(path.relative_to(ROOT)) in own():
-        return
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if isinstance(node, ast.Compare):
-            sides = [node.left, *node.comparators]
-            assert not set().union(*map(named, sides)), f"line {node.lineno}"
+    compared = [(where, n) for where, tree in others() for n in ast.walk(tree) if isinstance(n, ast.Compare)]
+    assert not [(where, n.lineno) for where, n in compared if set().union(*map(named, [n.left, *n.comparators]))]
 
 
 @pytest.mark.parametrize(
@@ -153,13 +154,11 @@ def options_used(tree: ast.AST, keys: set[str]) -> Iterator[tuple[int, str]]:
         yield from ((getattr(node, "lineno", 0), key) for key in found if key in keys)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_no_other_file_names_a_methods_option(path):
-    where = str(path.relative_to(ROOT))
-    if where in own() or where.startswith(("core/methods/prism_", "core/blurring/")):
-        return
-    found = list(options_used(ast.parse(path.read_text("utf-8")), option_names()))
-    assert found == [], f"{where} knows a method's option: ask the Method instead"
+def test_no_other_file_names_a_methods_option():
+    keys, of_methods = option_names(), ("core/methods/prism_", "core/blurring/")
+    asked = [(where, tree) for where, tree in others() if not where.startswith(of_methods)]
+    found = {f"{where}:{line}": key for where, tree in asked for line, key in options_used(tree, keys)}
+    assert not found, "these know a method's option: ask the Method instead"
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import pytest
 from streamlit.testing.v1 import AppTest
 
 from espalier.core.blurring.notice import NOT_PRIVATE, NOT_PRIVATE_CSV
@@ -37,6 +38,7 @@ def test_the_plan_says_it_and_asks_for_no_epsilon(app: AppTest) -> None:
     assert any(t.label.startswith("ε") for t in app.text_input)
 
 
+@pytest.mark.nightly
 def test_a_tick_then_rows_and_what_they_give_away(app: AppTest) -> None:
     chosen(app)
     state(app).editor.change_plan(anonymize=["marker", "haemoglobin"], lid=0.6, landmarks=200)

@@ -28,6 +28,7 @@ def released(app: AppTest) -> AppTest:
     return go(app, "diagnostics")
 
 
+@pytest.mark.nightly
 def test_they_are_run_one_by_one_and_their_figures_shown(released: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = membership.play
     monkeypatch.setattr(

@@ -91,7 +91,7 @@ def test_bought_scores_carry_the_booked_noise(unit):
     assert len(bought(c.spending, "scores")) == len(c.spending.draws) == 1
 
 
-@pytest.mark.parametrize("factor", [0.75, 1.0, 1.3])
+@pytest.mark.parametrize("factor", [0.75, *(pytest.param(f, marks=pytest.mark.nightly) for f in (1.0, 1.3))])
 def test_the_curators_choice_has_the_booked_odds(factor):
     """From counts to choice: two pairs whose scores are a known number of rows apart."""
 

@@ -65,6 +65,7 @@ def asked(folder, capsys, *question: str) -> list[dict]:
     return json.loads(capsys.readouterr().out)
 
 
+@pytest.mark.nightly
 def test_answers_on_the_command_line_are_those_of_complete_rows(folder, capsys):
     both = complete("t", "y")
     risk = both.groupby("t")["y"].mean()

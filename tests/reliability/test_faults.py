@@ -12,7 +12,9 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.parametrize("more", [("32",), ("12", "--postgres")], ids=["sqlite", "postgresql"])
+@pytest.mark.parametrize(
+    "more", [("12",), pytest.param(("12", "--postgres"), marks=pytest.mark.nightly)], ids=["sqlite", "postgresql"]
+)
 def test_every_fault_ends_in_a_message_and_a_consistent_ledger(more):
     command = [sys.executable, "-m", "tests.reliability.faults", "--releases", *more]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)

@@ -43,12 +43,23 @@ def axe() -> str:
 
 
 @contextmanager
-def serving(port: int, kept: Path, *options: str) -> Iterator[None]:
-    """The app on ``port``, for tests that have a browser; its ledger and its shelf are in the folder ``kept``."""
+def chromium() -> Iterator[Any]:
+    """A browser without windows. Each test opens a context of its own in it, which shares nothing with the others."""
+    from playwright.sync_api import sync_playwright
+
     if CHROMIUM is None:
         if os.environ.get("CI"):
             pytest.fail("no Chromium was found, and CI must run the browser tests: apt-get install -y chromium")
         pytest.skip("no Chromium was found on the PATH; install it to run the browser tests")
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@contextmanager
+def serving(port: int, kept: Path, *options: str) -> Iterator[None]:
+    """The app on ``port``, for tests that have a browser; its ledger and its shelf are in the folder ``kept``."""
     command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.headless=true", f"--server.port={port}"]
     with answering([*command, *options], port, ROOT, kept):
         yield

@@ -15,8 +15,6 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
-from tests.support.browser import CHROMIUM, FLAGS
-
 
 def _encoded(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
@@ -101,17 +99,14 @@ Guarded = tuple[str, Provider, Path]
 
 
 @contextmanager
-def signed_in(guarded: Guarded, address: str, folder: Path) -> Iterator[Any]:
-    """A browser in which ``address`` has pressed "Sign in"."""
-    from playwright.sync_api import sync_playwright
-
+def signed_in(guarded: Guarded, browser: Any, address: str) -> Iterator[Any]:
+    """A page of ``browser`` on which ``address`` has pressed "Sign in"."""
     url, guarded[1].address = guarded[0], address
-    with sync_playwright() as driver:
-        context = driver.chromium.launch_persistent_context(folder, executable_path=CHROMIUM, args=FLAGS)
-        page = context.pages[0] if context.pages else context.new_page()
-        page.set_default_timeout(60_000)
-        page.goto(url)
-        page.get_by_role("button", name="Sign in").click()
-        page.get_by_text(f"Signed in as {address}").wait_for()
-        yield page
-        context.close()
+    context = browser.new_context()
+    page = context.new_page()
+    page.set_default_timeout(60_000)
+    page.goto(url)
+    page.get_by_role("button", name="Sign in").click()
+    page.get_by_text(f"Signed in as {address}").wait_for()
+    yield page
+    context.close()

@@ -51,6 +51,20 @@ def test_duckdb(tmp_path):
     assert kinds(in_duckdb(tmp_path), "t", "v", "V", "s.t") == ["table", "view", "view", "view"]
 
 
+def test_tables_that_sqlite_fills_from_many_rows_are_no_plain_tables(tmp_path):
+    """A search index and SQLite's statistics were stated as tables of rows."""
+    con = sqlite3.connect(tmp_path / "t.db")
+    con.execute("CREATE VIRTUAL TABLE f USING fts5(a)")
+    con.execute("CREATE TABLE t (a TEXT UNIQUE)")
+    con.execute("INSERT INTO t VALUES ('x')")
+    con.execute("INSERT INTO f VALUES ('x')")
+    con.execute("ANALYZE")
+    con.commit()
+    con.close()
+    url = f"sqlite:///{tmp_path / 't.db'}"
+    assert kinds(url, "t", "f", "f_idx", "f_content", "sqlite_stat1") == ["table", *["external"] * 3, "unknown"]
+
+
 def test_sqlite(tmp_path):
     assert kinds(in_sqlite(tmp_path), "t", "v", "f") == ["table", "view", "external"]
 

@@ -25,6 +25,7 @@ from espalier.core.project.schema import Column, Schema
 from espalier.core.tables import csv_batches
 from espalier.core.tables.frames import as_table, located, read_data, text_of
 from espalier.core.tables.reading import read_table
+from espalier.core.tables.relation import open_relation
 
 SCHEMA = Schema((Column("a", "categorical", categories=("x", "y")),))
 NUMBERS = Schema((Column("a", "numeric", edges=(0.0, 10.0, 20.0)),))
@@ -562,3 +563,76 @@ def test_a_category_never_ends_its_literal_in_postgres(postgres, in_postgres):
     name = in_postgres("a text", ("a\\b",), ("\\'",))
     column = Column("a", "categorical", categories=("a\\b", "\\'"))
     assert counts(f"{postgres}&options=-cstandard_conforming_strings%3Doff", name, column) == [1, 1]
+
+
+DROPPED = {
+    "date64": pa.array([86_400_001, 86_400_002], pa.int64()).view(pa.date64()),
+    "time64": pa.array([1_001, 1_002], pa.int64()).view(pa.time64("ns")),
+    "double": pa.array([2.0**53, 2.0**53 + 2]),
+    "float": pa.array([2.0**24, 2.0**24 + 2], pa.float32()),
+}
+"""Identifiers whose types drop digits: of a day, of a time, or of whole numbers that a frame's maker converted."""
+
+
+@pytest.mark.parametrize("kind", DROPPED)
+@pytest.mark.parametrize("coded", [False, True], ids=["plain", "dictionary"])
+def test_persons_of_a_type_that_drops_digits_are_refused(kind, coded):
+    """Two values of date64 and time64 had one text, so two persons were one."""
+    cells = DROPPED[kind].dictionary_encode() if coded else DROPPED[kind]
+    with pytest.raises(TableError, match="the person column 'p' mixes types or drops digits"):
+        as_table(pa.table({"a": ["x", "y"], "p": cells}), SCHEMA, "p")
+
+
+@pytest.mark.parametrize("cells", [[7.0, 8.0], [2.0**53 - 1, 7.5]], ids=str)
+def test_persons_of_smaller_numbers_stay_allowed(cells):
+    assert as_table(pa.table({"a": ["x", "y"], "p": cells}), SCHEMA, "p").person.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("categories", [False, True])
+def test_whole_numbers_that_pandas_made_floats_are_no_persons(categories):
+    """One fraction made floats of all whole numbers, and 2⁵³ and 2⁵³ + 1 were one person."""
+    cells = pd.Series([2**53, 2**53 + 1, 0.5], dtype="category" if categories else None)
+    with pytest.raises(TableError, match="'p' has categories of numbers beyond 2⁵³|'p' mixes types or drops digits"):
+        as_table(pd.DataFrame({"a": ["x"] * 3, "p": cells}), SCHEMA, "p")
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_a_fraction_never_renames_categories_of_whole_numbers(several):
+    """The text of 10¹⁸ was 1e+18 where another cell holds a fraction."""
+    large, odd = pd.Series([10**18, 7], dtype="category", name="a"), pd.Series([10**18, 0.5], dtype="category")
+    assert set(text_of(pd.DataFrame({"a": large})).columns["a"].values) == {str(10**18), "7"}
+    frame = pd.DataFrame({"a": odd, "b": range(2)})
+    frame = frame.set_index(["a", "b"]).assign(c=1) if several else frame
+    with pytest.raises(TableError, match="column 'a' has categories of numbers beyond 2⁵³"):
+        text_of(frame)
+
+
+@pytest.mark.parametrize("last", [None, ""], ids=["no value", "an empty text"])
+def test_a_line_of_a_sheet_is_a_row_if_it_holds_a_cell(last):
+    """Whether a line is a row depends on that line alone: its number of rows is a function of its lines."""
+    for before in (["x"], ["x", "y"], ["y"] * 5):
+        for count in (1, 2):
+            data = sheet([["a"], *([cell] for cell in before), *([last] for _ in range(count))], _empty_texts)
+            read = read_table(data, "t.xlsx")
+            column = read.columns["a"]
+            assert [column.values[code] for code in column.codes] == [*before, *([""] * count if last == "" else [])]
+
+
+def _empty_texts(xml):
+    """Excel's own way to write a cell with an empty text."""
+    return re.sub(r'<c r="(\w+)" t="inlineStr"\s*/>', r'<c r="\1" t="inlineStr"><is><t></t></is></c>', xml)
+
+
+@pytest.mark.parametrize("encoding", ["UTF-16le", "UTF-16be"])
+def test_a_sqlite_file_of_utf_16_is_refused(tmp_path, encoding):
+    """The damaged half of a pair read as the text of another person."""
+    import sqlite3
+
+    con = sqlite3.connect(tmp_path / "t.db")
+    con.execute(f"PRAGMA encoding = '{encoding}'")
+    con.execute("CREATE TABLE t (a TEXT)")
+    con.execute("INSERT INTO t VALUES (CAST(x'3dd86100' AS TEXT)), (?)", ["👡"])
+    con.commit()
+    con.close()
+    with pytest.raises(TableError, match="is stored as UTF-16"):
+        open_relation(f"sqlite:///{tmp_path / 't.db'}", "t")

@@ -127,6 +127,27 @@ def test_postgres_encodes_as_the_schema_does(in_postgres, tmp_path):
     snapshot.close()
 
 
+FAR = ("1e200000", " -2.5E+0200000 ", "0.000e200000", "1e-200000", "-1e-99999", "1e20000000000000000000", ".5e131073")
+"""Numbers beyond PostgreSQL's decimals."""
+
+
+@pytest.mark.parametrize("text", FAR)
+def test_numbers_beyond_postgres_decimals_are_in_the_outermost_bins(postgres, text):
+    import psycopg
+
+    schema = Schema((column("n", "numeric", (-1, 0, 1, 5)),))
+    expected = Table.encode(read_table(f"n\n{text}\n".encode()), schema).codes["n"].tolist()
+    with psycopg.connect(postgres, autocommit=True) as con:
+        con.execute("CREATE TABLE far (n text)")
+        con.execute("INSERT INTO far VALUES (%s)", [text])
+        try:
+            snapshot = RemoteSnapshot(open_relation(postgres, "far"), schema)
+            assert [int(code) for batch in snapshot.batches() for code in batch["n"]] == expected
+            snapshot.close()
+        finally:
+            con.execute("DROP TABLE far")
+
+
 def test_a_writer_that_commits_changes_nothing(in_postgres):
     url, con = in_postgres
     snapshot = RemoteSnapshot(open_relation(url, "hostile"), SCHEMA)
@@ -444,3 +465,12 @@ def test_a_killed_process_leaves_no_codes_on_disk(tmp_path):
     child.stdin.close()
     child.stdout.close()
     assert list(scratch.iterdir()) == []
+
+
+def test_identifiers_in_several_chunks_keep_all_rows():
+    """Arrow divides a column of more than 2 GiB of text, and only its first chunk was kept."""
+    from espalier.core.tables.scan import _numbered
+
+    names, places = _numbered(pa.chunked_array([["a", "b"], ["b", "c"], [], ["é", "a"]]))
+    assert [names[place] for place in places] == ["a", "b", "b", "c", "é", "a"]
+    assert sorted(names) == ["a", "b", "c", "é"]

@@ -145,7 +145,7 @@ _R_CALL = re.compile(
 )
 
 _R_CALL_INSIDE = re.compile(
-    r"""\bdagitty\(\s*(['"])\s*((?:dag|mag|pdag|pag)\b[^{'"]*\{.*?\})\s*\1\s*\)""", re.DOTALL | re.IGNORECASE
+    r"""\bdagitty\(\s*(['"])\s*((?:dag|mag|pdag|pag)\b[^{'"]*\{(?:(?!\1).)*\})\s*\1\s*\)""", re.DOTALL | re.IGNORECASE
 )
 
 
@@ -176,7 +176,7 @@ def _sniff(text: str, line: int) -> str:
     if csv_table.has_header(text):
         return "csv"
     if code_lines.has_code(text) or code_lines.block(text, line):
-        spread = re.search(r"\{[^{}\n]*\n|\[[^\]\n]*\n", text) and not code_lines.block(text, line)
+        spread = re.search(r"\{[^{}\n]*\n|\[[^\[\]\n]*\n", text) and not code_lines.block(text, line)
         return "dagitty" if spread else "embedded"
     if csv_table.is_table(text):
         return "csv"

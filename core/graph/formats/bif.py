@@ -12,7 +12,8 @@ from espalier.core.graph.formats.dot import Token, quoted, unquoted
 from espalier.core.graph.formats.mixed import Builder, MixedGraph, broken, number, shown, written_number
 
 _TOKEN = re.compile(
-    r"""(?P<space>[\s,]+|//[^\n]*|/\*.*?\*/)
+    r"""(?P<space>[\s,]+|//[^\n]*)
+    |(?P<comment>/\*)
     |(?P<string>"[^"\\]*(?:\\.[^"\\]*)*")
     |(?P<word>[^\s{}()\[\]|,;"]+)
     |(?P<mark>[{}()\[\]|;])""",
@@ -30,6 +31,11 @@ def _tokens(text: str, line: int) -> Iterator[Token]:
         kind, piece, at = found.lastgroup or "", found[0], found.end()
         if kind == "space":
             line += piece.count("\n")
+        elif kind == "comment":
+            end = text.find("*/", at)
+            if end < 0:
+                raise broken(line, "a comment that begins with /* is never closed")
+            line, at = line + text.count("\n", at, end), end + 2
         elif kind == "string":
             yield Token("name", unquoted(piece), line)
             line += piece.count("\n")

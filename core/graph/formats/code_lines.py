@@ -20,9 +20,12 @@ _NODE = re.compile(rf"{_WORD}\s*{_ATTRIBUTES}")
 _SETTING = re.compile(rf"bb\s*=\s*{_WORD}")
 _BARE = re.compile(_WORD)
 _SUSPECT = re.compile(
-    r"\S\s*(?:<->|->|<-|@-@)\s*\S|\S\s*\[[^\]]*\b(?:pos\s*=|exposure|outcome|latent|adjusted|unobserved)"
+    r"\S\s*(?:<->|->|<-|@-@)\s*\S|\S\s*\[[^\[\]]*\b(?:pos\s*=|exposure|outcome|latent|adjusted|unobserved)"
 )
-_COMMENT = re.compile(r"//.*|/\*.*?\*/|(?m:^[ \t]*#.*)")
+_COMMENT = re.compile(r"//|/\*|\A[ \t]*#")
+_QUOTED = re.compile(_STRING)
+_BRACES = re.compile(r'"|//[^\n]*|/\*|[{}]')
+_TEXT = re.compile(r'[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _BLOCK = re.compile(r"^[ \t>]*((?:strict\s+)?(?:digraph|graph|dag|pdag|mag|pag)\b[^{}\n]*\{)", re.MULTILINE)
 _FENCE = re.compile(r"[`~]{3,}.*")
 
@@ -64,7 +67,7 @@ def statements(text: str, line: int) -> tuple[str, tuple[Remark, ...]]:
     rows, out, remarks = text.split("\n"), [], []
     in_code = _beside_code(rows)
     for i, row in enumerate(rows):
-        bare = _COMMENT.sub("", row).strip()
+        bare = _without_comments(row).strip()
         if not bare or _FENCE.fullmatch(bare):
             out.append("")
         elif _is_code(row) or (in_code[i] and all(_BARE.fullmatch(s) for s in _split(bare))):
@@ -89,7 +92,7 @@ def _beside_code(rows: list[str]) -> list[bool]:
 
 def _is_code(row: str) -> bool:
     """Return whether all statements of a row are code, and at least one is more than a bare word."""
-    found = _split(_COMMENT.sub("", row).strip())
+    found = _split(_without_comments(row).strip())
     sure = [bool(_CHAIN.fullmatch(s) or _NODE.fullmatch(s) or _SETTING.fullmatch(s)) for s in found]
     return any(sure) and all(ok or _BARE.fullmatch(s) for ok, s in zip(sure, found, strict=True))
 
@@ -100,14 +103,40 @@ def _split(row: str) -> list[str]:
 
 
 def _looks_like_code(row: str) -> bool:
-    return bool(_SUSPECT.search(re.sub(_STRING, "x", _COMMENT.sub("", row))))
+    return bool(_SUSPECT.search(_without_texts(_without_comments(row))))
+
+
+def _without_comments(row: str) -> str:
+    """The row without comments; one that is not closed in the row is none."""
+    out, at, last = [], 0, row.rfind("*/")
+    for found in _COMMENT.finditer(row):
+        if found.start() < at or (found[0] == "/*" and last < found.end()):
+            continue
+        out.append(row[at : found.start()])
+        at = row.index("*/", found.end()) + 2 if found[0] == "/*" else len(row)
+    return "".join(out) + row[at:]
+
+
+def _without_texts(row: str) -> str:
+    """The row with x for each text in quotes. After a quote that is never closed, no other quote is closed either."""
+    out, at = [], 0
+    while (start := row.find('"', at)) >= 0 and (found := _QUOTED.match(row, start)):
+        out += [row[at:start], "x"]
+        at = found.end()
+    return "".join(out) + row[at:]
 
 
 def _closing(text: str, at: int) -> int | None:
     """Behind the brace that closes the one before ``at``; braces in quotes and comments do not count."""
-    depth = 1
-    for found in re.finditer(r'"[^"\\]*(?:\\.[^"\\]*)*"|//[^\n]*|/\*.*?\*/|[{}]', text[at:], re.DOTALL):
+    depth, last, quotes = 1, text.rfind("*/"), True
+    while found := _BRACES.search(text, at):
+        at = found.end()
+        if found[0] == '"' and quotes:
+            inside = _TEXT.match(text, at)
+            at, quotes = (inside.end(), True) if inside else (at, False)
+        elif found[0] == "/*" and last >= at:
+            at = text.index("*/", at) + 2
         depth += {"{": 1, "}": -1}.get(found[0], 0)
         if not depth:
-            return at + found.end()
+            return at
     return None

@@ -14,8 +14,8 @@ from espalier.core.graph.formats.mixed import Builder, MixedGraph, broken, numbe
 _PLACE = re.compile(r"@([^,\s]+),([^,\s]+)")
 _LEGACY_NODE = re.compile(r"\S.*\s(?:[EOAU]+|\d+(?:\.\d+)?)\s+@[^,\s]+,\S+")
 _LEGACY_ROLES = {"E": "exposure", "O": "outcome", "A": "adjusted"}
-_HEAD = r"(?:dag|mag|pdag|pag)[ \t]*(?:\"[^\"\n]*\"|[\w.]+)?[ \t]*\{"
-_ANY_HEAD = re.compile(rf'(?:strict\s+)?(?:{_HEAD}|(?:di)?graph\s*(?:"[^"\n]*"|[\w.-]+)?\s*\{{)', re.IGNORECASE)
+_HEAD = r"(?:dag|mag|pdag|pag)[ \t]*+(?:\"[^\"\n]*\"|[\w.]+)?[ \t]*+\{"
+_ANY_HEAD = re.compile(rf'(?:strict\s+)?(?:{_HEAD}|(?:di)?graph\s*+(?:"[^"\n]*"|[\w.-]+)?\s*+\{{)', re.IGNORECASE)
 _HEAD_ON_A_LINE = re.compile(rf"^[ \t>]*{_HEAD}", re.MULTILINE)
 _MARKS = {"o->": "@->", "o-o": "@-@", "o--": "@--"}
 _WRITTEN = {"protected": "exposure", "admissible": "adjusted", "inadmissible": None}
@@ -41,7 +41,7 @@ def legacy_after_prose(text: str) -> int:
     """Return where old model code begins after an empty line; 0 if it begins the text or there is none."""
     if is_legacy(text):
         return 0
-    found = (m.end() for m in re.finditer(r"\n[ \t]*\r?\n", text))
+    found = (m.end() for m in re.finditer(r"\n[ \t]*\r?\n\s*", text.rstrip()))
     return next((at for at in found if is_legacy(text[at : at + 2000])), 0)
 
 

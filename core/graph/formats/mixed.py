@@ -19,6 +19,8 @@ Position = tuple[float, float]
 MARKS: tuple[str, ...] = get_args(Mark)
 SYMMETRIC = ("<->", "--", "o-o")
 MAX_EDGES = 500_000
+MOST_GIVEN = 2 * MAX_EDGES
+"""Edges that a file gives at most, those that it repeats included: a few groups can give very many."""
 _TURNED: dict[str, Mark] = {"<-": "->", "<-o": "o->", "--o": "o--"}
 ROLES = ("exposure", "outcome", "adjusted", "selected", "protected", "admissible", "inadmissible")
 """What a file may say of a node: dagitty's words and Espalier's."""
@@ -112,6 +114,7 @@ class Builder:
         self.is_matrix = False
         self._unused: dict[str, list[int]] = {}
         self._again: dict[Edge, list[int]] = {}
+        self._given = 0
 
     def node(self, name: str, line: int, **facts: Any) -> None:
         """A node, or more about one that is known."""
@@ -126,6 +129,9 @@ class Builder:
 
     def edge(self, left: str, mark: str, right: str, line: int, said: Annotation = NOTHING) -> None:
         """An edge; its ends become nodes if they are not. ``<-``, ``<-o`` and ``--o`` are turned round."""
+        self._given += 1
+        if self._given > MOST_GIVEN:
+            raise broken(line, f"this file gives more than {MOST_GIVEN:,} edges, most of them again")
         for name in (left, right):
             if name not in self.nodes:
                 self.node(name, line)

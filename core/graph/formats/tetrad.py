@@ -10,9 +10,9 @@ import re
 from espalier.core.graph.formats import tetrad_knowledge
 from espalier.core.graph.formats.mixed import Builder, MixedGraph, broken, shown
 
-_ITEM = re.compile(r'\s*("[^"\\]*(?:\\.[^"\\]*)*"|[(\[]"[^"\\]*(?:\\.[^"\\]*)*"[)\]]|[^,;"]*)\s*(?:[,;]|$)')
+_ITEM = re.compile(r'\s*+("[^"\\]*(?:\\.[^"\\]*)*"|[(\[]"[^"\\]*(?:\\.[^"\\]*)*"[)\]]|[^,;"]*+)\s*+(?:[,;]|$)')
 _EDGE = re.compile(r"\s*(?:\d+\.)?\s*(.*\S)\s*")
-_MARK = re.compile(r"\s+(-->|<--|<->|o->|<-o|o-o|---|--o|o--)\s+")
+_MARK = re.compile(r"(?<=\s)(-->|<--|<->|o->|<-o|o-o|---|--o|o--)\s+")
 _QUOTED = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"')
 _MARKS = {"-->": "->", "<--": "<-", "---": "--"}
 _WRITTEN = {"->": "-->", "--": "---"}

@@ -269,6 +269,7 @@ def projects(draw):
 
 @settings(max_examples=150, deadline=None)
 @given(projects(), st.randoms(use_true_random=False))
+@pytest.mark.nightly
 def test_random_roles_and_separations_never_a_violation_and_a_forest_only_where_announced(project, rng):
     roles = project.roles
     assume((roles.outcome and roles.protected) or (project.separations and not roles.outcome and not roles.protected))

@@ -88,6 +88,7 @@ def test_columns_that_follow_one_another_are_drawn_in_one_run(model):
         known |= {node.own for node in run}
 
 
+@pytest.mark.nightly
 def test_every_place_of_a_batch_is_as_good_as_every_other(model):
     """Quotas are drawn once; then each place of a batch holds each cell as often as they say."""
     fitted, n, step, times = model._calibrated, 30, 10, 1_500

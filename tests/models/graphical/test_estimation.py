@@ -328,6 +328,7 @@ def test_separation_in_the_graph_is_independence_in_the_model(seed, shape, sigma
                 assert model.cmi((left,), (right,), tuple(middle)) <= 1e-9
 
 
+@pytest.mark.nightly
 def test_agreement_with_private_pgm():
     pytest.importorskip("mbi")
     import warnings

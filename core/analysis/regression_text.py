@@ -1,0 +1,39 @@
+"""Bought regressions as text: what is estimated, and one line for each coefficient."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+NO_VALUE = "noise exceeds the information on it, so it has no value"
+UNBOUNDED = "unbounded: noise exceeds the information on it"
+_SCALES = {
+    "outcome": "Coefficients are changes in {outcome}.",
+    "log odds": "Coefficients are changes in the log odds of {outcome}.",
+    "log mean": "Coefficients are changes in the logarithm of the mean of {outcome}.",
+}
+
+
+def about(one: Mapping[str, Any]) -> str:
+    """Return sentences on a regression: family, outcome, predictors and scale."""
+    robust = " Intervals are robust: the variance was bought." if one.get("robust") else ""
+    scale = _SCALES.get(one["scale"], "").format(outcome=one["outcome"])
+    return (
+        f"{one['name']}: a {one['family']} regression of {one['outcome']} on {', '.join(map(str, one.get('on', [])))}. "
+        f"{scale} A category is compared with the first one; a number enters by the middle of its bin.{robust}"
+    )
+
+
+def interval(part: Mapping[str, Any]) -> str:
+    """Return the interval of a coefficient as text."""
+    if part["value"] is None:
+        return NO_VALUE
+    if part["low"] is None or part["high"] is None:
+        return UNBOUNDED
+    return f"{part['low']:.4g} to {part['high']:.4g}"
+
+
+def line(part: Mapping[str, Any]) -> str:
+    """Return one coefficient with its 95 % interval."""
+    value = "" if part["value"] is None else f"{part['value']:.4g}, 95 % interval "
+    return f"{part['term']}: {value}{interval(part)}"

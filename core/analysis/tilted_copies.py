@@ -1,0 +1,45 @@
+"""Copies of a release with a second stage for whole rows: each fits the base and the weights again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from espalier.core.analysis.copies import Recipe, Refit, Rows, disturbed
+from espalier.core.graph.separations import Clique
+from espalier.core.methods.embedding import ordered_columns, sums_of
+from espalier.core.models.graphical import GraphicalModel
+from espalier.core.models.tilted import TiltedModel, tilted
+from espalier.core.privacy.draws import Measurement
+from espalier.core.project.schema import Schema
+
+
+def tilted_copies(
+    measurements: tuple[Measurement, ...],
+    model: TiltedModel,
+    refit: Refit[GraphicalModel],
+    schema: Schema,
+    impossible: Mapping[Clique, NDArray[np.bool_]],
+    recipe: Recipe,
+    rng: np.random.Generator,
+) -> Iterator[tuple[TiltedModel, Rows]]:
+    """Yield copies as `espalier.core.analysis.copies.copies` does, with new sums of features in each.
+
+    One set of n rows of the released model perturbs the counts and the sums. Each copy takes as long as the weighting
+    of the release.
+    """
+    n, sums = max(round(model.total), 1), model.sums
+    ordered = ordered_columns(schema, sums.recipe.target)
+    expected = n * sums_of(model.pool, sums.recipe, model.weights)
+    for _ in range(recipe.copies):
+        drawn: Mapping[str, NDArray[Any]] = model.sample(n, rng)
+        sampled = math.sqrt(recipe.rows_per_person) * (sums_of(drawn, sums.recipe) - expected)
+        values = sums.values + sampled + rng.normal(0.0, sums.sigma, sums.values.shape)
+        base = refit(disturbed(measurements, model, drawn, recipe, rng))
+        made = tilted(base, replace(sums, values=values), ordered, impossible, rng)
+        yield made, made.sample(recipe.rows, rng, even=recipe.evenly)

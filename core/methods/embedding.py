@@ -1,0 +1,384 @@
+"""A second stage for structure that pairs and triples of columns do not carry: sums of features of whole rows.
+
+A method's model is the base. One Gaussian measurement of random features of whole rows, by class of the target, shows
+what the base misses. Rows of the base are then weighted until they reproduce it (`espalier.core.models.tilted`). A
+small part of the measurement, the probe, decides whether the stage is worth its budget.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from espalier.core.errors import ProjectError
+from espalier.core.graph.separations import Clique
+from espalier.core.methods.base import Fit, Method
+from espalier.core.methods.frame import Frame
+from espalier.core.methods.marginals import Marginals
+from espalier.core.methods.select.allocation import BudgetSplit
+from espalier.core.models.graphical import GraphicalModel, Size
+from espalier.core.models.tilted import BLOCK, POOL, NoisySums, Rows, TiltedModel, tilted
+from espalier.core.privacy.class_features import (
+    BINS,
+    TURN,
+    UNIT,
+    ClassSums,
+    ColumnSets,
+    RowFeatures,
+    coarse_counts,
+)
+from espalier.core.privacy.curator import Curator
+from espalier.core.privacy.unit import Unit
+from espalier.core.progress import Report, part, silent
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Schema
+
+FREQUENCIES, PROBED = 500, 50
+"""Random directions, each with a cosine and a sine: those that are reproduced, and those of the probe. Noise hides less
+from fewer directions, while what the base misses has the same expected length in any number."""
+
+WIDTH = 0.2
+"""Width of the kernel: two rows are alike if their mid-ranks differ by less."""
+
+NOMINAL = 3.0
+"""Two values of a column without an order are √2/3 apart."""
+
+MARKED = 0.3
+"""Part of a row's squared length that marks its coarse cell."""
+
+LARGEST_SET = 5
+"""Columns of the coarse cell, at most."""
+
+CHOICE_SECONDS, PER_ROW, PER_SET = 3.0, 4e-9, 3e-5
+"""CPU seconds that the choice of the coarse columns may take, and those of one set: per row, and in addition."""
+
+LEAST, SURE, ABOVE_BASE = 0.02, 3.0, 2.0
+"""The gate opens where the base misses more than this share of the rows, by this number of standard deviations of the
+probe's noise, and more than this many times what a base of the same noise misses of its own rows."""
+
+MOST_CLASSES = 200
+"""Classes of the target, at most: each has its own vector of noisy sums."""
+
+SECONDS = 8.0
+"""Seconds of weighting the rows twice, for the planned time: 5 to 9 CPU s whatever the table."""
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Shares of the budget: the base's counts, the choice of coarse columns, the probe, the rest of the sums."""
+
+    base: float
+    choice: float
+    probe: float
+    rest: float
+
+    @classmethod
+    def of(cls, share: float | str) -> Shares:
+        """Return the shares of a plan's ``embedding_share``; only "auto" has a probe."""
+        if isinstance(share, str):
+            return cls(0.50, 0.02, 0.04, 0.44)
+        return cls(1 - share, 0.04 * share, 0.0, 0.96 * share)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the probe found: the share of rows that the base misses, that of a base of the same noise, and its noise.
+
+    ``missed`` is the length of what the base lacks in n rows; ``by_noise`` the same for the bootstrap; ``sure`` how
+    many standard deviations of the probe's noise lie between the two. ``limit`` is the least ``missed`` that it can
+    detect, with noise ``sigma`` in each of its ``sums``.
+    """
+
+    missed: float
+    by_noise: float
+    sure: float
+    limit: float
+    sigma: float
+    sums: int
+
+    @property
+    def worth_it(self) -> bool:
+        """Return whether the stage is worth the rest of its budget."""
+        return self.sure > SURE and self.missed > LEAST and self.missed > ABOVE_BASE * self.by_noise
+
+
+def detectable(sigma: float, cells: int, rows: float) -> float:
+    """Return the least share of rows that a probe with noise ``sigma`` in ``cells`` sums can detect."""
+    return max(LEAST, math.sqrt(SURE * sigma**2 * math.sqrt(2 * cells)) / max(rows, 1.0))
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """Marginals of a method, and the noisy sums of whole rows; ``sums`` is `None` if the stage was not used.
+
+    ``found`` is the probe's result; `None` where a share was given by hand. ``given`` is the base's model.
+    """
+
+    base: Marginals
+    sums: NoisySums | None
+    found: Found | None
+    marked: Clique
+    ordered: tuple[str, ...]
+    given: GraphicalModel | None = None
+
+    @property
+    def cliques(self) -> tuple[Clique, ...]:
+        """The sets of columns that were counted together."""
+        return self.base.cliques
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The columns that were measured with a target."""
+        return self.base.features
+
+    @property
+    def edges(self) -> tuple[tuple[str, str], ...]:
+        """The pairs of columns that the counts link."""
+        return self.base.edges
+
+    @property
+    def shrunk(self) -> bool:
+        """Whether the base's model shrinks associations."""
+        return self.base.shrunk
+
+    def size(self, max_cells: int, further: tuple[Clique, ...] = ()) -> Size:
+        """Return the cost of the base's model and of the weighted rows."""
+        size = self.base.size(max_cells, further)
+        if self.sums is None:
+            return size
+        drawn = size.measured_cells + self.sums.values.size
+        return replace(size, measured_cells=drawn, bytes=max(size.bytes, 6 * POOL * self.sums.recipe.features.size))
+
+    def stage(self, rows: float | None, plan: Plan) -> str:
+        """Return what the second stage costs and can detect; ``rows`` is the number of rows where it is known."""
+        shares, seconds = Shares.of(plan.embedding_share), f"about {SECONDS:.0f} s"
+        said = [f"The second stage takes {1 - shares.base:.0%} of the budget, the counts {shares.base:.0%}."]
+        if self.found is not None and rows:
+            limit = detectable(self.found.sigma, self.found.sums, rows)
+            said.append(
+                f"Its probe detects groups of similar rows of one class that the counts miss, if they hold at least "
+                f"about {limit:.1%} of the rows. If it finds none, the rest of the share goes to the counts."
+            )
+        copies = f", and as much for each of the {plan.copies} copies" if plan.copies else ""
+        return " ".join([*said, f"Weighting the rows takes {seconds}{copies}."])
+
+    def model(self, report: Report = silent) -> GraphicalModel | TiltedModel:
+        """Return the weighted rows, or the base's model if the stage was not used."""
+        if self.sums is None:
+            return self.base.model(report)
+        model = self.given or self.base.model(part(report, 0.0, 0.2))
+        rng = np.random.default_rng()
+        return tilted(model, self.sums, self.ordered, self.base.impossible, rng, part(report, 0.2, 1.0))
+
+    def facts(self, project: Project) -> dict[str, Any]:
+        """Return the base's entries, and whether the stage was used and why."""
+        said: dict[str, Any] = {"used": self.sums is not None, "columns": list(self.marked)}
+        if self.sums is not None:
+            said |= {"target": self.sums.recipe.target, "sigma": self.sums.sigma, "sums": self.sums.values.size}
+        if self.found is not None:
+            said |= {key: getattr(self.found, key) for key in ("missed", "by_noise", "sure", "limit")}
+        return {**self.base.facts(project), "embedding": said}
+
+
+def check(project: Project, method: Method, frame: Frame) -> None:
+    """Raise :class:`ProjectError` where the stage cannot follow the plan's method, before anything is spent."""
+    plan, schema = project.plan, project.schema
+
+    def refuse(why: str) -> None:
+        raise ProjectError(f"The second stage (embedding_share) {why}", key="embedding_share")
+
+    if not method.capabilities.embedding:
+        refuse(f"does not follow the method {method.title}. Set it to off, or choose Workload, PRISM or MST.")
+    if frame.separations or method.fenced(plan):
+        refuse("may link any two columns, so it keeps no fence and no drawn regime. Set it to off.")
+    if method.arrows(project) or method.effect_of(plan) is not None:
+        refuse("may link any two columns, and the drawing shapes this plan's table. Set it to off.")
+    if plan.question_share and project.question_list:
+        refuse("and a share for questions exclude each other: the rows would no longer follow the answers. Keep one.")
+    if plan.target is None:
+        refuse("measures whole rows by class. Choose a target on the Plan page (target), or set it to off.")
+    classes = 0 if plan.target is None else schema.sizes[plan.target]
+    if classes > MOST_CLASSES:
+        refuse(f"allows a target of at most {MOST_CLASSES} categories, and {plan.target} has {classes}.")
+    if sum(size > 1 for size in schema.sizes.values()) < 3:
+        refuse("needs three columns with two values or more. Set it to off.")
+
+
+def embed(method: Fit, curator: Curator, project: Project, frame: Frame, report: Report = silent) -> Embedded:
+    """Run ``method`` as the base, then the second stage with its part of the budget.
+
+    Sensitivities are proved at :class:`ClassSums` and :class:`ColumnSets`. Everything else reads the base's model and
+    noisy sums, which is post-processing. The ρ add up.
+    """
+    plan, whole, rng = project.plan, curator.budget, np.random.default_rng()
+    shares, auto = Shares.of(plan.embedding_share), isinstance(plan.embedding_share, str)
+    split = BudgetSplit.of(plan, whole, curator.sizes)
+    # 1 the base, with its part of the budget, and rows of its model
+    with curator.within(whole.part(shares.base)):
+        base = method(curator, project, frame, part(report, 0.0, 0.5))
+    if not isinstance(base, Marginals):
+        raise TypeError("the second stage can only follow marginals")
+    report(0.5, "Fitting the base")
+    model = None if curator.takes_first else base.model()
+    pool, rows = _pool(model, curator, rng)
+    target = plan.target or ""
+    ordered = ordered_columns(project.schema, target)
+    # 2 coordinates of codes from the base's rows
+    ranks = {name: mid_ranks(pool[name], size) for name, size in curator.whole.items() if size > 1 and name != target}
+    # 3 the columns of the coarse cell
+    coarse = {name: (rank > 0.5).astype(np.int64) for name, rank in ranks.items()}
+    report(0.6, "Choosing columns that act together")
+    sets, spent = column_sets(coarse, pool, target, curator.whole[target], rows), 0.0
+    marked: Clique = ()
+    if sets is not None:
+        marked, spent = curator.choose_columns(sets, split.choice(shares.choice), "embedding choice"), shares.choice
+    # 4 the features
+    mark = math.floor(UNIT * math.sqrt(MARKED)) if marked else 0
+    rest = shares.rest + shares.choice - spent
+    noise = _sigma(curator.unit, mark, whole.rho * rest)
+    features = RowFeatures(
+        phases(ranks, ordered, directions(rows, noise, len(ranks)), rng), {n: coarse[n] for n in marked}, mark
+    )
+    recipe = ClassSums(features, target, curator.whole[target])
+    # 5 the probe, and 6 the gate
+    found: Found | None = None
+    if auto:
+        report(0.7, "Probing for structure that the base misses")
+        few = replace(features, phases={n: table[:, :PROBED] for n, table in features.phases.items()})
+        found = probed(base, model, pool, _ask(curator, replace(recipe, features=few), split, shares.probe), rows, rng)
+        if model is not None and not found.worth_it:
+            further = math.fsum(m.rho for m in base.measurements)
+            given = split.evenly(rest, [1.0])[0]
+            more: dict[Clique, float] = {}
+            for m in base.measurements:
+                more[m.clique] = more.get(m.clique, 0.0) + given * m.rho / further
+            again = curator.measure(more, "further counts")
+            return Embedded(replace(base, measurements=(*base.measurements, *again)), None, found, marked, ordered)
+    # 7 the rest of the sums; 8 to 10 are `Embedded.model`
+    report(0.9, "Measuring features of whole rows")
+    return Embedded(base, _ask(curator, recipe, split, rest), found, marked, ordered, model)
+
+
+def _pool(model: GraphicalModel | None, curator: Curator, rng: np.random.Generator) -> tuple[Rows, float]:
+    """Return rows of the base's model and its number of rows; made-up rows in a rehearsal."""
+    if model is None:
+        made = {name: rng.integers(0, size, 64) for name, size in curator.whole.items()}
+        return made, float(curator.rows or 10_000)
+    return model.sample(POOL, rng, even=True), max(model.total, 1.0)
+
+
+def ordered_columns(schema: Schema, target: str) -> tuple[str, ...]:
+    """Return the columns whose codes are ordered, without the target."""
+    return tuple(c.name for c in schema.columns if c.kind != "categorical" and c.name != target)
+
+
+def mid_ranks(codes: NDArray[Any], size: int) -> NDArray[np.float64]:
+    """Return the mid-rank of each code among ``codes``, between 0 and 1."""
+    share = np.bincount(codes, minlength=size) / len(codes)
+    return np.asarray(np.cumsum(share) - share / 2)
+
+
+def column_sets(
+    coarse: Mapping[str, NDArray[np.int64]], pool: Rows, target: str, classes: int, rows: float
+) -> ColumnSets | None:
+    """Return the score of all sets of 2 to `LARGEST_SET` columns, up to the size whose sets take `CHOICE_SECONDS`.
+
+    `None` if even the pairs would take longer. The penalty is the expected distance of two samples of one model.
+    """
+    held = len(pool[target])
+    most, sets = CHOICE_SECONDS / (PER_SET + PER_ROW * (rows + held)), list[Clique]()
+    for size in range(2, min(LARGEST_SET, len(coarse)) + 1):
+        if len(sets) + math.comb(len(coarse), size) > most:
+            break
+        sets += itertools.combinations(coarse, size)
+    if not sets:
+        return None
+    bins = {name: coarse[name][pool[name]].astype(np.int32) for name in coarse}
+    counts = coarse_counts(bins, pool[target].astype(np.int32), classes, sets)
+    expected = [np.asarray(rows / held * table, dtype=np.float64) for table in counts]
+    penalties = [math.sqrt(2 / math.pi * BINS ** len(names) * classes * rows * (1 + rows / held)) for names in sets]
+    return ColumnSets(coarse, target, classes, sets, expected, penalties)
+
+
+def directions(rows: float, sigma: float, columns: int) -> int:
+    """Return the columns of one random direction: as many as leave a neighbourhood more rows than noise."""
+    return max(1, min(columns, math.floor(math.log2(max(2.0, rows / (8 * sigma))))))
+
+
+def phases(
+    ranks: Mapping[str, NDArray[np.float64]], ordered: Sequence[str], together: int, rng: np.random.Generator
+) -> dict[str, NDArray[np.uint16]]:
+    """Return each column's term of every angle by code, in whole `TURN`s: w·x with w ~ N(0, 1/`WIDTH`²).
+
+    A direction reads ``together`` random columns. An ordered column is read at its mid-rank, another one as one-hot.
+    """
+    names, chosen = list(ranks), np.zeros((FREQUENCIES, len(ranks)), dtype=bool)
+    for line in chosen:
+        line[rng.choice(len(names), together, replace=False)] = True
+    out = {}
+    for i, name in enumerate(names):
+        rank = ranks[name]
+        if name in ordered or len(rank) == 2:
+            angle = np.outer(rank, rng.normal(0, 1 / WIDTH, FREQUENCIES))
+        else:
+            angle = rng.normal(0, 1 / WIDTH, (len(rank), FREQUENCIES)) / NOMINAL
+        turns = np.rint(np.where(chosen[:, i], angle, 0.0) * (TURN / (2 * math.pi))).astype(np.int64)
+        out[name] = (turns % TURN).astype(np.uint16)
+    return out
+
+
+def _sigma(unit: Unit, mark: int, rho: float) -> float:
+    """Return the noise of class sums that cost ``rho``, in rows."""
+    square = 1.0 if unit.neighbors == "add-remove" else 4 - 2 * (mark / UNIT) ** 2
+    return unit.rows_per_person * math.sqrt(square / (2 * rho))
+
+
+def _ask(curator: Curator, recipe: ClassSums, split: BudgetSplit, share: float) -> NoisySums:
+    (rho,) = split.evenly(share, [1.0])
+    sums = curator.measure_sums(recipe, rho, "embedding")
+    return NoisySums(recipe, sums.values.reshape(recipe.classes, -1), sums.sigma)
+
+
+def probed(
+    base: Marginals, model: GraphicalModel | None, pool: Rows, sums: NoisySums, rows: float, rng: np.random.Generator
+) -> Found:
+    """Compare what the base misses of the real rows with what a base of the same noise misses of its own rows."""
+    noise = sums.sigma**2 * math.sqrt(2 * sums.values.size)
+    limit = detectable(sums.sigma, sums.values.size, rows)
+    if model is None:
+        return Found(0.0, 0.0, 0.0, limit, sums.sigma, sums.values.size)
+    ours = sums_of(pool, sums.recipe) * (rows / len(pool[sums.recipe.target]))
+    square = float(np.sum((sums.values - ours) ** 2)) - sums.sigma**2 * sums.values.size
+    drawn = model.sample(max(round(rows), 1), rng)
+    again = replace(base, measurements=tuple(_noisy(m, base, drawn, rng) for m in base.measurements)).model()
+    theirs = sums_of(again.sample(POOL, rng, even=True), sums.recipe) * (rows / POOL)
+    own = float(np.sum((sums_of(drawn, sums.recipe) - theirs) ** 2))
+    missed, by_noise = math.sqrt(max(square, 0.0)) / rows, math.sqrt(own) / rows
+    return Found(missed, by_noise, (square - own) / noise, limit, sums.sigma, sums.values.size)
+
+
+def sums_of(rows: Rows, recipe: ClassSums, weights: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+    """Return the class sums of public rows, each counted once or with its weight."""
+    count = len(rows[recipe.target])
+    weights = np.ones(count) if weights is None else weights
+    total = np.zeros((recipe.classes, recipe.features.size))
+    for start in range(0, count, BLOCK):
+        block = {name: codes[start : start + BLOCK] for name, codes in rows.items()}
+        marks = np.zeros((recipe.classes, len(block[recipe.target])))
+        marks[block[recipe.target], np.arange(marks.shape[1])] = weights[start : start + BLOCK]
+        total += marks @ recipe.features.of(block)
+    return total / UNIT
+
+
+def _noisy(m: Any, base: Marginals, rows: Rows, rng: np.random.Generator) -> Any:
+    """Return the counts of ``rows`` with noise as in ``m``; not protective, as these rows are synthetic."""
+    codes = [base.merged[n][rows[n]] if n in base.merged else rows[n] for n in m.clique]
+    counts = np.bincount(np.ravel_multi_index(codes, m.values.shape), minlength=m.values.size)
+    return replace(m, values=counts.reshape(m.values.shape) + rng.normal(0.0, m.sigma, m.values.shape))

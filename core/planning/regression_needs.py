@@ -1,0 +1,94 @@
+"""What a bought regression needs from the rows, before anything is spent: rows in a category, spread of a number."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from espalier.core.analysis.bought_regressions import QUANTILE, Regressed
+from espalier.core.errors import ProjectError
+from espalier.core.methods import Frame
+from espalier.core.privacy.regression_sums import ONE, OTHER, OUTCOME
+from espalier.core.project.file import Project
+from espalier.core.project.regressions import centre_and_half
+from espalier.core.project.schema import Schema
+
+
+@dataclass(frozen=True)
+class Need:
+    """The least that ``column`` must hold for a bounded interval in a regression.
+
+    ``least`` counts rows in each category, or is the standard deviation of a number. ``even`` is what the column would
+    hold if its values were spread evenly. For a rare event more is needed.
+    """
+
+    regression: str
+    column: str
+    kind: str
+    least: float
+    even: float
+
+    @property
+    def met(self) -> bool:
+        """Whether evenly spread values would do."""
+        return self.least <= self.even
+
+    @property
+    def sentence(self) -> str:
+        """The need as one sentence."""
+        if self.kind == "category":
+            return f"{self.regression}: each category of {self.column} needs about {self.least:,.0f} complete rows."
+        return f"{self.regression}: {self.column} needs a standard deviation of about {self.least:.3g}."
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {**vars(self), "sentence": self.sentence}
+
+
+def needs(bought: Iterable[Regressed], schema: Schema, rows: int) -> Iterator[Need]:
+    """Yield the needs of rehearsed regressions, for a table of ``rows`` rows."""
+    for one in bought:
+        sigma = _sigma(one)
+        for block in one.design.blocks:
+            if not block.products:
+                lines = block.flat / ONE
+                counts = np.linalg.inv(np.vstack([lines.T, np.ones(len(lines))]))[:, :-1]
+                noise = sigma * float(np.sqrt((counts**2).sum(axis=1)).max())
+                name = " × ".join(block.columns)
+                yield Need(one.regression.name, name, "category", QUANTILE * noise, rows / len(lines))
+            elif block.size == 1:
+                column = schema[block.columns[0]]
+                half = centre_and_half(column.middles[: column.values].tolist())[1]
+                least = half * math.sqrt(QUANTILE * sigma / rows)
+                yield Need(one.regression.name, column.name, "number", least, half / math.sqrt(3))
+
+
+def _sigma(one: Regressed) -> float:
+    """Noise of a product of two scores, in rows: of the moments, or of the last curvature, whichever counts."""
+    by = {answer.what.split()[0]: answer.sigma for answer in one.answers}
+    return by.get("curvature", by["moments"] * OUTCOME / OTHER)
+
+
+def check_fence(project: Project, frame: Frame) -> None:
+    """Raise :class:`ProjectError` for a regression or analysis that relates columns which the frame keeps apart."""
+    for analysis in project.analyses if project.plan.analysis_share else ():
+        columns = sorted({name for pair in analysis.cells(project.schema) for cell in pair for name in cell})
+        if any(frame.forbids(a, b) for a, b in itertools.combinations(columns, 2)):
+            raise ProjectError(
+                f"analysis {analysis.name!r}: the fence keeps {' and '.join(columns)} apart, and this analysis would "
+                "publish their association. Leave it out, or plan without the fence",
+                key="analyses",
+            )
+    for one in project.plan.regressions if project.plan.regression_share else ():
+        outcome = one.target(project.schema)[0].name
+        if apart := [name for name in one.on if frame.forbids(outcome, name)]:
+            raise ProjectError(
+                f"regression {one.name!r}: the fence keeps {outcome} and {', '.join(apart)} apart, and this regression "
+                "would publish their association. Leave them out of it, or plan without the fence",
+                key="regressions",
+            )

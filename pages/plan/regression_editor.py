@@ -1,0 +1,116 @@
+"""Editor of the regressions that a plan buys: their list, a builder, and their share of the budget."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from espalier.core.errors import EspalierError
+from espalier.core.planning.preview import Preview
+from espalier.core.project.regressions import BoughtRegression
+from espalier.core.project.schema import ToBuy
+from espalier.pages.common.text import plain
+from espalier.pages.session.session import Session
+
+_ABOUT = (
+    "A regression can be bought directly: the sums that it needs are measured with noise, and its coefficients have "
+    "intervals for any method. A number enters by the middle of its bin."
+)
+_FAMILIES = {"linear": "linear", "logistic": "logistic", "poisson": "Poisson"}
+
+
+def show(state: Session) -> Any:
+    """Show the regressions, the builder and the share. Return the place for a conflict."""
+    plan = state.project.plan
+    with st.expander("Regressions to buy", expanded=bool(plan.regressions)):
+        st.markdown(_ABOUT)
+        for i, one in enumerate(plan.regressions):
+            text, button = st.columns([7, 1], vertical_alignment="center")
+            robust = ", robust" if one.robust else ""
+            on = plain(", ".join(one.on))
+            text.markdown(f"**{plain(one.name)}**: {_FAMILIES[one.family]} of {plain(one.outcome)} on {on}{robust}")
+            button.button(
+                "Remove",
+                key=f"remove-regression-{i}-{state.opened}",
+                icon=":material/close:",
+                type="tertiary",
+                on_click=_take,
+                args=(state, (*plan.regressions[:i], *plan.regressions[i + 1 :])),
+                help=f"Stop buying {one.name}",
+            )
+        _build(state)
+        if plan.regressions:
+            key = f"regression-share-{state.opened}"
+            st.session_state[key] = round(100 * plan.regression_share)
+
+            def change() -> None:
+                state.editor.change_plan(regression_share=st.session_state[key] / 100)
+
+            st.slider(
+                "Share of the budget for regressions (%)",
+                0,
+                90,
+                key=key,
+                on_change=change,
+                help="The method gets that much less. The regressions divide the share evenly.",
+            )
+        spot = st.container()
+        if reason := state.trouble.get("regressions"):
+            spot.error(plain(reason))
+    return spot
+
+
+def _build(state: Session) -> None:
+    schema, at = state.project.schema, f"{state.opened}-{len(state.project.plan.regressions)}"
+    columns = [c for c in schema.columns if not isinstance(c, ToBuy) and c.values > 1]
+    family = st.selectbox("Family", list(_FAMILIES), format_func=_FAMILIES.__getitem__, key=f"regression-family-{at}")
+    numbers = [c.name for c in columns if c.kind == "numeric"]
+    events = [f"{c.name}={value}" for c in columns if c.kind != "numeric" for value in c.value_names]
+    outcomes = events if family == "logistic" else numbers if family == "poisson" else [*numbers, *events]
+    outcome = st.selectbox("Outcome", outcomes, index=None, key=f"regression-outcome-{family}-{at}")
+    if outcome is None:
+        return
+    taken = outcome if outcome in schema else outcome.partition("=")[0]
+    others = [c.name for c in columns if c.name != taken]
+    on = st.multiselect("Predictors", others, key=f"regression-on-{at}", placeholder="columns")
+    robust = st.toggle(
+        "Robust intervals",
+        key=f"regression-robust-{at}",
+        help="They stay right where the outcome varies more in some rows than in others. They cost 30 % of the share.",
+    )
+    name = st.text_input("Called", key=f"regression-name-{at}", placeholder="a short name for the report").strip()
+    asked = {"name": name, "outcome": outcome, "on": on, "family": family, "robust": robust}
+    st.button(
+        "Add the regression",
+        on_click=_add,
+        args=(state, asked),
+        disabled=not (name and on),
+        key=f"regression-add-{at}",
+        icon=":material/add:",
+    )
+
+
+def _add(state: Session, asked: dict[str, Any]) -> None:
+    try:
+        _take(state, (*state.project.plan.regressions, BoughtRegression.from_json(asked)))
+    except EspalierError as error:
+        state.trouble["regressions"] = str(error)
+
+
+def _take(state: Session, listed: tuple[BoughtRegression, ...]) -> None:
+    share = state.project.plan.regression_share or (0.2 if listed else 0.0)
+    try:
+        state.editor.change_plan(regressions=listed, regression_share=share if listed else 0.0)
+        state.trouble.pop("regressions", None)
+    except EspalierError as error:
+        state.trouble["regressions"] = str(error)
+
+
+def planned(seen: Preview) -> None:
+    """Show what the regressions need from the rows, before any row is read."""
+    if not seen.needs:
+        return
+    st.subheader("What your regressions need", anchor=False)
+    st.markdown("\n".join(f"- {plain(one.sentence)}" for one in seen.needs))
+    st.caption("With less, noise leaves the interval of that coefficient without a bound. A rare event needs more.")
