@@ -82,6 +82,9 @@ RECIPES = {
     "regression": Recipe("sums", lambda b: b.k * math.sqrt(b.draw["given"]["squared"])),
     "clipped-gradient": Recipe("sums", lambda b: b.m * math.floor(b.plan.get("clip", 1.5) * 2**20) / 2**20),
     "logistic-gradient": Recipe("gradient", logistic),
+    "step-counts": Recipe("sums", cell),
+    "echoes": Recipe("sums", lambda b: b.k * math.sqrt(b.draw["given"]["columns"])),
+    "step-score": Recipe("choice", lambda b: b.m),
     "edge-score": Recipe("choice scores", lambda b: b.m),
     "conditional-score": Recipe("choice scores", lambda b: 2 * b.m),
     "feature-score": Recipe("choice", lambda b: 3 * b.k + 2 * b.k**2 / b.n if b.n else 2 * b.m),
@@ -89,6 +92,7 @@ RECIPES = {
 """One entry for each purchase; README.md says why each Δ holds."""
 SCORES = {"prism": "feature-score conditional-score edge-score", "privbayes": "feature-score"}
 SCORES["fpt-mw"] = "worst-question"
+SCORES["linked"] = "edge-score step-score"
 """The scores that a method chooses by; all others use the edge score."""
 
 

@@ -40,7 +40,10 @@ class Model:
             self.head.get("order", ()),
         )
         if self.network:
-            self.potentials, self.first = heads(self.head, self.sizes, found), {}
+            self.potentials, self.first = heads(self.head, self.sizes, found.pop("parameters")), {}
+            for i, name in enumerate(self.head.get("tables", [])):  # these columns have a whole table instead
+                clique = next(q for q in self.potentials if q[-1] == name)
+                self.potentials[clique] = np.log(np.maximum(found.pop(f"table_{i}"), 1e-300))
         else:
             self.potentials, self.first = (
                 self._tables(found, *of) for of in (("potentials", "potential"), ("first", "first"))
@@ -76,10 +79,9 @@ class Model:
         return calibrate(self.sizes, self.potentials, self.order)
 
 
-def heads(head: Any, sizes: Mapping[str, int], found: dict[str, Array]) -> dict[Clique, Array]:
+def heads(head: Any, sizes: Mapping[str, int], flat: Array) -> dict[Clique, Array]:
     """The tables of a decoder: ln p(column | parents) is a log softmax of an intercept and a weight for each parent."""
-    done, at, out, flat = dict[str, tuple[Clique, Array]](), 0, dict[Clique, Array](), found.pop("parameters")
-    tables = {n: found.pop(f"table_{i}") for i, n in enumerate(head.get("tables", []))}
+    done, at, out = dict[str, tuple[Clique, Array]](), 0, dict[Clique, Array]()
     for name, size in sizes.items():
         given = tuple(n for n in sizes if [n, name] in head["edges"] and sizes[n] > 1)
         lengths = [1, *(sizes[n] - 1 for n in given)] if size > 1 else [0]
@@ -91,8 +93,6 @@ def heads(head: Any, sizes: Mapping[str, int], found: dict[str, Array]) -> dict[
             logits += full.reshape([sizes[parent] if j == i else 1 for j in range(len(given))] + [size])
         peak = logits.max(axis=-1, keepdims=True)
         done[name] = (*given, name), logits - peak - np.log(np.exp(logits - peak).sum(axis=-1, keepdims=True))
-        if name in tables:  # counted with its parents instead
-            done[name] = (*given, name), np.log(np.maximum(tables[name].reshape(logits.shape), 1e-300))
     while done:  # causes before effects
         name = next(n for n, (q, _) in done.items() if not (set(q) - {n}) & set(done))
         clique, out[clique] = done.pop(name)

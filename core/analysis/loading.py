@@ -33,7 +33,7 @@ from espalier.core.project.file import Project
 from espalier.core.project.json_text import read_json
 from espalier.core.project.plan import IN_MEMORY, MAX_ROWS
 from espalier.core.project.regressions import named
-from espalier.core.tables.released import read_csv
+from espalier.core.tables.released import read_csv, read_linked
 from espalier.core.tables.table import Table
 
 MOST_COUNT = 1e13
@@ -111,6 +111,13 @@ def load_release(folder: str | Path) -> Released:
     files = files_of(folder, [NOT_PRIVATE_CSV])
     try:
         read = read_files(files)
+        if (linked := read.project.linked) is not None:
+            if lacking := [f"{t}.csv" for t in (linked.people, linked.visits) if f"{t}.csv" not in files]:
+                raise ProjectError(f"{lacking[0]} is missing.")
+            panel = read_linked(linked, read.project.schema, files)
+            if panel.rows != read.facts["rows"]:
+                raise ProjectError(f"The tables have {panel.rows:,} people, but release.json states another number.")
+            return Released(read.facts, read.project, read.model, panel)
         name = _TABLES[0] if read.facts.get("private", True) else NOT_PRIVATE_CSV
         if name not in files:
             raise ProjectError(f"{name} is missing.")

@@ -107,8 +107,9 @@ def run(opt: argparse.Namespace) -> None:
         given = f" given {', '.join(s.given)}" if s.given else ""
         print(f"  {', '.join(s.left)} and {', '.join(s.right)} independent{given}   ({s.why})")
     p = shown.project.plan
-    unit = Unit(p.neighbors, p.rows_per_person).in_words(None if p.person is None else repr(p.person))
-    print(f"protects {unit} ({p.neighbors}). {shown.project.unit_facts()['stated']}")
+    unit = Unit(p.neighbors, p.rows_per_person)
+    protected = unit.in_words(None if p.person is None else repr(p.person), linked=shown.project.linked is not None)
+    print(f"protects {protected} ({p.neighbors}). {shown.project.unit_facts()['stated']}")
     if shown.frame.features:
         print(f"  measured with the target: {', '.join(shown.frame.features)}")
     _print_verdict(shown)

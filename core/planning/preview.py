@@ -44,6 +44,8 @@ from espalier.core.project.file import Project
 from espalier.core.project.options import declared
 from espalier.core.project.plan import Plan
 
+IN_ROWS = ("step-counts", "echoes")
+"""Recipes of sums with a σ in rows, which are people in linked tables."""
 NAMED = 2
 """Methods that a refusal names, if a plan's questions do not fit."""
 
@@ -345,7 +347,8 @@ def lines_of(draws: Iterable[Draw], rows: int | None = None, bounds: ErrorBounds
             if d.kind == "choice" and d.columns:
                 what += f": {' – '.join(d.columns)}"
             sums = d.kind in ("gradient", "sums")
-            yield Line(d.pool, what, None, d.cells if sums else None, d.rho, d.scale, None, sums=sums)
+            cells = d.cells if sums else None
+            yield Line(d.pool, what, None, cells, d.rho, d.scale, None, sums=sums and d.recipe not in IN_ROWS)
 
 
 def grouped(lines: Iterable[Line]) -> list[tuple[int, Line]]:

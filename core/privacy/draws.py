@@ -59,6 +59,9 @@ PROOFS = {
     "feature-score": "core/privacy/scores.py: FeatureScore",
     "conditional-score": "core/privacy/scores.py: ConditionalScore",
     "worst-question": "core/privacy/question_recipes/recipes.py: WorstQuestion",
+    "step-counts": "core/privacy/steps.py: StepCounts.sensitivity",
+    "echoes": "core/privacy/steps.py: Echoes.sensitivity",
+    "step-score": "core/privacy/steps.py: StepScore",
     "quantiles": "core/privacy/quantiles.py: calls_of_level",
     "threshold": "core/privacy/partitions.py: distances",
 }

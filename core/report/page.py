@@ -50,7 +50,7 @@ def render(facts: Mapping[str, Any], label: str = "") -> str:
         front.dictionary(facts),
         '<div class="annex"><h1>Technical annex</h1>',
         "<h2>What is promised</h2>",
-        _promise({**spent, **facts["asked"], "counted": spent["rho"]}),
+        _promise({**spent, **facts["asked"], "counted": spent["rho"], "tables": "tables" in facts}),
         _ledger(facts.get("ledger")),
         _bullets(facts["promises"]),
         "<h2>Shares of the budget</h2>",
@@ -148,7 +148,7 @@ def _declared(dictionaries: Sequence[Mapping[str, Any]]) -> list[str]:
 def _promise(spent: Mapping[str, Any]) -> str:
     """Return the privacy promise, by the requested (ε, δ): the spent ρ may itself depend on noisy answers."""
     person = f"“{escape(spent['person'])}”" if spent.get("person") else None
-    unit = Unit(spent["neighbors"], spent["rows_per_person"]).in_words(person)
+    unit = Unit(spent["neighbors"], spent["rows_per_person"]).in_words(person, linked=spent["tables"])
     return (
         f"<p>The release is (ε, δ)-differentially private with ε = {round_up(spent['epsilon'])} and "
         f"δ = {round_up(spent['delta'])}, for {unit} (<em>{escape(spent['neighbors'])}</em>). "
