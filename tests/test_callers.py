@@ -344,6 +344,8 @@ BROKEN = {
     "numbers": "class Leak:\n    held: Snapshot | None\n\n    def leak(self):\n        return self.held.numbers('a')",
     "take": "def leak():\n    return Table.encode(text, schema).take([0])",
     "rows": "def read() -> Relation: ...\n\ndef leak():\n    some = read()\n    return some.rows",
+    "step_counts": "def leak(x):\n    return x.step_counts([])",
+    "step_echoes": "def leak(x):\n    return x.step_echoes([])",
     "residual_sums": "def leak(x):\n    return x.residual_sums('y', (), {})",
     **{
         name: f"def leak(given: Source):\n    return given.{name}"
