@@ -254,16 +254,23 @@ def embed(method: Fit, curator: Curator, project: Project, frame: Frame, report:
         few = replace(features, phases={n: table[:, :PROBED] for n, table in features.phases.items()})
         found = probed(base, model, pool, _ask(curator, replace(recipe, features=few), split, shares.probe), rows, rng)
         if model is not None and not found.worth_it:
-            further = math.fsum(m.rho for m in base.measurements)
-            given = split.evenly(rest, [1.0])[0]
-            more: dict[Clique, float] = {}
-            for m in base.measurements:
-                more[m.clique] = more.get(m.clique, 0.0) + given * m.rho / further
-            again = curator.measure(more, "further counts")
+            again = curator.measure(_further(base, split.evenly(rest, [1.0])[0]), "further counts")
             return Embedded(replace(base, measurements=(*base.measurements, *again)), None, found, marked, ordered)
     # 7 the rest of the sums; 8 to 10 are `Embedded.model`
     report(0.9, "Measuring features of whole rows")
     return Embedded(base, _ask(curator, recipe, split, rest), found, marked, ordered, model)
+
+
+def _further(base: Marginals, rho: float) -> dict[Clique, float]:
+    """Return ρ of further counts of the base's tables of several columns, in proportion to what each has had.
+
+    Single columns get nothing more where there are such tables: half a budget gives them a larger share than a whole.
+    """
+    joint = [m for m in base.measurements if len(m.clique) > 1] or list(base.measurements)
+    whole, out = math.fsum(m.rho for m in joint), dict[Clique, float]()
+    for m in joint:
+        out[m.clique] = out.get(m.clique, 0.0) + rho * (1 - 1e-12) * m.rho / whole
+    return out
 
 
 def _pool(model: GraphicalModel | None, curator: Curator, rng: np.random.Generator) -> tuple[Rows, float]:

@@ -11,7 +11,7 @@ import itertools
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -42,13 +42,16 @@ _CHUNK = 16_384
 class Decoder:
     """A fitted network: ``heads`` says its shape, ``parameters`` are its numbers in the layout of `Heads.blocks`.
 
-    ``total`` is the number of rows that it represents, ``steps`` the number of its training steps.
+    ``total`` is the number of rows that it represents, ``steps`` the number of its training steps. ``tables`` has
+    p(column | its inputs), the column's axis last, for columns whose family was counted as a full table. Their
+    heads are not used.
     """
 
     heads: Heads
     parameters: FloatArray
     total: float = 1.0
     steps: int = 0
+    tables: Mapping[str, FloatArray] = field(default_factory=dict)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -85,9 +88,16 @@ class Decoder:
             made: dict[str, NDArray[Any]] = {}
             for name in self.heads.order:
                 causes = causes_of(self.heads, name, made) if even else None
-                made[name] = draw(logits(self.heads, blocks[name], name, made, z), uniforms(stop - start, causes, rng))
+                made[name] = draw(self.odds(blocks[name], name, made, z), uniforms(stop - start, causes, rng))
                 out[name][start:stop] = made[name]
         return out
+
+    def odds(self, block: FloatArray, name: str, made: Mapping[str, NDArray[Any]], z: FloatArray) -> FloatArray:
+        """Return log odds of ``name``, categories × rows: from its table, or from its head."""
+        if name not in self.tables:
+            return logits(self.heads, block, name, made, z)
+        given = tuple(made[cause] for cause in self.heads.inputs(name))
+        return np.asarray(np.log(np.maximum(self.tables[name][given], 1e-300)).T)
 
     def holds(self, left: Iterable[str], right: Iterable[str], given: Iterable[str]) -> bool | None:
         """Return whether left ⊥ right | given is exact in this model. None: with a latent z it is not promised.
@@ -117,13 +127,24 @@ class Decoder:
         blocks, _ = self.heads.blocks(self.parameters)
         for name in self.heads.sizes:
             for cause, weights in self.heads.weights(blocks[name], name).items():
+                if name in self.tables:
+                    out[cause, name] = self._table_strength(cause, name)
+                    continue
                 p = probabilities((CONSTANT * blocks[name][0] + weights).T).T
                 apart = 0.5 * np.abs(p[:, None] - p[None]).sum(axis=2)
                 out[cause, name] = float(apart.sum() / (len(p) * (len(p) - 1)))
         return out
 
+    def _table_strength(self, cause: str, name: str) -> float:
+        """Return `strength` of one arrow, from the table of its family."""
+        inputs = self.heads.inputs(name)
+        others = tuple(slice(None) if c == cause else self.heads.base.get(c, 0) for c in inputs)
+        p = self.tables[name][others]
+        apart = 0.5 * np.abs(p[:, None] - p[None]).sum(axis=2)
+        return float(apart.sum() / (len(p) * (len(p) - 1)))
+
     def dumps(self) -> bytes:
-        """Its file: a tag, sizes, arrows, importance, latent and bases as JSON, and the parameters."""
+        """Its file: a tag, sizes, arrows, importance, latent and bases as JSON, the parameters, and the tables."""
         head = {
             "format": FORMAT,
             "sizes": list(self.heads.sizes.items()),
@@ -133,10 +154,12 @@ class Decoder:
             "base": dict(self.heads.base),
             "total": self.total,
             "steps": self.steps,
+            **({"tables": list(self.tables)} if self.tables else {}),
         }
+        tables = {f"table_{i}": table for i, table in enumerate(self.tables.values())}
         text = np.frombuffer(json.dumps(head).encode(), dtype=np.uint8)
         out = io.BytesIO()
-        np.savez_compressed(out, allow_pickle=False, head=text, parameters=self.parameters)
+        np.savez_compressed(out, allow_pickle=False, head=text, parameters=self.parameters, **tables)
         return out.getvalue()
 
     @staticmethod
@@ -167,9 +190,19 @@ class Decoder:
                 if head["format"] != FORMAT:
                     for block in (*blocks.values(), encoder):
                         block[:1] /= CONSTANT
-                return Decoder(heads, parameters, total, steps)
+                tables = {str(n): file[f"table_{i}"].astype(np.float64) for i, n in enumerate(head.get("tables", []))}
+                _check_tables(heads, tables)
+                return Decoder(heads, parameters, total, steps, tables)
         except (*DAMAGED, GraphError, SizeError) as error:
             raise EspalierError("This is not a decoder saved by this program.") from error
+
+
+def _check_tables(heads: Heads, tables: Mapping[str, FloatArray]) -> None:
+    """Raise :class:`ValueError` for a table that is no distribution over its family."""
+    for name, table in tables.items():
+        shape = tuple(heads.sizes[n] for n in (*heads.inputs(name), name))
+        if table.shape != shape or not (table >= 0).all() or not np.allclose(table.sum(axis=-1), 1.0):
+            raise ValueError(f"the table of {name} is no distribution given its causes")
 
 
 def _rebased(heads: Heads, whole: FloatArray) -> FloatArray:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from espalier.core.models.decoder import Decoder, causes_of, draw, logits, probabilities, uniforms
+from espalier.core.models.decoder import Decoder, causes_of, draw, probabilities, uniforms
 from espalier.core.models.decoder_steps import Descent
 from espalier.core.privacy.accounting import total_up
 from espalier.core.privacy.draws import SumMeasurement
@@ -93,23 +93,61 @@ def rake(decoder: Decoder, targets: Mapping[str, FloatArray], rng: np.random.Gen
     proportional fitting of one margin) until the mean of its conditional probabilities is the target.
     """
     heads = decoder.heads
-    parameters = decoder.parameters.copy()
+    parameters, tables = decoder.parameters.copy(), dict(decoder.tables)
     blocks, _ = heads.blocks(parameters)
     z = rng.standard_normal((heads.latent, RAKING_ROWS))
     made: dict[str, NDArray[Any]] = {}
     for name in heads.order:
         block = blocks[name]
-        odds = logits(heads, block, name, made, z)
+        odds = decoder.odds(block, name, made, z)
         if len(block):
             for _ in range(RAKING_ROUNDS):
                 mean = probabilities(odds).mean(axis=1)
                 if np.abs(mean - targets[name]).sum() < RAKING_ERROR:
                     break
                 moved = np.log(targets[name] / np.maximum(mean, 1e-12))
-                block[0] += moved / CONSTANT
+                if name in tables:
+                    table = tables[name] * np.exp(moved)
+                    tables[name] = table / table.sum(axis=-1, keepdims=True)
+                else:
+                    block[0] += moved / CONSTANT
                 odds += moved[:, None]
         made[name] = draw(odds, uniforms(RAKING_ROWS, causes_of(heads, name, made), rng))
-    return replace(decoder, parameters=parameters)
+    return replace(decoder, parameters=parameters, tables=tables)
+
+
+def family_table(noisy: FloatArray, sigma: float, alone: FloatArray) -> FloatArray:
+    """Return p(column | causes) from noisy counts of a family, the column's axis last.
+
+    Given each combination of causes, the counts are shrunk towards ``alone``, the column's own distribution, by the
+    part of their distance that noise explains (James & Stein).
+    """
+    rows = np.maximum(noisy.sum(axis=-1, keepdims=True), 0.0)
+    apart = noisy - rows * alone
+    by_noise = (len(alone) - 1) * sigma**2 / np.maximum((apart**2).sum(axis=-1, keepdims=True), 1e-12)
+    kept = np.maximum(rows * alone + np.maximum(1 - by_noise, 0.0) * apart, 0.0) + 1e-6 * alone
+    return np.asarray(kept / kept.sum(axis=-1, keepdims=True))
+
+
+def without_effect(noisy: FloatArray, sigma: float, axis: int) -> bool:
+    """Return whether noise and sampling explain all that the cause on ``axis`` does in a family's noisy counts.
+
+    χ² of the counts against those in which the column is independent of the cause given the other causes.
+    """
+    from scipy.special import gammaincc
+
+    given = np.maximum(noisy.sum(axis=-1, keepdims=True), 0.0)
+    others = np.maximum(noisy.sum(axis=axis, keepdims=True), 0.0)
+    all_others = np.maximum(others.sum(axis=-1, keepdims=True), 1.0)
+    expected = given * others / all_others
+    square = float(np.sum((noisy - expected) ** 2 / (sigma**2 + expected)))
+    degrees = noisy.size / (noisy.shape[axis] * noisy.shape[-1]) * (noisy.shape[axis] - 1) * (noisy.shape[-1] - 1)
+    return bool(gammaincc(degrees / 2, square / 2) > 0.05)
+
+
+def untrained(heads: Heads, counts: Mapping[str, FloatArray], rng: np.random.Generator) -> Decoder:
+    """Return a decoder whose columns are independent, with the distributions of ``counts``."""
+    return Decoder(heads, _start(heads, distributions(counts), rng))
 
 
 def distributions(counts: Mapping[str, FloatArray]) -> dict[str, FloatArray]:

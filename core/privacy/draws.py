@@ -49,7 +49,7 @@ PROOFS = {
     "counts": "core/privacy/unit.py: Unit.count_sensitivity",
     "histogram": "core/privacy/moments.py: Histogram.sensitivity",
     "moments": "core/privacy/moments.py: Moments.sensitivity",
-    "class-features": "core/privacy/class_features.py: ClassSums",
+    "class-features": "core/privacy/class_features.py: ClassSums.sensitivity",
     "questions": "core/privacy/question_recipes/recipes.py: QuestionSums",
     "count-histogram": "core/privacy/question_recipes/recipes.py: CountHistogram",
     "regression": "core/privacy/regression_sums.py: RegressionSums.sensitivity",

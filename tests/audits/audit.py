@@ -415,8 +415,10 @@ def step_cases(broken: bool) -> Iterator[Case]:
     rho = budget.rho * (1 - 1e-9)
     for relation, steps in itertools.product(RELATIONS, (3,) if broken else (1, 3)):
         pair = with_visits(relation, steps)
-        linked = pair.tables[0].linked
-        units = linked.units
+        first = pair.tables[0]
+        assert isinstance(first, Panel)
+        assert first.linked is not None
+        units = first.linked.units
         # one table is expected to be as in D, the other as in D′
         tables = [pair.tables[0].step_counts([STAYS])[0], pair.tables[1].step_counts([RETURNS])[0]]
         expected = dict(zip((STAYS, RETURNS), [t / units for t in tables], strict=True))
