@@ -20,7 +20,18 @@ from espalier.core.tables.source import Source
 ROOT = Path(__file__).resolve().parent.parent
 FILES = sorted([*(ROOT / "core").rglob("*.py"), *(ROOT / "pages").rglob("*.py"), ROOT / "app.py"])
 CLASSES = ("Source", "Table", "Snapshot", "Relation")
-ONLY = {"count_many", "residual_sums", "batches", "text_counts", "leaf_counts", "grid_counts", "to_total", "recoded"}
+ONLY = {
+    "count_many",
+    "residual_sums",
+    "step_counts",
+    "step_echoes",
+    "batches",
+    "text_counts",
+    "leaf_counts",
+    "grid_counts",
+    "to_total",
+    "recoded",
+}
 """Members of a source that share their name with no other method of the product."""
 OPENING = {
     *("open", "connect", "create_engine", "create_connection", "urlopen", "ZipFile"),
@@ -156,6 +167,12 @@ CALLERS: dict[str, Reasons] = {
         ),
     },
     "widened": {TABLES: ("core/tables/",), CURATOR: ("core/evaluation/private/held_out.py",)},
+    "step_counts": {
+        TABLES: ("core/tables/",),
+        RECIPE: ("core/privacy/steps.py",),
+        CURATOR: ("core/privacy/curator.py",),
+    },
+    "step_echoes": {TABLES: ("core/tables/",), RECIPE: ("core/privacy/steps.py",)},
     "residual_sums": {TABLES: ("core/tables/",), RECIPE: ("core/privacy/gradient.py",)},
     "batches": {
         TABLES: ("core/tables/",),
@@ -240,6 +257,7 @@ OPENERS: Reasons = {
     "writes a released table's dictionary": ("core/release/artefact.py",),
     "reads and writes a project, a graph, questions or a model": (
         "core/cli/init.py",
+        "core/cli/linked.py",
         "core/cli/questions_option.py",
         "core/graph/formats/describe.py",
         "core/models/graphical/model.py",
@@ -326,6 +344,8 @@ BROKEN = {
     "numbers": "class Leak:\n    held: Snapshot | None\n\n    def leak(self):\n        return self.held.numbers('a')",
     "take": "def leak():\n    return Table.encode(text, schema).take([0])",
     "rows": "def read() -> Relation: ...\n\ndef leak():\n    some = read()\n    return some.rows",
+    "step_counts": "def leak(x):\n    return x.step_counts([])",
+    "step_echoes": "def leak(x):\n    return x.step_echoes([])",
     "residual_sums": "def leak(x):\n    return x.residual_sums('y', (), {})",
     **{
         name: f"def leak(given: Source):\n    return given.{name}"

@@ -104,6 +104,22 @@ def test_methods_on_numbers(name, neighbors):
     assert shown.requests or shown.error
 
 
+@pytest.mark.parametrize("neighbors", ROWS)
+def test_linked_tables(neighbors):
+    """Two unrelated pairs of tables, with other visits and other numbers of visits."""
+    from tests.methods.test_linked_method import panel_of, project_of
+
+    declared = {"neighbors": neighbors, "epsilon": 1.0, "rows": 300 if neighbors == "replace-one" else None}
+
+    def run(seed: int, n: int) -> Outside:
+        plan = project_of(plan=declared)
+        return in_memory(lambda report: release(plan, panel_of(plan, n, seed), report))
+
+    shown = compared(run, neighbors)
+    assert shown.requests
+    assert not shown.error
+
+
 def texts(seed: int, n: int) -> dict[str, list[str]]:
     """The rows as cells, with spellings of their own, and a person who may have many rows."""
     rng = np.random.default_rng(seed)

@@ -78,7 +78,7 @@ def linked(curator: Curator, project: Project, frame: Frame, report: Report = si
     steps = Stepping.of(curator, project, frame, share * curator.budget.rho, people)
     steps.count_own()
     steps.count_echoes()
-    for i, pairs in enumerate(steps.batches()):
+    for i, pairs in enumerate(steps.rounds()):
         report(0.5 + 0.5 * i / BATCHES, "Choosing how visits follow each other")
         steps.count_chosen(pairs)
     return LinkedFit(people, steps)
@@ -132,7 +132,7 @@ class Stepping:
     people: Marginals
     target: str
     max_cells: int
-    rng: np.random.Generator = field(default_factory=np.random.default_rng)
+    rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng())
     tables: dict[Pair, NoisyTable] = field(default_factory=dict)
     echoes: dict[str, float] = field(default_factory=dict)
     columns: dict[str, StepColumn] = field(default_factory=dict)
@@ -169,15 +169,15 @@ class Stepping:
         found = self.layout.candidates(self.order)
         return [p for p in found if p not in self.tables and self.layout.cells(p) <= self.max_cells]
 
-    def batches(self) -> list[tuple[int, float]]:
+    def rounds(self) -> list[tuple[int, float]]:
         """Return how many pairs each batch chooses, and its part of the shares for choosing and counting."""
         most, batches = min(self.most_pairs, len(self.candidates())), min(BATCHES, len(self.candidates()))
         ends = [most * i // batches for i in range(batches + 1)] if batches else [0]
         return [(b - a, 1 / batches) for a, b in itertools.pairwise(ends)]
 
-    def count_chosen(self, batch: tuple[int, float]) -> None:
+    def count_chosen(self, pairs_and_share: tuple[int, float]) -> None:
         """Choose pairs that the model gets wrong, each by the exponential mechanism, and count them."""
-        (most, share), candidates = batch, self.candidates()
+        (most, share), candidates = pairs_and_share, self.candidates()
         count = share * CHOSEN * self.rho
         noise = math.sqrt(2 / math.pi) * self.curator.unit.count_sensitivity / math.sqrt(2 * count / most)
         score = StepScore(self.expected(), self.layout.linked.units, noise, self.target, WEAKER)

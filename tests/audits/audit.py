@@ -436,7 +436,8 @@ def step_cases(broken: bool) -> Iterator[Case]:
                 ask(curator)
                 return curator.evidence
 
-            ways = ["half the noise", "seeded", "no sensitivity", "each step weighs 1"] if broken else [""]
+            ways = ["half the noise", "seeded", "no sensitivity"] if broken else [""]
+            ways += ["each step weighs 1"] * (broken and name == "count steps")
             for way in ways:
                 yield Case(f"{name}, {steps} a person", relation, rho, run, way, _times(way))
 

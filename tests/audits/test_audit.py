@@ -131,7 +131,6 @@ def test_steps_stay_below_their_claim(name, relation):
         ("count steps, 3 a person", "replace-one", "each step weighs 1"),
         ("count steps, 3 a person", "add-remove", "seeded"),
         ("choose steps, 3 a person", "replace-one", "no sensitivity"),
-        ("choose steps, 3 a person", "add-remove", "each step weighs 1"),
         ("count echoes, 3 a person", "add-remove", "no sensitivity"),
     ],
 )

@@ -61,7 +61,7 @@ def test_two_files_in_two_files_out(tables, tmp_path, capsys):
     assert "one person with all their rows in both tables ('patient') being there or not" in said
     assert "steps of a pair chosen at release" in said
     ledger = ["--ledger", str(tmp_path / "ledger.db"), "--table", "people"]
-    opened = ["--epsilon", "1.5", "--delta", "1e-6", "--neighbors", "add-remove", "--by", "Ada"]
+    opened = ["--epsilon", "1.2", "--delta", "1e-6", "--neighbors", "add-remove", "--person", "patient"]
     assert main(["ledger", "open", *ledger, *opened]) == 0
     given = ["release", str(project), "--data", *both, *ledger]
     assert main([*given, "--out", str(out), "--as", "parquet", "--quiet"]) == 0
