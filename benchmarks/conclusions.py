@@ -1,6 +1,6 @@
 """Conclusions where cells are missing: `python -m benchmarks.conclusions missing [SETTING …] [--releases 60]`.
 
-``regressions`` instead of ``missing`` runs `benchmarks.regressions`.
+``regressions`` instead of ``missing`` runs `benchmarks.regressions`, ``planning`` runs `benchmarks.planned_widths`.
 
 Each release is made from rows drawn with replacement from a population that is known in full, at ε = 0.5, 1 and 3. The
 outcome is missing more often in one group than in the other. Four figures compare the groups: a difference, an odds
@@ -29,7 +29,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from benchmarks import adult, regressions
+from benchmarks import adult, planned_widths, regressions
 from espalier.core.analysis import figure_from_text
 from espalier.core.analysis.estimands import Figure, FloatArray
 from espalier.core.analysis.study import Study
@@ -253,7 +253,7 @@ def show(name: str, epsilon: float, made: list[Record]) -> None:
 def main() -> None:
     """Print what is asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["missing", "regressions"])
+    parser.add_argument("what", choices=["missing", "regressions", "planning"])
     parser.add_argument("settings", nargs="*", default=list(SETTINGS))
     parser.add_argument("--releases", type=int, default=60)
     parser.add_argument("--epsilon", type=float, nargs="*", default=list(EPSILONS))
@@ -261,6 +261,9 @@ def main() -> None:
     args = parser.parse_args()
     if args.what == "regressions":
         regressions.show(args.releases)
+        return
+    if args.what == "planning":
+        planned_widths.show(args.releases)
         return
     for name in args.settings:
         for epsilon in args.epsilon:

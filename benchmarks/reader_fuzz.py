@@ -5,7 +5,7 @@ adds or changes one row. Four properties must hold:
 
 1. Other rows keep their codes, or the table is refused.
 2. A row's codes are those that it has in a table of its own.
-3. A table is refused if and only if one of its rows is refused in a table of its own, with that row's message.
+3. A table is refused if and only if some row is refused in a table of its own, with that row's message.
 4. Arrow types: all layouts give the same codes.
 
 A turn in three draws persons instead: each keeps as many rows as the row limit allows, and a changed row changes the
@@ -63,7 +63,7 @@ class Family:
 
 
 def families(postgres: Layout | None) -> list[Family]:
-    """What is drawn from."""
+    """Return all families of layouts."""
     text = Kind("id", layouts.ARROW[10].declared, ("x", "1"), tuple(filter(None, layouts.TEXTS)), (), ())
     arrow = [text, *(kind for kind in layouts.ARROW if kind.name in ("int64", "uint64", "wide", "dictionary"))]
     objects = [Layout("objects", layouts.objects)]

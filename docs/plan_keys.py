@@ -39,6 +39,7 @@ SHARED = {
     "max_cells": "largest table of the model, in cells",
     "schema_share": "share of the budget that buys undeclared bins and categories",
     "question_share": "share of the budget that measures the project's questions and counts",
+    "analysis_share": "share of the budget that buys the counts of the project's planned analyses",
     "embedding_share": 'share of a second stage for structure that pairs do not carry; `"auto"`: a probe decides',
     "regression_share": "share of the budget that buys the plan's regressions",
     "regressions": 'regressions to buy: `[{"name": "stay", "outcome": "los", "on": ["age"], "family": "linear"}]`',

@@ -10,6 +10,7 @@ from espalier.pages.common import shell, sign_in, text
 from espalier.pages.common.text import names, plain
 from espalier.pages.glossary.terms import TERMS, term
 from espalier.pages.plan import (
+    analysis_editor,
     conflicts,
     drawing_test,
     plan_details,
@@ -35,6 +36,7 @@ spots = plan_fields.show(state)
 spots["questions"] = spots["question_share"] = question_editor.show(state)
 if not is_blurring(state.project.plan):
     spots["regressions"] = spots["regression_share"] = regression_editor.show(state)
+    spots["analyses"] = spots["analysis_share"] = analysis_editor.show(state)
 project = state.project
 plan = project.plan
 if is_blurring(plan):
@@ -123,6 +125,7 @@ if seen.apart:
         st.markdown(plain(str(apart)))
 
 question_editor.planned(seen)
+analysis_editor.planned(seen)
 regression_editor.planned(seen)
 drawing_test.planned(seen)
 private_evaluation.planned(seen)

@@ -58,6 +58,7 @@ if which not in state.checked:
 holds, result = state.checked[which]
 (st.caption if holds else st.warning)(plain(result))
 
+bought.show_planned(made[which].analyses if which in made else study.analyses)
 bought.show(made[which].regressions if which in made else study.regressions)
 figure = asking.ask(study.project, f"analyse-{which}", study.rows)
 if figure is not None:

@@ -20,7 +20,7 @@ FILES = {"synthetic.csv", "release.json", "report.html", "model.npz", "answers.n
 FILES |= {"label.html", "registry.yaml", "statement.json"}
 TABLES = corpus.tables()
 PROJECTS = corpus.projects()
-SECONDS = 10
+SECONDS = 20
 
 
 class Hung(BaseException):

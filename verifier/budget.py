@@ -1,73 +1,111 @@
 """Check 2: every scale follows from its sensitivity and ρ, the ρ add up, and (ε, δ) follows from their sum."""
 
-from __future__ import annotations
-
 import math
-from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
-from .folder import Folder
+from scipy.optimize import minimize_scalar
 
-CLOSE = 1e-9
-LARGEST_DELTA = 1e-3
+from .folder import Folder, edges_of
+from .questions import squared
+
+CLOSE, LARGEST_DELTA = 1e-9, 1e-3
 SPENDS_LESS = ("fpt-mw",)
-ONE_WAY = {**dict.fromkeys(("mst", "privci", "prefair"), (1 / 3,)), "prism": (0.05, 0.1)}
-NETWORK = 0.3
-"""Shares of ρ that methods publish for one-way counts, and privbayes for its choices."""
-OTHER_SHARES = (
-    *("schema_share", "question_share", "regression_share", "embedding_share"),
-    *("test_drawing", "explain", "width", "targets"),
-)
+SHARES: dict[str, tuple[Any, ...]] = dict.fromkeys(("mst", "privci", "prefair"), ("one-way", 1 / 3))
+SHARES["prism"] = ("one-way", 0.05, 0.1)
+SHARES["privbayes"] = ("network choice", 0.3)
+"""The pool to which a method gives a published share of ρ, and the shares that it may have."""
+OTHER_SHARES = ["schema_share", "question_share", "regression_share", "analysis_share", "embedding_share"]
+OTHER_SHARES += ["test_drawing", "explain", "width", "targets"]
 Draw = dict[str, Any]
 
 
-def _cell(k: int, m: int, g: Draw) -> float:  # noqa: ARG001
-    return math.sqrt(k * m)
+class Bought(NamedTuple):
+    """A draw, and the unit of privacy: k rows per person, one person moves m rows, and n rows are public or None."""
+
+    draw: Draw
+    folder: Folder
+    k: int
+    m: int
+    n: int | None
+    plan: dict[str, Any]
 
 
-RECIPES: dict[str, tuple[set[str], Callable[[int, int, Draw], float]]] = {
-    "counts": ({"count"}, _cell),
-    "histogram": ({"sums", "schema"}, _cell),
-    "moments": ({"sums"}, _cell),
-    "count-histogram": ({"sums"}, _cell),
-    "threshold": ({"schema"}, _cell),
-    "quantiles": ({"schema"}, lambda k, _, __: k),
-    "worst-question": ({"choice"}, lambda k, _, __: k),
-    "questions": ({"sums"}, lambda k, _, g: k * math.sqrt(g["squared"])),
-    "class-features": ({"sums"}, lambda k, m, g: k * (math.sqrt(4 - 2 * g["marked"]) if m > k else 1)),
-    "regression": ({"sums"}, lambda k, _, g: k * math.sqrt(g["squared"])),
-    "clipped-gradient": ({"sums"}, lambda _, m, g: m * g["clip"]),
-    "logistic-gradient": ({"gradient"}, lambda _, m, g: m * math.sqrt(g["columns"] * (1 if g["classes"] == 2 else 2))),
-    "edge-score": ({"choice", "scores"}, lambda _, m, __: m),
-    "conditional-score": ({"choice", "scores"}, lambda _, m, __: 2 * m),
-    "feature-score": ({"choice"}, lambda k, m, g: 3 * k + 2 * k * k / g["rows"] if "rows" in g else 2 * m),
+class Recipe(NamedTuple):
+    """A purchase: the kinds of its draws, its Δ in rows, and the lists of ``answers.npz`` that hold its numbers."""
+
+    kinds: str
+    delta: Callable[[Bought], float]
+    lists: tuple[str, ...] = ()
+
+
+def cell(b: Bought) -> float:
+    """Δ of counts: k rows leave cells and k enter others (replace-one), or k rows come or go."""
+    return math.sqrt(b.k * b.m)
+
+
+def logistic(b: Bought) -> float:
+    """Δ of a logistic gradient: each column adds a residual, of squared norm 1 for two classes, else 2."""
+    classes = b.folder.sizes[b.draw["what"].removeprefix("gradient of a logistic fit of ")]
+    columns = max(int(b.draw["given"]["columns"]), len(b.folder.facts["selected"]), 1)
+    return b.m * math.sqrt(columns * min(classes - 1, 2))
+
+
+def scores(b: Bought) -> int:
+    """Number of scores of a draw: the stated one, and at least those that ``release.json`` publishes with its noise."""
+    facts, explained = b.folder.facts, b.folder.facts.get("explained") or {}
+    listed = [e["sigma"] for key in ("associations", "errors") for e in facts.get(key, [])]
+    listed += [explained["sigma"] for key in ("refused", "tree") for _ in explained.get(key, [])]
+    alike = [d for d in b.folder.statement["draws"] if (d["kind"], d["scale"]) == ("scores", b.draw["scale"])]
+    return max(int(b.draw["cells"]), math.ceil(listed.count(b.draw["scale"]) / len(alike)), 1)
+
+
+def halvings(b: Bought) -> int:
+    """Levels at which quantiles halve a column: they cut it into four times its bins, and into 64 parts at most."""
+    column = next(c for c in b.folder.columns if c["name"] == b.draw["columns"][0])
+    return (max(int(b.draw["given"]["cuts"]), min(4 * len(edges_of(column)[1:]), 64)) - 1).bit_length()
+
+
+RECIPES = {
+    "counts": Recipe("count", cell, ("measurements", "asked")),
+    "histogram": Recipe("sums schema", cell),
+    "moments": Recipe("sums", cell),
+    "count-histogram": Recipe("sums", cell, ("histograms",)),
+    "threshold": Recipe("schema", cell),
+    "quantiles": Recipe("schema", lambda b: b.k),
+    "worst-question": Recipe("choice", lambda b: b.k),
+    "questions": Recipe("sums", lambda b: b.k * math.sqrt(squared(b.folder, b.draw)), ("direct",)),
+    "class-features": Recipe(
+        "sums", lambda b: b.k * (math.sqrt(4 - 2 * min(b.draw["given"]["marked"], 1)) if b.m > b.k else 1)
+    ),
+    "regression": Recipe("sums", lambda b: b.k * math.sqrt(b.draw["given"]["squared"])),
+    "clipped-gradient": Recipe("sums", lambda b: b.m * math.floor(b.plan.get("clip", 1.5) * 2**20) / 2**20),
+    "logistic-gradient": Recipe("gradient", logistic),
+    "step-counts": Recipe("sums", cell),
+    "echoes": Recipe("sums", lambda b: b.k * math.sqrt(b.draw["given"]["columns"])),
+    "step-score": Recipe("choice", lambda b: b.m),
+    "edge-score": Recipe("choice scores", lambda b: b.m),
+    "conditional-score": Recipe("choice scores", lambda b: 2 * b.m),
+    "feature-score": Recipe("choice", lambda b: 3 * b.k + 2 * b.k**2 / b.n if b.n else 2 * b.m),
 }
-"""The kinds of draws of each recipe, and its Δ in rows: k rows per person, m = 2k (replace-one) or k (add-remove)."""
-SCORES = {
-    "prism": "feature-score conditional-score edge-score",
-    "privbayes": "feature-score",
-    "fpt-mw": "worst-question",
-}
+"""One entry for each purchase; README.md says why each Δ holds."""
+SCORES = {"prism": "feature-score conditional-score edge-score", "privbayes": "feature-score"}
+SCORES["fpt-mw"] = "worst-question"
+SCORES["linked"] = "edge-score step-score"
 """The scores that a method chooses by; all others use the edge score."""
 
 
 def epsilon_of(rho: float, delta: float) -> float:
     """The least ε such that ρ-zCDP implies (ε, δ)-DP (Canonne, Kamath and Steinke 2020, Proposition 12)."""
-    if rho <= 0:
-        return 0.0
 
     def bound(t: float) -> float:
         over = math.exp(t)  # α − 1
         return (1 + over) * rho + math.log(over / (1 + over)) - (math.log(delta) + math.log1p(over)) / over
 
-    low = 0.5 * math.log(-math.log(delta) / rho) - 12
-    high = low + 24
-    for _ in range(120):  # a bound with one minimum: keep two thirds around it
-        first, second = low + (high - low) / 3, high - (high - low) / 3
-        low, high = (low, second) if bound(first) < bound(second) else (first, high)
-    return max(0.0, bound((low + high) / 2))
+    middle = 0.5 * math.log(-math.log(delta) / max(rho, 1e-300))
+    found = minimize_scalar(bound, bounds=(middle - 12, middle + 12), method="bounded", options={"xatol": 1e-9})
+    return max(0.0, float(found.fun))
 
 
 def tail(sigma: float, least: int) -> float:
@@ -80,141 +118,151 @@ def tail(sigma: float, least: int) -> float:
 
 def check_budget(folder: Folder) -> None:
     """The draws of the statement, one by one and together, against all that statement and ``release.json`` claim."""
-    made, plan, method = folder.statement, folder.facts["project"]["plan"], folder.facts["method"]
+    made, facts = folder.statement, folder.facts
     if not made:
-        _check_old(folder)
+        spent, draws = facts["spent"], [*facts["measurements"], *facts["choices"], *facts.get("schema_bought", [])]
+        good = epsilon_of(spent["rho"], spent["delta"]) * (1 - CLOSE) <= spent["epsilon"]
+        folder.say(
+            2,
+            [] if good and adds_up(spent["rho"], draws) else ["ρ does not add up, or gives a larger ε"],
+            "ρ adds up, and gives ε",
+        )
+        folder.note(2, "an old release does not state the recipes of its draws: scales are not checked")
         return
-    unit, promise, spent = made["unit"], made["guarantee"], made["spent"]
-    replace, k, rows = unit["neighbors"] == "replace-one", unit["rows_per_person"], unit["rows"]
-    wrong = _agrees(folder)
-    if type(k) is not int or k < 1 or not (replace or unit["neighbors"] == "add-remove") or (rows is None) is replace:
-        wrong.append("the unit cannot be: a whole number of rows per person, and n under replace-one only")
-    for i, draw in enumerate(made["draws"], 1):
-        wrong += [f"draw {i} ({draw['what']}): {said}" for said in _draw(draw, 2 * k if replace else k, unit, method)]
-    own, held = ([d for d in made["draws"] if d["part"] == part] for part in ("own", "held out"))
+    unit, promise, spent, draws = (made[key] for key in ("unit", "guarantee", "spent", "draws"))
+    plan, wrong = facts["project"]["plan"], agrees(folder)
+    k, n, replace = unit["rows_per_person"], unit["rows"], unit["neighbors"] == "replace-one"
+    if type(k) is not int or k < 1 or not (replace or unit["neighbors"] == "add-remove") or (n is None) is replace:
+        raise ValueError("the unit is not a whole number of rows per person, with n under replace-one only")
+    for i, d in enumerate(draws, 1):
+        bought = Bought(d, folder, k, k * (1 + replace), n, plan)
+        wrong += [f"draw {i} ({d['what']}): {said}" for said in check_draw(bought)]
+    own, held = ([d for d in draws if d["part"] == part] for part in ("own", "held out"))
     parallel = plan.get("private_evaluation") and all(d["kind"] == "count" for d in held)
-    if len(own) + len(held) < len(made["draws"]) or (held and not parallel):
+    if len(own) + len(held) < len(draws) or (held and not parallel):
         wrong.append("draws are called parallel that are not: only counts of people held out by the plan are")
-    total, apart = (sum((Fraction(d["rho"]) for d in part), Fraction(0)) for part in (own, held))
-    if not _rounded_up(spent["rho"], total) or apart > spent["rho"]:
-        wrong.append(f"ρ adds up to {float(total):.12g} and {float(apart):.12g}, not to {spent['rho']:.12g}")
-    slips = math.fsum(d["delta"] for d in own)
-    left = promise["delta"] - slips
-    if left <= 0 or promise["delta"] > (1 / rows if replace and rows else LARGEST_DELTA) * (1 + CLOSE):
-        folder.say(2, [*wrong, f"δ = {promise['delta']:g} is above 1/n, or less than its draws take"], "")
+    total, slips = math.fsum(d["rho"] for d in own), math.fsum(d["delta"] for d in own)
+    apart = entry(made, "composition.held out")
+    if (
+        not adds_up(spent["rho"], own)
+        or not adds_up(apart["rho"] if apart else 0, held)
+        or (held and apart["rho"] > total)
+    ):
+        wrong.append(f"ρ adds up to {total:.12g}, not to {spent['rho']:.12g}")
+    if not slips < promise["delta"] <= (1 / n if n else LARGEST_DELTA) * (1 + CLOSE):
+        folder.say(2, [*wrong, f"δ = {promise['delta']:g} is above 1/n, or less than its draws take"])
         return
-    least, epsilon = epsilon_of(float(total), left), promise["epsilon"]
-    if not (least * (1 - CLOSE) <= spent["epsilon"] <= least * (1 + 1e-6) and least <= epsilon * (1 + CLOSE)):
+    least, epsilon = epsilon_of(total, promise["delta"] - slips), promise["epsilon"]
+    if not least * (1 - CLOSE) <= spent["epsilon"] <= least * (1 + 1e-6) or least > epsilon * (1 + CLOSE):
         wrong.append(f"ρ and δ give ε = {least:.9g}; {epsilon:.9g} is promised, and {spent['epsilon']:.9g} spent")
     if not slips <= spent["delta"] <= slips * (1 + CLOSE):
         wrong.append("δ₀ does not add up")
-    if plan["accounting"] == "zcdp" and method not in SPENDS_LESS:
+    if plan["accounting"] == "zcdp" and facts["method"] not in SPENDS_LESS:
         if least < epsilon * (0.99 if slips else 1 - 1e-6):
             wrong.append(f"the draws cost ε = {least:.9g} of {epsilon:g}: draws are missing")
-        wrong += _shares(folder.facts, own, float(total))
-    folder.say(2, wrong, f"{len(made['draws'])} draws: scales, sensitivities, the sum of ρ, and (ε, δ)")
+        wrong += shares(folder, own, total)
+    folder.say(2, wrong, f"{len(draws)} draws: scales, sensitivities, the sum of ρ, and (ε, δ)")
 
 
-def _draw(draw: Draw, moved: int, unit: Draw, method: str) -> list[str]:
-    """Errors of one draw; ``moved`` is how many rows one person can move."""
-    kind, recipe, rho, scale, given = (draw[key] for key in ("kind", "recipe", "rho", "scale", "given"))
-    kinds, delta = RECIPES.get(recipe, (set(), _cell))
-    k, scores = unit["rows_per_person"], SCORES.get(method, "edge-score").split()
-    if kind not in kinds or (kind in ("choice", "scores") and recipe not in scores):
-        return [f"a {kind} of {method} is not made by {recipe}"]
-    if not all(math.isfinite(x) and x > 0 for x in (rho, scale, draw["sensitivity"])):
+def adds_up(stated: float, draws: list[Draw]) -> bool:
+    """Return whether the ρ of all draws add up to what is stated, which is rounded up."""
+    exact = sum((Fraction(d["rho"]) for d in draws), Fraction(0))
+    return exact <= Fraction(stated) <= exact * (1 + Fraction(1, 10**12))
+
+
+def check_draw(b: Bought) -> list[str]:
+    """Errors of one draw."""
+    kind, recipe, rho, scale, stated = (b.draw[key] for key in ("kind", "recipe", "rho", "scale", "sensitivity"))
+    given, method, calls, slip = b.draw["given"], b.folder.facts["method"], 1.0, 0.0
+    if recipe not in RECIPES or kind not in RECIPES[recipe].kinds.split():
+        return [f"{recipe} is no recipe of a {kind}"]
+    if kind in ("choice", "scores") and recipe not in SCORES.get(method, "edge-score").split():
+        return [f"{method} does not choose by {recipe}"]
+    if not all(math.isfinite(x) and x > 0 for x in (rho, scale, stated)):
         return ["Δ, ρ and scale must be positive"]
-    if recipe == "feature-score" and given.get("rows") != unit["rows"]:
-        return ["its number of rows is not that of the unit"]
-    wanted = delta(k, moved, given) * math.sqrt(draw["cells"] if kind == "scores" else 1)
-    if not wanted * (1 - CLOSE) <= draw["sensitivity"] <= wanted * (1 + 2e-3) + 2e-3:
-        return [f"Δ is {wanted:.9g} for this unit, not {draw['sensitivity']:.9g}"]
-    levels = max(int(given.get("cuts", 1)) - 1, 0).bit_length()  # quantiles: each level of halving is a choice
-    each = rho / (1 + (levels - 1) * moved / k) if levels else rho
-    if (
-        not wanted / math.sqrt(2 * each) * (1 - CLOSE)
-        <= scale
-        <= draw["sensitivity"] / math.sqrt(2 * each) * (1 + CLOSE)
-    ):
-        return [f"Δ and ρ give the scale {wanted / math.sqrt(2 * each):.9g}, not {scale:.9g}"]
-    if recipe != "threshold":
-        return ["only a threshold takes a δ₀"] if draw["delta"] else []
-    slip = -math.expm1(moved * math.log1p(-tail(scale, max(int(given["threshold"]) - k, 1))))
-    return [] if slip * (1 - 1e-6) <= draw["delta"] < 1 else [f"a new text passes the threshold with chance {slip:.3g}"]
+    wanted = RECIPES[recipe].delta(b) * math.sqrt(scores(b) if kind == "scores" else 1)
+    if stated < wanted * (1 - CLOSE):
+        return [f"Δ is {wanted:.9g} for this unit, not {stated:.9g}"]
+    if recipe == "quantiles":  # one choice for all rows, then a level of choices for each halving
+        calls = 1 + max(halvings(b) - 1, 0) * b.m / b.k
+    if recipe == "threshold":
+        slip = -math.expm1(b.m * math.log1p(-tail(scale, max(int(given["threshold"]) - b.k, 1))))
+    least, most = (delta / math.sqrt(2 * rho / calls) for delta in (wanted, stated))
+    if not least * (1 - CLOSE) <= scale <= most * (1 + CLOSE):
+        return [f"Δ and ρ give the scale {least:.9g}, not {scale:.9g}"]
+    good = slip * (1 - 1e-6) <= b.draw["delta"] < (1 if slip else CLOSE)
+    return [] if good else [f"δ₀ is at least {slip:.3g}, and only a threshold takes any"]
 
 
-def _shares(facts: Draw, own: list[Draw], total: float) -> list[str]:
-    """Where pools do not have the shares of ρ that their method publishes: a sign of draws that were left out."""
-    plan, method = facts["project"]["plan"], facts["method"]
-    if any(plan.get(key) for key in OTHER_SHARES) or facts["project"].get("constraints"):
+def shares(folder: Folder, own: list[Draw], total: float) -> list[str]:
+    """Where a pool does not have the share of ρ that its method publishes: a sign of draws that were left out."""
+    project, pairs = folder.facts["project"], len(folder.columns) - 1
+    pool, *published = SHARES.get(folder.facts["method"], ("",))
+    network = pool == "network choice"
+    if any(project["plan"].get(key) for key in OTHER_SHARES) or project.get("constraints") or not published:
         return []
-    ones, choices = ([d["rho"] for d in own if d["pool"] == pool] for pool in ("one-way", "network choice"))
-    wrong = []
-    if method in ONE_WAY and not any(math.isclose(math.fsum(ones) / total, s, rel_tol=1e-6) for s in ONE_WAY[method]):
-        wrong.append(f"one-way counts have {math.fsum(ones) / total:.4g} of ρ, and {method} gives them another share")
-    columns = len([c for c in facts["project"]["schema"] if c["kind"] != "identifier"])
-    if method == "privbayes" and columns > 2 and not facts["project"]["dag"]["edges"]:
-        each = NETWORK / (columns - 1) * total
-        if not choices or not all(math.isclose(rho, each, rel_tol=1e-6) for rho in choices):
-            wrong.append("the network's choices do not have the share of ρ that privbayes gives them")
-    return wrong
+    each = [d["rho"] / total for d in own if d["pool"] == pool]
+    found = max(each, default=0.0) * pairs if network else math.fsum(each)
+    drawn = network and (pairs < 2 or project["dag"]["edges"])  # such a network needs no choice
+    good = drawn or any(math.isclose(found, share, rel_tol=1e-6) for share in published)
+    return (
+        [] if good else [f"the draws of the pool {pool} have {found:.4g} of ρ, and the method gives them another share"]
+    )
 
 
-def _rounded_up(said: float, exact: Fraction) -> bool:
-    return exact <= Fraction(said) <= exact * (1 + Fraction(1, 10**12))
+SAME = """
+unit.neighbors        spent.neighbors        project.plan.neighbors
+unit.rows_per_person  spent.rows_per_person  project.plan.rows_per_person
+unit.person           spent.person           project.plan.person
+unit.stated           unit.stated
+guarantee.epsilon     asked.epsilon          project.plan.epsilon
+guarantee.delta       asked.delta            spent.delta
+guarantee.rho         asked.rho
+spent.rho             spent.rho
+spent.epsilon         spent.epsilon
+spent.at_delta        asked.delta
+composition.own.rho   spent.rho
+accounting.rule       project.plan.accounting
+release.name          project.name
+release.rows          rows
+release.method        method                 project.plan.method
+release.method_title  method_title
+release.date          date
+ledger                ledger
+"""
+"""Entries of the statement, each with those of ``release.json`` that repeat it."""
+HELD = ("left", "right", "given", "holds")
 
 
-def _agrees(folder: Folder) -> list[str]:
+def entry(whole: Any, path: str) -> Any:
+    """The value at a path of keys; None where there is none."""
+    for key in path.split("."):
+        whole = (whole or {}).get(key)
+    return whole
+
+
+def differing(table: str, ours: Any, theirs: Any) -> list[str]:
+    """The paths in ``table`` whose value in ``ours`` is another than one in ``theirs``."""
+    lines = map(str.split, table.strip().split("\n"))
+    return [path for path, *same in lines if any(entry(ours, path) != entry(theirs, other) for other in same)]
+
+
+def agrees(folder: Folder) -> list[str]:
     """Where statement, ``release.json`` and plan differ."""
     facts, made = folder.facts, folder.statement
-    plan, unit, promise, spent = facts["project"]["plan"], made["unit"], made["guarantee"], facts["spent"]
-    listed = [(tuple(m["columns"]), m["kind"], m["rho"], m["sigma"]) for m in facts["measurements"]]
-    listed += [(tuple(c["chosen"]), "choice", c["rho"], c["scale"]) for c in facts["choices"]]
-    listed += [((s["column"],), "schema", s["rho"], s["scale"]) for s in facts.get("schema_bought", [])]
-    looks = [
-        (tuple(m["columns"]), "count", m["rho"], m["sigma"])
-        for m in (facts.get("looking") or {"measurements": []})["measurements"]
-    ]
-    said = {
-        p: [(tuple(d["columns"]), d["kind"], d["rho"], d["scale"]) for d in made["draws"] if d["part"] == p]
-        for p in ("own", "held out")
-    }
-    pairs: list[tuple[Any, Any, str]] = [
-        (Counter(listed), Counter(said["own"]), "draws"),
-        (Counter(looks), Counter(said["held out"]), "draws held out"),
-        *((unit[key], spent[key], key) for key in ("neighbors", "rows_per_person", "person")),
-        *((unit[key], plan.get(key), key) for key in ("neighbors", "rows_per_person", "person")),
-        *((promise[key], facts["asked"][key], key) for key in ("epsilon", "delta", "rho")),
-        *((made["spent"][key], spent[key], f"{key} spent") for key in ("rho", "epsilon")),
-        (promise["epsilon"], plan.get("epsilon"), "plan's ε"),
-        (promise["delta"], plan["delta"] or promise["delta"], "plan's δ"),
-        (
-            [{k: s[k] for k in ("left", "right", "given", "holds")} for s in facts["separations"]],
-            made["separations"],
-            "separations",
-        ),
-        *((made["release"][key], facts[key], key) for key in ("rows", "method", "date")),
-        (made["unit"]["stated"], facts["unit"]["stated"], "people"),
-        (made["assumed"][: len(facts["promises"])], facts["promises"], "assumptions"),
-        (made["ledger"], facts["ledger"], "ledger entries"),
-        (made["approved"], facts["project"].get("signoff", {}), "approval"),
-    ]
-    return [f"statement and release.json differ ({what})" for a, b, what in pairs if a != b]
-
-
-def _check_old(folder: Folder) -> None:
-    """A release without a statement: the counts' σ and the sum of ρ, from ``release.json`` alone."""
-    facts, spent = folder.facts, folder.facts["spent"]
-    k, draws = (
-        spent.get("rows_per_person", 1),
-        [*facts["measurements"], *facts["choices"], *facts.get("schema_bought", [])],
+    lists = map(facts.get, ("measurements", "choices", "schema_bought"))
+    bought = [d for draws in (*lists, entry(facts, "looking.measurements")) for d in draws or []]
+    draws = (
+        [(d["rho"], d.get("sigma", d.get("scale"))) for d in bought],
+        [(d["rho"], d["scale"]) for d in made["draws"]],
     )
-    cell = _cell(k, 2 * k if spent["neighbors"] == "replace-one" else k, {})
-    counts = [m for m in facts["measurements"] if m["columns"] and m.get("kind", "count") == "count"]
-    off = [m for m in counts if not math.isclose(m["sigma"] * math.sqrt(2 * m["rho"]), cell, rel_tol=CLOSE)]
-    wrong = [f"σ of {' × '.join(m['columns'])} is not Δ/√(2ρ)" for m in off]
-    if not _rounded_up(spent["rho"], sum((Fraction(d["rho"]) for d in draws), Fraction(0))):
-        wrong.append("ρ does not add up")
-    if epsilon_of(spent["rho"], spent["delta"]) * (1 - CLOSE) > spent["epsilon"]:
-        wrong.append("ρ and δ give a larger ε")
-    folder.say(2, wrong, "counts, ρ and ε; an old release does not state the sensitivities of its choices")
+    pairs = [
+        ("draws", *draws),
+        ("plan's δ", [facts["project"]["plan"]["delta"] or facts["asked"]["delta"]], [facts["asked"]["delta"]]),
+        ("assumptions", facts["promises"], made["assumed"][: len(facts["promises"])]),
+        ("columns", [c["name"] for c in facts["project"]["schema"]], made["release"]["columns"]),
+        ("approval", [facts["project"].get("signoff", {})], [made["approved"]]),
+        ("separations", [{k: s[k] for k in HELD} for s in facts["separations"]], made["separations"]),
+    ]
+    wrong = [what for what, ours, theirs in pairs if sorted(map(str, ours)) != sorted(map(str, theirs))]
+    return [f"statement and release.json differ ({what})" for what in (*differing(SAME, made, facts), *wrong)]

@@ -1,12 +1,7 @@
 """All checks of one release folder, in order, and the command."""
 
-from __future__ import annotations
-
 import argparse
-import csv
 import sys
-import zipfile
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,49 +13,38 @@ from .noise import check_noise
 from .rows import check_rows
 from .texts import check_ledger, check_texts
 
-DAMAGED = (
-    *(
-        ValueError,
-        LookupError,
-        TypeError,
-        AttributeError,
-        OSError,
-        EOFError,
-        ArithmeticError,
-        MemoryError,
-        RuntimeError,
-    ),
-    *(csv.Error, zipfile.BadZipFile, zlib.error, Unreadable),
-)
 NAMES = ("", "files", "budget", "noise", "model", "rows", "texts", "ledger")
 
 
 def verify(path: Path, key: bytes | None = None, export: bytes | None = None) -> list[Finding]:
     """The findings on a release folder; ``key`` is a public key (PEM). Raises `Unreadable` for another folder."""
-    folder = Folder(path)
+    try:
+        folder = Folder(path)
+    except (LookupError, TypeError, AttributeError, ValueError) as error:
+        raise Unreadable(f"{path} holds no release that can be read: {error}") from None
 
-    def tried(number: int, check: Callable[[], Any]) -> Any:
+    def tried(number: int, check: Callable[..., Any], *given: Any) -> Any:
         """Run a check; a folder that breaks it fails it."""
         try:
-            return check()
-        except DAMAGED as error:
-            folder.say(number, [f"cannot be checked: {type(error).__name__}: {str(error)[:200]}"], "")
+            return check(folder, *given)
+        except Exception as error:
+            folder.say(number, [f"cannot be checked: {type(error).__name__}: {str(error)[:200]}"])
 
-    tried(1, lambda: check_files(folder))
-    tried(1, lambda: check_signature(folder, key))
-    private = folder.facts.get("private", True), folder.statement.get("private", folder.facts.get("private", True))
-    if private != (True, True):
+    tried(1, check_files)
+    tried(1, check_signature, key)
+    private = folder.facts.get("private", True)
+    if not private or not folder.statement.get("private", True):
         wrong = (
-            ["statement and release.json differ on whether the rows are private"] if private != (False, False) else []
+            [] if folder.statement.get("private", private) == private else ["the files differ on whether it is private"]
         )
         folder.say(2, wrong, "NOT PRIVATE: these rows have no privacy guarantee, and no further check applies")
         return folder.findings
-    tried(2, lambda: check_budget(folder))
-    answers = tried(3, lambda: check_noise(folder))
-    model = tried(4, lambda: check_model(folder, answers))
-    tried(5, lambda: check_rows(folder, model, answers))
-    tried(6, lambda: check_texts(folder))
-    tried(7, lambda: check_ledger(folder, export))
+    tried(2, check_budget)
+    answers = tried(3, check_noise)
+    model = tried(4, check_model, answers)
+    tried(5, check_rows, model, answers)
+    tried(6, check_texts)
+    tried(7, check_ledger, export)
     return folder.findings
 
 
@@ -72,8 +56,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--ledger", type=Path, metavar="EXPORT.json", help="an export of the ledger")
     opt = parser.parse_args(argv)
     try:
-        given = [None if p is None else p.read_bytes() for p in (opt.key, opt.ledger)]
-        findings = verify(opt.folder, *given)
+        findings = verify(opt.folder, *(None if p is None else p.read_bytes() for p in (opt.key, opt.ledger)))
     except (Unreadable, OSError) as error:
         print(f"unreadable: {error}", file=sys.stderr)
         return 2

@@ -1,7 +1,5 @@
 """Check 1: the files are those of the statement, and the key that it names has signed it."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import io
@@ -19,9 +17,11 @@ KNOWN = re.compile(
     r"|(release|project|croissant|statement|dictionary)\.json|(dictionary|questions)\.csv|registry\.yaml|statement\.sig"
     r"|(model|answers)\.npz|copies/\d{2,3}\.(csv\.gz|npz)"
 )
-NO_COUNTS, NO_MODEL = ("decoder", "copula", "fpt-mw"), ("copula",)
-"""Methods whose releases hold no noisy counts, or perhaps no model."""
-STATEMENT, SIGNATURE, PARQUET = "statement.json", "statement.sig", "synthetic.parquet"
+NEEDED = ("report.html", "synthetic.csv", "label.html", "registry.yaml", "croissant.json")
+WITHOUT = {"answers.npz": ("decoder", "copula", "fpt-mw"), "model.npz": ("copula",)}
+"""Files, and the methods whose releases may lack them."""
+STATEMENT, SIGNATURE = "statement.json", "statement.sig"
+UNREAD = re.compile(r"synthetic-whole\.csv|synthetic\.(parquet|sav|dta|xpt)|dictionary\..*|questions\.csv|copies/.*npz")
 LIMIT = 1 << 30
 Array = Any  # an array of numpy
 Clique = tuple[str, ...]
@@ -49,11 +49,13 @@ class Folder:
             raise Unreadable(f"{path} holds no release.json")
         self.facts: dict[str, Any] = self.json("release.json")
         self.statement: dict[str, Any] = self.json(STATEMENT) if STATEMENT in self.names else {}
-        formats = self.facts.get("format", "espalier-release/1"), self.statement.get("format", "espalier-statement/1")
-        if formats != ("espalier-release/1", "espalier-statement/1"):
-            raise Unreadable(f"this checker does not know the formats {formats}")
+        for made, known in ((self.facts, "espalier-release/1"), (self.statement, "espalier-statement/1")):
+            if made.get("format", known) != known:
+                raise Unreadable(f"this checker does not know the format {made['format']}")
+        self.columns = [c for c in self.facts["project"]["schema"] if c["kind"] != "identifier"]
+        self.sizes = {c["name"]: len(values_of(c)) + bool(c.get("missing")) for c in self.columns}
 
-    def say(self, check: int, wrong: list[str], good: str) -> None:
+    def say(self, check: int, wrong: list[str], good: str = "") -> None:
         """Record a check: what is ``wrong`` with it, or that it is ``good``."""
         self.findings.append(Finding(check, not wrong, "; ".join(wrong[:5]) or good))
 
@@ -74,21 +76,15 @@ class Folder:
 
     def arrays(self, name: str) -> tuple[Any, dict[str, Array]]:
         """The head and the arrays of an ``.npz`` file; nothing is unpickled, and at most 1 GiB unpacked."""
-        data = self.read(name)
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            infos = archive.infolist()
-            if sum(i.file_size for i in infos) > LIMIT or any(i.compress_type not in (0, 8) for i in infos):
-                raise Unreadable(f"{name} unpacks to more than 1 GiB, or is packed by another method")
-        with np.load(io.BytesIO(data), allow_pickle=False) as file:
+        data = io.BytesIO(self.read(name))
+        infos = zipfile.ZipFile(data).infolist()
+        if sum(i.file_size for i in infos) > LIMIT or len({i.filename for i in infos}) < len(infos):
+            raise Unreadable(f"{name} unpacks to more than 1 GiB, or holds an array twice")
+        with np.load(data, allow_pickle=False) as file:
             found = {key: file[key] for key in file.files}
+        if any(array.dtype.kind not in "biuf" for array in found.values()):
+            raise Unreadable(f"{name} holds arrays of other things than numbers")
         return parsed(found.pop("head").tobytes(), name), found
-
-    @property
-    def sizes(self) -> dict[str, int]:
-        """Number of codes of each column: bins or categories, and one more where cells may be missing."""
-        schema = [c for c in self.facts["project"]["schema"] if c["kind"] != "identifier"]
-        kept = {c["name"]: c["categories"] if "categories" in c else edges_of(c)[1:] for c in schema}
-        return {c["name"]: len(kept[c["name"]]) + bool(c.get("missing")) for c in schema}
 
 
 def parsed(data: bytes, name: str) -> Any:
@@ -99,13 +95,15 @@ def parsed(data: bytes, name: str) -> Any:
             raise ValueError("a key is repeated")
         return dict(pairs)
 
-    def refuse(text: str) -> None:
-        raise ValueError(f"{text} is no number")
-
     try:
-        return json.loads(data, object_pairs_hook=unique, parse_constant=refuse)
+        return json.loads(data, object_pairs_hook=unique, parse_constant=int)  # int("NaN") is an error
     except (ValueError, RecursionError) as error:
         raise Unreadable(f"{name} is no JSON that two readers understand alike: {error}") from None
+
+
+def values_of(column: dict[str, Any]) -> list[Any]:
+    """The categories of a column, or the lower edges of its bins with the last edge left out."""
+    return list(column["categories"]) if "categories" in column else edges_of(column)[:-1]
 
 
 def edges_of(column: dict[str, Any]) -> list[float]:
@@ -116,46 +114,41 @@ def edges_of(column: dict[str, Any]) -> list[float]:
     edges = list[float]()
     while day <= last and len(edges) <= 1000:
         edges.append(float(day.toordinal()))
-        months = {"month": 1, "quarter": 3 - (day.month - 1) % 3, "year": 13 - day.month}.get(by, 0)
-        month = day.month - 1 + months
-        day = day.replace(year=day.year + month // 12, month=month % 12 + 1, day=1) if months else day
-        day += timedelta(days=0 if months else 7 - day.weekday())
+        if by in ("month", "quarter", "year"):
+            month = {"month": day.month, "quarter": day.month + 2 - (day.month - 1) % 3, "year": 12}[by]
+            day = date(day.year + month // 12, month % 12 + 1, 1)
+        else:
+            day += timedelta(days=7 - day.weekday())
     return [*edges, last.toordinal() + 0.5]
 
 
 def check_files(folder: Folder) -> None:
     """Every file has the size and digest of the statement; none is missing, and none is extra."""
     facts, made, names = folder.facts, folder.statement, folder.names
-    private = facts.get("private", True)
-    needed = {"project.json", *(("report.html", "synthetic.csv") if private else ())}
-    needed |= {facts[key] for key in ("model", "noisy_counts") if isinstance(facts.get(key), str)}
-    needed |= {f"copies/{i:02d}.csv.gz" for i in range(1, min(int(facts.get("copies") or 0), 100) + 1)}
-    if made and private:
-        needed |= {"label.html", "registry.yaml", "croissant.json"}
-        needed |= {"answers.npz"} if facts["method"] not in NO_COUNTS else set()
-        needed |= {"model.npz"} if facts["method"] not in NO_MODEL else set()
+    needed = {"project.json", *(facts[key] for key in ("model", "noisy_counts") if isinstance(facts.get(key), str))}
+    copies = {f"copies/{i:02d}.csv.gz" for i in range(1, min(int(facts.get("copies") or 0), 100) + 1)}
+    needed |= copies
+    if facts.get("private", True):
+        needed |= set(NEEDED if made else NEEDED[:2])
+        needed |= {name for name, methods in WITHOUT.items() if made and facts["method"] not in methods}
     wrong = [f"{n} is missing" for n in sorted(needed - names)]
-    wrong += [f"{n!r} is no file of a release" for n in sorted(names) if not KNOWN.fullmatch(n)]
-    if facts.get("rows_shown", facts["rows"]) < facts["rows"] and not {PARQUET, "synthetic-whole.csv"} & names:
-        wrong.append("the file with all rows is missing")
+    allowed = {n for n in names if KNOWN.fullmatch(n) and (n[:7] != "copies/" or f"{n.split('.')[0]}.csv.gz" in copies)}
+    wrong += [f"{n!r} is no file of this release" for n in sorted(names - allowed)]
     if "project.json" in names and folder.json("project.json") != facts["project"]:
         wrong.append("project.json and release.json hold different projects")
-    if not made:
-        wrong += ["the statement is missing"] if "statement" in facts else []
-        folder.say(1, wrong, "all files of an old release; it has no statement, so no digest was checked")
-        return
-    listed, covered = made["files"], names - {STATEMENT, SIGNATURE}
+    if not made and "statement" in facts:
+        wrong.append("the statement is missing")
+    listed = made.get("files", {})
+    covered = names - {STATEMENT, SIGNATURE} if made else set()
     wrong += [f"{n} is missing, or not in the statement" for n in sorted(set(listed) ^ covered)]
     for name in sorted(set(listed) & covered):
         with (folder.path / name).open("rb") as file:
-            found = {
-                "bytes": file.seek(0, 2),
-                "sha256": (file.seek(0), hashlib.file_digest(file, "sha256"))[1].hexdigest(),
-            }
+            found = {"sha256": hashlib.file_digest(file, "sha256").hexdigest(), "bytes": file.tell()}
         wrong += [f"{name} was changed"] if found != listed[name] or (folder.path / name).is_symlink() else []
-    folder.say(1, wrong, f"{len(listed)} files, each with the digest in the statement")
-    if PARQUET in names:
-        folder.note(1, f"{PARQUET}: digest checked, rows not checked")
+    old = "all files of an old release: it has no statement, so no digest was checked"
+    folder.say(1, wrong, f"{len(listed)} files, each with the digest in the statement" if made else old)
+    if unread := sorted(n for n in names if UNREAD.fullmatch(n)):
+        folder.note(1, f"digest checked, content not checked: {', '.join(unread)}")
 
 
 def check_signature(folder: Folder, key: bytes | None) -> None:
@@ -164,28 +157,24 @@ def check_signature(folder: Folder, key: bytes | None) -> None:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
     from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
-    named = (folder.statement.get("signer") or {}).get("fingerprint")
-    if SIGNATURE not in folder.names:
-        if named or key:
-            folder.say(1, ["the signature is missing"], "")
-        else:
-            folder.note(1, "not signed")
+    named, wrong = (folder.statement.get("signer") or {}).get("fingerprint"), list[str]()
+    if SIGNATURE not in folder.names and not named and key is None:
+        folder.note(1, "not signed")
         return
     made = folder.json(SIGNATURE)
     public, signature = (base64.b64decode(made[k], validate=True) for k in ("public_key", "signature"))
+    body = json.dumps(folder.statement, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     mark = hashlib.sha256(public).hexdigest()
     try:
-        body = json.dumps(folder.statement, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         Ed25519PublicKey.from_public_bytes(public).verify(signature, f"espalier-statement/1\n{body}".encode())
     except (InvalidSignature, ValueError):
-        folder.say(1, ["the signature is not that of this statement"], "")
-        return
-    wrong = [f"the statement names the key {named}, and {mark} signed"] if named not in (None, mark) else []
+        wrong.append("the signature is not that of this statement")
+    if named not in (None, mark):
+        wrong.append(f"the statement names the key {named}, and {mark} signed")
     given: Any = None if key is None else load_pem_public_key(key)
-    if given is None and not wrong:
+    if key is not None and not (isinstance(given, Ed25519PublicKey) and given.public_bytes_raw() == public):
+        wrong.append(f"signed by an unknown key, fingerprint {mark}")
+    if key is None and not wrong:
         folder.note(1, f"signed by an unknown key, fingerprint {mark}")
-        return
-    same = isinstance(given, Ed25519PublicKey) and given.public_bytes_raw() == public
-    folder.say(
-        1, [*wrong, *([] if same else [f"signed by an unknown key, fingerprint {mark}"])], "signed by the given key"
-    )
+    else:
+        folder.say(1, wrong, "signed by the given key")

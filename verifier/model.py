@@ -1,9 +1,8 @@
 """Check 4: the model is the fit of the noisy counts, and every separation holds in it exactly."""
 
-from __future__ import annotations
-
 import json
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -14,85 +13,102 @@ from .folder import Array, Clique, Folder
 from .noise import WIDEST as WIDEST_CLIQUE
 from .noise import Answers, Counts, components
 
-TOLERANCE, MOST_CELLS = 2e-3, 20_000_000
+TOLERANCE, MOST_CELLS, INTERCEPT = 2e-3, 20_000_000, 45 / 64
 SMOOTHING, MOST_SMOOTHING, NOISY, FIRM, WIDEST = 1.0, 3.0, 10.0, 5.0, 2.0
-RULES = {"impossible", "monotone", "determines"}
-TABLES = {"potentials": "potential", "first": "first"}
+OLD_DECODERS, RULES = ("espalier-decoder/1", "espalier-decoder/2"), {"impossible", "monotone", "determines"}
 Tables = Mapping[Clique, Array]
 Nodes = list[tuple[str, Clique, Array]]
-INTERCEPT = 45 / 64
+"""(column, given, p(column | given)) for each column, in the order of drawing."""
 
 
 class Model:
-    """A log-linear model: ``potentials`` over cliques of columns of ``sizes``; ``visible`` columns are drawn."""
+    """A log-linear model, or the network of a decoder: ``potentials`` over cliques of columns of ``sizes``.
 
-    def __init__(self, folder: Folder, head: Any, found: dict[str, Array]) -> None:
-        self.head, self.total = head, float(head["total"])
-        self.sizes = {str(n): int(s) for n, s in head["sizes"]}
-        self.potentials, self.first = (
-            self._tables(head.get(key, []), found, of) for key, of in (("potentials", "potential"), ("first", "first"))
+    ``visible`` columns are drawn. A network's potentials are ln p(column | parents), the column last.
+    """
+
+    def __init__(self, folder: Folder) -> None:
+        self.head, found = folder.arrays("model.npz")
+        self.network = self.head.get("format") != "espalier-model/1"
+        self.sizes = {str(n): int(s) for n, s in self.head["sizes"]}
+        names = {"visible": list(self.sizes), "counts": []}
+        if "visible" in found:
+            names = json.loads(found.pop("visible").tobytes())
+        self.visible, self.counts, self.order = (
+            tuple(names["visible"]),
+            set(names["counts"]),
+            self.head.get("order", ()),
         )
-        names = (
-            json.loads(found["visible"].tobytes())
-            if "visible" in found
-            else {"visible": list(self.sizes), "counts": []}
-        )
-        self.visible, self.counts = tuple(names["visible"]), set(names["counts"])
-        self.order = head.get("order", ())
-        listed = [f"{of}_{i}" for key, of in TABLES.items() for i in range(len(head.get(key, [])))]
-        tilt = json.loads(found["tilt"].tobytes()) if "tilt" in found else {}
-        self.pool = {n: found[f"pool_{i}"].astype(int) for i, n in enumerate(self.sizes)} if tilt else {}
-        self.weights = found.get("weights")
-        listed += [f"pool_{i}" for i in range(len(self.pool))] + ["tilt", "weights", "sums"] * bool(tilt)
-        listed += [f"phase_{i}" for i in range(len(tilt.get("phases", [])))]
-        listed += [f"coarse_{i}" for i in range(len(tilt.get("coarse", [])))]
-        if set(found) - {"visible"} != set(listed) or (folder.statement and not self.order):
+        if self.network:
+            self.potentials, self.first = heads(self.head, self.sizes, found.pop("parameters")), {}
+            for i, name in enumerate(self.head.get("tables", [])):  # these columns have a whole table instead
+                clique = next(q for q in self.potentials if q[-1] == name)
+                self.potentials[clique] = np.log(np.maximum(found.pop(f"table_{i}"), 1e-300))
+        else:
+            self.potentials, self.first = (
+                self._tables(found, *of) for of in (("potentials", "potential"), ("first", "first"))
+            )
+        self.pool, self.weights = dict[str, Array](), found.pop("weights", np.ones(0))
+        if "tilt" in found and any(d["recipe"] == "class-features" for d in folder.statement["draws"]):
+            tilt = json.loads(found.pop("tilt").tobytes())
+            self.pool = {n: found.pop(f"pool_{i}").astype(int) for i, n in enumerate(self.sizes)}
+            lists = (("phase", "phases"), ("coarse", "coarse"))
+            further = [f"{of}_{i}" for of, key in lists for i in range(len(tilt.get(key, [])))]
+            for name in ("sums", *further):
+                del found[name]
+        if found or (folder.statement and not self.network and not self.order):
             raise ValueError("model.npz holds arrays that it does not list, or lacks the order of drawing")
-        if {n: self.sizes[n] for n in self.visible} != folder.sizes:
-            raise ValueError("the model has other columns or categories than the project")
+        if {n: self.sizes[n] for n in self.visible} != folder.sizes or self.network != (
+            folder.facts["method"] == "decoder"
+        ):
+            raise ValueError("the model is not of the method, or not of the columns and categories of the project")
+        self.hidden, self.total = len(self.visible) < len(self.sizes), float(self.head.get("total", 0))
 
-    def _tables(self, cliques: list[list[str]], found: dict[str, Array], of: str) -> dict[Clique, Array]:
-        tables = {tuple(c): found[f"{of}_{i}"].astype(float) for i, c in enumerate(cliques)}
+    def _tables(self, found: dict[str, Array], key: str, of: str) -> dict[Clique, Array]:
+        tables = {tuple(q): found.pop(f"{of}_{i}").astype(float) for i, q in enumerate(self.head.get(key, []))}
         for q, table in tables.items():
             if table.shape != tuple(self.sizes[n] for n in q) or np.isnan(table).any() or np.isposinf(table).any():
                 raise ValueError(f"the potential of {' × '.join(q)} has another shape, or is no number")
         return tables
 
     @property
-    def hidden(self) -> bool:
-        """Return whether some of its columns are not drawn."""
-        return len(self.visible) < len(self.sizes)
+    def nodes(self) -> Nodes:
+        """The conditional tables of all columns."""
+        if self.network:
+            return [(q[-1], q[:-1], np.exp(table)) for q, table in self.potentials.items()]
+        return calibrate(self.sizes, self.potentials, self.order)
 
 
-def graph_of(cliques: Iterable[Iterable[str]], names: Iterable[str]) -> dict[str, set[str]]:
-    """The graph in which each clique is complete."""
-    graph: dict[str, set[str]] = {n: set() for n in names}
-    for clique in map(set, cliques):
-        for name in clique:
-            graph[name] |= clique - {name}
-    return graph
+def heads(head: Any, sizes: Mapping[str, int], flat: Array) -> dict[Clique, Array]:
+    """The tables of a decoder: ln p(column | parents) is a log softmax of an intercept and a weight for each parent."""
+    done, at, out = dict[str, tuple[Clique, Array]](), 0, dict[Clique, Array]()
+    for name, size in sizes.items():
+        given = tuple(n for n in sizes if [n, name] in head["edges"] and sizes[n] > 1)
+        lengths = [1, *(sizes[n] - 1 for n in given)] if size > 1 else [0]
+        first, *weights = np.split(flat[at : at + sum(lengths) * size].reshape(-1, size), np.cumsum(lengths)[:-1])
+        at += sum(lengths) * size
+        logits = np.zeros([*(sizes[n] for n in given), size]) + (INTERCEPT * first[0] if size > 1 else 0)
+        for i, (parent, rows) in enumerate(zip(given, weights, strict=size > 1)):
+            full = np.insert(rows, head["base"].get(parent, 0), 0.0, axis=0)
+            logits += full.reshape([sizes[parent] if j == i else 1 for j in range(len(given))] + [size])
+        peak = logits.max(axis=-1, keepdims=True)
+        done[name] = (*given, name), logits - peak - np.log(np.exp(logits - peak).sum(axis=-1, keepdims=True))
+    while done:  # causes before effects
+        name = next(n for n, (q, _) in done.items() if not (set(q) - {n}) & set(done))
+        clique, out[clique] = done.pop(name)
+    return out
 
 
-def calibrate(sizes: Mapping[str, int], potentials: Tables, order: Iterable[str] = ()) -> Nodes:
-    """(column, given, p(column | given)) for each column in the order of drawing; the last is eliminated first."""
-    placed = [n for n in order if n in sizes]
-    graph = graph_of(potentials, sizes)
-    if not {n for n, s in sizes.items() if s > 1} <= set(placed):
-        rest, placed = graph_of(potentials, sizes), []
-        while rest:  # least cells first
-            name = min(rest, key=lambda n: math.prod(sizes[m] for m in (n, *rest[n])))
-            placed.insert(0, name)
-            _eliminate(rest, name)
-    placed += [n for n in sizes if n not in placed]
-    rank = {n: i for i, n in enumerate(placed)}
-    buckets: dict[str, list[tuple[Clique, Array]]] = {n: [] for n in placed}
+def calibrate(sizes: Mapping[str, int], potentials: Tables, order: Iterable[str]) -> Nodes:
+    """The conditional tables of each column in the order of drawing; the last column is eliminated first."""
+    rank = {n: i for i, n in enumerate(dict.fromkeys([*(n for n in order if n in sizes), *sizes]))}
+    buckets: dict[str, list[tuple[Clique, Array]]] = {n: [] for n in rank}
     for clique, part in potentials.items():
         if clique:
             buckets[max(clique, key=rank.__getitem__)].append((clique, part))
     nodes = []
-    for name in reversed(placed):
-        given = tuple(sorted(_eliminate(graph, name), key=rank.__getitem__))
-        held = (*given, name)
+    for name in reversed(rank):
+        held = tuple(sorted({name, *(n for q, _ in buckets[name] for n in q)}, key=rank.__getitem__))
         if math.prod(sizes[n] for n in held) > MOST_CELLS:
             raise ValueError(f"a table of the model has more than {MOST_CELLS:,} cells")
         table = np.zeros([sizes[n] for n in held])
@@ -102,18 +118,10 @@ def calibrate(sizes: Mapping[str, int], potentials: Tables, order: Iterable[str]
         peak = table.max(axis=-1, keepdims=True)
         np.exp(table - peak, out=table)
         mass = table.sum(axis=-1, keepdims=True)
-        nodes.append((name, given, table / mass))
-        if given:
-            buckets[given[-1]].append((given, (peak + np.log(mass))[..., 0]))
+        nodes.append((name, held[:-1], table / mass))
+        if held[:-1]:
+            buckets[held[-2]].append((held[:-1], (peak + np.log(mass))[..., 0]))
     return nodes[::-1]
-
-
-def _eliminate(graph: dict[str, set[str]], name: str) -> set[str]:
-    """Take a column out of a graph and join its neighbours, which are returned."""
-    around = graph.pop(name)
-    for other in around:
-        graph[other] = (graph[other] | around) - {name, other}
-    return around
 
 
 def marginals(nodes: Nodes, wanted: Iterable[Clique]) -> dict[Clique, Array]:
@@ -133,184 +141,134 @@ def marginals(nodes: Nodes, wanted: Iterable[Clique]) -> dict[Clique, Array]:
     return out
 
 
-def pooled(counts: list[Counts]) -> tuple[dict[Clique, Array], dict[Clique, float]]:
-    """The best unbiased estimate of every component from all counts, and its precision."""
-    sums: dict[Clique, Any] = {}
-    weight: dict[Clique, float] = {}
-    for c in counts:
-        for subset, part in components(c.values, c.clique).items():
-            w = 1 / c.variance(subset)
-            sums[subset], weight[subset] = sums.get(subset, 0.0) + w * part, weight.get(subset, 0.0) + w
-    return {a: s / weight[a] for a, s in sums.items()}, weight
+def check_model(folder: Folder, answers: Answers | None) -> Model | None:
+    """The model, after the test of its separations and of its fit."""
+    head = folder.arrays("model.npz")[0] if "model.npz" in folder.names else {}
+    kept = [s for s in folder.facts["separations"] if s.get("holds")]
+    old = not folder.statement and "order" not in head and not head.get("edges")
+    if not head or old or folder.facts["method"] == "copula" or head.get("latent") or head["format"] in OLD_DECODERS:
+        if head.get("latent") and kept:
+            folder.say(4, ["a network with a latent variable keeps no separation"])
+        folder.note(4, "no model that this checker knows: separations and fit are not recomputed")
+        return None
+    model = Model(folder)
+    wrong = [f"{s['left']} and {s['right']} are linked around {s['given']}" for s in kept if linked(model, s)]
+    project, tables = folder.facts["project"], model.potentials.values()
+    ruled = not model.network and any(np.isneginf(t).any() for t in tables) and not model.hidden
+    asked = model.hidden or (answers is not None and not answers.alone)
+    if (asked and not {"questions", "counts"} & set(project)) or (ruled and not RULES & set(project)):
+        wrong.append("the model rests on questions or constraints that the project does not have")
+    folder.say(4, wrong, f"{len(kept)} separations hold in the model's graph")
+    if answers is None:
+        folder.note(4, "no counts to fit: how this model was trained is not recomputed")
+    elif asked or ruled or any(len(c.clique) > WIDEST_CLIQUE for c in answers.counts):
+        folder.say(4, far(model, answers), "the model is as near to the counts as noise is")
+        folder.note(4, "the fit itself is not recomputed: questions, constraints, or very wide tables")
+    else:
+        folder.say(4, fitted(model, answers), "the model is the fit of the counts")
+    return model
 
 
-def optimality(
-    counts: list[Counts], total: float, price: float, fit: tuple[Tables, Mapping[str, int], Any]
-) -> list[str]:
+def linked(model: Model, s: Mapping[str, list[str]]) -> bool:
+    """Return whether a path leads around a separation: in the model's graph, or in the moral graph of its ancestors."""
+    cliques = [set(q) for q in model.potentials]
+    if model.network:
+        kept = {*s["left"], *s["right"], *s["given"]}
+        for q in reversed(model.potentials):  # effects before causes
+            kept |= set(q) if q[-1] in kept else set()
+        cliques = [set(q) for q in model.potentials if q[-1] in kept]
+    stop = {*s["given"], *model.counts}  # counts are functions of visible columns
+    reached, before = set(s["left"]) - stop, set[str]()
+    while reached != before:
+        before, reached = reached, reached.union(*(q - stop for q in cliques if q & reached))
+    return bool(reached & set(s["right"]))
+
+
+def far(model: Model, answers: Answers) -> list[str]:
+    """Counts that are further from the model than half as much again as noise alone is once in 10⁹ releases."""
+    visible = {c.clique: np.zeros(c.values.shape) for c in answers.counts if not answers.merged}
+    fits = marginals(calibrate(model.sizes, {**visible, **model.potentials}, model.order), visible)
+    parts = [(model.total * fits[c.clique] - c.values) / c.sigma for c in answers.counts if c.clique in fits]
+    square, cells = sum(float(np.sum(p**2)) for p in parts), sum(p.size for p in parts)
+    most = 3 * float(gammainccinv(cells / 2, 1e-9)) if parts else 0.0  # 1.5 times a quantile of χ²
+    return [f"the model is far from the counts: χ² = {square:.4g}, at most {most:.4g}"] if square > most else []
+
+
+def optimality(counts: list[Counts], total: float, price: float, potentials: Tables, model: Model) -> list[str]:
     """Errors of a fit: its Fenchel gap at its potentials θ, if that is above the tolerance.
 
     The objective is f(μ) + λ N KL(p ‖ q), f(μ) = Σ‖μ − y‖²/(2σ²), q independent. With the precision w_a and the
     estimate û_a of each component a, the gap is Σ_a w_a/2 ‖u_a − û_a + λ(τ_a − τ⁰_a)/w_a‖², τ of θ and τ⁰ of q.
     It is 0 at the minimum only.
     """
-    potentials, sizes, order = fit
-    fitted, (best, weight) = marginals(calibrate(sizes, potentials, order), [c.clique for c in counts]), pooled(counts)
-    tau: dict[Clique, Any] = {}
-    for clique, table in potentials.items():
-        for subset, part in components(table, clique).items():
-            gone = math.prod(sizes[n] for n in clique if n not in subset)
-            names = tuple(n for n in sizes if n in subset)
-            tau[names] = tau.get(names, 0.0) + part.transpose([subset.index(n) for n in names]) / gone
-    for (name,) in [q for q in best if len(q) == 1]:
-        log_q = np.log(np.maximum(total / sizes[name] + best[(name,)], 1.0))
-        tau[(name,)] = tau.get((name,), 0.0) - (log_q - log_q.mean())
-    gap = objective = 0.0
-    parts: dict[Clique, Array] = {}
+    sizes = {n: s for q, table in potentials.items() for n, s in zip(q, table.shape, strict=True)}
+    sums, weight, u, tau = (defaultdict[Clique, Any](float) for _ in range(4))
+    fits = marginals(calibrate(model.sizes | sizes, potentials, model.order), [c.clique for c in counts])
+    objective = 0.0
     for c in counts:
-        objective += float(np.sum((total * fitted[c.clique] - c.values) ** 2)) / (2 * c.sigma**2)
-        parts |= components(total * fitted[c.clique], c.clique)
-    for subset, u in parts.items():
-        if subset:
-            away = u - best[subset] + price * tau.get(subset, 0.0) / weight[subset]
-            gap += weight[subset] / 2 * float(np.sum(away**2))
-    gap += total * sum(float(np.sum(np.square(t))) for a, t in tau.items() if a and a not in weight)
+        objective += float(np.sum((total * fits[c.clique] - c.values) ** 2)) / (2 * c.sigma**2)
+        u |= components(total * fits[c.clique], c.clique)
+        for a, part in components(c.values, c.clique).items():
+            weight[a] += 1 / c.variance(a)
+            sums[a] += part / c.variance(a)
+    best = {a: part / weight[a] for a, part in sums.items()}
+    for clique, table in potentials.items():
+        for a, part in components(table, clique).items():
+            names = tuple(n for n in model.sizes if n in a)
+            tau[names] += part.transpose([a.index(n) for n in names]) / math.prod(
+                sizes[n] for n in clique if n not in a
+            )
+    for (name,) in [a for a in best if len(a) == 1]:
+        log_q = np.log(np.maximum(total / len(best[name,]) + best[name,], 1.0))
+        tau[name,] -= log_q - log_q.mean()
+    gap = sum(weight[a] / 2 * float(np.sum((u[a] - best[a] + price * tau[a] / weight[a]) ** 2)) for a in best if a)
+    gap += total * sum(float(np.sum(np.square(t))) for a, t in tau.items() if a and a not in best)
     most = TOLERANCE * max(1.0, objective)
     return [] if gap <= most else [f"the model is not the fit of the counts: gap {gap:.3g}, at most {most:.3g}"]
 
 
-def network(head: Any, parents: Mapping[str, list[str]], found: Mapping[str, Array]) -> Nodes:
-    """The nodes of a decoder: p(column | parents) is the softmax of an intercept and a weight for each parent."""
-    sizes, done, at = {n: int(s) for n, s in head["sizes"]}, dict[str, tuple[str, Clique, Array]](), 0
-    flat, tables = found["parameters"], {n: found[f"table_{i}"] for i, n in enumerate(head.get("tables", []))}
-    for name, size in sizes.items():
-        given = tuple(n for n in sizes if n in parents[name] and sizes[n] > 1)
-        lengths = [1, *(sizes[n] - 1 for n in given)] if size > 1 else [0]
-        block = flat[at : at + sum(lengths) * size].reshape(-1, size)
-        at += block.size
-        logits, row = np.zeros([*(sizes[n] for n in given), size]) + (INTERCEPT * block[0] if size > 1 else 0), 1
-        for axis, parent in enumerate(given if size > 1 else ()):
-            weights = np.insert(block[row : row + sizes[parent] - 1], head["base"].get(parent, 0), 0.0, axis=0)
-            row += sizes[parent] - 1
-            logits += weights.reshape([sizes[parent] if i == axis else 1 for i in range(len(given))] + [size])
-        table = np.exp(logits - logits.max(axis=-1, keepdims=True))
-        done[name] = (name, given, tables.get(name, table / table.sum(axis=-1, keepdims=True)))
-    out: Nodes = []
-    while len(out) < len(done):  # causes before effects
-        placed = {name for name, _, _ in out}
-        out.append(next(n for n in done.values() if n[0] not in placed and set(n[1]) <= placed))
-    return out
-
-
-def check_model(folder: Folder, answers: Answers | None) -> Model | Nodes | None:
-    """The model, after the test of its separations and of its fit."""
-    if "model.npz" not in folder.names:
-        folder.note(4, "no model file: the fit is not recomputed")
-        return None
-    head, found = folder.arrays("model.npz")
-    kept = [s for s in folder.facts["separations"] if s.get("holds")]
-    if head.get("format") != "espalier-model/1":
-        if folder.facts["method"] == "copula":
-            folder.note(4, "no graphical model and no counts: the fit is not recomputed")
-            return None
-        listed = {"parameters", *(f"table_{i}" for i in range(len(head.get("tables", []))))}
-        if folder.facts["method"] != "decoder" or set(found) != listed:
-            raise ValueError("the model is not of the kind that the method makes")
-        parents = {n: [a for a, b in head.get("edges", []) if b == n] for n, _ in head.get("sizes", [])}
-        wrong = [] if parents and not head.get("latent") else [f"{len(kept)} separations are not promised"] * bool(kept)
-        folder.say(4, wrong + _linked(kept, lambda s: moral(parents, s)), f"{len(kept)} separations hold by the arrows")
-        folder.note(4, "no counts to fit: how this model was trained is not recomputed")
-        return None if head.get("latent") else network(head, parents, found)
-    model = Model(folder, head, found)
-    graph = graph_of(model.potentials, model.sizes)
-    for name in model.counts:  # functions of visible columns
-        for other in graph.pop(name):
-            graph[other].discard(name)
-    for name in set(graph) - set(model.visible):
-        _eliminate(graph, name)
-    wrong = _linked(kept, lambda _: graph)
-    wrong += [
-        f"the CMI of {s['left']} and {s['right']} is not 0"
-        for s in kept
-        if not model.hidden and (cmi(model, s) or 0) > 1e-9
-    ]
-    folder.say(4, wrong, f"{len(kept)} separations hold in the model's graph")
-    asked = model.hidden or (answers is not None and not answers.alone)
-    ruled = any(np.isneginf(t).any() for t in model.potentials.values())
-    project = folder.facts["project"]
-    if (asked and not {"questions", "counts"} & set(project)) or (ruled and not asked and not RULES & set(project)):
-        folder.say(4, ["the model rests on questions or constraints that the project does not have"], "")
-    wide = answers is not None and any(len(c.clique) > WIDEST_CLIQUE for c in answers.counts)
-    if answers is None or asked or ruled or wide:
-        wrong = [] if answers is None else _near(model, answers)
-        folder.say(4, wrong, "the model is as near to the counts as noise is")
-        folder.note(4, "the fit itself is not recomputed: questions, constraints, very wide tables, or no counts")
-    else:
-        folder.say(4, _fit(model, answers), "the model is the fit of the counts")
-    return model
-
-
-def _near(model: Model, answers: Answers) -> list[str]:
-    """Counts that are further from the model than half as much again as noise alone is once in 10⁹ releases."""
-    if answers.merged:
-        return []
-    visible = {q: np.zeros([model.sizes[n] for n in q]) for q in {c.clique for c in answers.counts}}
-    nodes = calibrate(model.sizes, {**visible, **model.potentials}, model.order)
-    fitted = marginals(nodes, visible)
-    square = sum(float(np.sum((model.total * fitted[c.clique] - c.values) ** 2)) / c.sigma**2 for c in answers.counts)
-    most = 3 * float(gammainccinv(sum(c.values.size for c in answers.counts) / 2, 1e-9))  # 1.5 times a quantile of χ²
-    return [f"the model is far from the counts: χ² = {square:.4g}, at most {most:.4g}"] if square > most else []
-
-
-def _fit(model: Model, answers: Answers) -> list[str]:
+def fitted(model: Model, answers: Answers) -> list[str]:
     """Errors of the fit (``core/models/graphical/estimation.py`` and ``shrinkage.py`` document it)."""
-    sizes, potentials = _grouped(model, answers)
-    counts = []
-    for c in answers.counts:
-        names = tuple(n for n in sizes if n in c.clique)
-        counts.append(Counts(names, c.values.transpose([c.clique.index(n) for n in names]), c.sigma))
-    precision: dict[Clique, float] = {}
+    counts, potentials = answers.counts, grouped(model, answers)
+    precision, sums = defaultdict[Clique, float](float), [float(c.values.sum()) for c in counts]
     for c in counts:
-        names = tuple(n for n in c.clique if sizes[n] > 1)
-        precision[names] = precision.get(names, 0.0) + 1 / c.variance(names)
+        names = tuple(n for n, s in zip(c.clique, c.values.shape, strict=True) if s > 1)
+        precision[names] += 1 / c.variance(names)
     top = [p**-0.5 for q, p in precision.items() if q and not any(set(q) < set(other) for other in precision)]
-    sums = [float(c.values.sum()) for c in counts]
-    mean = np.average(sums, weights=[1 / c.variance(()) for c in counts])
-    total = max(float(mean if answers.rows is None else answers.rows), 1.0)
-    rows = max(float(np.mean(sums)) if answers.rows is None else total, 1.0)
+    mean = answers.rows or float(np.average(sums, weights=[1 / c.variance(()) for c in counts]))
+    total, rows = max(mean, 1.0), max(answers.rows or float(np.mean(sums)), 1.0)
     wide = [c.sigma * c.values.size for c in counts if len(c.clique) > 1]
     smooth = float(np.clip(NOISY * np.median(wide) / rows, SMOOTHING, MOST_SMOOTHING)) if wide else SMOOTHING
-    price = smooth / float(np.median(top))
-    wrong = (
-        []
-        if math.isclose(total, model.total, rel_tol=1e-9)
-        else [f"the model has {model.total:.6g} rows, not {total:.6g}"]
-    )
+    price, wrong = smooth / float(np.median(top)), list[str]()
+    if not math.isclose(total, model.total, rel_tol=1e-9):
+        wrong.append(f"the model has {model.total:.6g} rows, not {total:.6g}")
     if model.first:
-        wrong += optimality(counts, total, price, (model.first, sizes, model.order))
-        wider = {tuple(q): float(by) for q, by in model.head["wider"]}
-        wrong += ["a σ was widened beyond the bound"] * any(not 1 <= by <= WIDEST for by in wider.values())
-        ones = marginals(calibrate(sizes, model.first, model.order), [(n,) for n in sizes])
-        counts = _believed(counts, wider, ones, total)
-    return wrong + optimality(counts, total, price, (potentials, sizes, model.order))
+        wrong += optimality(counts, total, price, model.first, model)
+        counts = second(counts, total, model)
+    return wrong + optimality(counts, total, price, potentials, model)
 
 
-def _believed(counts: list[Counts], wider: Mapping[Clique, float], ones: Tables, total: float) -> list[Counts]:
+def second(counts: list[Counts], total: float, model: Model) -> list[Counts]:
     """The counts as a second fit takes them: columns held where the first has them, pairs with a wider σ."""
-    sums: dict[Clique, tuple[float, Any]] = {}
-    alone: dict[str, float] = {}
+    wider = {tuple(q): float(by) for q, by in model.head["wider"]}
+    if not all(1 <= by <= WIDEST for by in wider.values()):
+        raise ValueError("a σ was widened beyond the bound")
+    alone, pairs, weight = (defaultdict[Any, Any](float) for _ in range(3))
     for c in counts:
-        p, s = sums.get(c.clique, (0.0, 0.0))
-        sums[c.clique] = (p + c.sigma**-2, s + c.values * c.sigma**-2)
-    for q, (p, s) in sums.items():
-        for name in q:
-            alone[name] = alone.get(name, 0.0) + p * s.shape[q.index(name)] / s.size
-    made = [Counts((n,), total * ones[(n,)], p**-0.5 / FIRM) for n, p in alone.items()]
-    return made + [Counts(q, s / p, p**-0.5 * wider.get(q, 1.0)) for q, (p, s) in sums.items() if len(q) > 1]
+        weight[c.clique] += c.sigma**-2
+        pairs[c.clique] += c.values * c.sigma**-2
+        for name in c.clique:
+            alone[name] += 1 / c.variance((name,))
+    ones = marginals(calibrate(model.sizes, model.first, model.order), [(n,) for n in alone])
+    made = [Counts((n,), total * ones[n,], p**-0.5 / FIRM) for n, p in alone.items()]
+    return made + [
+        Counts(q, s / weight[q], weight[q] ** -0.5 * wider.get(q, 1.0)) for q, s in pairs.items() if len(q) > 1
+    ]
 
 
-def _grouped(model: Model, answers: Answers) -> tuple[dict[str, int], dict[Clique, Array]]:
-    """The model over groups of categories that were counted together; inside a group it must be even."""
-    sizes, out = dict(model.sizes), dict(model.potentials)
+def grouped(model: Model, answers: Answers) -> dict[Clique, Array]:
+    """The potentials over groups of categories that were counted together; inside a group they must be even."""
+    out = dict(model.potentials)
     for name, groups in answers.merged.items():
         members, share = np.unique(groups, return_index=True)[1], np.log(np.bincount(groups))
         for clique in [q for q in out if name in q]:
@@ -320,45 +278,4 @@ def _grouped(model: Model, answers: Answers) -> tuple[dict[str, int], dict[Cliqu
                 raise ValueError(f"the model is not even inside the groups of {name}")
             out[clique] = kept + share.reshape([-1 if n == name else 1 for n in clique])
             share = np.zeros(len(members))
-        sizes[name] = len(members)
-    return sizes, out
-
-
-def _linked(kept: list[Any], graph: Any) -> list[str]:
-    """The separations that a path in the ``graph`` of each leads around."""
-    wrong = []
-    for s in kept:
-        around, reached = graph(s), set(s["left"]) - set(s["given"])
-        queue = list(reached)
-        while queue:
-            new = around[queue.pop()] - reached - set(s["given"])
-            reached |= new
-            queue += new
-        if reached & set(s["right"]) - set(s["given"]):
-            wrong.append(f"{', '.join(s['left'])} and {', '.join(s['right'])} are linked around {s['given']}")
-    return wrong
-
-
-def moral(parents: Mapping[str, list[str]], s: Mapping[str, list[str]]) -> dict[str, set[str]]:
-    """The moral graph of the ancestors of a separation's columns: where it separates, so do the arrows."""
-    queue = [*s["left"], *s["right"], *s["given"]]
-    for name in queue:  # grows
-        queue += [p for p in parents[name] if p not in queue]
-    return graph_of([(n, *parents[n]) for n in queue], queue)
-
-
-def cmi(model: Model, s: Mapping[str, list[str]]) -> float | None:
-    """The model's conditional mutual information in nats; None where its table would be too large."""
-    given, sides = list(s["given"]), [[n for n in s[side] if n not in s["given"]] for side in ("left", "right")]
-    names = (*sides[0], *sides[1], *given)
-    if math.prod(model.sizes[n] for n in names) > 100_000:
-        return None
-    try:
-        whole = {**model.potentials, names: model.potentials.get(names, np.zeros([model.sizes[n] for n in names]))}
-        p = marginals(calibrate(model.sizes, whole), [names])[names]
-    except ValueError:
-        return None
-    a, b = tuple(range(len(sides[0]))), tuple(range(len(sides[0]), len(sides[0]) + len(sides[1])))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = p * p.sum(axis=a + b, keepdims=True) / (p.sum(axis=a, keepdims=True) * p.sum(axis=b, keepdims=True))
-        return float(np.sum(np.where(p > 0, p * np.log(ratio), 0.0)))
+    return out

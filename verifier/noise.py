@@ -1,7 +1,5 @@
 """Check 3: the noisy counts are whole numbers, those of the draws, and differ from each other as their noise allows."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections import Counter, defaultdict
@@ -10,14 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import gammainc, gammaincc
 
+from .budget import RECIPES
 from .folder import Array, Clique, Folder
 
-ALARM = 1e-6
-LEAST_DOF = 7
+ALARM, LEAST_DOF, SMALLEST, WIDEST, CLOSE = 1e-6, 7, 0.6, 14, 1e-9
 ALL = "all counts together"
-LISTS = {"measurements": "counts", "asked": "asked", "histograms": "histogram", "merged": "merged"}
-LISTS["impossible"] = "impossible"
-SMALLEST, CLOSE, WIDEST = 0.6, 1e-9, 14
+ARRAYS = {"measurements": "counts", "asked": "asked", "histograms": "histogram", "merged": "merged"}
+"""The arrays of each list in ``answers.npz``, where they are not called as the list is."""
 
 
 @dataclass
@@ -40,20 +37,22 @@ class Answers:
 
     def __init__(self, folder: Folder) -> None:
         head, found = folder.arrays("answers.npz")
-        self.rows: int | None = head["rows"]
-        self.merged: dict[str, Array] = {n: found[f"merged_{i}"] for i, n in enumerate(head["merged"])}
-        self.impossible = {tuple(c): found[f"impossible_{i}"] > 0 for i, c in enumerate(head["impossible"])}
-        self.sizes = {n: int(self.merged[n].max()) + 1 if n in self.merged else s for n, s in folder.sizes.items()}
-        self.alone = not (head.get("asked") or head.get("histograms") or "direct" in head)
-        listed = [
-            (m, found[f"{of}_{i}"])
-            for key, of in (("measurements", "counts"), ("asked", "asked"))
-            for i, m in enumerate(head.get(key, []))
-        ]
-        self.counts = [Counts(tuple(m["columns"]), v.astype(float), float(m["sigma"])) for m, v in listed]
-        named = [f"{of}_{i}" for key, of in LISTS.items() for i in range(len(head.get(key, [])))]
-        if set(found) != {*named, *(["direct"] if "direct" in head else [])}:
+        lists = {of for recipe in RECIPES.values() for of in recipe.lists} | {"merged", "impossible"}
+        named = {key: [f"{ARRAYS.get(key, key)}_{i}" for i in range(len(head.get(key, [])))] for key in lists}
+        named["direct"] = ["direct"] * ("direct" in head)
+        if set(found) != set(itertools.chain(*named.values())):
             raise ValueError("answers.npz holds arrays that it does not list")
+        self.rows: int | None = head["rows"]
+        self.merged = {n: found[a] for n, a in zip(head["merged"], named["merged"], strict=True)}
+        self.impossible = {tuple(q): found[a] > 0 for q, a in zip(head["impossible"], named["impossible"], strict=True)}
+        self.sizes = {n: int(self.merged[n].max()) + 1 if n in self.merged else s for n, s in folder.sizes.items()}
+        self.alone = not any(named[key] for key in lists - {"measurements", "merged", "impossible"})
+        if any(a.dtype != bool for a in (found[x] for x in named["impossible"])):
+            raise ValueError("impossible cells are not marked by yes and no")
+        tables = [m for key in ("measurements", "asked") for m in head.get(key, [])]
+        listed = list(zip(tables, (found[x] for x in named["measurements"] + named["asked"]), strict=True))
+        self.sums = [head[key] for key in ("direct",) if key in head] + head.get("histograms", [])
+        self.counts = [Counts(tuple(m["columns"]), v.astype(float), float(m["sigma"])) for m, v in listed]
         for c in self.counts:
             if c.values.shape != tuple(self.sizes[n] for n in c.clique) or len(set(c.clique)) < len(c.clique):
                 raise ValueError(f"the counts of {' × '.join(c.clique)} do not fit the schema")
@@ -83,44 +82,42 @@ def check_noise(folder: Folder) -> Answers | None:
         folder.note(3, "not testable: this method keeps no counts (checks 1, 2, 5, 6 and 7 apply)")
         return None
     answers = Answers(folder)
-    wrong = _draws(folder, answers)
+    wrong = not_drawn(folder, answers)
     if answers.merged and not folder.facts["project"]["plan"].get("compress"):
         wrong.append("categories are counted in groups, and the plan merges none")
-    wrong += [
-        f"{' × '.join(c.clique)}: no whole numbers" for c in answers.counts if np.any(c.values != np.rint(c.values))
-    ]
     if folder.statement and answers.rows != folder.statement["unit"]["rows"]:
         wrong.append(f"answers.npz holds {answers.rows} rows, the statement {folder.statement['unit']['rows']}")
-    loud, degrees, said = _tested(answers)
+    for c in answers.counts:
+        if np.any(c.values != np.rint(c.values)) or (c.even and c.values.min() < -8 * c.sigma):
+            wrong.append(f"{' × '.join(c.clique)}: no whole numbers, or one more than 8 σ below zero")
+    loud, degrees, ratio = tested(answers)
     if wrong or loud or degrees >= LEAST_DOF:
-        folder.say(3, wrong + loud, said)
+        folder.say(3, wrong + loud, f"{degrees} degrees of freedom, √(χ²/df) = {ratio:.3f}")
     else:
         folder.note(3, f"not testable: {degrees} degrees of freedom in overlaps, and {LEAST_DOF} are needed")
     return answers
 
 
-def _draws(folder: Folder, answers: Answers) -> list[str]:
+def not_drawn(folder: Folder, answers: Answers) -> list[str]:
     """Counts that are none of the draws; one-way counts folded into groups have the root mean square σ of these."""
     listed = [(d["columns"], d["sigma"]) for d in folder.facts["measurements"]]
-    own = [
-        (d["columns"], d["scale"])
-        for d in folder.statement.get("draws", [])
-        if (d["part"], d["kind"]) == ("own", "count")
-    ]
-    bought = Counter((tuple(q), float(s)) for q, s in (own if folder.statement else listed))
+    draws = [d for d in folder.statement.get("draws", []) if (d["part"], d["kind"]) == ("own", "count")]
+    listed = [(d["columns"], d["scale"]) for d in draws] if folder.statement else listed
+    bought = Counter((tuple(q), float(s)) for q, s in listed)
     for c in answers.counts:
         sigma = c.sigma
-        if not bought[c.clique, sigma] and len(c.clique) == 1 and c.clique[0] in answers.merged:
+        if not bought[c.clique, sigma] and c.clique[0] in answers.merged:
             folded = sigma / math.sqrt(len(answers.merged[c.clique[0]]) / c.values.size)
             sigma = next((s for q, s in bought if q == c.clique and math.isclose(s, folded, rel_tol=CLOSE)), sigma)
             c.even = sigma == c.sigma
         if not bought[c.clique, sigma]:
             return [f"the counts of {' × '.join(c.clique)} with σ = {c.sigma:.6g} are none of the draws"]
         bought[c.clique, sigma] -= 1
-    return []
+    scales = [d["scale"] for d in folder.statement.get("draws", []) if d["kind"] == "sums"]
+    return ["sums have other noise than their draws"] * any(m["sigma"] not in scales for m in answers.sums)
 
 
-def _tested(answers: Answers) -> tuple[list[str], int, str]:
+def tested(answers: Answers) -> tuple[list[str], int, float]:
     """χ² of each component against the mean of all counts that hold it, all together and one clique at a time."""
     usable = [c for c in answers.counts if c.sigma >= SMALLEST and len(c.clique) <= WIDEST]
     parts: dict[Clique, list[tuple[int, Array, float]]] = defaultdict(list)
@@ -142,8 +139,10 @@ def _tested(answers: Answers) -> tuple[list[str], int, str]:
                 whole += off / v
                 square[i] += off / (v if known else v - 1 / precision)
                 dof[i] += free
-    tests: list[tuple[str, float, float]] = [(ALL, whole, degrees)]
-    tests += [(" × ".join(c.clique), s, d) for c, s, d in zip(usable, square, dof, strict=True)]
+    tests = [
+        (ALL, whole, degrees),
+        *((" × ".join(c.clique), s, d) for c, s, d in zip(usable, square, dof, strict=True)),
+    ]
     if answers.rows is not None:
         for size in {len(c.clique) for c in usable}:
             sums = [(c.values.sum() - answers.rows) ** 2 / c.variance(()) for c in usable if len(c.clique) == size]
@@ -155,7 +154,4 @@ def _tested(answers: Answers) -> tuple[list[str], int, str]:
         if low < (0.9 * ALARM if name == ALL else level) or high < level:
             side = "less" if low < high else "more"
             wrong.append(f"{name} differ by {side} than their noise (√(χ²/df) = {math.sqrt(s / d):.3g})")
-    for c in usable:
-        if c.even and c.values.min() < -8 * c.sigma:
-            wrong.append(f"{' × '.join(c.clique)}: a count is more than 8 σ below zero")
-    return wrong, degrees, f"{degrees} degrees of freedom, √(χ²/df) = {math.sqrt(whole / max(degrees, 1)):.3f}"
+    return wrong, degrees, math.sqrt(whole / max(degrees, 1))

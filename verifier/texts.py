@@ -1,182 +1,165 @@
 """Checks 6 and 7: the texts repeat the statement, and the ledger holds the release once."""
 
-from __future__ import annotations
-
 import hashlib
 import html
 import json
 import math
 import re
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
-from .budget import epsilon_of
+from .budget import differing, epsilon_of
 from .folder import Folder, parsed
 
-FIXED = {"fa2db12e48a20fc0", "c4e6d66918af6286", "70e5c1f0417edbbf", "42fc1e3860734f01"}
+FIXED = {"5a973d46db148905", "6f3287a73cff94c0", "9be0c9eebba49535", "bb59732f4510d255"}
 """Beginnings of the SHA-256 of the sentences that are the same in all releases of a unit."""
-NUMBER = re.compile(r"([εδρ]) = ([0-9]+(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?)")
+NUMBER = re.compile(r"([εδρ])\s*[=≈<≤:]\s*([0-9]+(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?)")
+HIDING = re.compile(
+    r"<!--|<script|<template|<[^>]*\shidden|display:\s*none|visibility:|font-size:\s*0|opacity:\s*0", re.I
+)
+KEYS = {"ε": ("epsilon",), "δ": ("delta", "at_delta"), "ρ": ("rho",)}
+SAME = """
+deployment.privacy_loss.privacy_parameters.epsilon  guarantee.epsilon
+deployment.privacy_loss.privacy_parameters.delta    guarantee.delta
+deployment.privacy_loss.privacy_parameters.rho      spent.rho
+deployment.privacy_loss.privacy_parameters_details  guarantee.sentence
+deployment.privacy_loss.privacy_unit                unit.sentence
+deployment.basic.publication_date                   release.date
+"""
+"""Entries of the registry's file, each with that of the statement that it repeats."""
+LEDGER = """
+reserve.table_name       ledger.table
+reserve.population       ledger.population
+reserve.neighbors        spent.neighbors
+reserve.rows_per_person  spent.rows_per_person
+reserve.delta            asked.delta
+reserve.hash             ledger.chain
+reserve.rho_before       ledger.before.rho
+spend.table_name         ledger.table
+spend.population         ledger.population
+spend.rho                spent.rho
+open.neighbors           spent.neighbors
+open.rows_per_person     spent.rows_per_person
+open.epsilon             ledger.total.epsilon
+open.delta               ledger.total.delta
+open.rho                 ledger.total.rho
+"""
+"""Events of the ledger, each with the entry of ``release.json`` that repeats it."""
+FURTHER = re.compile(r"statement\.(json|sig)|dictionary\..*|synthetic-whole\.csv|synthetic\.(?!csv$).*")
+"""Files that the ledger's hash of a release leaves out."""
+
+
+def leaves(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
+    """All values of JSON, each with its key."""
+    if isinstance(value, dict | list):
+        for k, v in value.items() if isinstance(value, dict) else ((key, v) for v in value):
+            yield from leaves(v, k)
+    else:
+        yield key, value
+
+
+def words(folder: Folder, name: str) -> str:
+    """The words of a file: HTML without its tags, or all texts of a JSON file."""
+    data = folder.read(name)
+    if name.endswith(".html"):
+        if hides := HIDING.search(data.decode()):
+            raise ValueError(f"{name} may hide text: {hides[0][:40]}")
+        return html.unescape(re.sub(r"<[^>]*>", "", data.decode()))
+    return "\n".join(v for _, v in leaves(parsed(data, name)) if isinstance(v, str))
 
 
 def check_texts(folder: Folder) -> None:
     """Report, label, registry entry and Croissant card repeat the statement, and name no other ε, δ or ρ."""
     made, facts, wrong = folder.statement, folder.facts, list[str]()
     names = [n for n in ("report.html", "label.html", "registry.yaml", "croissant.json") if n in folder.names]
-    known = [x for key in ("asked", "spent") for k, x in facts[key].items() if k in ("epsilon", "delta", "rho")]
-    known += [x for part in (facts.get("ledger") or {}).values() if isinstance(part, dict) for x in part.values()]
-    known += [d["delta"] for d in made.get("draws", [])] + [m["rho"] for m in [facts.get("looking")] if m]
-    known = [float(x) for x in known if type(x) in (int, float)]
+    claims = [made, *map(facts.get, ("asked", "spent", "ledger", "looking"))]
+    known = [(k, v) for k, v in leaves(claims) if isinstance(v, float | int)]
     for name in names:
-        text = _text(folder.read(name), name)
-        said = [
-            f"{c} = {x}"
-            for c, x in NUMBER.findall(text)
-            if not any(math.isclose(float(x), y, rel_tol=1e-3) for y in known)
-        ]
-        needed = [facts["project"]["name"], *([f"{facts['rows']:,}"] if name != "croissant.json" else [])]
-        needed += _needed(made, name) if made else []
-        wrong += [f"{name} says {s}" for s in said] + [
-            f"{name} does not say “{s[:60]}”" for s in needed if s not in text
-        ]
-        for c, key in zip("εδ", ("epsilon", "delta"), strict=True):
-            if not any(
-                a == c and math.isclose(float(x), facts["asked"][key], rel_tol=1e-3) for a, x in NUMBER.findall(text)
-            ):
+        text, needed = words(folder, name), [facts["project"]["name"]]
+        said = NUMBER.findall(text)
+        for c, x in said:
+            if not any(k in KEYS[c] and math.isclose(float(x), v, rel_tol=1e-3) for k, v in known):
+                wrong.append(f"{name} says {c} = {x}")
+        for c, key in (("ε", "epsilon"), ("δ", "delta")):
+            if not any(a == c and math.isclose(float(x), facts["asked"][key], rel_tol=1e-3) for a, x in said):
                 wrong.append(f"{name} does not say {c}")
+        if made:
+            unit, signer = made["unit"], (made["signer"] or {}).get("fingerprint", "was not signed when it was made")
+            needed += [unit["sentence"], *made["not_protected"], *made["assumed"]]
+            needed += (
+                [unit["stated"], signer]
+                if name.endswith(".html")
+                else [unit["adjacent"], made["guarantee"]["sentence"]]
+            )
+        needed += [f"{facts['rows']:,}"] if name != "croissant.json" else []
+        wrong += [f"{name} does not say “{s[:60]}”" for s in needed if s not in text]
     if made:
-        wrong += _fixed(made)
-        e, d = facts["asked"]["epsilon"], facts["asked"]["delta"]
-        if not math.isclose(
-            made["guarantee"]["guess_right"], min(1.0, (1 + d * math.exp(-e)) / (1 + math.exp(-e))), rel_tol=1e-9
-        ):
+        e, d, card = facts["asked"]["epsilon"], facts["asked"]["delta"], folder.json("croissant.json")
+        right = min(1.0, (1 + d * math.exp(-e)) / (1 + math.exp(-e)))
+        if not math.isclose(made["guarantee"]["guess_right"], right, rel_tol=1e-9):
             wrong.append("the chance to guess right does not follow from (ε, δ)")
-        entry, card = folder.json("registry.yaml")["deployment"], folder.json("croissant.json")
-        wanted = {"epsilon": e, "delta": d, "rho": facts["spent"]["rho"]}
         schema = [c["name"] for c in facts["project"]["schema"] if c["kind"] != "identifier" or c.get("invented")]
-        pairs = [
-            (entry["privacy_loss"]["privacy_parameters"], wanted, "registry.yaml: privacy parameters"),
-            (entry["basic"]["publication_date"], made["release"]["date"], "registry.yaml: date"),
-            (entry["privacy_loss"]["privacy_unit"], made["unit"]["sentence"], "registry.yaml: unit"),
-            (
-                entry["privacy_loss"]["privacy_parameters_details"],
-                made["guarantee"]["sentence"],
-                "registry.yaml: guarantee",
-            ),
-            (
-                card["distribution"][0]["sha256"],
-                hashlib.sha256(folder.read("synthetic.csv")).hexdigest(),
-                "croissant.json: digest",
-            ),
-            ([f["name"] for f in card["recordSet"][0]["field"]], schema, "croissant.json: columns"),
-        ]
-        wrong += [f"{what} is another" for a, b, what in pairs if a != b]
+        digest = hashlib.sha256(folder.read("synthetic.csv")).hexdigest()
+        if [f["name"] for f in card["recordSet"][0]["field"]] != schema or card["distribution"][0]["sha256"] != digest:
+            wrong.append("croissant.json describes another table")
+        wrong += [f"registry.yaml: another {path}" for path in differing(SAME, folder.json("registry.yaml"), made)]
+        wrong += fixed(made)
     folder.say(6, wrong, f"{', '.join(names)} say the same")
 
 
-def _fixed(made: dict[str, Any]) -> list[str]:
+def fixed(made: dict[str, Any]) -> list[str]:
     """Sentences that the unit fixes: who is protected, which tables are adjacent, what is not protected or assumed."""
-    unit, k = made["unit"], made["unit"]["rows_per_person"]
-    replace, person = unit["neighbors"] == "replace-one", unit["person"]
-    change = ("becoming another, or nobody" if person else "changing in place") if replace else "being there or not"
-    rows = "one row" if k == 1 else f"up to {k} rows"
-    who = (
-        f"one person with all their rows (“{person}”, at most {k} of them kept)" if person else f"{rows} of one person"
-    )
-    wrong = [] if unit["sentence"] == f"Protected: {who} {change}." else ["the unit is described as another one"]
-    lines = [unit["adjacent"].replace(f"“{person}”", "{person}").replace(f" {k} ", " {k} ")]
-    fixed = [*made["not_protected"], *made["assumed"][-4:], *lines]
-    mark = hashlib.sha256("\n".join(fixed).encode()).hexdigest()
-    return wrong + (["the limits of the guarantee are stated otherwise"] if mark[:16] not in FIXED else [])
-
-
-def _needed(made: dict[str, Any], name: str) -> list[str]:
-    """The sentences of the statement that a text repeats word for word."""
-    unit, out = made["unit"], [made["unit"]["sentence"], *made["not_protected"], *made["assumed"]]
-    if name.endswith(".html"):
-        return [
-            *out,
-            unit["stated"],
-            *([made["signer"]["fingerprint"]] if made["signer"] else ["was not signed when it was made"]),
-        ]
-    return [*out, unit["adjacent"], made["guarantee"]["sentence"]]
-
-
-def _text(data: bytes, name: str) -> str:
-    """The words of a file: HTML without its tags, or all texts of a JSON file."""
-    if name.endswith(".html"):
-        return html.unescape(re.sub(r"<[^>]*>", "", data.decode()))
-    out, queue = list[str](), [parsed(data, name)]
-    for value in queue:  # grows
-        queue += list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
-        out += [value] if isinstance(value, str) else []
-    return "\n".join(out)
+    unit, k, person = made["unit"], made["unit"]["rows_per_person"], made["unit"]["person"]
+    change = ("becoming another, or no one" if person else "changing in place", "being there or not")
+    who = f"{'one row' if k == 1 else f'up to {k} rows'} of one person"
+    who = f"one person with all their rows (“{person}”, at most {k} of them kept)" if person else who
+    lines = unit["adjacent"].replace(f"“{person}”", "{person}").replace(f" {k} ", " {k} ")
+    said = [made["accounting"]["currency"], made["accounting"]["conversion"], made["composition"]["own"]["rule"]]
+    said += [*made["post_processing"], *made["not_protected"], *made["assumed"][-4:], lines]
+    mark = hashlib.sha256("\n".join(said).encode()).hexdigest()
+    good = unit["sentence"] == f"Protected: {who} {change[unit['neighbors'] != 'replace-one']}." and mark[:16] in FIXED
+    return [] if good else ["the unit, or the limits of the guarantee, are described as others"]
 
 
 def check_ledger(folder: Folder, export: bytes | None) -> None:
     """The exported ledger: its chain holds, the release is in it once, and its population stays within its total."""
-    said = folder.facts.get("ledger")
+    facts, said = folder.facts, folder.facts.get("ledger")
     if export is None:
-        folder.note(
-            7, "not recorded in a ledger" if said is None else "recorded in a ledger; give its export to check it"
-        )
+        folder.note(7, "recorded in a ledger; give its export to check it" if said else "not recorded in a ledger")
         return
     events, previous = parsed(export, "the export")["events"], "0" * 64
     for i, event in enumerate(events, 1):
         body = json.dumps({k: v for k, v in event.items() if k != "hash"}, sort_keys=True, separators=(",", ":"))
         if (event["seq"], event["previous"], event["hash"]) != (i, previous, hashlib.sha256(body.encode()).hexdigest()):
-            folder.say(7, [f"the chain breaks at event {i}"], "")
-            return
+            raise ValueError(f"the chain breaks at event {i}")
         previous = event["hash"]
-    wrong = _entry(folder, said, events) if said else ["the release names no entry of a ledger"]
-    folder.say(7, wrong, f"the ledger holds this release once, and its total is kept (last hash {previous})")
-
-
-def _entry(folder: Folder, said: dict[str, Any], events: list[dict[str, Any]]) -> list[str]:
-    """Errors of the entry of this release, and of its population."""
-    mine, asked, spent = (
-        [e for e in events if e["entry"] == said["entry"]],
-        folder.facts["asked"],
-        folder.facts["spent"],
-    )
-    kinds = [e["kind"] for e in mine if e["kind"] in ("reserve", "spend", "return")]
+    if not said:
+        folder.say(7, ["the release names no entry of a ledger"])
+        return
+    moves = [e for e in events if e["population"] == said["population"] and e["kind"] in ("reserve", "spend", "return")]
+    mine = [e for e in moves if e["entry"] == said["entry"]]
     opened = [e for e in events if e["kind"] == "open" and e["population"] == said["population"]]
-    if kinds != ["reserve", "spend"] or len(opened) != 1:
-        return [f"the ledger holds {' and '.join(kinds) or 'nothing'} of entry {said['entry']}"]
-    start, end, total = mine[0], mine[-1], opened[0]
-    digest, before, counted = _digest(folder), Fraction(0), Fraction(0)
-    reserved = {e["entry"]: Fraction(e["rho"]) for e in events if e["kind"] == "reserve"}
-    wrong = []
-    for e in [
-        e for e in events if e["population"] == said["population"] and e["kind"] in ("reserve", "spend", "return")
-    ]:
+    if [e["kind"] for e in mine] != ["reserve", "spend"] or len(opened) != 1:
+        folder.say(7, [f"the ledger does not hold entry {said['entry']} once"])
+        return
+    (total,), (start, end), before, counted = opened, mine, Fraction(0), Fraction(0)
+    wrong = differing(LEDGER, {"open": total, "reserve": start, "spend": end}, facts)
+    reserved = {e["entry"]: Fraction(e["rho"]) for e in moves if e["kind"] == "reserve"}
+    for e in moves:
         before = counted if e is start else before
         counted += Fraction(e["rho"]) - (0 if e["kind"] == "reserve" else reserved[e["entry"]])
         wrong += [f"the total is exceeded at event {e['seq']}"] if counted > Fraction(total["rho"]) else []
-    if not before <= Fraction(said["before"]["rho"]) <= before * (1 + Fraction(1, 10**12)):
-        wrong.append("what was spent before does not add up")
-    if (
-        epsilon_of(said["before"]["rho"], total["delta"]) * (1 - 1e-9) > said["before"]["epsilon"]
-        or end["rho"] > start["rho"]
-    ):
-        wrong.append("more was spent than stated")
-    pairs: list[tuple[Any, Any, str]] = [
-        ([e["kind"] for e in events if e["released"] == digest], ["spend"], "files"),
-        (start["hash"], said["chain"], "chain"),
-        (end["rho"], spent["rho"], "ρ"),
-        (start["delta"], asked["delta"], "δ"),
-        (json.loads(start["plan"])["plan"].get("person"), spent.get("person"), "person column"),
-        *((e["table_name"], said["table"], "table") for e in mine),
-        *((e["population"], said["population"], "population") for e in mine),
-        *((e[k], spent[k], "unit") for e in (start, total) for k in ("neighbors", "rows_per_person")),
-        *((total[k], said["total"][k], "total") for k in ("epsilon", "delta", "rho")),
-        (start["rho_before"], said["before"]["rho"], "ρ before"),
-    ]
-    return wrong + [f"ledger and release name other {what}" for a, b, what in pairs if a != b]
-
-
-def _digest(folder: Folder) -> str:
-    """The ledger's hash of a release: that of what ``sha256sum`` prints for its files, sorted by name."""
-    further = re.compile(r"statement\.(json|sig)|dictionary\..*|synthetic-whole\.csv|synthetic\.(?!csv$).*")
-    names = sorted(n for n in folder.names if not further.fullmatch(n))
-    lines = [f"{hashlib.sha256(folder.read(n)).hexdigest()}  {n}\n" for n in names]
-    return hashlib.sha256("".join(lines).encode()).hexdigest()
+    stated = said["before"]
+    if not before <= Fraction(stated["rho"]) <= before * (1 + Fraction(1, 10**12)) or end["rho"] > start["rho"]:
+        wrong.append("what was spent does not add up")
+    if epsilon_of(stated["rho"], total["delta"]) * (1 - 1e-9) > stated["epsilon"]:
+        wrong.append("more was spent before than stated")
+    if json.loads(start["plan"])["plan"].get("person") != facts["spent"].get("person"):
+        wrong.append("ledger and release name other person columns")
+    names = sorted(n for n in folder.names if not FURTHER.fullmatch(n))
+    lines = "".join(f"{hashlib.sha256(folder.read(n)).hexdigest()}  {n}\n" for n in names)
+    digest = hashlib.sha256(lines.encode()).hexdigest()
+    if [e["kind"] for e in events if e["released"] == digest] != ["spend"]:
+        wrong.append("the files are not those of the entry")
+    folder.say(7, wrong, f"the ledger holds this release once, and its total is kept (last hash {previous})")

@@ -15,7 +15,7 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -101,6 +101,8 @@ class System:
     right_noise: FloatArray
     spread: FloatArray
     spread_noise: FloatArray | None = None
+    rows_per_person: int = 1
+    """Rows of one person may be alike, so the sampling variance grows by this factor at most."""
 
     @property
     def definite(self) -> bool:
@@ -129,7 +131,7 @@ class System:
         variance = float(w @ self.spread @ w)
         if self.spread_noise is not None:
             variance += float(np.linalg.norm(w @ np.tensordot(self.spread_noise, w, axes=(1, 0))))
-        return max(variance, 0.0)
+        return self.rows_per_person * max(variance, 0.0)
 
 
 def _scaled(matrix: FloatArray) -> FloatArray:
@@ -360,6 +362,7 @@ def _bought(curator: Curator, regression: BoughtRegression, schema: Schema, rho:
         before, system = likelihood(purchase)
     first = purchase.answers[0]
     rows = float(first.values[0] * OUTCOME / OTHER) if purchase.counted else curator.rows
+    system = replace(system, rows_per_person=curator.unit.rows_per_person)
     return Regressed(regression, design, before, system, tuple(purchase.answers), rows)
 
 

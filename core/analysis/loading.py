@@ -33,7 +33,7 @@ from espalier.core.project.file import Project
 from espalier.core.project.json_text import read_json
 from espalier.core.project.plan import IN_MEMORY, MAX_ROWS
 from espalier.core.project.regressions import named
-from espalier.core.tables.released import read_csv
+from espalier.core.tables.released import read_csv, read_linked
 from espalier.core.tables.table import Table
 
 MOST_COUNT = 1e13
@@ -111,6 +111,13 @@ def load_release(folder: str | Path) -> Released:
     files = files_of(folder, [NOT_PRIVATE_CSV])
     try:
         read = read_files(files)
+        if (linked := read.project.linked) is not None:
+            if lacking := [f"{t}.csv" for t in (linked.people, linked.visits) if f"{t}.csv" not in files]:
+                raise ProjectError(f"{lacking[0]} is missing.")
+            panel = read_linked(linked, read.project.schema, files)
+            if panel.rows != read.facts["rows"]:
+                raise ProjectError(f"The tables have {panel.rows:,} people, but release.json states another number.")
+            return Released(read.facts, read.project, read.model, panel)
         name = _TABLES[0] if read.facts.get("private", True) else NOT_PRIVATE_CSV
         if name not in files:
             raise ProjectError(f"{name} is missing.")
@@ -188,6 +195,7 @@ def read_facts(data: bytes) -> dict[str, Any]:
     for key in _USED:
         _check_ranges(facts.get(key), key)
     _check_regressions(facts)
+    _check_analyses(facts)
     schema = facts["project"].get("schema")
     names = {c.get("name") for c in schema if isinstance(c, dict)} if isinstance(schema, list) else set()
     for clique in facts["cliques"]:
@@ -198,6 +206,19 @@ def read_facts(data: bytes) -> dict[str, Any]:
             raise ProjectError("release.json: a separation lacks left, right or given", key="separations")
         Separation.read({side: separation[side] for side in ("left", "right", "given")})
     return facts
+
+
+def _check_analyses(facts: Mapping[str, Any]) -> None:
+    """Raise :class:`ProjectError` for planned analyses that are not as a release writes them."""
+    listed = facts.get("analyses", [])
+    if not isinstance(listed, list):
+        raise ProjectError("release.json: analyses is of the wrong kind", key="analyses")
+    for one in listed:
+        if not isinstance(one, dict) or not all(isinstance(one.get(key), str) for key in ("name", "kind")):
+            raise ProjectError("release.json: an analysis lacks its name or kind", key="analyses")
+        numbers = [one.get(key) for key in ("value", "low", "high", "promised", "reached")]
+        if any(x is not None and (type(x) not in (int, float) or not math.isfinite(x)) for x in numbers):
+            raise ProjectError("release.json: an analysis holds something that is no number", key="analyses")
 
 
 def _check_regressions(facts: Mapping[str, Any]) -> None:

@@ -100,6 +100,8 @@ class Study:
     tilt: TiltedModel | None = None
     regressions: tuple[Mapping[str, Any], ...] = ()
     """Bought regressions, as in ``release.json``."""
+    analyses: tuple[Mapping[str, Any], ...] = ()
+    """Planned analyses, as in ``release.json``."""
 
     @classmethod
     def of(cls, release: Finished) -> Study:
@@ -120,14 +122,14 @@ class Study:
             raise ProjectError(f"These are not the files of a release: {error}", **error.data) from None
         if not read.facts.get("private", True):
             raise ProjectError(f"{NOT_PRIVATE}. Only private releases have copies and intervals.", key="copies")
-        bought = tuple(read.facts.get("regressions", ()))
+        bought: dict[str, Any] = {key: tuple(read.facts.get(key, ())) for key in ("regressions", "analyses")}
         if read.counts is not None and isinstance(read.model, TiltedModel):
             base = read.model.base
-            return cls(read.project, base, read.counts, read.facts["rows"], tilt=read.model, regressions=bought)
+            return cls(read.project, base, read.counts, read.facts["rows"], tilt=read.model, **bought)
         if read.counts is None or not isinstance(read.model, GraphicalModel | VisibleModel):
             raise ProjectError(NO_COUNTS, key="copies")
         given = tuple(table.codes for table in read_copies(read, files))
-        return cls(read.project, read.model, read.counts, read.facts["rows"], given, regressions=bought)
+        return cls(read.project, read.model, read.counts, read.facts["rows"], given, **bought)
 
     @classmethod
     def of_folder(cls, folder: Path) -> Study:

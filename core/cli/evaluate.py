@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from espalier.core.cli import ledger
+from espalier.core.cli import ledger, linked
+from espalier.core.cli.release import one_table
 from espalier.core.cli.terminal import bar
 from espalier.core.errors import ProjectError, TableError
 from espalier.core.progress import part
@@ -24,7 +25,9 @@ def add(commands: Any) -> None:
     """Declare the command."""
     evaluate = commands.add_parser("evaluate", help="compare a release with the real table; confidential")
     evaluate.add_argument("folder", type=Path, help="what `release` wrote (its --out)")
-    evaluate.add_argument("--data", required=True, metavar="TABLE", help="the private table, as `release` takes it")
+    evaluate.add_argument(
+        "--data", required=True, nargs="+", metavar="TABLE", help="the private table, as `release` takes it"
+    )
     evaluate.add_argument("--relation", metavar="NAME", help="the name of the table in the engine that --data names")
     evaluate.add_argument("--holdout", type=Path, metavar="TABLE", help="rows that were not released from")
     evaluate.add_argument(
@@ -53,11 +56,14 @@ def run(opt: argparse.Namespace) -> None:
     from espalier.core.tables.frames import as_table, opened, read_data, relation_of
 
     released = load_release(opt.folder)
+    if released.project.linked is not None:
+        linked.evaluate(opt, released)
+        return
     schema = released.project.schema
     check_markets(opt, released.project)
     holdout = as_table(read_data(opt.holdout), schema) if opt.holdout else None
     public = as_table(read_data(opt.public), schema) if opt.public else None
-    read = read_data(opt.data, opt.relation)
+    read = read_data(one_table(opt), opt.relation)
     person = released.project.plan.person
     if relation_of(read) is not None:
         _need_no_rows(opt)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from espalier.core.cli import linked
 from espalier.core.cli.number_types import whole
 from espalier.core.cli.release import TABLE
 from espalier.core.errors import ProjectError
@@ -40,7 +41,7 @@ BUYING = """Next:
 def add(commands: Any) -> None:
     """Declare the command."""
     init = commands.add_parser("init", help="write a draft project for a table; guesses are marked")
-    init.add_argument("table", help=TABLE)
+    init.add_argument("table", nargs="+", help=TABLE + "; or two linked tables, people and visits (--by)")
     init.add_argument("--relation", metavar="NAME", help="the name of the table in the engine")
     init.add_argument("--out", type=Path, metavar="PROJECT.json", help="a new file (default: next to the table)")
     init.add_argument(
@@ -81,6 +82,7 @@ def add(commands: Any) -> None:
         help="use a whole code book as the column's hierarchy, such as icd-9-cm; or your own FILE (ClaML, or CSV with "
         "code,label,group), or atc:FILE (CSV with code,label)",
     )
+    linked.add_options(init)
     people = init.add_mutually_exclusive_group()
     people.add_argument("--person", metavar="COLUMN", help="one person can have several rows; COLUMN identifies them")
     people.add_argument("--one-row-per-person", action="store_true", help="each person has one row: your promise")
@@ -103,6 +105,10 @@ def run(opt: argparse.Namespace) -> None:
     from espalier.core.tables.guessing import guess_schema
     from espalier.core.tables.relation import is_url
 
+    if linked.wanted(opt):
+        linked.draft(opt)
+        return
+    (opt.table,) = opt.table
     elsewhere = is_url(opt.table) or opt.table.startswith("env:")
     path = Path(opt.relation or "table") if elsewhere else Path(opt.table)
     name = path.name.split(".")[0].encode("utf-8", "replace").decode()  # a file's name need not be UTF-8

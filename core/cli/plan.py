@@ -70,6 +70,7 @@ def _origin(data: str | None, relation: str | None) -> str | None:
 def run(opt: argparse.Namespace) -> None:
     """Print the plan: budget, measurements, verdict and warnings. ``--explain-sql`` reads a catalogue, never rows."""
     from espalier.core.analysis.drawing import predicted
+    from espalier.core.analysis.planned_analyses import sentence as planned_sentence
     from espalier.core.planning.preview import not_in_rows, preview
     from espalier.core.privacy.unit import Unit
 
@@ -106,8 +107,9 @@ def run(opt: argparse.Namespace) -> None:
         given = f" given {', '.join(s.given)}" if s.given else ""
         print(f"  {', '.join(s.left)} and {', '.join(s.right)} independent{given}   ({s.why})")
     p = shown.project.plan
-    unit = Unit(p.neighbors, p.rows_per_person).in_words(None if p.person is None else repr(p.person))
-    print(f"protects {unit} ({p.neighbors}). {shown.project.unit_facts()['stated']}")
+    unit = Unit(p.neighbors, p.rows_per_person)
+    protected = unit.in_words(None if p.person is None else repr(p.person), linked=shown.project.linked is not None)
+    print(f"protects {protected} ({p.neighbors}). {shown.project.unit_facts()['stated']}")
     if shown.frame.features:
         print(f"  measured with the target: {', '.join(shown.frame.features)}")
     _print_verdict(shown)
@@ -145,6 +147,10 @@ def run(opt: argparse.Namespace) -> None:
         f"model: at most {shown.size.cells:,} cells, {shown.size.bytes / 2**20:.1f} MiB, about "
         f"{max(shown.size.seconds, 0.1):.1f} s in all"
     )
+    for analysis in shown.analyses:
+        print(f"analysis {planned_sentence(analysis.plan())}")
+    if shown.analyses and shown.analyses_epsilon is not None:
+        print(f"analyses: ε = {shown.analyses_epsilon:.3g} reaches every wanted half-width, with these shares")
     if shown.stage:
         print(f"second stage: {shown.stage}")
     for need in shown.needs:

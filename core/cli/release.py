@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from espalier.core.blurring.registry import is_blurring
-from espalier.core.cli import ledger, questions_option
+from espalier.core.cli import ledger, linked, questions_option
 from espalier.core.cli.statement import KEY_HELP, signer
 from espalier.core.cli.terminal import bar
 from espalier.core.errors import EspalierError, ProjectError
@@ -17,7 +17,7 @@ from espalier.core.project.file import Project
 
 if TYPE_CHECKING:
     from espalier.core.ledger.account import Account
-    from espalier.core.release.artefact import TableFormat
+    from espalier.core.release.artefact import Release, TableFormat
     from espalier.core.statement.keys import Signer
 
 TABLE = (
@@ -31,7 +31,9 @@ def add(commands: Any) -> None:
     """Declare the commands."""
     release = commands.add_parser("release", help="spend the budget and write the release to a folder")
     release.add_argument("project", type=Path)
-    release.add_argument("--data", required=True, metavar="TABLE", help=TABLE)
+    release.add_argument(
+        "--data", required=True, nargs="+", metavar="TABLE", help=TABLE + "; of linked tables both, people first"
+    )
     release.add_argument("--relation", metavar="NAME", help="the name of the table in the engine that --data names")
     release.add_argument("--out", type=Path, required=True, help="a new or empty folder")
     release.add_argument(
@@ -78,7 +80,46 @@ def run(opt: argparse.Namespace) -> None:
         raise ProjectError("--public belongs to methods that are not private", key="public")
     account = ledger.account(opt, opt.by, opt.note)
     output = Output(opt.out, opt.quiet, opt.kind, opt.into)
-    release_to(project, opt.data, output, opt.relation, account, key)
+    if project.linked is not None:
+        linked_to(project, opt, output, account, key)
+        return
+    release_to(project, one_table(opt), output, opt.relation, account, key)
+
+
+def one_table(opt: argparse.Namespace) -> str:
+    """Return the only table of ``--data``; raises :class:`ProjectError` for several."""
+    if len(opt.data) > 1:
+        raise ProjectError("this project releases a single table: name one after --data")
+    return str(opt.data[0])
+
+
+def linked_to(
+    project: Project, opt: argparse.Namespace, output: Output, account: Account | None, key: Signer | None
+) -> None:
+    """Read both linked tables, spend and write."""
+    from espalier.core.progress import part
+    from espalier.core.release.files import check_folder
+    from espalier.core.release.spend import refuse_guessed, release
+    from espalier.core.tables.frames import panel
+
+    assert project.linked is not None
+    if output.kind not in ("csv", "parquet") or output.into or opt.relation:
+        raise ProjectError("linked tables are read from files and written as CSV or Parquet: leave other options out")
+    check_options(project.plan)
+    check_folder(output.folder)
+    refuse_guessed(project)
+    if account is not None:
+        account.check(project)
+    with bar(output.quiet) as progress:
+        table = panel(project.linked, project.schema, linked.read_linked(project, opt.data))
+        for warning in account.warnings(table.digest) if account else ():
+            print(f"warning: {warning}", file=sys.stderr)
+        made = release(project, table, part(progress, 0.1, 1.0), account, key)
+    if made.ledger_trouble:
+        print(f"warning: {made.ledger_trouble}", file=sys.stderr)
+    made.save(output.folder, output.kind)
+    if not output.quiet:
+        _say(made, output.folder)
 
 
 def _not_private(project: Project, opt: argparse.Namespace) -> None:
@@ -101,7 +142,7 @@ def _not_private(project: Project, opt: argparse.Namespace) -> None:
     refuse_guessed(project)
     print(f"{NOT_PRIVATE}.", file=sys.stderr)
     with bar(opt.quiet) as progress:
-        made = blurred(project, read_table(opt.data), progress, read_table(opt.public) if opt.public else None)
+        made = blurred(project, read_table(one_table(opt)), progress, read_table(opt.public) if opt.public else None)
     made.save(opt.out)
     for what, value in shown(made.disclosure):
         print(f"{value:>6}  {what}", file=sys.stderr)
@@ -189,23 +230,28 @@ def release_to(
         for loss in losses(made.project.schema, output.kind):
             print(f"note: {loss}", file=sys.stderr)
     if not quiet:
-        from espalier.core.privacy.accounting import round_up
+        _say(made, out)
 
-        for warning in made.warnings:
-            print(f"note: {warning}", file=sys.stderr)
-        spent = made.to_json()["spent"]
+
+def _say(made: Release, out: Path) -> None:
+    """Print what was spent, and what the ledger has left."""
+    from espalier.core.privacy.accounting import round_up
+
+    for warning in made.warnings:
+        print(f"note: {warning}", file=sys.stderr)
+    spent, what = made.to_json()["spent"], "rows" if made.tables is None else "people"
+    print(
+        f"{out}: {made.rows:,} {what}; spent ε = {round_up(spent['epsilon'])}, δ = {round_up(spent['delta'])}"
+        + ("" if made.reservation else "; not recorded in a ledger"),
+        file=sys.stderr,
+    )
+    if made.reservation:
+        p = made.reservation.account.population
+        more = f"enough for one more plan of ε up to {p.largest():g}" if p.largest() else "not enough for any plan"
         print(
-            f"{out}: {made.rows:,} rows; spent ε = {round_up(spent['epsilon'])}, δ = {round_up(spent['delta'])}"
-            + ("" if made.reservation else "; not recorded in a ledger"),
+            f"ledger: entry {made.reservation.entry.id} of {p.name}; ρ = {p.left:.4g} is left, {more}",
             file=sys.stderr,
         )
-        if made.reservation:
-            p = made.reservation.account.population
-            more = f"enough for one more plan of ε up to {p.largest():g}" if p.largest() else "not enough for any plan"
-            print(
-                f"ledger: entry {made.reservation.entry.id} of {p.name}; ρ = {p.left:.4g} is left, {more}",
-                file=sys.stderr,
-            )
 
 
 def _demo(opt: argparse.Namespace) -> None:

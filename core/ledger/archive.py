@@ -15,8 +15,11 @@ import numpy as np
 
 from espalier.core.errors import DAMAGED, ProjectError
 from espalier.core.project.json_text import read_json
+from espalier.core.project.linked import is_table_name
 
 REQUIRED = ("synthetic.csv", "report.html", "release.json", "project.json")
+LINKED_TABLES = 2
+"""Tables of a release of linked tables, which has no ``synthetic.csv``."""
 MODEL = "model.npz"
 MOST_BYTES = 1 << 30
 """What the files of a release may unpack to."""
@@ -36,14 +39,26 @@ def is_known(name: str) -> bool:
     return name in REQUIRED or _OPTIONAL.fullmatch(name) is not None
 
 
+def tables_of(names: Iterable[str]) -> list[str]:
+    """Return the names of a release's tables: ``synthetic.csv``, or those of two linked tables."""
+    names = list(names)
+    if "synthetic.csv" in names:
+        return ["synthetic.csv"]
+    return [name for name in names if name.endswith(".csv") and is_table_name(name.removesuffix(".csv"))]
+
+
 def check_names(names: Iterable[str], has_model: bool) -> None:
     """Raise :class:`ProjectError` unless ``names`` are those of one whole release.
 
     :data:`REQUIRED`, the model where the release ``has_model``, and any of the files that a release may have besides.
     """
     names = list(names)
-    needed = (*REQUIRED, MODEL) if has_model else REQUIRED
-    odd = [name for name in names if not is_known(name)] + [name for name in needed if name not in names]
+    tables = tables_of(names)
+    needed = REQUIRED if len(tables) != LINKED_TABLES else (*tables, *REQUIRED[1:])
+    needed = (*needed, MODEL) if has_model else needed
+    odd = [name for name in names if not is_known(name) and name not in needed] + [
+        name for name in needed if name not in names
+    ]
     if odd or len(set(names)) < len(names):
         raise ProjectError(f"it does not hold the files of a release ({odd[0] if odd else 'a name occurs twice'!r})")
 
@@ -155,7 +170,8 @@ def files_of(folder: Path, also: Sequence[str] = ()) -> dict[str, bytes]:
     try:
         found = sorted(p for p in (*folder.iterdir(), *folder.glob("copies/*")) if p.is_file())
         paths = {p.relative_to(folder).as_posix(): p for p in found}
-        paths = {name: p for name, p in paths.items() if is_known(name) or name in also}
+        tables = tables_of(paths) if "release.json" in paths else []
+        paths = {name: p for name, p in paths.items() if is_known(name) or name in also or name in tables}
         if sum(p.stat().st_size for p in paths.values()) > MOST_BYTES:
             raise ProjectError(f"{folder} holds more than 1 GiB", path=str(folder))
         return {name: p.read_bytes() for name, p in paths.items()}

@@ -174,7 +174,8 @@ class Capabilities:
     codes alone are refused. ``questions``: its support for questions and counts. It ignores them
     (``no``), ends with `Marginals`, so that a share of the budget can measure them ``beside`` it
     (`espalier.core.methods.question_answers`), or spends on them ``alone``. ``embedding``: it ends with `Marginals`,
-    and a second stage may follow it (`espalier.core.methods.embedding`).
+    and a second stage may follow it (`espalier.core.methods.embedding`). ``linked``: it releases people with their
+    visits, from two linked tables.
     """
 
     fence: Fence = "optional"
@@ -183,6 +184,7 @@ class Capabilities:
     links: bool = True
     numbers: bool = False
     questions: Literal["no", "beside", "alone"] = "no"
+    linked: bool = False
     embedding: bool = False
 
 

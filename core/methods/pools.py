@@ -9,6 +9,8 @@ SHARED = {
     "total": "the number of rows",
     "questions": "answers to questions",
     "counts": "answers to counts",
+    "regressions": "sums for regressions",
+    "analyses": "counts for planned analyses",
     "schema": "finding categories and bins",
     "test of the drawing": "testing the drawing",
     "accuracy": "counts of right guesses",

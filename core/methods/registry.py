@@ -17,6 +17,7 @@ from espalier.core.methods.fpt_lp import FPT_LP
 from espalier.core.methods.fpt_mw import FPT_MW
 from espalier.core.methods.frame import Frame, check_plan, fence
 from espalier.core.methods.independent import INDEPENDENT
+from espalier.core.methods.linked import LINKED
 from espalier.core.methods.prism import PRISM
 from espalier.core.methods.privbayes import PRIVBAYES
 from espalier.core.methods.question_answers import fit_beside
@@ -29,10 +30,15 @@ from espalier.core.project.file import Project
 from espalier.core.project.options import check_known, declared
 from espalier.core.project.plan import ALWAYS, Plan
 
-_ALL = (WORKLOAD, PRISM, PRIVCI, MST, PREFAIR, PRIVBAYES, DECODER, COPULA, FPT_LP, FPT_MW, INDEPENDENT)
+_ALL = (WORKLOAD, LINKED, PRISM, PRIVCI, MST, PREFAIR, PRIVBAYES, DECODER, COPULA, FPT_LP, FPT_MW, INDEPENDENT)
 METHODS: dict[str, Method] = {m.name: m for m in _ALL}
 DEFAULT = WORKLOAD.name
 """The method of a new project's plan."""
+
+
+def offered(project: Project) -> list[str]:
+    """Return the names of the methods for the project's tables: a single table, or two linked ones."""
+    return [m.name for m in METHODS.values() if m.capabilities.linked == (project.linked is not None)]
 
 
 def method_of(plan: Plan) -> Method:
@@ -110,14 +116,19 @@ def frame_of(project: Project) -> Frame:
     check_plan(plan)
     _check_targets(project)
     can = method.capabilities
+    if project.linked is not None and not can.linked:
+        able = ", ".join(offered(project))
+        raise ProjectError(
+            f"the method {method.name} releases a single table, and this project links two: choose {able}", key="method"
+        )
     if can.fence == "never" and plan.fair:
-        others = ", ".join(m.name for m in METHODS.values() if m.capabilities.fence != "never")
+        others = ", ".join(n for n in offered(project) if METHODS[n].capabilities.fence != "never")
         raise ProjectError(
             f"the method {method.name} knows no fence: set fair to false, or choose a method that keeps one ({others})",
             key="fair",
         )
     if can.fence == "always" and plan.fair is False:
-        others = ", ".join(m.name for m in METHODS.values() if m.capabilities.fence != "always")
+        others = ", ".join(n for n in offered(project) if METHODS[n].capabilities.fence != "always")
         raise ProjectError(
             f"the method {method.name} always carries the fence: set fair to true, or choose a method that has none "
             f"({others})",

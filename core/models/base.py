@@ -77,6 +77,15 @@ class MarginalModel(Model, Protocol):
 
 
 @runtime_checkable
+class VisitModel(Model, Protocol):
+    """A model of linked tables: its rows are people with their first visit, and it draws their later visits."""
+
+    def visits(self, rows: Codes, rng: np.random.Generator) -> Codes:
+        """Return all visits of people with these ``rows``: one row per person and one column per position."""
+        ...
+
+
+@runtime_checkable
 class NumberModel(Model, Protocol):
     """A model that draws numeric columns as numbers, not only as the schema's bins."""
 

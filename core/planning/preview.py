@@ -14,6 +14,7 @@ from typing import Any
 
 from espalier.core.analysis.drawing import POOL, Test, predicted
 from espalier.core.analysis.noisy_counts import NoisyCounts
+from espalier.core.analysis.planned_analyses import Analysed, epsilon_needed
 from espalier.core.display import card
 from espalier.core.errors import EspalierError, ProjectError, SizeError
 from espalier.core.evaluation.private.evaluation import PrivateFigure
@@ -43,6 +44,8 @@ from espalier.core.project.file import Project
 from espalier.core.project.options import declared
 from espalier.core.project.plan import Plan
 
+IN_ROWS = ("step-counts", "echoes")
+"""Recipes of sums with a σ in rows, which are people in linked tables."""
 NAMED = 2
 """Methods that a refusal names, if a plan's questions do not fit."""
 
@@ -103,6 +106,8 @@ class Preview:
     """The δ₀ of all its draws, those on the held-out part included."""
     tests: tuple[Test, ...] = ()
     """What of the drawing would be tested, on made-up counts."""
+    analyses: tuple[Analysed, ...] = ()
+    """The planned analyses, with what is promised of each."""
     needs: tuple[Need, ...] = ()
     """What the bought regressions need from the rows; empty where n is not known."""
     apart: tuple[Foreseen, ...] = ()
@@ -119,6 +124,12 @@ class Preview:
         for line in self.lines:
             out[line.pool] = total_up((out.get(line.pool, 0.0), line.rho))
         return out
+
+    @property
+    def analyses_epsilon(self) -> float | None:
+        """ε at which this plan reaches every wanted half-width; `None` if the rows do not allow one."""
+        share = math.fsum(one.rho for one in self.analyses) / self.budget.rho
+        return epsilon_needed(self.analyses, share, self.budget.delta)
 
     @property
     def alone(self) -> dict[str, float]:
@@ -160,6 +171,8 @@ class Preview:
             "bytes": self.size.bytes,
             "seconds": self.size.seconds,
             **({"test_drawing": [predicted(test) for test in self.tests]} if self.project.plan.test_drawing else {}),
+            **({"analyses": [one.plan() for one in self.analyses]} if self.analyses else {}),
+            **({"analyses_epsilon": self.analyses_epsilon} if self.analyses else {}),
             **({"regression_needs": [one.to_json() for one in self.needs]} if self.needs else {}),
             "forest": self.forest,
             **({"embedding": self.stage} if self.stage else {}),
@@ -272,6 +285,7 @@ def _preview(project: Project, rows: int | None, assumed: Mapping[str, float] | 
         delta=total_up((of_schema.delta, curator.spending.delta)),
         tests=carried.tests,
         apart=foreseen(project.schema, of_schema.draws, rows),
+        analyses=carried.analyses,
         stage=stage,
         needs=wanted,
         verdict=_verdict(project, budget, draws, rows or plan.rows, bool(fitted.features), assumed or {}),
@@ -333,7 +347,8 @@ def lines_of(draws: Iterable[Draw], rows: int | None = None, bounds: ErrorBounds
             if d.kind == "choice" and d.columns:
                 what += f": {' – '.join(d.columns)}"
             sums = d.kind in ("gradient", "sums")
-            yield Line(d.pool, what, None, d.cells if sums else None, d.rho, d.scale, None, sums=sums)
+            cells = d.cells if sums else None
+            yield Line(d.pool, what, None, cells, d.rho, d.scale, None, sums=sums and d.recipe not in IN_ROWS)
 
 
 def grouped(lines: Iterable[Line]) -> list[tuple[int, Line]]:
@@ -381,6 +396,8 @@ def _warnings(
         )
     if project.question_list and not asks(project):
         out.append("The project lists questions or counts, but their share of the budget is 0: they are not measured.")
+    if project.analyses and not plan.analysis_share:
+        out.append("The project lists analyses, but their share of the budget (analysis_share) is 0: none is bought.")
     if bool(plan.regressions) != bool(plan.regression_share):
         out.append(
             "The plan lists regressions, but their share of the budget is 0: they are not bought."

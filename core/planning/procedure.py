@@ -11,6 +11,7 @@ from typing import Protocol
 
 from espalier.core.analysis.bought_regressions import Regressed, regressed
 from espalier.core.analysis.drawing import Test, tested
+from espalier.core.analysis.planned_analyses import Analysed, analysed
 from espalier.core.methods import Fitted, Frame, fit
 from espalier.core.privacy.accounting import Budget
 from espalier.core.privacy.bought_schema import Part, left, prices
@@ -46,10 +47,11 @@ class Carried:
     tests: tuple[Test, ...]
     fitted: Fitted
     regressions: tuple[Regressed, ...] = ()
+    analyses: tuple[Analysed, ...] = ()
 
 
 def carry_out(project: Project, budget: Budget, frame: Frame, rows: Rows, report: Report = silent) -> Carried:
-    """Spend ``budget`` on ``rows``: first the schema, the test of the drawing and the regressions, then the method.
+    """Spend ``budget`` on ``rows``: first the schema, the test of the drawing, analyses and regressions.
 
     The method divides what these leave, inside ``frame``. Raises :class:`EspalierError` for a conflict or a plan that
     is too large.
@@ -57,6 +59,10 @@ def carry_out(project: Project, budget: Budget, frame: Frame, rows: Rows, report
     described = rows.describe(project, prices(project, budget))
     impossible = described.constraints.masks(described.schema, described.plan.max_cells)
     curator = rows.curator(described, left(budget, rows.schema_spending), impossible)
-    with tested(curator, described) as tests, regressed(curator, described) as regressions:
+    with (
+        tested(curator, described) as tests,
+        analysed(curator, described) as analyses,
+        regressed(curator, described) as regressions,
+    ):
         fitted = fit(curator, described, frame, report)
-    return Carried(described, curator, tests, fitted, regressions)
+    return Carried(described, curator, tests, fitted, regressions, analyses)

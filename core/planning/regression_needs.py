@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -74,10 +75,16 @@ def _sigma(one: Regressed) -> float:
 
 
 def check_fence(project: Project, frame: Frame) -> None:
-    """Raise :class:`ProjectError` for a regression that relates columns which the frame keeps apart."""
-    if not project.plan.regression_share:
-        return
-    for one in project.plan.regressions:
+    """Raise :class:`ProjectError` for a regression or analysis that relates columns which the frame keeps apart."""
+    for analysis in project.analyses if project.plan.analysis_share else ():
+        columns = sorted({name for pair in analysis.cells(project.schema) for cell in pair for name in cell})
+        if any(frame.forbids(a, b) for a, b in itertools.combinations(columns, 2)):
+            raise ProjectError(
+                f"analysis {analysis.name!r}: the fence keeps {' and '.join(columns)} apart, and this analysis would "
+                "publish their association. Leave it out, or plan without the fence",
+                key="analyses",
+            )
+    for one in project.plan.regressions if project.plan.regression_share else ():
         outcome = one.target(project.schema)[0].name
         if apart := [name for name in one.on if frame.forbids(outcome, name)]:
             raise ProjectError(

@@ -34,8 +34,10 @@ from espalier.core.privacy.scores import (
     vector_sensitivity,
 )
 from espalier.core.privacy.spending import Spending
+from espalier.core.privacy.steps import StepScore
 from espalier.core.privacy.sums import PROVED, SumRecipe
 from espalier.core.privacy.unit import Unit
+from espalier.core.project.linked import Pair
 from espalier.core.tables.source import Source
 
 Impossible = Mapping[Clique, NDArray[np.bool_]]
@@ -151,6 +153,17 @@ class Curator(ABC):
         self._debit([draw])
         return recipe.question_of(self._worst(recipe, scale))
 
+    def choose_step(self, score: StepScore, candidates: Sequence[Pair], rho: float, pool: str = "") -> Pair:
+        """One of ``candidates``, pairs of columns at a step, by the exponential mechanism of cost ``rho``."""
+        if type(score) is not StepScore or not candidates:
+            raise TypeError("a choice of steps is by the score whose sensitivity is proved in steps.py")
+        sensitivity, unit = score.sensitivity(self.unit), score.units
+        scale = self._choice_scale(sensitivity, rho)
+        each, noise, among = sensitivity / unit, scale / unit, len(candidates)
+        draw = Draw("choice", "pair of a step", None, pool, 0, each, noise, rho, candidates=among, recipe=score.recipe)
+        self._debit([draw])
+        return candidates[self._best_step(score, candidates, scale)]
+
     def choose_columns(self, recipe: ColumnSets, rho: float, pool: str = "") -> Clique:
         """Return one of the recipe's sets of columns, by the exponential mechanism of cost ``rho``.
 
@@ -265,6 +278,9 @@ class Curator(ABC):
     def _pick(self, score: Score, candidates: Sequence[Clique], scale: float) -> Clique: ...
 
     @abstractmethod
+    def _best_step(self, score: StepScore, candidates: Sequence[Pair], scale: float) -> int: ...
+
+    @abstractmethod
     def _scores(self, score: Score, cliques: Sequence[Clique], scale: float) -> NDArray[np.float64]: ...
 
     @abstractmethod
@@ -311,6 +327,7 @@ class PrivateCurator(Curator):
         self._merged: Merged = {}
         self._counted: dict[Clique, NDArray[np.int64]] = {}
         self._known: tuple[Score | None, dict[Clique, int]] = (None, {})
+        self._stepped: dict[Pair, NDArray[np.int64]] = {}
         self._answered: tuple[QuestionSums, NDArray[np.int64]] | None = None
 
     def merge(self, merged: Merged) -> Merged:
@@ -364,6 +381,15 @@ class PrivateCurator(Curator):
             self._answered = asked, answers(self._source, asked.questions, asked.counts, asked.sizes)
         chosen = noisy_max(recipe.scores(self._answered[1]), scale)
         self.spending.decided(asked.questions[recipe.question_of(chosen)[0]].columns(tuple(self.whole)))
+        return chosen
+
+    def _best_step(self, score: StepScore, candidates: Sequence[Pair], scale: float) -> int:
+        from espalier.core.privacy.mechanisms import noisy_max
+
+        unknown = [pair for pair in candidates if pair not in self._stepped]
+        self._stepped |= dict(zip(unknown, self._source.step_counts(unknown), strict=True))
+        chosen = noisy_max([score.value(pair, self._stepped[pair]) for pair in candidates], scale)
+        self.spending.decided(candidates[chosen])
         return chosen
 
     def _set(self, recipe: ColumnSets, scale: float) -> int:

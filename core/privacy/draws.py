@@ -49,7 +49,7 @@ PROOFS = {
     "counts": "core/privacy/unit.py: Unit.count_sensitivity",
     "histogram": "core/privacy/moments.py: Histogram.sensitivity",
     "moments": "core/privacy/moments.py: Moments.sensitivity",
-    "class-features": "core/privacy/class_features.py: ClassSums",
+    "class-features": "core/privacy/class_features.py: ClassSums.sensitivity",
     "questions": "core/privacy/question_recipes/recipes.py: QuestionSums",
     "count-histogram": "core/privacy/question_recipes/recipes.py: CountHistogram",
     "regression": "core/privacy/regression_sums.py: RegressionSums.sensitivity",
@@ -59,6 +59,9 @@ PROOFS = {
     "feature-score": "core/privacy/scores.py: FeatureScore",
     "conditional-score": "core/privacy/scores.py: ConditionalScore",
     "worst-question": "core/privacy/question_recipes/recipes.py: WorstQuestion",
+    "step-counts": "core/privacy/steps.py: StepCounts.sensitivity",
+    "echoes": "core/privacy/steps.py: Echoes.sensitivity",
+    "step-score": "core/privacy/steps.py: StepScore",
     "quantiles": "core/privacy/quantiles.py: calls_of_level",
     "threshold": "core/privacy/partitions.py: distances",
 }

@@ -16,8 +16,10 @@ from espalier.core.privacy.curator import Curator, Impossible
 from espalier.core.privacy.draws import Draw, Merged
 from espalier.core.privacy.question_recipes.recipes import WorstQuestion
 from espalier.core.privacy.scores import Score
+from espalier.core.privacy.steps import StepScore
 from espalier.core.privacy.sums import SumRecipe
 from espalier.core.privacy.unit import Unit
+from espalier.core.project.linked import Pair
 
 UNKNOWN_ROWS = 10_000
 """The rows that a rehearsal assumes where their number is private: what a plan shows then is that of such a table."""
@@ -79,6 +81,9 @@ class Rehearsal(Curator):
         return candidates[0]
 
     def _worst(self, recipe: WorstQuestion, scale: float) -> int:  # noqa: ARG002
+        return 0
+
+    def _best_step(self, score: StepScore, candidates: Sequence[Pair], scale: float) -> int:  # noqa: ARG002
         return 0
 
     def _set(self, recipe: ColumnSets, scale: float) -> int:  # noqa: ARG002

@@ -21,10 +21,15 @@ class Unit:
     neighbors: Neighbors = "replace-one"
     rows_per_person: int = 1
 
-    def in_words(self, person: str | None = None) -> str:
-        """Half a sentence, the same on every screen and in the report; ``person`` is the person column as shown."""
+    def in_words(self, person: str | None = None, *, linked: bool = False) -> str:
+        """Half a sentence, the same on every screen and in the report; ``person`` is the person column as shown.
+
+        ``linked``: the person has rows in two linked tables.
+        """
         if person is not None:
             change = "becoming another, or no one" if self.neighbors == "replace-one" else "being there or not"
+            if linked:
+                return f"one person with all their rows in both tables ({person}) {change}"
             return f"one person with all their rows ({person}, at most {self.rows_per_person} of them kept) {change}"
         rows = "one row" if self.rows_per_person == 1 else f"up to {self.rows_per_person} rows"
         change = "changing in place" if self.neighbors == "replace-one" else "being there or not"

@@ -10,6 +10,7 @@ from espalier.core.errors import EspalierError
 from espalier.core.graph.dag import Dag, Interaction
 from espalier.core.graph.roles import Roles
 from espalier.core.graph.separations import Separation
+from espalier.core.project.analyses import PlannedAnalysis, fitting_analyses
 from espalier.core.project.constraints import Constraints
 from espalier.core.project.declared_by import DeclaredBy
 from espalier.core.project.file import Project
@@ -61,6 +62,7 @@ class References:
             separations=self.separations,
             constraints=self.constraints,
             question_list=project.question_list.fitting(schema),
+            analyses=fitting_analyses(project.analyses, schema),
             plan=replace(
                 project.plan,
                 target=self.target,
@@ -256,6 +258,10 @@ class ProjectEditor:
     def change_questions(self, questions: QuestionList) -> None:
         """Replace the questions and counts."""
         self.project = replace(self.project, question_list=questions)
+
+    def change_analyses(self, analyses: tuple[PlannedAnalysis, ...], share: float) -> None:
+        """Change the planned analyses, and the share of the budget that buys them."""
+        self.project = replace(self.project, analyses=analyses, plan=self.project.plan.changed(analysis_share=share))
 
     def change_plan(self, **changes: Any) -> None:
         """Change settings of the plan."""

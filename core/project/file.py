@@ -12,10 +12,13 @@ from espalier.core.errors import EspalierError, ProjectError
 from espalier.core.graph.dag import Dag
 from espalier.core.graph.roles import Roles
 from espalier.core.graph.separations import Separation
+from espalier.core.project.analyses import PlannedAnalysis, read_analyses
 from espalier.core.project.constraints import KEYS, Constraints
 from espalier.core.project.declared_by import KEY as DICTIONARIES
 from espalier.core.project.declared_by import DeclaredBy, read_declared_by
 from espalier.core.project.json_text import read_json
+from espalier.core.project.linked import BEFORE, Linked
+from espalier.core.project.linked import FORMAT as LINKED_FORMAT
 from espalier.core.project.people import KEY as ONE_ROW
 from espalier.core.project.people import OPEN, UNASKED, Answer, answer_after, check_answer, is_open, read_answer, stated
 from espalier.core.project.people import in_words as people_in_words
@@ -25,6 +28,7 @@ from espalier.core.project.schema import Schema
 from espalier.core.project.schema_json import left_out_to_json, schema_from_json, schema_to_json
 
 FORMAT = "espalier-project/1"
+LINKED_UNIT = "Both tables identify the person of each row, so all rows of one person are protected together."
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,8 @@ class Project:
     """Further separations that every plan with a fence holds, in addition to that of the roles."""
     question_list: QuestionList = field(default_factory=QuestionList)
     """The questions that reports will ask, and the counts over whole rows."""
+    analyses: tuple[PlannedAnalysis, ...] = ()
+    """Analyses that the study plans, with the half-widths that they should reach."""
     constraints: Constraints = field(default_factory=Constraints)
     """Which combinations no row may have: the model holds them."""
     signoff: Mapping[str, str] = field(default_factory=dict)
@@ -56,11 +62,17 @@ class Project:
     """Dictionaries that declared parts of the schema; see :mod:`espalier.core.project.declared_by`."""
     one_row_per_person: Answer = UNASKED
     """Answer to the question that fixes the unit of privacy; see :mod:`espalier.core.project.people`."""
+    linked: Linked | None = None
+    """The link between a table of people and a table of their visits; `None` for a single table."""
 
     def __post_init__(self) -> None:
+        if self.linked is not None:
+            self._check_linked(self.linked)
         for s in self.separations:
             s.check_columns(self.schema.names)
         self.question_list.resolve(self.schema)
+        for analysis in self.analyses:
+            analysis.cells(self.schema)
         self.constraints.check_columns(self.schema.names)
         self.dag.check_columns(self.schema.names)
         self.roles.check_columns(self.schema.names)
@@ -79,6 +91,17 @@ class Project:
                 key="person",
             )
         check_answer(self.one_row_per_person, self.plan)
+
+    def _check_linked(self, linked: Linked) -> None:
+        """Complete the schema with the number of visits, and check that the tables fit the schema and the plan."""
+        object.__setattr__(self, "schema", linked.completed(self.schema))
+        linked.check(self.schema)
+        if self.plan.person != linked.key or self.plan.rows_per_person != 1:
+            raise ProjectError(
+                f"plan: the person column of linked tables is {linked.key!r}, and each person has one row among the "
+                "people",
+                key="person",
+            )
 
     @property
     def unit_open(self) -> bool:
@@ -101,7 +124,7 @@ class Project:
             "rows_per_person": plan.rows_per_person,
             "person": plan.person,
             ONE_ROW: stated(self.one_row_per_person, plan),
-            "stated": people_in_words(self.one_row_per_person, plan),
+            "stated": people_in_words(self.one_row_per_person, plan) if self.linked is None else LINKED_UNIT,
         }
 
     @property
@@ -138,16 +161,18 @@ class Project:
     def to_json(self) -> dict[str, Any]:
         """The whole project file."""
         return {
-            "format": FORMAT,
+            "format": FORMAT if self.linked is None else LINKED_FORMAT,
             "name": self.name,
+            **({} if self.linked is None else {"tables": self.linked.to_json()}),
             "schema": schema_to_json(self.schema),
             **({"left_out": [left_out_to_json(c) for c in self.schema.left_out]} if self.schema.left_out else {}),
             **({DICTIONARIES: [d.to_json() for d in self.dictionaries]} if self.dictionaries else {}),
             **({} if self.one_row_per_person == UNASKED else {ONE_ROW: self.one_row_per_person}),
-            "dag": self.dag.to_json(),
+            "dag": _dag_to_json(self.dag, self.linked),
             "roles": self.roles.to_json(),
             **({"separations": [s.to_json() for s in self.separations]} if self.separations else {}),
             **self.question_list.to_json(),
+            **({"analyses": [one.to_json() for one in self.analyses]} if self.analyses else {}),
             **self.constraints.to_json(),
             **({"signoff": dict(self.signoff)} if self.signoff else {}),
             "plan": self.plan.to_json(),
@@ -163,26 +188,35 @@ class Project:
         if not isinstance(data, Mapping):
             raise ProjectError("a project file holds one JSON object")
         _check_text(data)
-        if data.get("format") != FORMAT:
+        is_linked = data.get("format") == LINKED_FORMAT
+        if data.get("format") != FORMAT and not is_linked:
             raise ProjectError(f"this is not an Espalier project: format is {data.get('format')!r}, not {FORMAT!r}")
         known = {"format", "name", "schema", "left_out", "dag", "roles", "separations"}
-        known |= {"questions", "counts", "signoff", "plan", ONE_ROW, DICTIONARIES, *KEYS}
+        known |= {"questions", "counts", "analyses", "signoff", "plan", ONE_ROW, DICTIONARIES, *KEYS}
+        known |= {"tables"} if is_linked else set()
         if odd := set(data) - known:
             raise ProjectError(f"unknown key {sorted(odd)[0]!r} in the project file", key=sorted(odd)[0])
-        for key in ("schema", "plan"):
+        for key in ("schema", "plan", *(["tables"] if is_linked else [])):
             if key not in data:
                 raise ProjectError(f"the project file has no {key}", key=key)
         name = data.get("name", "unnamed")
         if not isinstance(name, str):
             raise ProjectError("name must be a text", key="name")
+        dag, linked = data.get("dag", {}), None
+        plan = Plan.from_json(data["plan"])
+        if is_linked:
+            linked, dag = _linked(data["tables"], dag)
+            plan = replace(plan, person=linked.key) if plan.person is None else plan
         return cls(
+            linked=linked,
             name=name,
             schema=schema_from_json(data["schema"], data.get("left_out", [])),
-            plan=Plan.from_json(data["plan"]),
-            dag=Dag.from_json(data.get("dag", {})),
+            plan=plan,
+            dag=Dag.from_json(dag),
             roles=Roles.from_json(data.get("roles", {})),
             separations=_separations(data.get("separations", [])),
             question_list=QuestionList.from_json(data.get("questions", []), data.get("counts", [])),
+            analyses=read_analyses(data.get("analyses", [])),
             constraints=Constraints.from_json(data),
             signoff=_signoff(data.get("signoff", {})),
             dictionaries=read_declared_by(data.get(DICTIONARIES, [])),
@@ -228,6 +262,24 @@ def _signoff(data: Any) -> dict[str, str]:
         if key not in (*SIGNOFF, *CHOSEN):
             raise ProjectError(f"signoff: {key!r} is not one of {', '.join((*SIGNOFF, *CHOSEN))}", key="signoff")
     return dict(data)
+
+
+def _linked(tables: Any, dag: Any) -> tuple[Linked, Any]:
+    """Return the link of two tables with the arrows from a visit to the next, and the rest of the drawing."""
+    linked, edges = Linked.from_json(tables), dag.get("edges") if isinstance(dag, Mapping) else None
+    if not isinstance(edges, list):
+        return linked, dag
+    between = [e for e in edges if isinstance(e, list) and len(e) == 2 and str(e[0]).endswith(BEFORE)]
+    arrows = tuple((str(cause).removesuffix(BEFORE), str(effect)) for cause, effect in between)
+    return replace(linked, arrows=arrows), {**dag, "edges": [e for e in edges if e not in between]}
+
+
+def _dag_to_json(dag: Dag, linked: Linked | None) -> dict[str, Any]:
+    """Return the drawing, with the arrows from a visit to the next among its edges."""
+    out = dag.to_json()
+    if linked is not None:
+        out["edges"] += [[cause + BEFORE, effect] for cause, effect in linked.arrows]
+    return out
 
 
 def _separations(data: Any) -> tuple[Separation, ...]:

@@ -39,6 +39,7 @@ SCHEMA_SHARE = 0.05
 """The default share of the budget that buys a schema."""
 _WHOLE = {"rows_per_person": 10_000, "rows": MAX_ROWS, "max_cells": 10**9}
 _LEFT_OUT = (
+    "analysis_share",
     "copies",
     "embedding_share",
     "max_cells",
@@ -77,7 +78,8 @@ class Plan:
     numbers allow, so the table errs less than independent draws would, and varies less than they do. ``copies`` is how
     many copies of the release are made for intervals. ``test_drawing`` is the share of the budget for a test of the
     drawing's implied independences, ``statements`` how many of them are tested, or which. ``regressions`` are bought
-    with ``regression_share`` of the budget, in equal parts.
+    with ``regression_share`` of the budget, in equal parts. ``analysis_share`` of the budget buys the counts of the
+    project's planned analyses.
 
     ``options`` are the keys that methods declare for themselves (`espalier.core.project.options`); the method
     registry checks them. The file is flat: they are on the same level as the others.
@@ -114,6 +116,7 @@ class Plan:
     statements: int | tuple[Separation, ...] = 5
     regressions: tuple[BoughtRegression, ...] = ()
     regression_share: float = 0.0
+    analysis_share: float = 0.0
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -155,6 +158,7 @@ class Plan:
         check_number("schema_share", self.schema_share, Option("", low=0, high=0.5))
         check_number("private_evaluation", self.private_evaluation, Option("", low=0, high=0.5))
         check_number("question_share", self.question_share, Option("", low=0, high=MOST_ASKED))
+        check_number("analysis_share", self.analysis_share, Option("", low=0, high=MOST_ASKED))
         if isinstance(self.embedding_share, str) and self.embedding_share != AUTO:
             raise ProjectError(
                 f'plan: embedding_share is {short(self.embedding_share)}; it must be "auto" or a share from 0 to '

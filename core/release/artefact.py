@@ -34,6 +34,7 @@ from espalier.core.project.file import Project
 from espalier.core.project.regressions import named
 from espalier.core.project.schema import Schema
 from espalier.core.release.files import copy_files, save_files
+from espalier.core.release.linked_tables import LinkedTables
 from espalier.core.release.output import WHOLE, write_into, write_texts, write_whole, write_whole_into
 from espalier.core.release.question_facts import question_facts
 from espalier.core.release.stat_output import STAT_FORMATS, StatFormat, write_stat
@@ -114,6 +115,8 @@ class Release:
     whole: Snapshot | None = None
     drawing: tuple[tuple[Test, Tested], ...] = ()
     effect: Mapping[str, Any] | None = None
+    analyses: tuple[Mapping[str, Any], ...] = ()
+    """Planned analyses with their intervals, promised and reached half-widths."""
     regressions: tuple[Mapping[str, Any], ...] = ()
     apart: tuple[ToldApart, ...] = ()
     counted: int | None = None
@@ -124,6 +127,8 @@ class Release:
     """Kind of the relation that was read, by its catalogue (`espalier.core.tables.catalogue`); `None` for files."""
     verdict: Verdict | None = None
     """The plan's verdict before anything was spent; None if no number of rows was public or declared."""
+    tables: LinkedTables | None = None
+    """The two tables of a linked release; ``table`` then holds the people with their first visit."""
     date: str = field(default_factory=lambda: datetime.now(UTC).date().isoformat())
 
     @property
@@ -210,6 +215,7 @@ class Release:
             "copies": len(self.copies),
             **({"test_drawing": test_facts(self.drawing)} if plan.test_drawing else {}),
             **({} if self.effect is None else {"effect": dict(self.effect)}),
+            **({"analyses": [dict(one) for one in self.analyses]} if self.analyses else {}),
             **({"regressions": [dict(one) for one in self.regressions]} if self.regressions else {}),
             "seconds": {step: round(s, 2) for step, s in self.seconds.items()},
             "warnings": list(self.warnings),
@@ -266,13 +272,14 @@ class Release:
         from espalier.core.report.croissant import card
         from espalier.core.report.page import render
 
-        facts, model, table, claims = self._facts, self._dumped, self.csv().encode(), self._claims
+        facts, model, claims = self._facts, self._dumped, self._claims
+        tables = {"synthetic.csv": self.csv().encode()} if self.tables is None else self.tables.csv()
         files = {
-            "synthetic.csv": table,
+            **tables,
             "release.json": (json.dumps(facts, indent=1, ensure_ascii=False) + "\n").encode(),
             "project.json": (json.dumps(facts["project"], indent=1, ensure_ascii=False) + "\n").encode(),
             "report.html": render(facts, label.label(claims)).encode(),
-            "croissant.json": card(facts, table, claims),
+            "croissant.json": card(facts, tables, claims),
             statement.LABEL: label.page(claims),
             statement.REGISTRY: registry.text(claims),
             **({} if model is None else {MODEL: model}),
@@ -318,6 +325,11 @@ class Release:
         """
         more: dict[str, Callable[[Path], None]] = {}
         schema = self.project.schema
+        if self.tables is not None:
+            names = self.tables.texts if kind == "parquet" else ()
+            more = {f"{name}.parquet": partial(self.tables.write_parquet, name) for name in names}
+            save_files(self.files, folder, more, self._with_further)
+            return
         if kind in STAT_FORMATS:
             more[f"synthetic.{kind}"] = partial(_write_stat, schema, self.table, kind)
         if kind in STAT_FORMATS or any(c.label or c.value_labels or c.unit or c.description for c in schema.columns):

@@ -20,7 +20,7 @@ from espalier.core.errors import Cancelled, EspalierError, ProjectError, SchemaE
 from espalier.core.evaluation.private.evaluation import PrivateEvaluation
 from espalier.core.evaluation.private.held_out import judge
 from espalier.core.methods import check_options, method_of
-from espalier.core.models.base import Codes, Model, NumberModel
+from espalier.core.models.base import Codes, Model, NumberModel, VisitModel
 from espalier.core.planning.hierarchies import told_apart
 from espalier.core.planning.preview import Preview, preview
 from espalier.core.planning.procedure import carry_out
@@ -36,10 +36,11 @@ from espalier.core.project.file import Project
 from espalier.core.project.plan import IN_MEMORY, MAX_ROWS, Plan
 from espalier.core.release.artefact import Release
 from espalier.core.release.files import with_identifiers
+from espalier.core.release.linked_tables import linked_tables
 from espalier.core.release.output import on_disk
 from espalier.core.statement.keys import Signer
 from espalier.core.tables.consistency import settle
-from espalier.core.tables.frames import opened, relation_of
+from espalier.core.tables.frames import opened, panel, relation_of
 from espalier.core.tables.snapshot import Snapshot
 from espalier.core.tables.source import Source
 from espalier.core.tables.table import Table
@@ -63,7 +64,8 @@ def release(
     - a data frame of pandas or of any library that supports Arrow, read with the project's schema and the plan's
       person column;
     - a :class:`~espalier.core.tables.relation.Relation`, read once into a snapshot that is deleted on return;
-    - a :class:`~espalier.core.tables.snapshot.Snapshot`, which the caller closes.
+    - a :class:`~espalier.core.tables.snapshot.Snapshot`, which the caller closes;
+    - for linked tables, a pair of frames or tables as read, people first.
 
     Everything that can be refused is refused before the first draw: unconfirmed guesses, conflicts, sizes, and too
     little budget in the ledger. The result is (ε, δ)-DP for the plan's unit of privacy. ``report(fraction, message)``
@@ -97,7 +99,10 @@ def release(
     with ExitStack() as held:
         scan, rest = part(report, 0.0, reading), part(report, reading, 1.0)
         k = project.plan.rows_per_person
-        table = held.enter_context(opened(data, project.schema, project.plan.person, k, scan))
+        if project.linked is None:
+            table = held.enter_context(opened(data, project.schema, project.plan.person, k, scan))
+        else:
+            table = panel(project.linked, project.schema, data)
         origin = None if relation is None else relation.origin
         return _release(project, table, rest, ledger, held, origin, signer)
 
@@ -134,6 +139,8 @@ def _release(
             "rows.",
             key="rows",
         )
+    if project.linked is not None and (plan.rows or total or 0) > IN_MEMORY:
+        raise ProjectError(f"Linked tables are made in memory, at most {IN_MEMORY:,} people. Set the plan's rows.")
     shown = preview(planned, total)  # the rehearsal refuses conflicts and plans that are too large
     rows = _PrivateRows(*_parts(plan, table, total, files), shown.budget)
     reservation = ledger.reserve(planned, shown.budget, table.digest, shown.delta, relation) if ledger else None
@@ -234,11 +241,17 @@ class _Run:
         model = fitted.model(part(report, 0.4, 0.8))
         done = time.perf_counter()
         report(0.8, "Drawing synthetic rows")
-        rows = plan.rows or self.total or min(max(round(model.total / (1 - plan.private_evaluation)), 1), MAX_ROWS)
+        most = MAX_ROWS if project.linked is None else IN_MEMORY
+        rows = plan.rows or self.total or min(max(round(model.total / (1 - plan.private_evaluation)), 1), most)
         rng = np.random.default_rng()
         codes, text, whole = drawn(model, project, rows, rng, part(report, 0.8, 0.9))
         text = settle(project.constraints, project.schema, codes, text)
         text = with_identifiers(project.schema, text, rng)
+        tables = None
+        if project.linked is not None:
+            assert isinstance(model, VisitModel)
+            number = codes[project.linked.number]
+            tables = linked_tables(project.linked, project.schema, text, model.visits(codes, rng), number, rng)
         seconds = {"fit": done - start, "sample": time.perf_counter() - done}
         if self.private.held is not None:
             report(0.9, "Evaluating it on the held-out rows")
@@ -261,6 +274,7 @@ class _Run:
             judged,
             whole=whole,
             drawing=outcome(project, carried.tests, rng),
+            analyses=tuple(one.facts() for one in carried.analyses),
             regressions=tuple(one.facts(project.schema) for one in carried.regressions),
             apart=told_apart(wanted, project.schema),
             reservation=self.reservation,
@@ -268,6 +282,7 @@ class _Run:
             counted=carried.curator.rows,
             signer=self.signer,
             verdict=preview.verdict,
+            tables=tables,
         )
         if plan.copies:
             start = time.perf_counter()

@@ -49,8 +49,8 @@ CONTEXT: dict[str, Any] = {
 """The context of Croissant 1.0, with the vocabulary of its extension for responsible AI (RAI 1.0)."""
 
 
-def card(facts: Mapping[str, Any], table: bytes, claims: Mapping[str, Any] | None = None) -> bytes:
-    """Return the card from the facts of ``release.json``, ``synthetic.csv``, and the statement's ``claims``."""
+def card(facts: Mapping[str, Any], tables: Mapping[str, bytes], claims: Mapping[str, Any] | None = None) -> bytes:
+    """Return the card from the facts of ``release.json``, the files of its tables, and the statement's ``claims``."""
     project = facts["project"]
     spent = facts.get("spent") or {}
     private = facts["private"]
@@ -66,10 +66,11 @@ def card(facts: Mapping[str, Any], table: bytes, claims: Mapping[str, Any] | Non
             "@id": f"rows/{column['name']}",
             "name": column["name"],
             "dataType": "sc:Integer" if column.get("integer") else _TYPES.get(column["kind"], "sc:Text"),
-            "source": {"fileObject": {"@id": "synthetic.csv"}, "extract": {"column": column["name"]}},
+            "source": {"fileObject": {"@id": file}, "extract": {"column": own}},
         }
         for column in project["schema"]
         if column["kind"] != "identifier" or column.get("invented")
+        for file, own in _places(column["name"], tables)
     ]
     made = {
         "@context": CONTEXT,
@@ -83,17 +84,26 @@ def card(facts: Mapping[str, Any], table: bytes, claims: Mapping[str, Any] | Non
         "distribution": [
             {
                 "@type": "cr:FileObject",
-                "@id": "synthetic.csv",
-                "name": "synthetic.csv",
-                "contentUrl": "synthetic.csv",
+                "@id": name,
+                "name": name,
+                "contentUrl": name,
                 "encodingFormat": "text/csv",
                 "sha256": hashlib.sha256(table).hexdigest(),
             }
+            for name, table in tables.items()
         ],
         "recordSet": [{"@type": "cr:RecordSet", "@id": "rows", "name": "rows", "field": fields}],
         **({} if claims is None else _responsible(claims)),
     }
     return (json.dumps(made, indent=1, ensure_ascii=False) + "\n").encode()
+
+
+def _places(name: str, tables: Mapping[str, bytes]) -> list[tuple[str, str]]:
+    """Return the file of a column and its name there; linked tables have their columns' names begin with their own."""
+    if len(tables) == 1:
+        return [(file, name) for file in tables]
+    found = [(file, file.removesuffix(".csv") + ".") for file in tables]
+    return [(file, name.removeprefix(start)) for file, start in found if name.startswith(start)]
 
 
 def _responsible(claims: Mapping[str, Any]) -> dict[str, Any]:

@@ -138,7 +138,7 @@ def privacy(facts: Mapping[str, Any]) -> str:
     """Return the privacy promise in two sentences."""
     asked, spent = facts["asked"], facts["spent"]
     person = f"“{escape(spent['person'])}”" if spent.get("person") else None
-    unit = Unit(spent["neighbors"], spent["rows_per_person"]).in_words(person)
+    unit = Unit(spent["neighbors"], spent["rows_per_person"]).in_words(person, linked="tables" in facts)
     right = guess_right(asked["epsilon"], asked["delta"])
     return (
         "<h2>Privacy</h2><p>Someone guessing between two versions of a person's record is right half the time. With "

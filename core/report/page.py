@@ -22,7 +22,7 @@ from espalier.core.report.evaluation_section import evaluation_methods, private_
 from espalier.core.report.html import made_with
 from espalier.core.report.html import table as _table
 from espalier.core.report.question_section import question_section
-from espalier.core.report.regression_section import regression_section
+from espalier.core.report.regression_section import analysis_section, regression_section
 from espalier.core.report.style import STYLE
 
 
@@ -39,6 +39,7 @@ def render(facts: Mapping[str, Any], label: str = "") -> str:
         front.verdict(facts),
         front.pictures(facts),
         effect_section(facts),
+        analysis_section(facts),
         regression_section(facts),
         front.privacy(facts),
         label,
@@ -49,7 +50,7 @@ def render(facts: Mapping[str, Any], label: str = "") -> str:
         front.dictionary(facts),
         '<div class="annex"><h1>Technical annex</h1>',
         "<h2>What is promised</h2>",
-        _promise({**spent, **facts["asked"], "counted": spent["rho"]}),
+        _promise({**spent, **facts["asked"], "counted": spent["rho"], "tables": "tables" in facts}),
         _ledger(facts.get("ledger")),
         _bullets(facts["promises"]),
         "<h2>Shares of the budget</h2>",
@@ -147,7 +148,7 @@ def _declared(dictionaries: Sequence[Mapping[str, Any]]) -> list[str]:
 def _promise(spent: Mapping[str, Any]) -> str:
     """Return the privacy promise, by the requested (ε, δ): the spent ρ may itself depend on noisy answers."""
     person = f"“{escape(spent['person'])}”" if spent.get("person") else None
-    unit = Unit(spent["neighbors"], spent["rows_per_person"]).in_words(person)
+    unit = Unit(spent["neighbors"], spent["rows_per_person"]).in_words(person, linked=spent["tables"])
     return (
         f"<p>The release is (ε, δ)-differentially private with ε = {round_up(spent['epsilon'])} and "
         f"δ = {round_up(spent['delta'])}, for {unit} (<em>{escape(spent['neighbors'])}</em>). "

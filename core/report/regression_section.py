@@ -1,4 +1,4 @@
-"""The report's section on bought regressions."""
+"""The report's sections on planned analyses and on bought regressions."""
 
 from __future__ import annotations
 
@@ -31,3 +31,32 @@ def regression_section(facts: Mapping[str, Any]) -> str:
         parts.append(f"<p>{escape(about(one))}</p>")
         parts.append(table(f"Coefficients of {one['name']}", ["term", "value#", "95 % interval"], rows))
     return "\n".join(parts)
+
+
+def analysis_section(facts: Mapping[str, Any]) -> str:
+    """Return the planned analyses with promised and reached half-widths; empty without any."""
+    listed = facts.get("analyses", [])
+    if not listed:
+        return ""
+
+    def shown(x: float | None) -> str:
+        return "none" if x is None else f"{x:.4g}"
+
+    rows = []
+    for one in listed:
+        asked = " ".join(escape(str(one[key])) for key in ("event", "group", "among") if one.get(key))
+        wanted = shown(one["half_width"]) if "half_width" in one else ""
+        interval = "none" if one["low"] is None else f"{one['low']:.4g} to {one['high']:.4g}"
+        rows.append(
+            f"<tr><td>{escape(one['name'])}</td><td>{escape(one['kind'].replace('_', ' '))} of {asked}</td>"
+            f'<td class="n">{shown(one["value"])}</td><td>{interval}</td><td class="n">{wanted}</td>'
+            f'<td class="n">{shown(one["promised"])}</td><td class="n">{shown(one["reached"])}</td></tr>'
+        )
+    heads = ["analysis", "figure", "value#", "95 % interval", "wanted ±#", "promised ±#", "reached ±#"]
+    return (
+        "<h2>Planned analyses</h2>"
+        "<p>The counts of exactly these rows were bought. The promised half-width was computed before any row was "
+        "read, from the declared assumptions: where they hold, 9 of 10 releases stay within it. Half-widths of odds "
+        "ratios are on the log scale. Rows with a missing cell in one of the columns are left out.</p>"
+        + table("Planned analyses", heads, rows)
+    )

@@ -25,6 +25,7 @@ from espalier.core.statement.words import (
     ASSUMED,
     CONVERSION,
     DISJOINT,
+    LINKED_ADJACENT,
     NOT_PROTECTED,
     POST_PROCESSING,
     ROWS_ARE_PUBLIC,
@@ -71,8 +72,8 @@ def claims(
             "rows_per_person": k,
             "person": spent["person"],
             "rows": rows,
-            "sentence": f"Protected: {unit.in_words(person)}.",
-            "adjacent": ADJACENT[unit.neighbors, spent["person"] is not None].format(k=k, person=person),
+            "sentence": f"Protected: {unit.in_words(person, linked='tables' in facts)}.",
+            "adjacent": _adjacent(facts).format(k=k, person=person),
             "stated": facts["unit"]["stated"],
         },
         "guarantee": {
@@ -104,6 +105,14 @@ def claims(
         "approved": dict(project.get("signoff", {})),
         "signer": None if signer is None else dict(signer),
     }
+
+
+def _adjacent(facts: Mapping[str, Any]) -> str:
+    """Return the sentence on adjacent tables."""
+    spent = facts["spent"]
+    if linked := facts.get("tables"):
+        return LINKED_ADJACENT[spent["neighbors"]].replace("{keep}", str(linked["keep"]))
+    return ADJACENT[spent["neighbors"], spent["person"] is not None]
 
 
 def _draw(draw: Draw, part: str) -> dict[str, Any]:

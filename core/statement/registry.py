@@ -82,4 +82,4 @@ def entry(claims: Mapping[str, Any]) -> dict[str, Any]:
 def text(claims: Mapping[str, Any]) -> bytes:
     """``registry.yaml``. YAML 1.1 reads 1e-06 as a text and 1.0e-06 as a number, so numbers get a point."""
     made = json.dumps(entry(claims), indent=1, ensure_ascii=False)
-    return (re.sub(r"(?<=: )(\d+)(?=e-?\d)", r"\1.0", made) + "\n").encode()
+    return (re.sub(r'(?m)^( *"\w+": \d+)(?=e-?\d+,?$)', r"\1.0", made) + "\n").encode()

@@ -16,6 +16,14 @@ ADJACENT = {
     ): "Two tables are adjacent if removing one person from one table gives the other: all rows with one "
     "value of {person}. At most {k} rows of each person are kept.",
 }
+LINKED_ADJACENT = {
+    "replace-one": "Two pairs of tables are adjacent if one person, all rows of both with one value of {person}, is "
+    "replaced by another person or by no one. At most {keep} visits of each person are kept, and the kept people "
+    "are filled up or cut at random to a declared number.",
+    "add-remove": "Two pairs of tables are adjacent if removing one person from one pair gives the other: all rows of "
+    "both tables with one value of {person}. At most {keep} visits of each person are kept.",
+}
+"""Sentences for linked tables."""
 CONVERSION = {
     "currency": "zero-concentrated differential privacy (zCDP; Bun and Steinke 2016), in ρ",
     "conversion": "ε is the least of αρ + ln((α − 1)/α) − (ln δ + ln α)/(α − 1) over α > 1 (Canonne, Kamath and "

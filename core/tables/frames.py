@@ -16,8 +16,10 @@ import numpy as np
 
 from espalier.core.errors import TableError
 from espalier.core.progress import Report, silent
+from espalier.core.project.linked import Linked
 from espalier.core.project.schema import Schema
 from espalier.core.tables.destination import TAKE_ROWS, Destination
+from espalier.core.tables.panel import Panel, panel_of
 from espalier.core.tables.reading import (
     WHOLE_FLOATS,
     Cells,
@@ -241,6 +243,26 @@ def too_large(path: Path) -> bool:
     except (pa.ArrowException, OSError, ValueError):
         return False
     return bool(facts.num_rows * facts.num_columns > LARGE_CELLS)
+
+
+def panel(linked: Linked, schema: Schema, data: Any) -> Panel:
+    """Return linked tables in memory: a :class:`Panel` unchanged, else a pair of tables or frames, people first.
+
+    A single table is enough where both are one file.
+    """
+    if isinstance(data, Panel):
+        return data
+    both = list(data) if isinstance(data, tuple | list) else [data]
+    if len(both) == 1 and linked.together:
+        both *= 2
+    if len(both) != 2:
+        raise TableError(f"give the table {linked.people!r} and the table {linked.visits!r}, in this order")
+    if any(isinstance(table, Relation) for table in both):
+        raise TableError(
+            "linked tables are read into memory: give files of fewer rows; databases are not supported yet"
+        )
+    people, visits = (table if isinstance(table, TextTable) else text_of(table) for table in both)
+    return panel_of(linked, schema, people, visits)
 
 
 @contextmanager

@@ -1,15 +1,18 @@
-"""The CSV text of a released table, and reading it back."""
+"""The CSV text of released tables, and reading them back."""
 
 from __future__ import annotations
 
 import csv
 import io
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from espalier.core.project.schema import Schema
+from espalier.core.project.linked import Linked
+from espalier.core.project.schema import Identifier, Schema
 from espalier.core.tables.csv_lines import DELIMITERS
 from espalier.core.tables.csv_safety import defuse, restore
+from espalier.core.tables.panel import Panel, panel_of
 from espalier.core.tables.reading import TextColumn, TextTable, read_released
 from espalier.core.tables.table import Table
 
@@ -27,6 +30,30 @@ def csv_text(schema: Schema, table: Mapping[str, Sequence[str]]) -> str:
     cells = [_written(schema, name, texts, alone=len(table) == 1) for name, texts in table.items()]
     lines = [",".join(_quoted(names, always=odd)), *map(",".join, zip(*cells, strict=True)), ""]
     return "\n".join(lines)
+
+
+VISIT = "visit"
+"""The column of a released visit that holds its position, from 1."""
+
+
+def linked_schemas(linked: Linked, schema: Schema) -> dict[str, Schema]:
+    """Return the schema of each released table with its identifiers, by name."""
+    people, visits = (linked.table_schema(schema, table) for table in (linked.people, linked.visits))
+    more = [linked.by, VISIT, *([linked.visit_key] if linked.visit_key else [])]
+    return {
+        linked.people: replace(people, identifiers=(Identifier(linked.key, True, 0),)),
+        linked.visits: replace(visits, identifiers=tuple(Identifier(n, True, i) for i, n in enumerate(more))),
+    }
+
+
+def read_linked(linked: Linked, schema: Schema, files: Mapping[str, bytes]) -> Panel:
+    """Return the panel of two released tables; raises :class:`TableError`."""
+    made = {}
+    for table, own in linked_schemas(linked, schema).items():
+        read = read_released(files[f"{table}.csv"], [defuse(name) for name in own.released])
+        columns = {restore(n): TextColumn(tuple(map(restore, c.values)), c.codes) for n, c in read.columns.items()}
+        made[table] = TextTable(columns, read.rows, read.source)
+    return panel_of(replace(linked, together=False), schema, made[linked.people], made[linked.visits], [VISIT])
 
 
 def _written(schema: Schema, name: str, texts: Sequence[str], *, alone: bool) -> Sequence[str]:

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from espalier.core.errors import TableError
 from espalier.core.graph.separations import Clique
 from espalier.core.progress import interruptible
+from espalier.core.project.linked import Pair
 from espalier.core.project.public_grid import as_read
 from espalier.core.project.schema import Schema
 from espalier.core.tables.codes_only import new_codes, no_numbers, no_texts, on_grid
@@ -37,7 +38,7 @@ from espalier.core.tables.gradient import Weights, residual_sums
 from espalier.core.tables.lots import new_key, runs
 from espalier.core.tables.relation import Relation
 from espalier.core.tables.remote_sql import CODES, HeldOut, cut, drawn, filler, joined, part_of, recoding, truncation
-from espalier.core.tables.source import More, check_limited
+from espalier.core.tables.source import NO_VISITS, More, check_limited
 from espalier.core.tables.table import Table
 
 STEP = 100_000
@@ -178,6 +179,14 @@ class RemoteSnapshot:
     def numbers(self, column: str) -> NDArray[np.float64]:
         """Refuse: the server holds codes, not the numbers they came from."""
         raise no_numbers(column)
+
+    def step_counts(self, pairs: Sequence[Pair]) -> list[NDArray[np.int64]]:  # noqa: ARG002
+        """Refuse: linked tables are read into memory."""
+        raise TableError(NO_VISITS)
+
+    def step_echoes(self, columns: Sequence[str]) -> NDArray[np.int64]:  # noqa: ARG002
+        """Refuse: linked tables are read into memory."""
+        raise TableError(NO_VISITS)
 
     def text_counts(self, column: str) -> dict[str, int]:
         """Refuse: the server holds codes, not texts."""

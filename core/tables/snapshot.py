@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from espalier.core.errors import TableError
 from espalier.core.graph.separations import Clique
+from espalier.core.project.linked import Pair
 from espalier.core.project.public_grid import as_read
 from espalier.core.project.schema import Schema
 from espalier.core.tables import random_rows
@@ -17,7 +19,7 @@ from espalier.core.tables.codes_only import new_codes, no_numbers, no_texts, on_
 from espalier.core.tables.counting import Cells, Counting, whole_cells
 from espalier.core.tables.digest import Digest
 from espalier.core.tables.gradient import Weights, residual_sums
-from espalier.core.tables.source import More, check_limited
+from espalier.core.tables.source import NO_VISITS, More, check_limited
 from espalier.core.tables.table import Table
 
 FILL_ROWS = 1 << 20
@@ -113,6 +115,14 @@ class Snapshot:
     def numbers(self, column: str) -> NDArray[np.float64]:
         """Refuse: a snapshot holds codes, not the numbers they came from."""
         raise no_numbers(column)
+
+    def step_counts(self, pairs: Sequence[Pair]) -> list[NDArray[np.int64]]:  # noqa: ARG002
+        """Refuse: linked tables are read into memory."""
+        raise TableError(NO_VISITS)
+
+    def step_echoes(self, columns: Sequence[str]) -> NDArray[np.int64]:  # noqa: ARG002
+        """Refuse: linked tables are read into memory."""
+        raise TableError(NO_VISITS)
 
     def text_counts(self, column: str) -> dict[str, int]:
         """Refuse: a snapshot holds codes, not texts."""

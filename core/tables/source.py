@@ -14,12 +14,15 @@ from numpy.typing import NDArray
 
 from espalier.core.errors import TableError
 from espalier.core.graph.separations import Clique
+from espalier.core.project.linked import Pair
 from espalier.core.project.schema import Schema
 from espalier.core.tables.counting import Cells
 from espalier.core.tables.gradient import Weights
 
 if TYPE_CHECKING:
     from espalier.core.tables.table import Table
+
+NO_VISITS = "these rows have no linked visits; read both tables of the project again"
 
 More = Callable[[Mapping[str, NDArray[Any]]], Mapping[str, NDArray[Any]]]
 """Makes further columns of codes from the codes of some rows."""
@@ -97,6 +100,19 @@ class Source(Protocol):
 
         Raises :class:`TableError` if the source holds only codes.
         """
+        ...
+
+    # Linked tables ----------------------------------------------------------------------------------------------------
+
+    def step_counts(self, pairs: Sequence[Pair]) -> list[NDArray[np.int64]]:
+        """Return the weighted counts of each pair over all steps, in units of 1/lcm (`espalier.core.project.linked`).
+
+        Raises :class:`TableError` for a source without visits.
+        """
+        ...
+
+    def step_echoes(self, columns: Sequence[str]) -> NDArray[np.int64]:
+        """Return, for each column, the weighted number of steps that repeat the visit before the last, in units."""
         ...
 
     # What a schema is bought from -------------------------------------------------------------------------------------

@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 
 from espalier.core.errors import TableError
 from espalier.core.graph.separations import Clique
+from espalier.core.project.linked import Pair
 from espalier.core.project.public_grid import counts_on
 from espalier.core.project.schema import MISSING, HierarchyToBuy, Schema, smallest_unsigned
 from espalier.core.tables import random_rows
 from espalier.core.tables.counting import Cells, cells_of, count_many
 from espalier.core.tables.gradient import Weights, residual_sums
 from espalier.core.tables.reading import TextColumn, TextTable
-from espalier.core.tables.source import More, check_limited
+from espalier.core.tables.source import NO_VISITS, More, check_limited
 
 
 @dataclass(frozen=True, repr=False)
@@ -76,9 +77,9 @@ class Table:
         """
         codes, values, texts = {}, {}, {}
         for column in schema.columns:  # a missing column is reported before any cell of a wrong file is judged
-            _column(text, column.name)
+            column_of(text, column.name)
         for column in schema.columns:
-            read = _column(text, column.name)
+            read = column_of(text, column.name)
             lookup = column.encode(read.values).astype(smallest_unsigned(column.size))
             codes[column.name] = lookup[read.codes]
             if column.kind == "numeric":
@@ -87,21 +88,7 @@ class Table:
                 texts[column.name] = read
         if person is None:
             return cls(schema, codes, text.rows, text.digest, values=values, texts=texts)
-        people = _column(text, person)
-        if people.ambiguous:
-            raise TableError(
-                f"{text.source}: the person column {person!r} mixes types or drops digits, so that one identifier may "
-                "be two people (7 and the text 7), or one person may have two identifiers; give them all as text",
-                column=person,
-            )
-        if MISSING in people.values:
-            row = int(np.flatnonzero(people.codes == people.values.index(MISSING))[0]) + 1
-            raise TableError(
-                f"{text.source}: the person column {person!r} is empty, first in data row {row:,}; write the person's "
-                "identifier there, or take such rows out of the table",
-                column=person,
-                row=row,
-            )
+        people = person_codes(text, person)
         return cls(schema, codes, text.rows, text.digest, people.codes, person, values=values, texts=texts)
 
     @property
@@ -169,6 +156,14 @@ class Table:
     def residual_sums(self, target: str, columns: Sequence[str], weights: Weights) -> NDArray[np.int64]:
         """Return the exact gradient of a logistic fit of ``target``, see `espalier.core.tables.gradient`."""
         return residual_sums(self.codes, target, columns, self.schema.sizes, weights)
+
+    def step_counts(self, pairs: Sequence[Pair]) -> list[NDArray[np.int64]]:  # noqa: ARG002
+        """Refuse: a single table has no visits."""
+        raise TableError(NO_VISITS)
+
+    def step_echoes(self, columns: Sequence[str]) -> NDArray[np.int64]:  # noqa: ARG002
+        """Refuse: a single table has no visits."""
+        raise TableError(NO_VISITS)
 
     def text_counts(self, column: str) -> dict[str, int]:
         """Return the number of rows with each text of a column whose categories are to be bought."""
@@ -264,7 +259,28 @@ class Table:
         """Do nothing: the rows are in memory."""
 
 
-def _column(text: TextTable, name: str) -> TextColumn:
+def person_codes(text: TextTable, person: str) -> TextColumn:
+    """Return the person column; raises :class:`TableError` for an empty cell and for ambiguous identifiers."""
+    people = column_of(text, person)
+    if people.ambiguous:
+        raise TableError(
+            f"{text.source}: the person column {person!r} mixes types or drops digits, so that one identifier may "
+            "be two people (7 and the text 7), or one person may have two identifiers; give them all as text",
+            column=person,
+        )
+    if MISSING in people.values:
+        row = int(np.flatnonzero(people.codes == people.values.index(MISSING))[0]) + 1
+        raise TableError(
+            f"{text.source}: the person column {person!r} is empty, first in data row {row:,}; write the person's "
+            "identifier there, or take such rows out of the table",
+            column=person,
+            row=row,
+        )
+    return people
+
+
+def column_of(text: TextTable, name: str) -> TextColumn:
+    """Return a column of a table as read; raises :class:`TableError` if there is none of this name."""
     if name not in text.columns:
         known = ", ".join(list(text.columns)[:12]) + (", …" if len(text.columns) > 12 else "")
         raise TableError(f"{text.source}: there is no column {name!r}; the table has {known}", column=name)

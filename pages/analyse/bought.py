@@ -1,4 +1,4 @@
-"""Regressions that came with a release: a table of coefficients for each."""
+"""What came with a release: bought regressions, and planned analyses."""
 
 from __future__ import annotations
 
@@ -9,6 +9,30 @@ import streamlit as st
 
 from espalier.core.analysis.regression_text import about, interval
 from espalier.pages.common.text import plain
+
+
+def show_planned(listed: Sequence[Mapping[str, Any]]) -> None:
+    """Show the planned analyses of a release with promised and reached half-widths; nothing if it has none."""
+    if not listed:
+        return
+    with st.expander("Analyses that this release planned", expanded=True):
+        st.dataframe(
+            [
+                {
+                    "analysis": one["name"],
+                    "figure": one["kind"].replace("_", " "),
+                    "estimate": one["value"],
+                    "low (95 %)": one["low"],
+                    "high (95 %)": one["high"],
+                    "promised ±": one["promised"],
+                    "reached ±": one["reached"],
+                }
+                for one in listed
+            ],
+            hide_index=True,
+            width="stretch",
+        )
+        st.caption("Half-widths of odds ratios are on the log scale.")
 
 
 def show(listed: Sequence[Mapping[str, Any]]) -> None:

@@ -130,7 +130,7 @@ def _erase(state: Session, action: Mapping[str, Any]) -> str:
 
 def _role(state: Session, action: Mapping[str, Any]) -> str:
     column, role, before = _column(state, action.get("column")), action.get("role"), state.project
-    if role is not None and role not in dict(Roles().items()):
+    if role is not None and (not isinstance(role, str) or role not in dict(Roles().items())):
         raise GraphError(f"{role!r} is not a role")
     state.editor.give_role(column, role)
     sentence = f"{column} is {role} now." if role else f"{column} has no role now."

@@ -34,9 +34,13 @@ ROLES = {
 }
 
 
+_BREAKS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+"""Line breaks of any kind, which end inline code in markdown, and control characters."""
+
+
 def plain(text: object) -> str:
     """``text`` as markdown that shows it literally."""
-    shown = " ".join(str(text).split("\n"))
+    shown = _BREAKS.sub(" ", str(text))
     for mark in ("://", "www.", "@"):  # a literal address would become a link all by itself
         shown = shown.replace(mark, f"{mark[0]}\u2060{mark[1:]}")
     return re.sub(r"([\\`*_{}\[\]()#+\-.!|<>~$:^=&])", r"\\\1", shown)
@@ -44,7 +48,7 @@ def plain(text: object) -> str:
 
 def name(column: str) -> str:
     """A column's name as inline code."""
-    text = column.replace("\n", " ")
+    text = _BREAKS.sub(" ", column)
     ticks = "`" * (max((len(run) for run in re.findall("`+", text)), default=0) + 1)
     pad = " " if text.startswith("`") or text.endswith("`") or len(ticks) > 1 else ""
     return f"{ticks}{pad}{text}{pad}{ticks}"

@@ -10,7 +10,7 @@ import streamlit as st
 
 from espalier.core.compare.plans import FIGURES, Outcome, best, compare
 from espalier.core.errors import EspalierError
-from espalier.core.methods import DEFAULT, METHODS, keeps_causes_only, method_of
+from espalier.core.methods import DEFAULT, METHODS, keeps_causes_only, method_of, offered
 from espalier.core.project.file import Project
 from espalier.pages.common import charts, shell
 from espalier.pages.common.text import plain
@@ -70,8 +70,8 @@ def plans(state: Session, project: Project) -> dict[str, Project]:
     left, right = st.columns(2)
     methods = left.multiselect(
         "Methods",
-        list(METHODS),
-        list(dict.fromkeys((plan.method, DEFAULT))) if plan.method in METHODS else [DEFAULT],
+        offered(project),
+        [n for n in dict.fromkeys((plan.method, DEFAULT)) if n in offered(project)],
         format_func=lambda n: METHODS[n].title,
         key=f"compare-methods-{state.opened}",
     )
@@ -174,8 +174,8 @@ def results(state: Session, plans_by_name: Mapping[str, Project]) -> None:
             "These figures are of the open table alone. A plan of the causal regime keeps direct causes only: it may "
             "predict worse here and better in another place. Diagnostics can test a release on a table from there."
         )
-    offered = [o.name for o in found if o.name in plans_by_name]
-    chosen = st.selectbox("Take this plan", offered, index=None, key="compare-take", placeholder="Choose one")
+    names_of = [o.name for o in found if o.name in plans_by_name]
+    chosen = st.selectbox("Take this plan", names_of, index=None, key="compare-take", placeholder="Choose one")
     why = st.text_input("Why this one? (shown in the report)", key="compare-why", max_chars=400)
     st.button(
         "Use it",

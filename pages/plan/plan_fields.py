@@ -11,7 +11,7 @@ import streamlit as st
 from espalier.core.blurring.notice import NOT_PRIVATE
 from espalier.core.blurring.registry import BLURRINGS, blurring_of, is_blurring
 from espalier.core.errors import EspalierError
-from espalier.core.methods import METHODS, method_of
+from espalier.core.methods import METHODS, method_of, offered
 from espalier.core.methods.purpose import Advice
 from espalier.core.privacy.contribution import public_rows
 from espalier.core.project.plan import AUTO, Plan
@@ -32,7 +32,8 @@ _FENCE = {
 def show(state: Session) -> Spots:
     """Draw the fields. Return the place under each, where a conflict is shown."""
     plan, columns = state.project.plan, list(state.project.schema.names)
-    offered, private = [*METHODS, *BLURRINGS], not is_blurring(plan)
+    methods = list(dict.fromkeys([*offered(state.project), *BLURRINGS, plan.method]))
+    private = not is_blurring(plan)
     spots: Spots = {}
 
     purpose.show(state, _purposeful)
@@ -40,8 +41,8 @@ def show(state: Session) -> Spots:
     with left:
         st.selectbox(
             "Method",
-            offered,
-            index=offered.index(plan.method),
+            methods,
+            index=methods.index(plan.method),
             format_func=text.method,
             **_bound(state, "method", _method),
         )

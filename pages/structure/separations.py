@@ -6,7 +6,7 @@ import streamlit as st
 
 from espalier.core.errors import GraphError
 from espalier.core.graph.separations import Separation
-from espalier.core.methods import METHODS, may_be_fenced
+from espalier.core.methods import METHODS, may_be_fenced, offered
 from espalier.pages.common import text
 from espalier.pages.common.text import names, plain
 from espalier.pages.session.session import Session
@@ -16,7 +16,7 @@ def show(state: Session) -> None:
     """The further separations of the open project."""
     project = state.project
     listed = project.separations
-    fenced = "; ".join(m.title for m in METHODS.values() if m.capabilities.fence != "never")
+    fenced = "; ".join(METHODS[n].title for n in offered(project) if METHODS[n].capabilities.fence != "never")
     with st.expander(
         f"Further separations ({len(listed)})" if listed else "Further separations", expanded=bool(listed)
     ):

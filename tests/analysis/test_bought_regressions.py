@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -140,6 +141,8 @@ def test_an_interval_without_noise_is_the_usual_one_and_noise_widens_it_until_it
     _, wide_low, wide_high = system(10.0).interval(contrast)
     assert wide_high - wide_low > high - low
     assert system(40.0).interval(contrast)[1:] == (None, None)
+    _, two_low, two_high = replace(system(0.0), rows_per_person=4).interval(contrast)
+    assert two_high - two_low == pytest.approx(2 * (high - low))
 
 
 def test_an_indefinite_system_has_neither_values_nor_ends():

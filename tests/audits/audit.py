@@ -72,9 +72,12 @@ from espalier.core.privacy.regression_features import TURN, Fourier, Surface
 from espalier.core.privacy.regression_sums import RegressionSums, design_of
 from espalier.core.privacy.scores import ConditionalScore, EdgeScore, FeatureScore, Score
 from espalier.core.privacy.softmax_heads import FloatArray, Heads
+from espalier.core.privacy.steps import Echoes, StepCounts, StepScore
 from espalier.core.privacy.sums import SumRecipe
 from espalier.core.privacy.unit import Unit
 from espalier.core.project.file import Project
+from espalier.core.project.linked import Linked
+from espalier.core.project.linked import Pair as Step
 from espalier.core.project.numeric_axis import Axis
 from espalier.core.project.plan import Neighbors, Plan
 from espalier.core.project.question_list import QuestionList
@@ -84,6 +87,7 @@ from espalier.core.project.schema import Column, Schema
 from espalier.core.release.spend import release
 from espalier.core.tables import random_rows, scan
 from espalier.core.tables.gradient import Weights
+from espalier.core.tables.panel import Panel
 from espalier.core.tables.relation import open_relation
 from espalier.core.tables.source import Source
 from espalier.core.tables.table import Table
@@ -193,6 +197,7 @@ class Counted:
         self.row_limit = table.row_limit
         self.count, self.residual_sums = cache(table.count), table.residual_sums
         self.numbers, self.take, self.batches = table.numbers, table.take, table.batches
+        self.step_counts, self.step_echoes = table.step_counts, table.step_echoes
 
     def count_many(self, cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
         """The counts of each of ``cliques``."""
@@ -262,6 +267,14 @@ class Witness(PrivateCurator):
         scale = self.spending.draws[-1].scale * score.per_row(self.rows)
         one, other = (log_softmax(scores(score, candidates, view, self.rows) / scale) for view in self.views)
         self.evidence += float((one - other)[list(candidates).index(chosen)])
+        return chosen
+
+    def _best_step(self, score: StepScore, candidates: Sequence[Step], scale: float) -> int:
+        """The curator's answer; its likelihood under either table is a softmax of the scores."""
+        chosen = super()._best_step(score, candidates, scale)
+        exact = [zip(candidates, view._source.step_counts(candidates), strict=True) for view in self.views]
+        one, other = (log_softmax(np.array([score.value(p, c) for p, c in x], dtype=float) / scale) for x in exact)
+        self.evidence += float((one - other)[chosen])
         return chosen
 
     def _worst(self, recipe: WorstQuestion, scale: float) -> int:
@@ -373,6 +386,62 @@ HEADS = Heads(SMALL.sizes, {})
 STEP = ClippedGradient(HEADS, np.tile([0.0, 0.0, -40.0], len(SMALL.columns)), clip=0.25)
 """A training step whose model knows every column's third category as impossible and the others as even: a row of
 first categories has the gradient of one of second categories turned round, and each is longer than the clip."""
+
+
+STAYS: Step = ("visits.x@before", "visits.x")
+RETURNS: Step = ("visits.x@earlier", "visits.x")
+
+
+def people_of(visits: Sequence[Sequence[int]]) -> Panel:
+    """People with these visits, the same number of each."""
+    codes = np.array(visits, dtype=np.int64)
+    link = Linked("people", "visits", "id", "id", "at", codes.shape[1])
+    columns = Column("people.a", "categorical", ("x",)), Column("visits.x", "categorical", tuple("xyz"))
+    rows, schema = len(codes), link.completed(Schema(columns))
+    row = {"people.a": np.zeros(rows, int), link.number: np.full(rows, link.keep - 1), "visits.x": codes[:, 0]}
+    return Panel(schema, row, rows, b"x", np.arange(rows), "id", 1, linked=link, visits={"visits.x": codes})
+
+
+def with_visits(relation: Neighbors, steps: int) -> Pair:
+    """One person with all visits alike, in the same cell at each step, among people who have another one."""
+    crowd = [[2] * (steps + 1)] * (ROWS - 1)
+    one = [*crowd, [0] * (steps + 1)] if relation == "replace-one" else crowd
+    return Pair(Unit(relation), (people_of(one), people_of([*crowd, [1] * (steps + 1)])))
+
+
+def step_cases(broken: bool) -> Iterator[Case]:
+    """Yield counts, echoes and choices over the steps of linked tables, of people with one and with three steps."""
+    budget = Budget.of(Plan("linked", EPSILON, DELTA, neighbors="add-remove"), None)
+    rho = budget.rho * (1 - 1e-9)
+    for relation, steps in itertools.product(RELATIONS, (3,) if broken else (1, 3)):
+        pair = with_visits(relation, steps)
+        linked = pair.tables[0].linked
+        units = linked.units
+        # one table is expected to be as in D, the other as in D′
+        tables = [pair.tables[0].step_counts([STAYS])[0], pair.tables[1].step_counts([RETURNS])[0]]
+        expected = dict(zip((STAYS, RETURNS), [t / units for t in tables], strict=True))
+        score = StepScore(expected.__getitem__, units)
+        asked: dict[str, Callable[[Witness], object]] = {
+            "count steps": lambda c, u=units: c.measure_sums(StepCounts(STAYS, (3, 3), u), rho),
+            "choose steps": lambda c, s=score: c.choose_step(s, [STAYS, RETURNS], rho),
+        }
+        if relation == "add-remove" and steps > 1:
+            asked["count echoes"] = lambda c, u=units: c.measure_sums(Echoes(("visits.x",), u), rho)
+        for name, ask in asked.items():
+
+            def run(side: int, pair: Pair = pair, ask: Callable[[Witness], object] = ask) -> float:
+                curator = Witness(pair, side, budget)
+                ask(curator)
+                return curator.evidence
+
+            ways = ["half the noise", "seeded", "no sensitivity", "each step weighs 1"] if broken else [""]
+            for way in ways:
+                yield Case(f"{name}, {steps} a person", relation, rho, run, way, _times(way))
+
+
+def weigh_one(panel: Panel, cells: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    """Counts in which each step weighs 1, so that a person with many counts as many: a broken copy."""
+    return panel.linked.units * np.bincount(cells, minlength=size)
 
 
 def mechanism_cases(broken: bool) -> Iterator[Case]:
@@ -685,7 +754,7 @@ def breaking(way: str, seed: int = 0) -> Iterator[None]:
             stack.enter_context(mock.patch.object(mechanisms, "add_gaussian", seeded_gaussian))
             stack.enter_context(mock.patch.object(mechanisms, "noisy_max", seeded_max))
         elif way == "no sensitivity":
-            for recipe in (EdgeScore, FeatureScore, ConditionalScore, WorstQuestion, ColumnSets):
+            for recipe in (EdgeScore, FeatureScore, ConditionalScore, WorstQuestion, ColumnSets, StepScore):
                 stack.enter_context(mock.patch.object(recipe, "sensitivity", return_value=1))
             for sums in (
                 LogisticGradient,
@@ -695,10 +764,14 @@ def breaking(way: str, seed: int = 0) -> Iterator[None]:
                 CountHistogram,
                 RegressionSums,
                 ClassSums,
+                StepCounts,
+                Echoes,
             ):
                 stack.enter_context(mock.patch.object(sums, "sensitivity", return_value=1))
         elif way == "clipped after the sum":
             stack.enter_context(mock.patch.object(clipped, "clipped_sums", clipped_after_the_sum))
+        elif way == "each step weighs 1":
+            stack.enter_context(mock.patch.object(Panel, "_by_weight", weigh_one))
         elif way == "C for 2C":
             stack.enter_context(
                 mock.patch.object(clipped, "clipped_sensitivity", lambda unit, c: unit.rows_per_person * clip_units(c))
@@ -736,7 +809,7 @@ def judge(case: Case, runs: int, alpha: float) -> Verdict:
     return audit(sides[0], sides[1], case.rho, alpha)
 
 
-PARTS = {"mechanisms": mechanism_cases, "methods": methods, "releases": releases}
+PARTS = {"mechanisms": mechanism_cases, "steps": step_cases, "methods": methods, "releases": releases}
 
 
 def main() -> int:

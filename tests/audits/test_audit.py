@@ -117,6 +117,28 @@ def test_broken_copies_are_caught(name, way):
     assert audit.judge(of(audit.mechanism_cases(True), name, "replace-one", way), 300, ALPHA).refuted
 
 
+@pytest.mark.parametrize("name", ["count steps, 1 a person", "count steps, 3 a person", "choose steps, 3 a person"])
+@pytest.mark.parametrize("relation", audit.RELATIONS)
+def test_steps_stay_below_their_claim(name, relation):
+    assert not audit.judge(of(audit.step_cases(False), name, relation), 50, ALPHA).refuted
+
+
+@pytest.mark.parametrize(
+    ("name", "relation", "way"),
+    [
+        ("count steps, 3 a person", "add-remove", "half the noise"),
+        ("count steps, 3 a person", "replace-one", "no sensitivity"),
+        ("count steps, 3 a person", "replace-one", "each step weighs 1"),
+        ("count steps, 3 a person", "add-remove", "seeded"),
+        ("choose steps, 3 a person", "replace-one", "no sensitivity"),
+        ("choose steps, 3 a person", "add-remove", "each step weighs 1"),
+        ("count echoes, 3 a person", "add-remove", "no sensitivity"),
+    ],
+)
+def test_broken_copies_of_steps_are_caught(name, relation, way):
+    assert audit.judge(of(audit.step_cases(True), name, relation, way), 300, ALPHA).refuted
+
+
 def test_the_audit_reads_rows_through_duckdb_and_a_copy_that_keeps_all_of_them_tells_more():
     """What an attacker learns on average grows with the rows that come or go; the audit itself runs longer."""
     learned = []

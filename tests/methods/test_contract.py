@@ -54,7 +54,7 @@ CASES = {
     **{
         name: {"method": name}
         for name, m in METHODS.items()
-        if m.capabilities.questions != "alone" and not m.capabilities.numbers
+        if m.capabilities.questions != "alone" and not m.capabilities.numbers and not m.capabilities.linked
     },
     "fpt-lp": {
         "method": "fpt-lp",

@@ -75,7 +75,7 @@ def uses(tree: ast.AST) -> Iterator[tuple[int, set[str]]]:
             yield getattr(node, "lineno", 0), found
 
 
-KEYS_OF_OTHERS = {"independent"}
+KEYS_OF_OTHERS = {"independent", "linked"}
 """Words that name a method and are English too: as the key of a figure they name no method."""
 
 

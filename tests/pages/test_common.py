@@ -115,6 +115,14 @@ def test_a_name_is_code_whatever_it_holds() -> None:
     assert text.name("a`b") == "`` a`b ``"
 
 
+@pytest.mark.parametrize("mark", ["\r", "\n", "\r\n", "\x0b", "\x0c", "\x85", "\u2028", "\u2029"])
+def test_a_line_break_in_a_name_ends_no_code(mark: str) -> None:
+    """A column of a Parquet file could show a picture from elsewhere: two carriage returns end inline code."""
+    named = f"a{mark}{mark}![x](https://example.org/x.png)"
+    for shown in (text.name(named), text.plain(named)):
+        assert len(shown.splitlines()) == 1
+
+
 def test_a_job_reports_cancels_and_ends() -> None:
     started = threading.Event()
 

@@ -102,6 +102,7 @@ def test_a_forged_cycle_is_refused_and_named() -> None:
         {"do": "separate", "columns": ["a", "b", "b"]},
         {"do": "unlink", "link": ["a", "b", "apart"]},
         {"do": "unlink", "link": ["a", "b"]},
+        {"do": "role", "column": "a", "role": ["outcome"]},
         {"do": 3},
         {},
     ],

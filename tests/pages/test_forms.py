@@ -159,6 +159,8 @@ OTHERWISE = {
     "pages/data/review_draft.py": {"placed.digest", "row.digest", "read.values"},  # shown as a guess, to be confirmed
     "pages/structure/arrow_table.py": {"draft.rows"},  # rows of the editable table of arrows
     "pages/session/restore.py": {"found.rows"},  # what public_rows let through before the reload
+    "pages/plan/regression_editor.py": {"c.values"},  # of the schema, which is public
+    "pages/plan/analysis_editor.py": {"c.values"},  # of the schema, which is public
     "pages/plan/plan_fields.py": {"_n"},  # the field for n, there only while n is public (tested above)
     "pages/session/session.py": {"self.rows"},  # set by open
     "pages/release/payment.py": {"known_table", "diagnosed"},  # the digest, which the ledger keeps only keyed

@@ -1,4 +1,4 @@
-"""Regressions in the app: built on the Plan page, released, and read on the Analyse page."""
+"""Regressions and planned analyses in the app: built on the Plan page, released, and read on the Analyse page."""
 
 from __future__ import annotations
 
@@ -20,12 +20,23 @@ def test_a_regression_is_built_planned_released_and_read():
     field(app, "slider", "Share of the budget for regressions").set_value(60).run()
     assert state(app).project.plan.regression_share == 0.6
     assert any("What your regressions need" in s.value for s in app.subheader)
+    field(app, "selectbox", "Figure").set_value("difference").run()
+    field(app, "selectbox", "Event").set_value("readmitted=yes").run()
+    field(app, "selectbox", "Groups of").set_value("sex").run()
+    field(app, "text_input", "Called").set_value("gap").run()
+    press(app, "Add the analysis")
+    assert not app.exception
+    assert [one.name for one in state(app).project.analyses] == ["gap"]
+    assert state(app).project.plan.analysis_share == 0.2
+    assert any("gap: ± " in m.value.replace("\\", "") for m in app.markdown)
     finish(press(go(app, "release"), "Spend"))
+    assert state(app).released.release.analyses[0]["promised"] is not None
     assert state(app).released.release.regression("back")["coefficients"][0]["term"] == "(intercept)"
     go(app, "analyse")
     assert not app.exception
     assert any("Regressions that this release bought" in e.label for e in app.expander)
-    assert list(app.dataframe[0].value["term"])[:2] == ["(intercept)", "age"]
+    assert list(app.dataframe[0].value["analysis"]) == ["gap"]
+    assert list(app.dataframe[1].value["term"])[:2] == ["(intercept)", "age"]
     go(app, "plan")
     next(b for b in app.button if b.key and b.key.startswith("remove-regression")).click().run()
     assert not app.exception

@@ -12,7 +12,7 @@ from espalier.core.cli.main import main
 from espalier.core.cli.statement import EXPORTS
 from espalier.core.release import release
 from espalier.core.statement.catalogues import address
-from espalier.core.statement.registry import entry
+from espalier.core.statement.registry import entry, text
 
 SCHEMA = Path(__file__).resolve().parents[3] / "shared" / "data" / "registry" / "deployments-schema.yaml"
 
@@ -56,3 +56,13 @@ def test_an_old_release_has_no_statement(capsys):
     before = Path(__file__).resolve().parents[1] / "release" / "before"
     assert main(["statement", str(before)]) == 2
     assert "earlier version" in capsys.readouterr().err
+
+
+def test_a_name_like_a_number_stays_as_it_is_in_the_registry(folder):
+    """A project called "c: 1e5" was called "c: 1.0e5" there, so that the checker found the release forged."""
+    statement = json.loads((folder / "statement.json").read_text("utf-8"))
+    statement["release"]["name"], statement["release"]["columns"] = "c: 1e5", ["x: 1e-7", "y"]
+    made = json.loads(text(statement))
+    assert made["deployment"]["basic"]["name"] == "c: 1e5"
+    assert made == json.loads(json.dumps(entry(statement)))
+    assert b'"delta": 1.0e-' in text(statement)

@@ -1,0 +1,139 @@
+"""Forgeries that an attack on the checker found (docs/attacks.md)."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import math
+import warnings
+import zipfile
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from benchmarks.forgeries.budget import all_choices_removed
+from benchmarks.forgeries.case import Case, Files, kind
+from benchmarks.forgeries.honest import ASKED
+from benchmarks.forgeries.texts import rearranged, swapped
+from espalier.core.privacy.accounting import epsilon_of
+from espalier.core.privacy.spending import Spending
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.project.question_list import QuestionList
+from espalier.core.release import Release, release
+
+
+def real_rows(case: Case) -> bytes:
+    """The private table as a released one would be written."""
+    return case.with_codes(dict(case.rows.codes)).files["synthetic.csv"]
+
+
+def cheaper(made: Release, kind_of_draw: str, **changes: Any) -> Release:
+    """The release whose draws of a kind have the ρ of a smaller sensitivity, and the ε that follows."""
+    draws = [
+        replace(d, **changes, rho=changes["sensitivity"] ** 2 / (2 * d.scale**2)) if d.kind == kind_of_draw else d
+        for d in made.spending.draws
+    ]
+    rho = math.fsum(d.rho for d in draws)
+    epsilon = epsilon_of(rho, 1e-6) * (1 + 1e-6)
+    project = replace(made.project, plan=made.project.plan.changed(epsilon=epsilon))
+    budget = replace(made.budget, epsilon=epsilon, rho=rho)
+    return replace(made, spending=Spending(rho, draws), budget=budget, project=project)
+
+
+def asked(case: Case) -> Release:
+    """An honest release that answers two questions directly; one row can change both answers."""
+    plan = Plan("fpt-lp", 1.0, 1e-6)
+    project = Project(
+        "clinic", case.rows.schema, plan, question_list=QuestionList(ASKED.questions), one_row_per_person=True
+    )
+    return release(project, case.rows, signer=case.key)
+
+
+@kind("budget")
+def questions_of_a_smaller_sensitivity(case: Case) -> Files:
+    return cheaper(asked(case), "sums", given=(("squared", 1),), sensitivity=1.0).files
+
+
+@kind("budget")
+def one_score_stated_and_many_bought(case: Case) -> Files:
+    plan = Plan("privci", 1.0, 1e-6, target="c", options={"explain": 0.1})
+    made = release(replace(case.project(), plan=plan), case.rows, signer=case.key)
+    d = next(d for d in made.spending.draws if d.kind == "scores")
+    return cheaper(made, "scores", cells=1, sensitivity=d.sensitivity / math.sqrt(d.cells)).files
+
+
+@kind("budget", detectable=False, why="an option that buys something may have taken any share")
+def choices_removed_behind_a_share_for_something_else(case: Case) -> Files | None:
+    made = all_choices_removed(case)
+    return None if made is None else replace(made, project=made.project.with_plan(explain=1e-9)).files
+
+
+@kind("noise")
+def exact_counts_in_an_imaginary_part(case: Case) -> Files:
+    def change(head: dict[str, Any], found: dict[str, Any]) -> None:
+        found["counts_0"] = found["counts_0"] + 1j * case.exact(tuple(head["measurements"][0]["columns"]))
+
+    return rearranged(case, "answers.npz", change)
+
+
+@kind("noise")
+def exact_counts_under_a_name_that_is_there_twice(case: Case) -> Files:
+    array, out = io.BytesIO(), io.BytesIO(case.honest.files["answers.npz"])
+    np.save(array, case.exact(case.fitted.measurements[0].clique))
+    with zipfile.ZipFile(out) as old:
+        members = [(name, old.read(name)) for name in old.namelist()]
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as new, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name, data in [("counts_0.npy", array.getvalue()), *members]:
+            new.writestr(name, data)
+    return case.resealed({**case.honest.files, "answers.npz": out.getvalue()})
+
+
+@kind("noise")
+def sums_with_another_scale_than_their_draw(case: Case) -> Files:
+    made = asked(case)
+    with np.load(io.BytesIO(made.files["answers.npz"]), allow_pickle=False) as file:
+        found = dict(file)
+    head = json.loads(found.pop("head").tobytes())
+    head["direct"]["sigma"] /= 2
+    out = io.BytesIO()
+    np.savez_compressed(out, allow_pickle=False, head=np.frombuffer(json.dumps(head).encode(), np.uint8), **found)
+    return case.resealed({**made.files, "answers.npz": out.getvalue()})
+
+
+@kind("texts")
+def a_smaller_epsilon_with_another_blank(case: Case) -> Files:
+    return swapped(case, "report.html", "</body>", "<p>In fact ε&nbsp;=&nbsp;0.1 holds.</p></body>")
+
+
+@kind("texts")
+def a_limit_hidden_in_the_label(case: Case) -> Files:
+    line = "<li>That the table has at least one row.</li>"
+    return swapped(case, "label.html", line, line.replace("<li>", "<li style='display: none'>"))
+
+
+@kind("texts")
+def a_limit_in_a_comment(case: Case) -> Files:
+    line = "<li>That the table has at least one row.</li>"
+    return swapped(case, "label.html", line, f"<!-- > {line} -->")
+
+
+@kind("rows")
+def real_rows_in_a_copy_that_was_not_made(case: Case) -> Files:
+    return case.resealed({**case.honest.files, "copies/01.csv.gz": gzip.compress(real_rows(case))})
+
+
+@kind("rows", detectable=False, why="copies are drawn from other fits, and only their cells are checked")
+def real_rows_in_a_copy(case: Case) -> Files:
+    made = case.made()
+    made.__dict__["_facts"] = {**made.to_json(), "copies": 1}
+    return case.resealed({**made.files, "copies/01.csv.gz": gzip.compress(real_rows(case))})
+
+
+@kind("rows", detectable=False, why="files in other formats are not read; a note names them")
+def real_rows_in_another_format(case: Case) -> Files:
+    return case.resealed({**case.honest.files, "synthetic.sav": real_rows(case)})

@@ -1,0 +1,175 @@
+"""Honest releases: false alarms, and the checker's time and memory on Adult."""
+
+from __future__ import annotations
+
+import itertools
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks.forgeries.case import (
+    METHODS,
+    frame,
+    public_pem,
+    signer,
+    table,
+    written,
+)
+from espalier.core.graph.dag import Dag
+from espalier.core.graph.roles import Roles
+from espalier.core.project.constraint_kinds import Impossible
+from espalier.core.project.constraints import Constraints
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.project.question_list import QuestionList
+from espalier.core.project.schema import Schema, to_buy
+from espalier.core.release import release
+from espalier.verifier.check import verify
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One way to release: plan keys, and what the project adds."""
+
+    plan: Mapping[str, Any]
+    project: Mapping[str, Any] = field(default_factory=dict)
+    rows: int = 1200
+
+
+ARROWS = Dag((("a", "b"), ("b", "c"), ("c", "d"), ("d", "e"), ("g", "h"), ("e", "h"), ("a", "f")))
+ASKED = QuestionList(
+    ({"name": "both", "where": {"a": ["x"], "c": ["yes"]}}, {"name": "one", "where": {"b": ["q"]}}),
+    ({"name": "n", "of": {"a": ["x"], "c": ["yes"]}},),
+)
+TO_BUY = Schema(
+    (
+        *(c for c in table(0, 10).schema.columns if c.name not in "dgh"),
+        to_buy("d", "numeric", bins=4, integer=True),
+        to_buy("g", "categorical", 6),
+        to_buy("h", "categorical", 4),
+    )
+)
+RULED_OUT = Constraints((Impossible({"a": ("z",), "b": ("p",)}, "confirmed"),))
+
+
+def settings() -> Iterator[Setting]:
+    """Every method under every unit, and the options that change what is bought or drawn."""
+    units: tuple[Mapping[str, Any], ...] = (
+        {},
+        {"rows_per_person": 3},
+        {"neighbors": "add-remove"},
+        {"neighbors": "add-remove", "rows_per_person": 2},
+    )
+    for method, unit in itertools.product(("independent", "mst", "prism", "privbayes", "workload"), units):
+        yield Setting({"method": method, **unit})
+    more: tuple[Mapping[str, Any], ...] = (
+        {"accounting": "basic", "epsilon": 0.5},
+        {"rows_drawn": "independent"},
+        {"private_evaluation": 0.2},
+        {"rows": 500},
+        {"epsilon": 0.1},
+        {"epsilon": 20.0},
+        {"epsilon": 100.0},
+        {"copies": 2},
+    )
+    for method, options in itertools.product(("mst", "prism", "privbayes", "workload", "independent"), more):
+        yield Setting({"method": method, **options})
+    yield Setting({"method": "mst", "compress": True, "epsilon": 0.2})
+    yield Setting({"method": "mst", "compress": True, "epsilon": 0.5, "neighbors": "add-remove"})
+    yield Setting({"method": "mst", "width": 2})
+    yield Setting({"method": "privci", "fair": True, "explain": 0.1})
+    yield Setting({"method": "privci", "fair": True})
+    yield Setting({"method": "prism", "regime": "graphical"}, {"dag": ARROWS})
+    yield Setting({"method": "privbayes"}, {"dag": ARROWS})
+    yield Setting({"method": "decoder"}, {"dag": ARROWS})
+    yield Setting({"method": "decoder", "rows_drawn": "independent", "neighbors": "add-remove"}, {"dag": ARROWS})
+    yield Setting({"method": "copula", "target": "d"})
+    yield Setting({"method": "copula", "target": "d", "neighbors": "add-remove"})
+    asked: tuple[Mapping[str, Any], ...] = (
+        {"method": "mst", "question_share": 0.3},
+        {"method": "prism", "question_share": 0.3, "neighbors": "add-remove"},
+        {"method": "fpt-lp"},
+        {"method": "fpt-mw"},
+    )
+    for plan in asked:
+        yield Setting(plan, {"question_list": ASKED})
+    for method in ("mst", "privbayes", "independent"):
+        yield Setting({"method": method}, {"constraints": RULED_OUT})
+        yield Setting({"method": method, "person": "person", "rows_per_person": 2, "neighbors": "add-remove"})
+        yield Setting({"method": method, "person": "person", "rows_per_person": 1, "rows": 900})
+        yield Setting({"method": method, "schema_share": 0.1}, {"schema": TO_BUY})
+        yield Setting({"method": method, "schema_share": 0.1, "neighbors": "add-remove"}, {"schema": TO_BUY})
+    yield Setting({"method": "mst", "test_drawing": 0.1}, {"dag": ARROWS})
+
+
+def alarms(times: int) -> bool:
+    """Release honestly ``times`` times in each setting; print every failed check and return whether there is none."""
+    key, wrong, runs, slowest = signer(), 0, 0, 0.0
+    for number, setting in enumerate(settings()):
+        for again in range(times):
+            rows = table(1000 * number + again, setting.rows)
+            plan = Plan(**{"epsilon": 1.0, "delta": 1e-6, "target": "c", **_split(setting.plan)})
+            roles = Roles(outcome=("c",), protected=("g",), admissible=("b", "d"))
+            one_row = "unasked" if plan.rows_per_person > 1 or plan.person else True
+            given = {"schema": rows.schema, "roles": roles, "one_row_per_person": one_row, **setting.project}
+            project = Project("honest", plan=plan, **given)
+            data = frame(rows) if plan.person or plan.schema_share else rows
+            try:
+                files = release(project, data, signer=key).files
+            except Exception as error:  # a setting that this version refuses is shown, not counted
+                print(f"refused: {dict(setting.plan)}: {error}")
+                break
+            with tempfile.TemporaryDirectory() as place:
+                start = time.perf_counter()
+                found = verify(written(files, Path(place) / "r"), public_pem(key))
+                slowest = max(slowest, time.perf_counter() - start)
+            runs += 1
+            for f in found:
+                if f.holds is False:
+                    wrong += 1
+                    print(f"ALARM {dict(setting.plan)}: check {f.check}: {f.text}", flush=True)
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"{runs} honest releases, {wrong} alarms; slowest check {slowest:.2f} s; {memory:.0f} MiB with the releases")
+    return wrong == 0
+
+
+MEASURED = """
+import re, sys, time
+from pathlib import Path
+from verifier.check import main
+status = main(sys.argv[1:])
+peak = int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
+print(time.process_time(), peak * 1024 / 1e6, file=sys.stderr)
+sys.exit(status)
+"""
+"""A check that prints its own CPU seconds and peak memory in MB. Linux counts a parent's memory in ``ru_maxrss``."""
+
+
+def adult() -> bool:
+    """Time and memory of the checker on releases of Adult; returns whether 2 s and 300 MiB suffice."""
+    from benchmarks.tables import _adult
+
+    rows, good = _adult(), True
+    for method in METHODS:
+        plan = Plan(method, 1.0, 1e-9, target="income")
+        roles = Roles(outcome=("income",), protected=("sex",), admissible=("occupation",))
+        with tempfile.TemporaryDirectory() as place:
+            folder = Path(place) / "r"
+            release(Project("adult", rows.schema, plan, roles=roles, one_row_per_person=True), rows).save(folder)
+            done = subprocess.run([sys.executable, "-c", MEASURED, str(folder)], capture_output=True, text=True)
+        cpu, memory = map(float, done.stderr.split()[-2:])
+        print(f"adult, {method}: exit {done.returncode}, {cpu:.2f} CPU s, {memory:.0f} MB", flush=True)
+        good &= done.returncode == 0 and cpu <= 2 and memory < 300
+    return good
+
+
+def _split(plan: Mapping[str, Any]) -> dict[str, Any]:
+    own = set(Plan.__dataclass_fields__)
+    options = {k: v for k, v in plan.items() if k not in own}
+    return {**{k: v for k, v in plan.items() if k in own}, "options": options}

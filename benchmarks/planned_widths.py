@@ -1,0 +1,100 @@
+"""Promised and reached half-widths of planned analyses. `python -m benchmarks.conclusions planning`
+
+Each setting is one population, one ε and the whole budget for up to nine analyses: proportions, differences and odds
+ratios between public categories. The declared assumptions are the population's shares, rounded to two decimals, so they
+hold. ``within`` is how many of the reached half-widths are at most the promised one. A figure without an interval
+counts as not within. ``promised ÷ reached`` is the median.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from benchmarks.regressions import DELTA, POPULATIONS, Population
+from espalier.core.analysis.planned_analyses import analysed
+from espalier.core.privacy.accounting import Budget, rho_of
+from espalier.core.privacy.curator import PrivateCurator
+from espalier.core.privacy.unit import Unit
+from espalier.core.project.analyses import PlannedAnalysis, read_analyses
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.tables.table import Table
+
+EPSILONS = (0.5, 1.0, 3.0)
+WIDTHS = {"proportion": 0.02, "difference": 0.04, "odds_ratio": 0.25}
+
+
+def analyses(population: Population) -> Iterator[dict[str, Any]]:
+    """Yield analyses of pairs of categorical columns, with the shares of the population as assumptions."""
+    named = [c for c in population.schema.columns if c.kind != "numeric"]
+    for i, (one, other) in enumerate(itertools.islice(itertools.permutations(named, 2), 9)):
+        kind = ("difference", "odds_ratio", "proportion")[i % 3]
+        event = population.codes[one.name] == one.values - 1
+        groups = [population.codes[other.name] == code for code in (1, 0)][: 1 if kind == "proportion" else 2]
+        shares = [min(max(round(float(event[g].mean()), 2), 0.01), 0.99) for g in groups]
+        names = [other.value_names[code] for code in (1, 0)]
+        where = {"among": f"{other.name}={names[0]}"}
+        if kind != "proportion":
+            where = {"group": f"{other.name}={names[0]}:{names[1]}"}
+        yield {
+            "name": f"{kind} {one.name} by {other.name}",
+            "kind": kind,
+            "event": f"{one.name}={one.value_names[-1]}",
+            **where,
+            "half_width": WIDTHS[kind],
+            "assume": {"shares": shares, "groups": [math.floor(100 * float(g.mean())) / 100 for g in groups]},
+        }
+
+
+def truth(population: Population, one: PlannedAnalysis) -> float:
+    """The figure in the whole population."""
+    counts = []
+    for cell in (cell for pair in one.cells(population.schema) for cell in pair):
+        held = np.all([np.isin(population.codes[name], codes) for name, codes in cell.items()], axis=0)
+        counts.append(float(held.sum()))
+    if one.kind == "odds_ratio":
+        return counts[0] * counts[3] / counts[1] / counts[2]
+    shares = [counts[i] / (counts[i] + counts[i + 1]) for i in range(0, len(counts), 2)]
+    return shares[0] - shares[1] if len(shares) > 1 else shares[0]
+
+
+def show(draws: int) -> None:
+    """Print each population and ε, and all together by ε."""
+    for epsilon in EPSILONS:
+        within: list[bool] = []
+        ratios: list[float] = []
+        covered: list[bool] = []
+        for name, make in POPULATIONS.items():
+            population, rng = make(), np.random.default_rng([31, round(10 * epsilon)])
+            listed = read_analyses(list(analyses(population)))
+            plan = Plan("independent", epsilon, DELTA, analysis_share=0.9)
+            project = Project("benchmark", population.schema, plan, analyses=listed)
+            true = {one.name: truth(population, one) for one in listed}
+            own: list[bool] = []
+            for _ in range(draws):
+                picked = rng.integers(0, len(next(iter(population.codes.values()))), population.n)
+                table = Table(population.schema, {c: v[picked] for c, v in population.codes.items()}, population.n)
+                whole = Budget(epsilon, DELTA, rho_of(epsilon, DELTA))
+                with analysed(PrivateCurator(table, Unit(), whole, 10**6), project) as found:
+                    made = [one.facts() for one in found]
+                for one in made:
+                    if one["promised"] is None:
+                        continue
+                    own.append(one["reached"] is not None and one["reached"] <= one["promised"])
+                    if one["reached"] is not None:
+                        ratios.append(one["promised"] / one["reached"])
+                        covered.append(one["low"] <= true[one["name"]] <= one["high"])
+            within += own
+            print(
+                f"  ε = {epsilon:g}  {name:10} {len(listed)} analyses  within {100 * np.mean(own):5.1f} %", flush=True
+            )
+        print(
+            f"ε = {epsilon:g}: within the promise {100 * np.mean(within):.1f} %, promised ÷ reached "
+            f"{np.median(ratios):.2f}, coverage {100 * np.mean(covered):.1f} %",
+            flush=True,
+        )

@@ -1,0 +1,218 @@
+"""Analyses that a study plans: counts of exactly their rows, the half-width promised before, and the one reached.
+
+Each analysis buys the counts of its own cells: the rows with and without the event, in each group. Everything that is
+promised follows from public facts and the declared assumptions, so a plan and a release divide the budget alike.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from espalier.core.privacy.accounting import epsilon_of
+from espalier.core.privacy.curator import Curator
+from espalier.core.privacy.question_recipes.recipes import QuestionSums
+from espalier.core.privacy.rehearsal import UNKNOWN_ROWS
+from espalier.core.privacy.unit import Unit
+from espalier.core.project.analyses import PlannedAnalysis
+from espalier.core.project.file import Project
+from espalier.core.project.question_types import Question
+from espalier.core.project.schema import Schema
+
+POOL = "analyses"
+QUANTILE = 1.959963984540054
+"""Of the standard normal distribution, for 95 % intervals."""
+CAUTION = 1.2815515655446004
+"""A promise allows for counts this many standard deviations below their expectation: 9 of 10 intervals are shorter."""
+CLEAR = 3.0
+"""A count must exceed this many standard deviations of its noise for an interval."""
+LEAST_RHO, MOST_RHO = 1e-9, 1e3
+SLACK = 1.05
+"""If no budget reaches a wanted half-width, the plan aims at this multiple of what the rows alone allow."""
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Public facts that a promise depends on: the columns, the unit of privacy, and the number of rows, or a guess."""
+
+    schema: Schema
+    unit: Unit
+    rows: float
+
+    @classmethod
+    def of(cls, project: Project, unit: Unit, rows: int | None) -> Setting:
+        """Return the setting of a project. A private number of rows is the plan's ``rows``, or 10,000."""
+        return cls(project.schema, unit, float(rows or project.plan.rows or UNKNOWN_ROWS))
+
+    def sums(self, one: PlannedAnalysis) -> QuestionSums:
+        """Return the counts that an analysis buys: per group, the rows with the event and those without."""
+        cells = [cell for pair in one.cells(self.schema) for cell in pair]
+        questions = tuple(Question(f"{one.name} {i}", (cell,)) for i, cell in enumerate(cells))
+        return QuestionSums(questions, (), self.schema.sizes)
+
+    def expected(self, one: PlannedAnalysis) -> FloatArray:
+        """Return the counts by the declared assumptions."""
+        shares, groups = one.assumed(self.schema)
+        return np.array([[self.rows * f * p, self.rows * f * (1 - p)] for p, f in zip(shares, groups, strict=True)])
+
+    def promised(self, one: PlannedAnalysis, rho: float) -> float:
+        """Return the half-width that 9 of 10 releases stay within if the assumptions hold; infinite for none."""
+        return self._promise(one)(rho)
+
+    def _promise(self, one: PlannedAnalysis) -> Callable[[float], float]:
+        """Return the promised half-width as a function of ρ."""
+        sums, expected, k = self.sums(one), self.expected(one), self.unit.rows_per_person
+        delta = sums.sensitivity(self.unit) / sums.units
+        return lambda rho: half_width(one, expected, delta / math.sqrt(2 * rho), k, CAUTION)
+
+    def needed(self, one: PlannedAnalysis) -> float:
+        """Return the smallest ρ whose promise is the wanted half-width, or close to what the rows allow."""
+        promise = self._promise(one)
+        wanted = max(one.half_width or 0.0, SLACK * promise(MOST_RHO))
+        low, high = LEAST_RHO, MOST_RHO
+        for _ in range(60):
+            middle = math.sqrt(low * high)
+            low, high = (middle, high) if promise(middle) > wanted else (low, middle)
+        return high
+
+    def reachable(self, one: PlannedAnalysis) -> bool:
+        """Whether any budget reaches the wanted half-width."""
+        return one.half_width is None or self.promised(one, MOST_RHO) * SLACK <= one.half_width
+
+
+def variance(one: PlannedAnalysis, counts: FloatArray, sigma: float, k: int) -> float:
+    """Return the variance of the figure: sampling (``k`` rows per person) and noise, by the delta method."""
+    if one.kind == "odds_ratio":
+        return float(np.sum(k / counts + sigma**2 / counts**2))
+    n = counts.sum(axis=1)
+    p = np.clip(counts[:, 0] / n, 0, 1)
+    return float(np.sum(k * p * (1 - p) / n + sigma**2 * (p**2 + (1 - p) ** 2) / n**2))
+
+
+def half_width(one: PlannedAnalysis, counts: FloatArray, sigma: float, k: int, caution: float = 0.0) -> float:
+    """Return the half-width of the 95 % interval; infinite where a count does not exceed its noise clearly.
+
+    ``caution`` is by how many of its own standard deviations the variance may turn out larger.
+    """
+    least = counts.min() if one.kind == "odds_ratio" else counts.sum(axis=1).min() / math.sqrt(2)
+    if least <= CLEAR * sigma or least <= 0:
+        return math.inf
+    found = variance(one, counts, sigma, k)
+    if caution:
+        spread = 0.0
+        for place in np.ndindex(counts.shape):
+            count = float(counts[place])
+            step = 0.01 * count
+            moved = counts.copy()
+            moved[place] -= step
+            slope = (variance(one, moved, sigma, k) - found) / step
+            spread += slope**2 * (count + sigma**2)
+        found += caution * math.sqrt(spread)
+    return QUANTILE * math.sqrt(found)
+
+
+@dataclass(frozen=True)
+class Analysed:
+    """One analysis with its noisy ``counts`` by group, their ``sigma``, and what was ``promised``."""
+
+    analysis: PlannedAnalysis
+    setting: Setting
+    counts: FloatArray
+    sigma: float
+    rho: float
+    promised: float
+
+    def facts(self) -> dict[str, Any]:
+        """Return the entry in ``release.json``; ``low`` and ``high`` are null where noise allows no interval."""
+        one, counts = self.analysis, self.counts
+        half = half_width(one, counts, self.sigma, self.setting.unit.rows_per_person)
+        value = low = high = None
+        if math.isfinite(half):
+            if one.kind == "odds_ratio":
+                log = float(np.log(counts[0, 0] * counts[1, 1] / counts[0, 1] / counts[1, 0]))
+                value, low, high = (math.exp(log + side * half) for side in (0, -1, 1))
+            else:
+                p = counts[:, 0] / counts.sum(axis=1)
+                floor = 0.0 if one.kind == "proportion" else -1.0
+                value = float(p[0] - p[1]) if len(p) > 1 else float(p[0])
+                value, low, high = (min(max(value + side * half, floor), 1.0) for side in (0, -1, 1))
+        return {
+            **one.to_json(),
+            "value": value,
+            "low": low,
+            "high": high,
+            "promised": _finite(self.promised),
+            "reached": _finite(half),
+            "counts": counts.tolist(),
+            "sigma": self.sigma,
+        }
+
+    def plan(self) -> dict[str, Any]:
+        """Return what a plan shows, before anything is bought."""
+        shares, groups = self.analysis.assumed(self.setting.schema)
+        return {
+            "name": self.analysis.name,
+            "kind": self.analysis.kind,
+            "wanted": self.analysis.half_width,
+            "promised": _finite(self.promised),
+            "reachable": self.setting.reachable(self.analysis),
+            "rho": self.rho,
+            "assumed": {"rows": self.setting.rows, "shares": list(shares), "groups": list(groups)},
+        }
+
+
+@contextmanager
+def analysed(curator: Curator, project: Project) -> Iterator[tuple[Analysed, ...]]:
+    """Buy the counts of the project's analyses. Inside the context the curator offers the rest of the budget."""
+    share, whole = project.plan.analysis_share, curator.budget
+    if not share or not project.analyses:
+        yield ()
+        return
+    setting = Setting.of(project, curator.unit, curator.rows)
+    found = []
+    for one, rho in zip(project.analyses, divided(setting, project.analyses, share * whole.rho), strict=True):
+        told = curator.measure_sums(setting.sums(one), rho, POOL)
+        counts = told.values.reshape(one.many, 2)
+        found.append(Analysed(one, setting, counts, told.sigma, rho, setting.promised(one, rho)))
+    with curator.within(whole.part(1 - share)):
+        yield tuple(found)
+
+
+def divided(setting: Setting, analyses: Sequence[PlannedAnalysis], rho: float) -> list[float]:
+    """Divide ``rho`` over the analyses in proportion to what each needs for its wanted half-width."""
+    needs = [setting.needed(one) for one in analyses]
+    return [rho * (1 - 1e-12) * need / math.fsum(needs) for need in needs]
+
+
+def epsilon_needed(found: Sequence[Analysed], share: float, delta: float) -> float | None:
+    """Return the ε whose plan reaches every wanted half-width with this share; `None` if the rows do not allow one."""
+    wanted = [one for one in found if one.analysis.half_width is not None]
+    if not wanted or not all(one.setting.reachable(one.analysis) for one in wanted):
+        return None
+    return epsilon_of(math.fsum(one.setting.needed(one.analysis) for one in found) / share, delta)
+
+
+def _finite(x: float) -> float | None:
+    return x if math.isfinite(x) else None
+
+
+def sentence(one: dict[str, Any]) -> str:
+    """Return a plan's entry as one sentence, with its assumptions."""
+    promised = "no interval" if one["promised"] is None else f"± {one['promised']:.3g}"
+    wanted = "" if one["wanted"] is None else f" (wanted ± {one['wanted']:.3g})"
+    cannot = "" if one["reachable"] else " No budget reaches the wanted width with these rows."
+    given = one["assumed"]
+    shares, groups = ("/".join(f"{x:.3g}" for x in given[key]) for key in ("shares", "groups"))
+    scale = " on the log scale" if one["kind"] == "odds_ratio" else ""
+    return (
+        f"{one['name']}: {promised}{scale}{wanted}, for {given['rows']:,.0f} rows, events {shares}, groups {groups}."
+        f"{cannot}"
+    )

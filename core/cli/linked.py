@@ -1,0 +1,196 @@
+"""Linked tables on the command line: a draft of two tables, their release, and the figures of a release."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from espalier.core.cli import ledger
+from espalier.core.cli.number_types import whole
+from espalier.core.cli.terminal import bar
+from espalier.core.errors import ProjectError, TableError
+
+if TYPE_CHECKING:
+    from espalier.core.analysis.loading import Released
+    from espalier.core.project.file import Project
+    from espalier.core.project.schema import Schema
+    from espalier.core.tables.reading import TextTable
+
+KEEP = 3
+"""Visits of each person that a draft keeps."""
+
+GAP = (0.0, 1.0, 7.0, 30.0, 90.0, 180.0, 365.0)
+"""Bin edges of the days between two visits in a draft; longer gaps count as the last of them."""
+
+NEXT = """Next:
+  1. Read the schema in {out}. Kinds, categories and bin edges were guessed from the rows. Mend what must not be public.
+  2. Confirm: rename each "guessed" to "confirmed" once you have checked that it is public.
+  3. espalier plan {out} --rows N        what it would cost for N people; reads no data
+  4. espalier release {out} --data {data} --out DIR"""
+
+
+def add_options(init: argparse.ArgumentParser) -> None:
+    """Declare the options of ``init`` for linked tables."""
+    link = init.add_argument_group(
+        "linked tables", "a table of people and a table of their visits, or both in one file"
+    )
+    link.add_argument("--by", metavar="COLUMN", help="the column of both tables that identifies the person")
+    link.add_argument("--order", metavar="COLUMN", help="the column that orders a person's visits, such as a date")
+    link.add_argument("--keep", type=whole, metavar="K", help=f"visits of each person that are kept (default: {KEEP})")
+    link.add_argument(
+        "--visit-key", metavar="COLUMN", help="the column that identifies a visit; breaks ties of --order"
+    )
+    link.add_argument(
+        "--person-columns",
+        nargs="+",
+        metavar="COLUMN",
+        help="with one file: the columns of the person; the first kept visit sets their values",
+    )
+
+
+def wanted(opt: argparse.Namespace) -> bool:
+    """Return whether ``init`` is to draft linked tables; raises :class:`ProjectError` for options that do not fit."""
+    given = [o for o in ("order", "keep", "visit_key", "person_columns") if getattr(opt, o) is not None]
+    if opt.by is None:
+        if given or len(opt.table) > 1:
+            raise ProjectError("linked tables need --by COLUMN, the column of both tables that identifies the person")
+        return False
+    if opt.order is None:
+        raise ProjectError("linked tables need --order COLUMN, the column that orders a person's visits")
+    if len(opt.table) > 2 or (len(opt.table) == 1) == (opt.person_columns is None):
+        raise ProjectError("give a table of people and a table of visits, or one table with --person-columns COLUMN …")
+    single = ("person", "rows_per_person", "one_row_per_person", "buy", "dictionary", "code_book", "relation")
+    if odd := [name for name in single if getattr(opt, name)]:
+        raise ProjectError(f"--{odd[0].replace('_', '-')} does not work with linked tables yet: leave it out")
+    return True
+
+
+def draft(opt: argparse.Namespace) -> None:
+    """Guess the schema of both tables, and write the draft of a linked project."""
+    from espalier.core.methods import METHODS
+    from espalier.core.project.column_types import Dates
+    from espalier.core.project.file import Project
+    from espalier.core.project.linked import Linked
+    from espalier.core.project.plan import Plan
+    from espalier.core.project.schema import Schema
+    from espalier.core.tables.guessing import guess_schema
+    from espalier.core.tables.reading import read_table
+
+    together = len(opt.table) == 1
+    names = ["people", "visits"] if together else [_stem(path) for path in opt.table]
+    out = opt.out or Path(opt.table[-1]).with_name(f"{names[1]}.json")
+    if out.exists():
+        raise ProjectError(f"{out} is there already; nothing is overwritten. Name another file: --out FILE")
+    read = [read_table(path) for path in opt.table]
+    for table in read:
+        _need(table, opt.by)
+    _need(read[-1], opt.order)
+    guessed = [guess_schema(table, opt.missing) for table in read]
+    dated = opt.order in guessed[-1] and isinstance(guessed[-1][opt.order], Dates)
+    linking = {opt.by, opt.visit_key, *([] if dated else [opt.order])}
+    if together:
+        people, visits = _parted(guessed[0], opt.person_columns, linking)
+    else:
+        people, visits = (_named(schema, linking) for schema in guessed)
+    columns = [
+        replace(column, name=f"{table}.{column.name}")
+        for table, some in zip(names, (people, visits), strict=True)
+        for column in some
+    ]
+    keep = opt.keep or KEEP
+    link = Linked(names[0], names[1], opt.by, opt.by, opt.order, keep, opt.visit_key or "", together)
+    link = replace(link, gap=GAP if dated else ())
+    (method,) = (m.name for m in METHODS.values() if m.capabilities.linked)
+    plan = Plan(method, 1.0, 1e-6, neighbors="add-remove", person=link.key)
+    made = Project(names[1], Schema(tuple(columns)), plan, one_row_per_person=False, linked=link)
+    try:
+        out.write_text(made.dumps(), "utf-8")
+    except OSError as error:
+        raise ProjectError(f"cannot write {out}: {error.strerror or error}", path=str(out)) from None
+    print(
+        f"{out}: a draft of {len(people)} columns of people and {len(visits)} of visits. It keeps {keep} visits of "
+        "each person, and may hold private values until it is confirmed"
+    )
+    print(NEXT.format(out=out, data=" ".join(opt.table)), file=sys.stderr)
+
+
+def _stem(path: str) -> str:
+    return Path(path).name.split(".")[0]
+
+
+def _need(table: TextTable, column: str) -> None:
+    if column not in table.columns:
+        raise TableError(f"{table.source}: there is no column {column!r}", column=column)
+
+
+def _named(schema: Schema, linking: set[Any]) -> list[Any]:
+    """Return the columns of one table, without those that link and order."""
+    return [column for column in schema.columns if column.name not in linking]
+
+
+def _parted(schema: Schema, person: Sequence[str], linking: set[Any]) -> tuple[list[Any], list[Any]]:
+    """Return the columns of people and those of visits, both in one file."""
+    if odd := [name for name in person if name not in schema or name in linking]:
+        raise ProjectError(f"--person-columns: {odd[0]!r} is not a column of the person", column=odd[0])
+    rest = _named(schema, linking)
+    return [c for c in rest if c.name in person], [c for c in rest if c.name not in person]
+
+
+def read_linked(project: Project, data: Sequence[str]) -> list[Any]:
+    """Return the tables that ``--data`` names; raises :class:`ProjectError` for another number of them."""
+    from espalier.core.tables.frames import read_data
+
+    assert project.linked is not None
+    link = project.linked
+    if len(data) != (1 if link.together else 2):
+        both = "one table" if link.together else f"two tables, {link.people} and {link.visits} in this order"
+        raise ProjectError(f"this project releases {both}: name them after --data")
+    return [read_data(where) for where in data]
+
+
+def evaluate(opt: argparse.Namespace, released: Released) -> None:
+    """Compare both tables of a release with the real ones."""
+    from espalier.core.evaluation.linked import figures_of
+    from espalier.core.tables.frames import panel
+    from espalier.core.tables.panel import Panel
+
+    project = released.project
+    assert project.linked is not None
+    assert isinstance(released.table, Panel)
+    odd = [o for o in ("holdout", "public", "price", "sales", "per", "classifiers", "relation") if getattr(opt, o)]
+    if odd:
+        raise ProjectError(f"--{odd[0]} does not work with linked tables yet: leave it out")
+    with bar(opt.json) as progress:
+        real = panel(project.linked, project.schema, read_linked(project, opt.data))
+        ledger.record_diagnostics(opt, released.facts, [real.digest])
+        progress(0.5, "Comparing visits")
+        found = figures_of(real, released.table)
+        progress(1.0, "Done")
+    if opt.json:
+        print(json.dumps({"visits": found}, indent=1, allow_nan=False))
+        return
+    print("CONFIDENTIAL: computed on real rows. Do not share.\n")
+    for name, value in found.items():
+        print(f"{FIGURES[name]:<66} {'not known' if value is None else f'{value:.3f}'}")
+
+
+FIGURES = {
+    "next_visit_same": "A column at two visits in a row (total variation)",
+    "next_visit_any": "Two columns at two visits in a row (total variation)",
+    "transition_error": "A column given its value at the visit before (total variation)",
+    "visit_pairs": "Two columns of a visit (total variation)",
+    "person_visit": "A column of the person and one of a visit (total variation)",
+    "visits_per_person": "Visits per person (total variation)",
+    "echo_real": "Visits that repeat the visit before the last, real",
+    "echo": "Visits that repeat the visit before the last, synthetic",
+    "same_first_third_real": "Same value at visits 1 and 3, real",
+    "same_first_third": "Same value at visits 1 and 3, synthetic",
+    "distinct_real": "Distinct values of a column over all kept visits, real",
+    "distinct": "Distinct values of a column over all kept visits, synthetic",
+}
+"""What each figure is, for a terminal."""

@@ -1,0 +1,104 @@
+"""How close a synthetic panel is to a real one. Confidential: the figures compare real rows with synthetic ones.
+
+Distances are total variation distances (TV), means over columns or pairs. A step is a visit after the first.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from espalier.core.project.linked import BEFORE, EARLIER, Linked, Steps
+from espalier.core.tables.panel import Panel
+
+Array = NDArray[np.float64]
+
+
+def figures_of(real: Panel, synthetic: Panel) -> dict[str, float | None]:
+    """Return the figures of two panels of one project, by name.
+
+    - ``next_visit_same``: TV of a column at two visits that follow each other; ``next_visit_any`` of any two columns.
+    - ``transition_error``: TV of a column given its value at the visit before, averaged over the real values.
+    - ``visit_pairs``, ``person_visit``: TV of two columns of a visit, and of a person's and a visit's column.
+    - ``visits_per_person``: TV of the number of visits.
+    - ``echo_real``, ``echo``: how often a column repeats the visit before the last.
+    - ``same_first_third_real``, ``same_first_third``: how often a column has the same value at visits 1 and 3.
+    - ``distinct_real``, ``distinct``: distinct values of a column over a person's visits, for people with all of them.
+    """
+    (one, other), names = (real.steps, synthetic.steps), _linked(real).step_columns(real.schema)
+    person = _linked(real).person_columns(real.schema)
+    same = [_pair_tv(one, other, name + BEFORE, name) for name in names]
+    past = [_pair_tv(one, other, a + BEFORE, b) for a, b in itertools.product(names, names) if a != b]
+    within = [_pair_tv(one, other, a, b) for a, b in itertools.combinations(names, 2)]
+    whole = [_pair_tv(one, other, a, b) for a, b in itertools.product(person, names)]
+    number = real.schema[_linked(real).number].size
+    counts = [np.bincount(p.steps.numbers - 1, minlength=number) for p in (real, synthetic)]
+    return {
+        "next_visit_same": float(np.mean(same)),
+        "next_visit_any": _mean(past),
+        "transition_error": float(np.mean([_transition(one, other, name) for name in names])),
+        "visit_pairs": _mean(within),
+        "person_visit": _mean(whole),
+        "visits_per_person": _tv(*counts),
+        "echo_real": _echo(one, names),
+        "echo": _echo(other, names),
+        "same_first_third_real": _apart(real, names),
+        "same_first_third": _apart(synthetic, names),
+        "distinct_real": _distinct(real, names),
+        "distinct": _distinct(synthetic, names),
+    }
+
+
+def _linked(panel: Panel) -> Linked:
+    assert panel.linked is not None
+    return panel.linked
+
+
+def _joint(steps: Steps, a: str, b: str) -> Array:
+    shape = steps.sizes[a], steps.sizes[b]
+    cells = np.asarray(steps.cells(a), dtype=np.int64) * shape[1] + steps.cells(b)
+    return np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape).astype(float)
+
+
+def _tv(a: NDArray[np.int64] | Array, b: NDArray[np.int64] | Array) -> float:
+    return 0.5 * float(np.abs(a / max(a.sum(), 1) - b / max(b.sum(), 1)).sum())
+
+
+def _pair_tv(one: Steps, other: Steps, a: str, b: str) -> float:
+    return _tv(_joint(one, a, b), _joint(other, a, b))
+
+
+def _transition(one: Steps, other: Steps, name: str) -> float:
+    a, b = _joint(one, name + BEFORE, name), _joint(other, name + BEFORE, name)
+    weights = a.sum(axis=1) / max(a.sum(), 1)
+    return float(sum(w * _tv(x, y) for w, x, y in zip(weights, a, b, strict=True) if w > 0))
+
+
+def _echo(steps: Steps, names: Sequence[str]) -> float | None:
+    at = steps.place[1] > 1
+    if not at.any():
+        return None
+    return float(np.mean([np.mean((steps.cells(n) == steps.cells(n + EARLIER))[at]) for n in names]))
+
+
+def _apart(panel: Panel, names: Sequence[str]) -> float | None:
+    whole = panel.steps.numbers > 2
+    if not whole.any():
+        return None
+    names = [name for name in names if name in panel.schema]  # the first visit has no days since the visit before
+    return float(np.mean([np.mean(panel.visits[name][whole, 0] == panel.visits[name][whole, 2]) for name in names]))
+
+
+def _distinct(panel: Panel, names: Sequence[str]) -> float | None:
+    whole = panel.steps.numbers == _linked(panel).keep
+    if not whole.any():
+        return None
+    ordered = [np.sort(panel.visits[name][whole], axis=1) for name in names]
+    return float(np.mean([1 + (np.diff(cells, axis=1) != 0).sum(axis=1).mean() for cells in ordered]))
+
+
+def _mean(values: Sequence[float]) -> float:
+    return float(np.mean(values)) if len(values) else 0.0

@@ -1,0 +1,523 @@
+"""People and their visits: a model of people with their first visit, and a model of how a visit follows another.
+
+A wide table (``insulin_1``, ``insulin_2``, …) loses how visits follow each other. Here the budget is divided in two.
+One part buys the person model as the method `workload` does. The other counts pairs of columns over all steps, where
+each person weighs 1 however many visits they have (`espalier.core.privacy.steps`). The step model is fitted to these
+counts on *synthetic* people. So only its conditionals come from the counts, and its fit allows any number of parents.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from espalier.core.errors import ProjectError
+from espalier.core.graph.separations import Clique, Separation
+from espalier.core.graph.two_slices import TwoSlices, drawing_order, largest
+from espalier.core.methods.base import Capabilities, Guidance, Limits, Method, Separations
+from espalier.core.methods.frame import Frame
+from espalier.core.methods.marginals import Marginals
+from espalier.core.methods.workload import FITS, Workload, most_cells, workload
+from espalier.core.models.graphical import GraphicalModel, Size
+from espalier.core.models.linked.column import NoisyTable, StepColumn, Target, drawn, fit_column
+from espalier.core.models.linked.model import LinkedModel, load_linked
+from espalier.core.models.linked.steps import StepModel, first_visits
+from espalier.core.privacy.curator import Curator
+from espalier.core.privacy.steps import Echoes, StepCounts, StepScore
+from espalier.core.progress import Report, part, silent
+from espalier.core.project.file import Project
+from espalier.core.project.linked import BEFORE, EARLIER, POSITION, Codes, Linked, Pair, Steps
+from espalier.core.project.options import option, read_options
+
+Array = NDArray[np.float64]
+
+OWN_POOL = "visits"
+OWN, ECHOES, CHOICE, CHOSEN = 0.50, 0.06, 0.10, 0.34
+"""Shares of the visits' budget: counts of each column with itself at the visit before, echoes, choosing further pairs,
+and counting them."""
+BATCHES = 3
+"""Times that further pairs are chosen and counted, each time with what the model still gets wrong."""
+FEW_PAIRS, MOST_PAIRS, GOOD_PAIR = 16, 60, 0.008
+"""Further pairs at least and at most, and the expected TV error of a typical pair up to which more are counted."""
+TIED_VISITS, TIED_PEOPLE = 4, 2
+"""Columns of the same visit and of the person at most that a column is tied to without being counted with them."""
+TIE, WEAK_TIE = 4.0, 0.1
+"""σ of a tie: this multiple of the counts' median σ, and at least this part of a mean cell."""
+WEAKER = 3
+"""What the scores of pairs without the plan's target are divided by."""
+EVIDENCE, LAST_EVIDENCE = 10_000, 25_000
+"""Steps of synthetic people that the model is fitted on: while pairs are chosen, and in the end."""
+EVALUATIONS, LAST_EVALUATIONS = 20, 40
+
+
+@dataclass(frozen=True)
+class LinkedOptions:
+    """How the budget is divided between people and visits."""
+
+    visit_share: float = option(
+        0.5,
+        "Share of the budget for later visits",
+        low=0.1,
+        high=0.9,
+        help="It buys how visits follow each other. The rest buys the people with their first visit.",
+    )
+
+
+def linked(curator: Curator, project: Project, frame: Frame, report: Report = silent) -> LinkedFit:
+    """Spend on the person model, then on the steps: own pairs, echoes, and further pairs in three batches."""
+    share = read_options(LinkedOptions, project.plan.options).visit_share
+    with curator.within(curator.budget.part(1 - share)):
+        people = workload(curator, project, frame, part(report, 0.0, 0.4))
+    steps = Stepping.of(curator, project, frame, share * curator.budget.rho, people)
+    steps.count_own()
+    steps.count_echoes()
+    for i, pairs in enumerate(steps.batches()):
+        report(0.5 + 0.5 * i / BATCHES, "Choosing how visits follow each other")
+        steps.count_chosen(pairs)
+    return LinkedFit(people, steps)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The columns of a linked project, and the arcs that its frame allows."""
+
+    linked: Linked
+    sizes: Mapping[str, int]
+    person: tuple[str, ...]
+    columns: tuple[str, ...]
+    slices: TwoSlices
+    separations: tuple[Separation, ...]
+
+    @classmethod
+    def of(cls, project: Project, separations: Sequence[Separation]) -> Layout:
+        """Return the layout of a project under ``separations``, which are widened."""
+        link, schema = linked_of(project), project.schema
+        steps = drawing_order(link.step_columns(schema), separations)
+        person = (*link.person_columns(schema), link.number)
+        drawn_arrows = (*project.dag.edges, *link.arrows)
+        slices = TwoSlices(person, link.number, link.visit_columns(schema), steps, link.keep, drawn_arrows)
+        return cls(link, link.step_sizes(schema), person, steps, slices, tuple(separations))
+
+    def allows(self, pair: Pair) -> bool:
+        """Return whether the first of ``pair`` may lead to the second."""
+        parent, child = column_of(pair[0]), pair[1]
+        return parent == POSITION or all(self.slices.allows(s, parent, child) for s in self.separations)
+
+    def candidates(self, order: Sequence[str]) -> list[Pair]:
+        """Return the pairs that may be counted if columns are drawn in ``order``, the largest first."""
+        past = [name + suffix for name in self.columns for suffix in (BEFORE, EARLIER)]
+        pairs = [*itertools.product((*self.person, POSITION, *past), self.columns), *itertools.combinations(order, 2)]
+        varied = (p for p in pairs if min(self.sizes[name] for name in p) > 1 and self.allows(p))
+        return sorted((p for p in varied if p[0] != p[1] + BEFORE), key=lambda p: -self.cells(p))
+
+    def cells(self, pair: Pair) -> int:
+        """Number of cells of a pair."""
+        return self.sizes[pair[0]] * self.sizes[pair[1]]
+
+
+@dataclass
+class Stepping:
+    """The counts of steps so far, and the model that is fitted to them on the way. A rehearsal fits nothing."""
+
+    curator: Curator
+    layout: Layout
+    rho: float
+    people: Marginals
+    target: str
+    max_cells: int
+    rng: np.random.Generator = field(default_factory=np.random.default_rng)
+    tables: dict[Pair, NoisyTable] = field(default_factory=dict)
+    echoes: dict[str, float] = field(default_factory=dict)
+    columns: dict[str, StepColumn] = field(default_factory=dict)
+    stale: set[str] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, curator: Curator, project: Project, frame: Frame, rho: float, people: Marginals) -> Stepping:
+        """Return the start: nothing is counted yet."""
+        layout = Layout.of(project, frame.separations)
+        return cls(curator, layout, rho * (1 - 1e-9), people, project.plan.target or "", project.plan.max_cells)
+
+    # Counting ---------------------------------------------------------------------------------------------------------
+
+    def count_own(self) -> None:
+        """Count each column with itself at the visit before, ρ ∝ cells^(2/3), for all that nothing else can take."""
+        share = OWN + (0 if self.has_echoes else ECHOES) + (0 if self.candidates() else CHOICE + CHOSEN)
+        self.count([(name + BEFORE, name) for name in self.layout.columns], share * self.rho, OWN_POOL)
+
+    def count_echoes(self) -> None:
+        """Count how often each column repeats the visit before the last."""
+        if not self.has_echoes:
+            return
+        columns = self.layout.columns
+        found = self.curator.measure_sums(Echoes(columns, self.layout.linked.units), ECHOES * self.rho, "echoes")
+        self.echoes = dict(zip(columns, found.values.tolist(), strict=True))
+
+    @property
+    def has_echoes(self) -> bool:
+        """Whether any person keeps three visits."""
+        return self.layout.linked.keep > 2
+
+    def candidates(self) -> list[Pair]:
+        """Return the pairs that may be counted and are not counted yet."""
+        found = self.layout.candidates(self.order)
+        return [p for p in found if p not in self.tables and self.layout.cells(p) <= self.max_cells]
+
+    def batches(self) -> list[tuple[int, float]]:
+        """Return how many pairs each batch chooses, and its part of the shares for choosing and counting."""
+        most, batches = min(self.most_pairs, len(self.candidates())), min(BATCHES, len(self.candidates()))
+        ends = [most * i // batches for i in range(batches + 1)] if batches else [0]
+        return [(b - a, 1 / batches) for a, b in itertools.pairwise(ends)]
+
+    def count_chosen(self, batch: tuple[int, float]) -> None:
+        """Choose pairs that the model gets wrong, each by the exponential mechanism, and count them."""
+        (most, share), candidates = batch, self.candidates()
+        count = share * CHOSEN * self.rho
+        noise = math.sqrt(2 / math.pi) * self.curator.unit.count_sensitivity / math.sqrt(2 * count / most)
+        score = StepScore(self.expected(), self.layout.linked.units, noise, self.target, WEAKER)
+        chosen = list[Pair]()
+        for _ in range(most):
+            pair = self.curator.choose_step(score, candidates, share * CHOICE * self.rho / most, "visit choice")
+            candidates.remove(pair)
+            chosen.append(pair)
+        self.count(chosen, count, "visit pairs")
+
+    def count(self, pairs: Sequence[Pair], rho: float, pool: str) -> None:
+        """Count ``pairs`` for ``rho`` together."""
+        sizes = [self.layout.cells(pair) ** (2 / 3) for pair in pairs]
+        self.stale = {name for _, name in pairs}
+        for pair, size in zip(pairs, sizes, strict=True):
+            shape = self.layout.sizes[pair[0]], self.layout.sizes[pair[1]]
+            is_open = self.curator.takes_first and pool != OWN_POOL
+            recipe = StepCounts(pair, shape, self.layout.linked.units, is_open)
+            found = self.curator.measure_sums(recipe, rho * size / math.fsum(sizes), pool)
+            self.tables[pair] = NoisyTable(found.values.reshape(shape), found.sigma)
+
+    @property
+    def most_pairs(self) -> int:
+        """How many further pairs are counted in all, from noisy counts: more where a typical pair is counted well."""
+        cells = sorted(self.layout.cells(pair) for pair in self.layout.candidates(self.layout.columns))
+        typical = cells[len(cells) // 2] if cells else 1
+        unit, total = self.curator.unit.count_sensitivity, max(self.total, 1.0)
+        most = FEW_PAIRS
+        while most < MOST_PAIRS and not self.curator.takes_first:
+            sigma = unit / math.sqrt(2 * CHOSEN * self.rho / (most + 1))
+            if 0.5 * typical * sigma * math.sqrt(2 / math.pi) / total > GOOD_PAIR:
+                break
+            most += 1
+        return most
+
+    # Estimates from noisy answers ---------------------------------------------------------------------------------
+
+    @cached_property
+    def person_model(self) -> GraphicalModel:
+        """The model of people with their first visit."""
+        return self.people.model()
+
+    @property
+    def total(self) -> float:
+        """Noisy number of people with two visits or more: the mean of all tables' sums, by their precision."""
+        own = [t for (_, name), t in self.tables.items()]
+        weights = [1 / (t.sigma**2 * t.values.size) for t in own]
+        return max(1.0, float(np.average([t.values.sum() for t in own], weights=weights)))
+
+    def margin(self, name: str) -> Array:
+        """Return the noisy counts of a column of this visit, from all tables with it, by their precision."""
+        found = [
+            (t.values.sum(axis=0), t.sigma**2 * len(t.values)) for (_, child), t in self.tables.items() if child == name
+        ]
+        total = sum(1 / variance for _, variance in found)
+        return np.asarray(sum(values / variance for values, variance in found) / total)
+
+    @cached_property
+    def order(self) -> tuple[str, ...]:
+        """The columns of a visit in the order of the person model's strongest links; red columns come last."""
+        if self.curator.takes_first:
+            return self.layout.columns
+        left = [name for name in self.layout.columns if name in self.person_model.sizes]
+        placed = [name for name in self.layout.columns if name not in left]
+        while left:
+            weight = {name: sum(self.strength(name, other) for other in placed or left) for name in left}
+            best = max(left, key=lambda name: weight[name])
+            placed.append(best)
+            left.remove(best)
+        return drawing_order(placed, self.layout.separations)
+
+    def strength(self, a: str, b: str) -> float:
+        """Return how far two columns of a row are from independent in the person model: a TV distance."""
+        key = min(a, b), max(a, b)
+        if key not in self._strengths:
+            self._strengths[key] = self._strength(*key)
+        return self._strengths[key]
+
+    @cached_property
+    def _strengths(self) -> dict[Pair, float]:
+        return {}
+
+    def _strength(self, a: str, b: str) -> float:
+        if a == b or not {a, b} <= set(self.person_model.sizes):
+            return 0.0
+        joint = self.person_model.marginal((a, b)) / max(self.person_model.total, 1e-9)
+        return 0.5 * float(np.abs(joint - np.outer(joint.sum(axis=1), joint.sum(axis=0))).sum())
+
+    # Fitting ----------------------------------------------------------------------------------------------------------
+
+    def parents(self, name: str) -> dict[str, NoisyTable]:
+        """Return the parents of a column: all that was counted with it, and what it is tied to."""
+        counted = {parent: table for (parent, child), table in self.tables.items() if child == name}
+        before = self.order[: self.order.index(name)]
+        return counted | {other: self.tie(other, name) for other in self.tied(name, before) if other not in counted}
+
+    def tied(self, name: str, before: Sequence[str]) -> list[str]:
+        """Return the columns that ``name`` is tied to: the strongest at the first visit."""
+        found = list[str]()
+        for others, most in ((before, TIED_VISITS), (self.layout.person, TIED_PEOPLE)):
+            may = [o for o in others if self.layout.allows((o, name)) and self.strength(o, name) > 0]
+            found += sorted(may, key=lambda o: -self.strength(o, name))[:most]
+        return found
+
+    def tie(self, other: str, name: str) -> NoisyTable:
+        """Return the association of two columns at the first visit, fitted to the margins of later visits.
+
+        It costs nothing: it is made from answers that are paid for.
+        """
+        joint = self.person_model.marginal((other, name)) + 1e-9
+        total = self.total
+        right = _positive(self.margin(name), total)
+        left = _positive(self.margin(other) if other in self.layout.columns else joint.sum(axis=1), total)
+        for _ in range(30):
+            joint *= (left / joint.sum(axis=1))[:, None]
+            joint *= right / joint.sum(axis=0)
+        sigma = float(np.median([t.sigma for t in self.tables.values()]))
+        return NoisyTable(joint, max(TIE * sigma, WEAK_TIE * total / joint.size))
+
+    def fit(
+        self, cells: Callable[[str], Any], weights: Array, evaluations: int, stale: Iterable[str]
+    ) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Fit the ``stale`` columns in order on evidence; return this visit's drawn codes and all probabilities."""
+        now, shown = dict[str, Any](), dict[str, Array]()
+        for name in self.order:
+            look = partial(_looked_up, now, cells)
+            if name in stale:
+                target = Target(name, self.parents(name), self.margin(name), self.echoes.get(name, 0.0), self.total)
+                self.columns[name] = fit_column(target, look, weights, self.columns.get(name), evaluations)
+            shown[name] = self.columns[name].probabilities(look)
+            now[name] = drawn(shown[name], self.rng)
+        return now, shown
+
+    def fitted(
+        self, most: int, evaluations: int, stale: Iterable[str]
+    ) -> tuple[Steps, dict[str, Any], dict[str, Array]]:
+        """Fit on the steps of new synthetic people: on their first steps if there is no model yet, then on all."""
+        if not self.columns:
+            first = self.people_with_steps(most)
+            made = first_visits(self.layout.linked, self.layout.sizes, first, list(self.layout.columns))
+            who = np.arange(len(first[self.layout.linked.number]))
+            steps = Steps(self.layout.linked, self.layout.sizes, first, made)
+            cells = _cached(partial(steps.cells_at, who=who, at=np.ones(len(who), dtype=np.int64)))
+            self.fit(cells, np.ones(len(who)), evaluations, self.order)
+        people = self.people_with_steps(most)
+        steps = Steps(self.layout.linked, self.layout.sizes, people, self.model.visits(people, self.rng))
+        now, shown = self.fit(_cached(steps.cells), 1 / steps.of_person, evaluations, stale)
+        return steps, now, shown
+
+    def people_with_steps(self, most: int) -> Codes:
+        """Return synthetic people with two visits or more, who have about ``most`` steps together."""
+        number = self.layout.linked.number
+        shares = self.person_model.marginal((number,)) / max(self.person_model.total, 1e-9)
+        mean = max(float(shares @ np.arange(len(shares))), 1e-2)
+        rows = self.person_model.sample(math.ceil(most / mean), self.rng)
+        kept = np.flatnonzero(rows[number] > 0)
+        if not len(kept):  # noise left no one with a second visit: let all have two
+            rows, kept = {**rows, number: np.ones_like(rows[number])}, np.arange(len(rows[number]))
+        return {name: codes[kept] for name, codes in rows.items()}
+
+    @property
+    def model(self) -> StepModel:
+        """The step model as it is now."""
+        return StepModel(self.layout.linked, self.layout.sizes, tuple(self.columns[name] for name in self.order))
+
+    def expected(self) -> Callable[[Pair], Array]:
+        """Return what the model expects of a pair's counts, its rows scaled to noisy counts where these are known.
+
+        Counting a pair sets a conditional and cannot mend how often the parent has each value.
+        """
+        if self.curator.takes_first:
+            return lambda pair: np.zeros((self.layout.sizes[pair[0]], self.layout.sizes[pair[1]]))
+        steps, now, shown = self.fitted(EVIDENCE, EVALUATIONS, self.stale)
+        weights = 1 / steps.of_person * self.total / (1 / steps.of_person).sum()
+        cells, known = partial(_looked_up, now, _cached(steps.cells)), dict[Pair, Array]()
+
+        def table(pair: Pair) -> Array:
+            if pair not in known:
+                parent, child = pair
+                codes, size = np.asarray(cells(parent), dtype=np.int64), self.layout.sizes[parent]
+                columns = (shown[child] * weights[:, None]).T
+                made = np.stack([np.bincount(codes, column, size) for column in columns], axis=1).astype(np.float64)
+                rows = self._rows_known(parent)
+                if rows is not None:
+                    made *= np.divide(rows, made.sum(axis=1), out=np.ones(size), where=made.sum(axis=1) > 0)[:, None]
+                known[pair] = np.asarray(made, dtype=np.float64)
+            return known[pair]
+
+        return table
+
+    def _rows_known(self, parent: str) -> Array | None:
+        """Return noisy counts of a parent's values, `None` where nothing counted it."""
+        if parent in self.layout.columns:
+            return _positive(self.margin(parent), self.total)
+        own = self.tables.get((parent, parent.removesuffix(BEFORE)))
+        return _positive(own.values.sum(axis=1), self.total) if own is not None else None
+
+
+@dataclass(frozen=True)
+class LinkedFit:
+    """What a plan for linked tables ends with: the counts of people, and those of steps."""
+
+    people: Marginals
+    steps: Stepping
+
+    @property
+    def cliques(self) -> tuple[Clique, ...]:
+        """The sets of columns of a row that were counted together."""
+        return self.people.cliques
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """None: no column is measured with a target alone."""
+        return ()
+
+    @property
+    def edges(self) -> tuple[tuple[str, str], ...]:
+        """The pairs of columns of a row that the model links."""
+        return self.people.edges
+
+    def size(self, max_cells: int, further: tuple[Clique, ...] = ()) -> Size:
+        """Return the cost of the person model, which is larger than that of the steps."""
+        return self.people.size(max_cells, further)
+
+    def model(self, report: Report = silent) -> LinkedModel:
+        """Fit the step model to all counts, on more synthetic people than while pairs were chosen."""
+        report(0.0, "Fitting how visits follow each other")
+        self.steps.fitted(LAST_EVIDENCE, LAST_EVALUATIONS, self.steps.order)
+        return LinkedModel(self.steps.person_model, self.steps.model, self.steps.layout.slices)
+
+    def facts(self, project: Project) -> dict[str, Any]:
+        """Return the pairs counted over steps, the order in which a visit is drawn, and those of the person model."""
+        link = linked_of(project)
+        return {
+            **self.people.facts(project),
+            "tables": {
+                "people": link.people,
+                "visits": link.visits,
+                "keep": link.keep,
+                "order": list(self.steps.order),
+                "steps": [{"parent": p, "column": c, "sigma": t.sigma} for (p, c), t in self.steps.tables.items()],
+            },
+        }
+
+
+def column_of(name: str) -> str:
+    """Return the column of something at a step, without the visit that it is from."""
+    return name.removesuffix(BEFORE).removesuffix(EARLIER)
+
+
+def linked_of(project: Project) -> Linked:
+    """Return the link of a project; raises :class:`ProjectError` for a single table."""
+    if project.linked is None:
+        raise ProjectError(
+            "the method linked releases people with their visits. Draft a project of two tables with espalier init "
+            "PEOPLE VISITS --by COLUMN --order COLUMN, or choose another method",
+            key="method",
+        )
+    return project.linked
+
+
+def _positive(values: Array, total: float) -> Array:
+    """Return noisy counts without negative ones, scaled to ``total``."""
+    kept = np.maximum(values, 0.0) + 1e-6 * total
+    return np.asarray(kept * (total / kept.sum()))
+
+
+def _looked_up(now: Mapping[str, Any], cells: Callable[[str], Any], name: str) -> Any:
+    """Return the cells of ``name``: drawn ones of this visit, else those of the evidence."""
+    return now[name] if name in now else cells(name)
+
+
+def _cached(cells: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Return the same, each name looked up once."""
+    known = dict[str, Any]()
+
+    def cached(name: str) -> Any:
+        if name not in known:
+            known[name] = cells(name)
+        return known[name]
+
+    return cached
+
+
+def _frame(project: Project, separations: Separations, warnings: list[str]) -> Frame:
+    """Widen the separations to all visits, and refuse the plan with the path if a visit would break one.
+
+    The check is on the largest model that the frame allows, so it holds for every release.
+    """
+    link, plan = linked_of(project), project.plan
+    for key, given in (("accounting", plan.accounting == "basic"), ("copies", plan.copies), *_not_yet(project)):
+        if given:
+            raise ProjectError(f"the method linked does not support {key} yet. Take it out of the plan.", key=key)
+    slices = Layout.of(project, ()).slices
+    for separation in separations:
+        if link.number in (*separation.right, *separation.given):
+            raise ProjectError(
+                f"the number of visits ({link.number}) can be neither protected nor admissible", key="roles"
+            )
+    inadmissible = project.roles.inadmissible
+    wide = tuple(slices.widened(s, inadmissible) for s in separations)
+    for separation in wide:
+        if path := largest(slices, wide).path(separation):
+            raise ProjectError(
+                "these separations cannot hold together at every visit: they leave the path "
+                f"{' – '.join(path)} open. Change the roles or the separations",
+                key="roles",
+                path=path,
+            )
+    return Frame(wide, warnings=tuple(warnings))
+
+
+def _not_yet(project: Project) -> Iterable[tuple[str, Any]]:
+    """Plan keys that linked tables do not support."""
+    plan = project.plan
+    keys = ("private_evaluation", "schema_share", "question_share", "test_drawing")
+    return [(key, getattr(plan, key)) for key in keys]
+
+
+LINKED = Method(
+    name="linked",
+    title="Linked tables",
+    summary="people with all their visits: how a visit looks, and how visits follow each other",
+    fit=linked,
+    load=load_linked,
+    options=LinkedOptions,
+    frame=_frame,
+    guidance=Guidance(
+        when="Choose it for a table of people and a table of their visits.",
+        pools={
+            "visits": "counts of visits",
+            "echoes": "counts of visits",
+            "visit choice": "choosing pairs of visits",
+            "visit pairs": "counts of visits",
+        },
+    ),
+    capabilities=Capabilities(constraints=False, linked=True),
+    limits=Limits(
+        cells=lambda project: most_cells(project, Workload.of(project).max_cells),
+        fits=lambda project: FITS,  # noqa: ARG005
+    ),
+    without_fence={"fair": False, "strict": False},
+)

@@ -1,0 +1,240 @@
+"""One column of a visit given its parents, and the fit of its parameters to noisy counts.
+
+p(b = v | pa) ∝ exp(β_v + s_v·1[a = v] + κ·1[c = v] + Σ_e φ_e(pa_e, v)): b is the column at this visit, a at the visit
+before, c at the one before that. The parameters maximise
+
+    ⟨θ, T⟩ − Σ_r w_r log Z_r(θ) − (λ/2) Σ_e σ_e² ‖φ_e‖²
+
+over evidence rows r with weights w_r, for noisy counts T. It is the dual of min Σ_e ‖M_e − T_e‖²/(2σ_e²) + λ·KL, so it
+is concave, and any number of parents is possible without a table over all of them. β, s and κ are hardly penalised: the
+fit shrinks towards "stay or draw afresh", not towards independence of the visit before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from espalier.core.project.linked import BEFORE, EARLIER
+
+Array = NDArray[np.float64]
+Cells = Callable[[str], NDArray[Any]]
+"""Returns the code of a name at each step."""
+
+PENALTY = 1e-4
+"""Penalty of β, s and κ, per unit of weight: it only keeps them finite where a value never occurs."""
+ROWS_BY = 2.0
+"""A row of a noisy table is scaled by at most this factor, or its inverse, to the number of evidence rows."""
+MEMORY = 12
+"""Steps that L-BFGS remembers."""
+LARGEST = 60.0
+"""Logits are clipped here while a column is fitted."""
+GAP = 1e-5
+"""The fit stops where no entry of the scaled gradient is larger."""
+
+
+@dataclass(frozen=True)
+class StepColumn:
+    """One column of a visit after the first. ``effects`` maps parents to φ, one row per code of the parent."""
+
+    name: str
+    base: Array
+    stay: Array
+    echo: float
+    effects: Mapping[str, Array]
+
+    @property
+    def size(self) -> int:
+        """Number of codes."""
+        return len(self.base)
+
+    def probabilities(self, cells: Cells) -> Array:
+        """Return p(b | parents) at each step, one row per step."""
+        logits = self.base + np.zeros((len(cells(self.name + BEFORE)), 1))
+        for parent, effect in self.effects.items():
+            logits += effect[cells(parent)]
+        _add(logits, cells(self.name + BEFORE), self.stay)
+        _add(logits, cells(self.name + EARLIER), np.full(self.size, self.echo))
+        logits -= logits.max(axis=1, keepdims=True)
+        np.exp(logits, out=logits)
+        return np.asarray(logits / logits.sum(axis=1, keepdims=True))
+
+
+def drawn(probabilities: Array, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Return one code for each row of ``probabilities``."""
+    below = np.cumsum(probabilities, axis=1)
+    found = (below < rng.random(len(below))[:, None] * below[:, -1:]).sum(axis=1)
+    return np.asarray(np.minimum(found, probabilities.shape[1] - 1), dtype=np.int64)
+
+
+def _add(logits: Array, codes: NDArray[Any], values: Array) -> None:
+    """Add the value of its own code to each row; a code beyond the column's means "none"."""
+    rows = np.flatnonzero(codes < len(values))
+    logits[rows, codes[rows]] += values[codes[rows]]
+
+
+@dataclass(frozen=True)
+class NoisyTable:
+    """Noisy counts of a parent with the column, in people, and their σ."""
+
+    values: Array
+    sigma: float
+
+
+@dataclass(frozen=True)
+class Target:
+    """What the column of ``name`` is fitted to: ``tables`` by parent, its ``margin``, and how often it echoes.
+
+    All are in people; ``total`` is the number of people with steps.
+    """
+
+    name: str
+    tables: Mapping[str, NoisyTable]
+    margin: Array
+    echoes: float
+    total: float
+
+
+def fit_column(
+    target: Target, cells: Cells, weights: Array, start: StepColumn | None = None, evaluations: int = 60
+) -> StepColumn:
+    """Return the column that fits ``target`` on evidence rows, which ``cells`` and ``weights`` describe."""
+    problem = _Problem(target, cells, weights / weights.sum())
+    return problem.column(minimised(problem.loss, problem.packed(start), evaluations))
+
+
+def minimised(loss: Callable[[Array], tuple[float, Array]], x: Array, evaluations: int) -> Array:
+    """Return a minimum of ``loss``, which returns a value and its gradient: L-BFGS (Nocedal & Wright 2006, 7.4).
+
+    SciPy's needs a second and many threads for the short vectors here.
+    """
+    value, slope = loss(x)
+    pairs, left = list[tuple[Array, Array, float]](), evaluations - 1
+    while left > 0 and np.abs(slope).max() > GAP:
+        direction, alphas = -slope, list[float]()
+        for moved, turned, curvature in reversed(pairs):
+            alphas.append(float(moved @ direction) / curvature)
+            direction -= alphas[-1] * turned
+        if pairs:
+            moved, turned, curvature = pairs[-1]
+            direction *= curvature / float(turned @ turned)
+        for (moved, turned, curvature), alpha in zip(pairs, reversed(alphas), strict=True):
+            direction += (alpha - float(turned @ direction) / curvature) * moved
+        descent, length = float(direction @ slope), 1.0
+        while left > 0:
+            trial = x + length * direction
+            found, gradient = loss(trial)
+            left -= 1
+            if found <= value + 1e-4 * length * descent:
+                break
+            length *= 0.4
+        else:
+            break
+        moved, turned = trial - x, gradient - slope
+        if (curvature := float(moved @ turned)) > 1e-12 * float(turned @ turned):
+            pairs = [*pairs[1 - MEMORY :], (moved, turned, curvature)]
+        x, value, slope = trial, found, gradient
+    return x
+
+
+class _Problem:
+    """The fit of one column, in shares of the total weight, with parameters scaled to curvatures of about 1."""
+
+    def __init__(self, target: Target, cells: Cells, weights: Array) -> None:
+        from scipy import sparse
+
+        self.target, self.weights = target, weights.astype(np.float32)
+        self.margin = _shares(target.margin)
+        size, rows = len(self.margin), len(weights)
+        codes = [np.asarray(cells(name), dtype=np.int64) for name in target.tables]
+        heights = [len(table.values) for table in target.tables.values()]
+        self.splits = np.cumsum(heights)[:-1]
+        offsets = np.concatenate([[0], np.cumsum(heights)[:-1]]).astype(np.int64)
+        places = np.stack([c + o for c, o in zip(codes, offsets, strict=True)], axis=1).ravel()
+        pointers = np.arange(rows + 1) * len(codes)
+        self.design = sparse.csr_matrix(
+            (np.ones(len(places), np.float32), places, pointers), shape=(rows, sum(heights))
+        )
+        self.turned = self.design.T.tocsr()
+        self.shown = [np.bincount(c, weights, h).astype(np.float64) for c, h in zip(codes, heights, strict=True)]
+        sigmas = np.array([table.sigma for table in target.tables.values()])
+        strength = sigmas**2 / (np.median(sigmas) * target.total)
+        self.penalty = np.concatenate([np.full((h, 1), p) for h, p in zip(heights, strength, strict=True)])
+        self.wanted = np.concatenate(
+            [
+                _scaled(table.values / target.total, shown, self.margin)
+                for table, shown in zip(target.tables.values(), self.shown, strict=True)
+            ]
+        )
+        curvature = np.concatenate(self.shown)[:, None] * self.margin * (1 - self.margin) + self.penalty
+        self.scale = 1 / np.sqrt(np.maximum(curvature, 1e-9))
+        self.before, self.earlier = (np.asarray(cells(target.name + suffix)) for suffix in (BEFORE, EARLIER))
+        self.same = [np.flatnonzero(codes < size) for codes in (self.before, self.earlier)]
+        own = list(target.tables).index(target.name + BEFORE)
+        stay = np.split(self.wanted, self.splits)[own][:size]
+        self.stays = np.diag(stay).copy()
+        self.echoes = min(max(target.echoes / target.total, 0.0), float(weights[self.same[1]].sum()))
+        self.small = np.concatenate([np.sqrt(np.maximum(self.margin, 1e-3))] * 2 + [[0.5]])
+
+    def packed(self, start: StepColumn | None) -> Array:
+        """Return scaled parameters to begin with."""
+        size = len(self.margin)
+        if start is None:
+            base = np.log(np.maximum(self.margin, 1e-4))
+            return np.concatenate([np.concatenate([base, np.zeros(size + 1)]) * self.small, np.zeros(self.wanted.size)])
+        known = [start.effects.get(name, np.zeros_like(t.values)) for name, t in self.target.tables.items()]
+        small = np.concatenate([start.base, start.stay, [start.echo]]) * self.small
+        return np.concatenate([small, (np.concatenate(known) / self.scale).ravel()])
+
+    def column(self, x: Array) -> StepColumn:
+        """Return the column of scaled parameters."""
+        size = len(self.margin)
+        small, effects = x[: 2 * size + 1] / self.small, x[2 * size + 1 :].reshape(-1, size) * self.scale
+        parts = dict(zip(self.target.tables, np.split(effects, self.splits), strict=True))
+        return StepColumn(self.target.name, small[:size], small[size:-1], float(small[-1]), parts)
+
+    def loss(self, x: Array) -> tuple[float, Array]:
+        """Return the negative objective and its gradient."""
+        size = len(self.margin)
+        small, effects = x[: 2 * size + 1] / self.small, x[2 * size + 1 :].reshape(-1, size) * self.scale
+        base, stay, echo = small[:size], small[size:-1], small[-1]
+        logits = self.design @ effects.astype(np.float32)  # half the time of float64, and far below the noise
+        logits += base.astype(np.float32)
+        (at_a, at_c), a, c = self.same, self.before, self.earlier
+        logits[at_a, a[at_a]] += stay[a[at_a]]
+        logits[at_c, c[at_c]] += echo
+        np.exp(np.clip(logits, -LARGEST, LARGEST, out=logits), out=logits)
+        z = np.einsum("rv->r", logits)  # faster than a sum over a short axis, and on one thread
+        logits *= (self.weights / z)[:, None]
+        value = float((self.weights * np.log(z)).sum(dtype=np.float64))
+        value -= float((base * self.margin + stay * self.stays).sum() + echo * self.echoes)
+        value -= float((effects * self.wanted).sum())
+        value += 0.5 * float((self.penalty * effects**2).sum() + PENALTY * (small**2).sum())
+        to_stay = np.bincount(a[at_a], logits[at_a, a[at_a]], size) - self.stays
+        to_echo = logits[at_c, c[at_c]].sum() - self.echoes
+        to_small = np.concatenate([np.einsum("rv->v", logits) - self.margin, to_stay, [to_echo]]) + PENALTY * small
+        to_effects = self.turned @ logits - self.wanted + self.penalty * effects
+        return value, np.concatenate([to_small / self.small, (to_effects * self.scale).ravel()])
+
+
+def _shares(values: Array) -> Array:
+    """Return noisy counts as shares, each a little above 0."""
+    kept = np.maximum(values, 0.0)
+    kept = kept / kept.sum() if kept.sum() > 0 else np.full(len(kept), 1 / len(kept))
+    kept = np.maximum(kept, 1e-6)
+    return np.asarray(kept / kept.sum())
+
+
+def _scaled(table: Array, shown: Array, margin: Array) -> Array:
+    """Return ``table`` with the row sums of the evidence, since counts set conditionals only.
+
+    Rows are scaled by a limited factor; the rest of the difference is spread like the ``margin``.
+    """
+    rows = table.sum(axis=1)
+    factor = np.clip(np.divide(shown, rows, out=np.ones_like(shown), where=rows > 0), 1 / ROWS_BY, ROWS_BY)
+    made = table * factor[:, None]
+    return np.asarray(made + (shown - made.sum(axis=1))[:, None] * margin)

@@ -1,0 +1,48 @@
+"""The model of a visit after the first, and drawing visits from it: visit by visit, column by column."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from espalier.core.models.linked.column import StepColumn, drawn
+from espalier.core.project.linked import BEFORE, Codes, Linked, Steps
+
+
+@dataclass(frozen=True)
+class StepModel:
+    """The columns of a visit in the order in which they are drawn; ``sizes`` is `Linked.step_sizes`."""
+
+    linked: Linked
+    sizes: Mapping[str, int]
+    columns: tuple[StepColumn, ...]
+
+    def visits(self, rows: Codes, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
+        """Return the visits of people with these ``rows``: one row per person and one column per position.
+
+        The number of visits is met exactly. Positions beyond it hold zeros.
+        """
+        numbers = np.asarray(rows[self.linked.number], dtype=np.int64) + 1
+        made = first_visits(self.linked, self.sizes, rows, [c.name for c in self.columns])
+        steps = Steps(self.linked, self.sizes, rows, made)  # which sees each column once it is drawn
+        for at in range(1, self.linked.keep):
+            who = np.flatnonzero(numbers > at)
+            if len(who):
+                cells = partial(steps.cells_at, who=who, at=np.full(len(who), at))
+                for column in self.columns:
+                    made[column.name][who, at] = drawn(column.probabilities(cells), rng)
+        return made
+
+
+def first_visits(linked: Linked, sizes: Mapping[str, int], rows: Codes, columns: list[str]) -> dict[str, NDArray[Any]]:
+    """Return visits with only the first filled in: "none" for the days since the visit before."""
+    made = {}
+    for name in columns:
+        made[name] = np.zeros((len(rows[linked.number]), linked.keep), dtype=np.int64)
+        made[name][:, 0] = rows[name] if name in rows else sizes[name + BEFORE] - 1
+    return made

@@ -1,0 +1,171 @@
+"""Pooled counts over the steps of people, as named recipes: each person weighs 1, however many visits they have.
+
+A step is a visit after the first (`espalier.core.project.linked`). A person with m steps has weight 1/m at each of
+them. Keeping the first k visits reads one person's rows only, so neighbouring tables stay neighbours: one person with
+all visits comes, goes or is replaced. All weights are whole numbers of units, ``units`` = lcm(1, …, k − 1) to a person.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from espalier.core.privacy.unit import Unit
+from espalier.core.project.linked import Pair
+from espalier.core.tables.source import Source
+
+FINEST = 1024
+"""Units to a person in a score, at least: expected counts are rounded to them."""
+LARGEST = 1e9
+"""Expected counts in people are clipped here; with up to 2²⁸ units to a person a score stays inside 64 bits."""
+
+
+@dataclass(frozen=True)
+class StepCounts:
+    """Counts h of one pair over all steps: h = Σ_i 1/m_i · Σ_t e(cell of step t of person i), flat, row by row."""
+
+    pair: Pair
+    shape: tuple[int, int]
+    units: int
+    is_open: bool = False
+    """Whether a plan leaves open that exactly this pair will be counted; then it is the largest candidate."""
+    kind: Literal["sums"] = field(default="sums", init=False)
+    recipe: str = field(default="step-counts", init=False)
+
+    @property
+    def what(self) -> str:
+        """The pair that is counted."""
+        if self.is_open:
+            return "steps of a pair chosen at release (largest shown)"
+        return f"steps of {self.pair[0]} × {self.pair[1]}"
+
+    @property
+    def cells(self) -> int:
+        """The length of the vector."""
+        return self.shape[0] * self.shape[1]
+
+    def given(self, unit: Unit) -> tuple[tuple[str, float], ...]:  # noqa: ARG002
+        """None."""
+        return ()
+
+    def check(self, sizes: Mapping[str, int]) -> None:  # noqa: ARG002
+        """Raise :class:`ValueError` for a table that cannot be counted."""
+        if self.cells < 1 or self.units < 1:
+            raise ValueError("steps are counted in one or more cells and units")
+
+    def sensitivity(self, unit: Unit) -> float:
+        """One person under add-remove and √2 under replace-one, in units rounded up.
+
+        Proof. A person's part of h is u = (1/m)·Σ_t e_t, with m unit vectors e_t of single cells. So u ≥ 0 and ‖u‖₁ = 1
+        (0 for a person without steps), hence ‖u‖₂ ≤ ‖u‖₁ ≤ 1, reached where all steps share a cell. A person who comes
+        or goes moves h by u. A replaced person moves it by u − v with u, v ≥ 0: ‖u − v‖² = ‖u‖² + ‖v‖² − 2⟨u, v⟩ ≤ 2.
+        """
+        _check_unit(unit)
+        if unit.neighbors == "add-remove":
+            return float(self.units)
+        return float(math.isqrt(2 * self.units * self.units) + 1)
+
+    def sums(self, source: Source) -> NDArray[np.int64]:
+        """The exact counts, in units. For the curator only."""
+        (counts,) = source.step_counts([self.pair])
+        if counts.shape != self.shape:
+            raise ValueError(f"the table miscounts {self.what}")
+        return counts.ravel()
+
+
+@dataclass(frozen=True)
+class Echoes:
+    """For each column, Σ_i 1/m_i · Σ_t 1[this visit repeats the value of the visit before the last]."""
+
+    columns: tuple[str, ...]
+    units: int
+    kind: Literal["sums"] = field(default="sums", init=False)
+    recipe: str = field(default="echoes", init=False)
+
+    @property
+    def what(self) -> str:
+        """The numbers that are counted."""
+        return f"echoes: steps that repeat the visit before the last ({len(self.columns)} columns)"
+
+    @property
+    def cells(self) -> int:
+        """The length of the vector."""
+        return len(self.columns)
+
+    def given(self, unit: Unit) -> tuple[tuple[str, float], ...]:  # noqa: ARG002
+        """The number of columns, to which the vector has one entry each."""
+        return (("columns", len(self.columns)),)
+
+    def check(self, sizes: Mapping[str, int]) -> None:  # noqa: ARG002
+        """Raise :class:`ValueError` without a column."""
+        if not self.columns or self.units < 1:
+            raise ValueError("echoes are of one or more columns")
+
+    def sensitivity(self, unit: Unit) -> float:
+        """√d people for d columns, under both relations, in units rounded up.
+
+        Proof. A person's part of one entry is between 0 and (1/m)·m = 1. So each entry moves by at most 1, whether the
+        person comes, goes or is replaced, and d entries together by at most √d in L2.
+        """
+        _check_unit(unit)
+        square = len(self.columns) * self.units * self.units
+        root = math.isqrt(square)
+        return float(root if root * root == square else root + 1)
+
+    def sums(self, source: Source) -> NDArray[np.int64]:
+        """The exact sums, in units. For the curator only."""
+        return source.step_echoes(self.columns)
+
+
+class StepScore:
+    """How far the counts of a pair are from what is expected: ‖h − E‖₁ in people, less a public penalty for noise.
+
+    E and the penalty are made from earlier noisy answers alone. E is rounded once to whole fine units, so the score is
+    a whole number of them. ``weaker`` divides the score of pairs that the plan's target is not in, rounding down.
+
+    Sensitivity: one person under add-remove, two under replace-one. Proof: E and the penalty are the same for two
+    neighbouring tables, so by the triangle inequality the score moves by at most ‖h − h′‖₁. That is ‖u‖₁ ≤ 1 where a
+    person comes or goes, and ‖u − v‖₁ ≤ 2 where one is replaced (u, v as in `StepCounts`). Dividing by ``weaker`` ≥ 1
+    and rounding down keeps two whole numbers at most as far apart as they were.
+    """
+
+    recipe = "step-score"
+
+    def __init__(
+        self,
+        expected: Callable[[Pair], NDArray[np.float64]],
+        units: int,
+        per_cell: float = 0.0,
+        target: str = "",
+        weaker: int = 3,
+    ) -> None:
+        """``expected(pair)`` is E in people; ``units`` are those of the counts; ``per_cell`` is in people."""
+        self._expected, self._per_cell, self._target, self._weaker = expected, per_cell, target, weaker
+        self.finer = max(1, FINEST // units)
+        self.units = units * self.finer
+
+    def sensitivity(self, unit: Unit) -> int:
+        """One or two people, in units."""
+        _check_unit(unit)
+        return self.units * (2 if unit.neighbors == "replace-one" else 1)
+
+    def value(self, pair: Pair, counts: NDArray[np.int64]) -> int:
+        """The score, in units, of the exact ``counts`` of ``pair``. For the curator only."""
+        table = self._expected(pair)
+        if table.shape != counts.shape or not np.isfinite(table).all():
+            raise ValueError(f"the expected table of {pair} must hold one number for each of its cells")
+        expected = np.rint(self.units * np.clip(table, 0, LARGEST)).astype(np.int64)
+        found = int(np.abs(self.finer * counts - expected).sum()) - round(self.units * self._per_cell * counts.size)
+        is_other = self._target and not any(name.split("@")[0] == self._target for name in pair)
+        return found // self._weaker if is_other else found
+
+
+def _check_unit(unit: Unit) -> None:
+    """Raise :class:`ValueError` unless a person has one row, that of the person with all visits."""
+    if unit.rows_per_person != 1:
+        raise ValueError("the unit of linked tables is one person with all visits")

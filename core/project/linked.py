@@ -1,0 +1,304 @@
+"""Linked tables: people, and their visits in a second, ordered table.
+
+One schema describes both tables. The name of a column begins with the name of its table, such as ``visits.insulin``;
+the drawing, the roles and the plan use the same names. A *row* of a linked project is a person with the first visit and
+the number of visits, `Linked.number`. A *step* is a visit after the first, with what came before it:
+
+| name | meaning at a step |
+| --- | --- |
+| ``patients.age`` | a column of the person |
+| ``visits per person`` | the number of visits that are kept |
+| ``position`` | the number of this visit |
+| ``visits.insulin`` | this visit |
+| ``visits.insulin@before`` | the visit before this one |
+| ``visits.insulin@earlier`` | the visit before that one, "none" where there is none |
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from espalier.core.errors import ProjectError
+from espalier.core.project.column import Column
+from espalier.core.project.column_types import Categories, Dates, Numbers
+from espalier.core.project.schema import Schema
+
+FORMAT = "espalier-project/2"
+"""The format of a project file with linked tables."""
+BEFORE, EARLIER, POSITION = "@before", "@earlier", "position"
+MOST_KEPT = 20
+"""The largest number of visits that a release keeps. Weights count in units of 1/lcm(1, …, k − 1)."""
+
+RESERVED = ("synthetic", "synthetic-whole", "dictionary", "questions", "not-private")
+"""Names of other files of a release."""
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
+
+Codes = Mapping[str, NDArray[Any]]
+Pair = tuple[str, str]
+"""What a step depends on, and a column of this visit."""
+
+
+def is_table_name(name: str) -> bool:
+    """Return whether a linked table, and its file in a release, may have this name."""
+    return _NAME.fullmatch(name) is not None and name not in RESERVED
+
+
+@dataclass(frozen=True)
+class Linked:
+    """The link between two tables.
+
+    ``people`` and ``visits`` are the names of the tables. ``key`` is the person identifier in the first, ``by`` the one
+    in the second. ``order`` is the column that orders a person's visits; the first ``keep`` are kept. ``visit_key``
+    identifies a visit and is read to break ties of ``order`` only. ``together``: both tables are read from one file,
+    and the person columns have the values of the first kept visit. ``gap`` are bin edges of the days between two
+    visits; without them no date is released. ``arrows`` lead from a visit to the next.
+    """
+
+    people: str
+    visits: str
+    key: str
+    by: str
+    order: str
+    keep: int
+    visit_key: str = ""
+    together: bool = False
+    gap: tuple[float, ...] = ()
+    arrows: tuple[Pair, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.keep <= MOST_KEPT:
+            raise ProjectError(f"tables: keep must be a whole number from 2 to {MOST_KEPT}", key="tables")
+        if odd := [name for name in (self.people, self.visits) if not is_table_name(name)]:
+            raise ProjectError(
+                f"tables: {odd[0]!r} cannot name a table and its file. Use letters, digits, - and _, beginning with a "
+                "letter",
+                key="tables",
+            )
+        if self.people == self.visits:
+            raise ProjectError("tables: the two tables need different names", key="tables")
+
+    # Names ------------------------------------------------------------------------------------------------------------
+
+    @property
+    def number(self) -> str:
+        """The column of a person that holds the number of kept visits."""
+        return f"{self.visits} per person"
+
+    @property
+    def number_column(self) -> Column:
+        """The description of the number of kept visits, which is public: 1 to ``keep``."""
+        return Categories(self.number, "ordinal", tuple(map(str, range(1, self.keep + 1))))
+
+    @property
+    def dated(self) -> str:
+        """The column of dates that the gaps continue; empty without gaps."""
+        return f"{self.visits}.{self.order}" if self.gap else ""
+
+    @property
+    def gap_name(self) -> str:
+        """The column of a step that holds the days since the visit before."""
+        return f"{self.visits}.days since the visit before"
+
+    def gap_column(self, schema: Schema) -> Column:
+        """Return the description of the days since the visit before."""
+        return Numbers(self.gap_name, "numeric", edges=self.gap, integer=True, missing=schema[self.dated].missing)
+
+    def person_columns(self, schema: Schema) -> tuple[str, ...]:
+        """Return the columns of the people's table."""
+        return tuple(name for name in schema.names if name.startswith(f"{self.people}."))
+
+    def visit_columns(self, schema: Schema) -> tuple[str, ...]:
+        """Return the columns of the visits' table."""
+        return tuple(name for name in schema.names if name.startswith(f"{self.visits}."))
+
+    def step_columns(self, schema: Schema) -> tuple[str, ...]:
+        """Return the columns of a visit after the first: days since the last visit for its date."""
+        rest = tuple(name for name in self.visit_columns(schema) if name != self.dated)
+        return (self.gap_name, *rest) if self.gap else rest
+
+    def step_sizes(self, schema: Schema) -> dict[str, int]:
+        """Return the number of codes of everything at a step. The last code of an earlier visit may mean "none"."""
+        sizes = schema.sizes
+        out = {name: sizes[name] for name in (*self.person_columns(schema), self.number)}
+        out[POSITION] = self.keep - 1
+        for name in self.step_columns(schema):
+            is_gap = name == self.gap_name
+            size = self.gap_column(schema).size if is_gap else sizes[name]
+            out |= {name: size, name + BEFORE: size + is_gap, name + EARLIER: size + 1}
+        return out
+
+    # Schema -----------------------------------------------------------------------------------------------------------
+
+    def check(self, schema: Schema) -> None:
+        """Raise :class:`ProjectError` where the schema does not fit the two tables."""
+        ours = {*self.person_columns(schema), *self.visit_columns(schema), self.number}
+        if odd := [name for name in schema.names if name not in ours]:
+            raise ProjectError(
+                f"the column {odd[0]!r} belongs to neither table: begin its name with {self.people}. or {self.visits}.",
+                key="schema",
+                column=odd[0],
+            )
+        if odd := [name for name in schema.names if name.endswith((BEFORE, EARLIER)) or name == self.gap_name]:
+            raise ProjectError(f"{odd[0]!r} is a name that linked tables use; rename the column", column=odd[0])
+        for name in (f"{self.people}.{self.key}", f"{self.visits}.{self.by}"):
+            if name in schema:
+                raise ProjectError(f"the person identifier {name!r} would be released; take it out of the schema")
+        for table, columns in ((self.people, self.person_columns(schema)), (self.visits, self.step_columns(schema))):
+            if not columns:
+                raise ProjectError(f"the table {table!r} needs at least one column in the schema", key="schema")
+        if self.gap and (self.dated not in schema or not isinstance(schema[self.dated], Dates)):
+            raise ProjectError(
+                f"gaps between visits need the order column {self.dated!r} in the schema, as a column of dates",
+                key="tables",
+            )
+        if self.gap and (len(self.gap) < 2 or self.gap[0] != 0 or list(self.gap) != sorted(set(self.gap))):
+            raise ProjectError("tables: gap lists days in ascending order, beginning with 0", key="tables")
+        if self.gap and any(edge != int(edge) for edge in self.gap):
+            raise ProjectError("tables: gap lists whole days", key="tables")
+        steps = self.step_columns(schema)
+        for cause, effect in self.arrows:
+            for name in (cause, effect):
+                if name not in steps:
+                    raise ProjectError(
+                        f"the drawing has an arrow from a visit to the next, {cause!r} → {effect!r}, but {name!r} is "
+                        "not a column of every visit",
+                        key="dag",
+                        column=name,
+                    )
+
+    def completed(self, schema: Schema) -> Schema:
+        """Return the schema with the number of visits, between the columns of the two tables."""
+        columns = [c for c in schema.columns if c.name != self.number]
+        people = [c for c in columns if c.name.startswith(f"{self.people}.")]
+        rest = [c for c in columns if c not in people]
+        return replace(schema, columns=(*people, self.number_column, *rest))
+
+    def table_schema(self, schema: Schema, table: str) -> Schema:
+        """Return the columns of one table by their own names, and the columns that link it."""
+        names = self.person_columns(schema) if table == self.people else self.visit_columns(schema)
+        return Schema(tuple(replace(schema[name], name=self.plain(name)) for name in names))
+
+    def plain(self, name: str) -> str:
+        """Return the name that a column has in its own table."""
+        for table in (self.people, self.visits):
+            if name.startswith(f"{table}."):
+                return name[len(table) + 1 :]
+        return name
+
+    # Weights ----------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def units(self) -> int:
+        """Units to a person: lcm(1, …, k − 1), so that each weight 1/m is a whole number of units."""
+        return math.lcm(*range(1, self.keep))
+
+    # File -------------------------------------------------------------------------------------------------------------
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the entry ``tables`` of the project file."""
+        visits: dict[str, Any] = {"of": self.people, "by": self.by, "order": self.order, "keep": self.keep}
+        if self.visit_key:
+            visits["key"] = self.visit_key
+        if self.gap:
+            visits["dates"] = {self.order: {"gap": list(self.gap)}}
+        people: dict[str, Any] = {"key": self.key, **({"from": self.visits} if self.together else {})}
+        return {self.people: people, self.visits: visits}
+
+    @classmethod
+    def from_json(cls, data: Any) -> Linked:
+        """Return the link of a project file; raises :class:`ProjectError`."""
+        if not isinstance(data, Mapping) or not all(isinstance(t, Mapping) for t in data.values()):
+            raise ProjectError("tables must be an object with one object for each table", key="tables")
+        children = [name for name, table in data.items() if "of" in table]
+        if len(data) != 2 or len(children) != 1:
+            raise ProjectError(
+                'tables: Espalier links one table of people and one table of visits (with the key "of"). Release '
+                "further tables on their own.",
+                key="tables",
+            )
+        name = children[0]
+        visits, (people,) = data[name], [other for other in data if other != name]
+        parent = data[people]
+        if visits["of"] != people:
+            raise ProjectError(f"tables: {name!r} belongs to {visits['of']!r}, which is not a table", key="tables")
+        for table, known in ((parent, {"key", "from"}), (visits, {"of", "by", "order", "keep", "key", "dates"})):
+            if odd := set(table) - known:
+                raise ProjectError(f"tables: unknown key {sorted(odd)[0]!r}", key="tables")
+        for what, text in (("key", parent.get("key")), ("by", visits.get("by")), ("order", visits.get("order"))):
+            if not isinstance(text, str) or not text:
+                raise ProjectError(f"tables: {what} must be the name of a column", key="tables")
+        keep = visits.get("keep")
+        if isinstance(keep, bool) or not isinstance(keep, int):
+            raise ProjectError("tables: keep must be a whole number", key="tables")
+        if not isinstance(visits.get("key", ""), str) or parent.get("from", name) != name:
+            raise ProjectError(f"tables: key names a column, and from can only be {name!r}", key="tables")
+        gap = _gap(visits.get("dates", {}), visits["order"])
+        together = "from" in parent
+        return cls(
+            people, name, parent["key"], visits["by"], visits["order"], keep, visits.get("key", ""), together, gap
+        )
+
+
+def _gap(dates: Any, order: str) -> tuple[float, ...]:
+    """Return the bin edges of the days between two visits."""
+    if dates == {}:
+        return ()
+    entry = dates.get(order) if isinstance(dates, Mapping) and set(dates) == {order} else None
+    edges = entry.get("gap") if isinstance(entry, Mapping) and set(entry) == {"gap"} else None
+    whole = isinstance(edges, list) and all(isinstance(e, int | float) and not isinstance(e, bool) for e in edges)
+    if not whole or not edges:
+        raise ProjectError(f'tables: dates must be {{"{order}": {{"gap": [0, 7, 30]}}}}', key="tables")
+    return tuple(float(e) for e in edges)
+
+
+@dataclass(frozen=True)
+class Steps:
+    """All steps of some people, as codes.
+
+    ``rows`` are the people's codes, one per person. ``visits`` are the codes of the visits' columns, one row per person
+    and one column per position; those beyond a person's number are arbitrary. ``sizes`` is `Linked.step_sizes`.
+    """
+
+    linked: Linked
+    sizes: Mapping[str, int]
+    rows: Codes
+    visits: Codes
+
+    @cached_property
+    def numbers(self) -> NDArray[np.int64]:
+        """Number of visits of each person."""
+        return np.asarray(self.rows[self.linked.number], dtype=np.int64) + 1
+
+    @cached_property
+    def place(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The person of each step, and its position: 1 for the second visit. In the order of positions."""
+        whose = [np.flatnonzero(self.numbers > t) for t in range(1, self.linked.keep)]
+        return np.concatenate(whose), np.repeat(np.arange(1, self.linked.keep), [len(who) for who in whose])
+
+    @cached_property
+    def of_person(self) -> NDArray[np.int64]:
+        """Number m of steps of the person of each step."""
+        return self.numbers[self.place[0]] - 1
+
+    def cells(self, name: str) -> NDArray[Any]:
+        """Return the code of ``name`` at each step."""
+        return self.cells_at(name, *self.place)
+
+    def cells_at(self, name: str, who: NDArray[np.int64], at: NDArray[np.int64]) -> NDArray[Any]:
+        """Return the code of ``name`` at some steps: of the people ``who``, at the positions ``at``."""
+        if name == POSITION:
+            return at - 1
+        if name.endswith(BEFORE):
+            return self.visits[name.removesuffix(BEFORE)][who, at - 1]
+        if name.endswith(EARLIER):
+            found = self.visits[name.removesuffix(EARLIER)][who, np.maximum(at - 2, 0)]
+            return np.where(at > 1, found, self.sizes[name] - 1)
+        return self.visits[name][who, at] if name in self.visits else self.rows[name][who]

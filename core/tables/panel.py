@@ -1,0 +1,252 @@
+"""People and their visits in memory: two linked tables, cut to the first visits of each person.
+
+A panel is a table with one row per person: the columns of the person, the number of kept visits, and the first visit.
+It also holds the kept visits of each person, and answers for their steps.
+
+What a panel holds of a person depends on that person's rows alone. The rules:
+
+- Visits are ordered by the text of the order column, ties by the text of the visit's identifier, then by the visit's
+  codes. Texts are compared as numbers, then days, then other texts; an empty cell comes last. The place of a row in a
+  file never matters: visits that still tie have equal codes.
+- The first ``keep`` visits are kept. The days between two visits are clipped to the declared range.
+- A person counts if both tables have a row of that person. People without visits, and visits of people without a row
+  among the people, are left out.
+- Of several rows of one person among the people, the one with the smallest codes counts, column by column.
+- Where both tables are one file, the person columns have the values of the first kept visit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal, InvalidOperation
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from espalier.core.errors import TableError
+from espalier.core.project.dates import day_number
+from espalier.core.project.linked import Linked, Pair, Steps
+from espalier.core.project.schema import MISSING, Schema, smallest_unsigned
+from espalier.core.tables import random_rows
+from espalier.core.tables.reading import TextColumn, TextTable
+from espalier.core.tables.source import More, check_limited
+from espalier.core.tables.table import Table, column_of, person_codes
+
+
+@dataclass(frozen=True, repr=False)
+class Panel(Table):
+    """A table of people with their visits: ``visits[name]`` has one row per person and one column per position.
+
+    Positions beyond a person's number of visits hold zeros.
+    """
+
+    linked: Linked | None = None
+    visits: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+
+    @cached_property
+    def steps(self) -> Steps:
+        """All steps of the people."""
+        assert self.linked is not None
+        return Steps(self.linked, self.linked.step_sizes(self.schema), self.codes, self.visits)
+
+    def step_counts(self, pairs: Sequence[Pair]) -> list[NDArray[np.int64]]:
+        """Return the weighted counts of each pair, in whole units (`espalier.core.project.linked.Linked.units`)."""
+        return [self._weighted(pair) for pair in pairs]
+
+    def step_echoes(self, columns: Sequence[str]) -> NDArray[np.int64]:
+        """Return, for each column, the weighted number of steps that repeat the visit before the last, in units."""
+        cells = [(self._cells(name), self._cells(f"{name}@earlier")) for name in columns]
+        repeated = [self._by_weight((this == earlier).astype(np.int64), 2)[1] for this, earlier in cells]
+        return np.array(repeated, dtype=np.int64)
+
+    def _weighted(self, pair: Pair) -> NDArray[np.int64]:
+        shape = tuple(self.steps.sizes[name] for name in pair)
+        cells = self._cells(pair[0]).astype(np.int64) * shape[1] + self._cells(pair[1])
+        return self._by_weight(cells, shape[0] * shape[1]).reshape(shape)
+
+    @cached_property
+    def _by_number(self) -> NDArray[np.int64]:
+        """The steps in the order of their people's number of steps."""
+        return np.argsort(self.steps.of_person, kind="stable")
+
+    @cached_property
+    def _known(self) -> dict[str, NDArray[Any]]:
+        return {}
+
+    def _cells(self, name: str) -> NDArray[Any]:
+        """Return the code of ``name`` at each step, in that order."""
+        if name not in self._known:
+            kind = smallest_unsigned(self.steps.sizes[name])
+            self._known[name] = self.steps.cells(name)[self._by_number].astype(kind)
+        return self._known[name]
+
+    def _by_weight(self, cells: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+        """Return Σ 1/m over the steps in each cell, in units: exact, since each weight is a whole number of units."""
+        assert self.linked is not None
+        total, start = np.zeros(size, dtype=np.int64), 0
+        for m, steps in enumerate(np.bincount(self.steps.of_person).tolist()):
+            if steps:
+                total += self.linked.units // m * np.bincount(cells[start : start + steps], minlength=size)
+            start += steps
+        return total
+
+    def take(self, rows: NDArray[Any]) -> Panel:
+        """Return some of the people with all their visits."""
+        kept = super().take(rows)
+        assert isinstance(kept, Panel)
+        return replace(kept, visits={name: of[rows] for name, of in self.visits.items()})
+
+    def limited(self, most: int) -> Panel:
+        """Return the panel: each person is one row, with all kept visits."""
+        return replace(self, row_limit=most)
+
+    def split(self, share: float, size: int | None = None) -> tuple[Panel, Panel]:
+        """Return (rest, held): each person is held with probability ``share``, with all visits."""
+        rest, held = super().split(share, size)
+        assert isinstance(rest, Panel)
+        assert isinstance(held, Panel)
+        return rest, held
+
+    def widened(self, schema: Schema, more: More) -> Panel:
+        """Return the people with further columns of ``schema``, which ``more`` makes from the codes of their rows."""
+        made = super().widened(schema, more)
+        assert isinstance(made, Panel)
+        return made
+
+    def to_total(self, total: int) -> Panel:
+        """Return ``total`` people: others are left out at random, or invented people with invented visits are added."""
+        check_limited(self)
+        assert self.linked is not None
+        chosen = np.sort(random_rows.first(random_rows.fresh_lots(self.rows), total))
+        short = total - len(chosen)
+        codes = {
+            c.name: np.concatenate([self.codes[c.name][chosen], random_rows.invented_codes(short, c.size)])
+            for c in self.schema.columns
+        }
+        sizes, visits = self.steps.sizes, {}
+        for name, of in self.visits.items():
+            made = random_rows.invented_codes(short * self.linked.keep, sizes[name]).reshape(short, self.linked.keep)
+            made[:, 0] = codes[name][len(chosen) :] if name in codes else sizes[f"{name}@before"] - 1
+            visits[name] = np.concatenate([of[chosen], made.astype(of.dtype)])
+        return replace(self, codes=codes, visits=visits, rows=total, person=None)
+
+    def recoded(self, schema: Schema) -> Panel:  # noqa: ARG002
+        """Refuse a bought schema: both tables' columns must be declared."""
+        raise TableError("the columns of linked tables must be declared; declare their categories and bins")
+
+
+def panel_of(linked: Linked, schema: Schema, people: TextTable, visits: TextTable, order: Sequence[str] = ()) -> Panel:
+    """Return the panel of two tables as read; ``people`` is ignored where both are one file.
+
+    ``order`` are the columns that order visits, by default the order column and the visit's identifier.
+
+    Raises :class:`TableError` for a column that a table does not have, an undeclared value, and a row without a person.
+    """
+    both = visits if linked.together else people
+    key = linked.by if linked.together else linked.key
+    whose, of = person_codes(both, key), person_codes(visits, linked.by)
+    known = {text: i for i, text in enumerate(whose.values)}
+    person = np.array([known.get(text, -1) for text in of.values], dtype=np.int64)[of.codes]
+    child = _encoded(linked, schema, visits, linked.visit_columns(schema))
+    kept = _ordered(visits, order or (linked.order, linked.visit_key), person, child)
+    kept = kept[person[kept] >= 0]
+    start = np.flatnonzero(np.diff(person[kept], prepend=-1))
+    place = np.arange(len(kept)) - np.repeat(start, np.diff(start, append=len(kept)))
+    kept, place = kept[place < linked.keep], place[place < linked.keep]
+    who = person[kept]
+    first = kept[place == 0] if linked.together else _first_rows(linked, schema, both, whose.codes)
+    found = np.unique(who)
+    found = found[np.isin(found, whose.codes)]
+    index = np.full(len(whose.values), -1, dtype=np.int64)
+    index[found] = np.arange(len(found))
+    parent = _encoded(linked, schema, both, linked.person_columns(schema))
+    rows = first if linked.together else first[np.searchsorted(whose.codes[first], found)]
+    codes = {name: of_person[rows] for name, of_person in parent.items()}
+    at = index[who], place
+    dense = {name: _dense(len(found), linked.keep, at, of_visit[kept]) for name, of_visit in child.items()}
+    number = np.bincount(index[who], minlength=len(found)) - 1
+    if linked.gap:
+        dense[linked.gap_name] = _gaps(linked, schema, visits, kept, at, number)
+    codes |= {linked.number: number, **{name: of_visit[:, 0] for name, of_visit in dense.items() if name in schema}}
+    steps = {name: dense[name] for name in linked.step_columns(schema)}
+    source = hashlib.sha256(both.digest + visits.digest).digest()
+    return Panel(
+        schema, codes, len(found), source, np.arange(len(found)), linked.key, linked=linked, visits=steps, row_limit=1
+    )
+
+
+def _encoded(linked: Linked, schema: Schema, text: TextTable, names: Sequence[str]) -> dict[str, NDArray[Any]]:
+    """Return the codes of some columns, each row by its own cell."""
+    plain = {name: column_of(text, linked.plain(name)) for name in names}
+    return {
+        name: schema[name].encode(read.values).astype(smallest_unsigned(schema[name].size))[read.codes]
+        for name, read in plain.items()
+    }
+
+
+def _ordered(
+    text: TextTable, order: Sequence[str], person: NDArray[np.int64], codes: Mapping[str, NDArray[Any]]
+) -> NDArray[np.int64]:
+    """Return the rows sorted by person, order, visit identifier, and codes."""
+    keys = [_ranks(column_of(text, name)) for name in order if name]
+    return np.asarray(np.lexsort([*reversed(list(codes.values())), *reversed(keys), person]))
+
+
+def _first_rows(linked: Linked, schema: Schema, text: TextTable, person: NDArray[Any]) -> NDArray[np.int64]:
+    """Return one row of each person, the one with the smallest codes, in the order of people."""
+    codes = _encoded(linked, schema, text, linked.person_columns(schema))
+    rows = np.lexsort([*reversed(list(codes.values())), person])
+    return np.asarray(rows[np.flatnonzero(np.diff(person[rows].astype(np.int64), prepend=-1))])
+
+
+def _ranks(column: TextColumn) -> NDArray[np.int64]:
+    """Return the rank of each cell's text. Which of two texts comes first depends on the two alone."""
+    place = {key: i for i, key in enumerate(sorted({_key(text) for text in column.values}))}
+    return np.asarray(np.array([place[_key(text)] for text in column.values], dtype=np.int64)[column.codes])
+
+
+def _key(text: str) -> tuple[int, Decimal, str]:
+    """Return the sort key of a text: numbers, then texts such as ISO dates, then an empty cell."""
+    if text == MISSING:
+        return 2, Decimal(0), ""
+    try:
+        number = Decimal(text) if text.isascii() and "_" not in text else None
+    except InvalidOperation:
+        number = None
+    if number is not None and number.is_finite():
+        return 0, number, ""
+    return 1, Decimal(0), text
+
+
+def _dense(
+    people: int, keep: int, at: tuple[NDArray[np.int64], NDArray[np.int64]], codes: NDArray[Any]
+) -> NDArray[Any]:
+    out = np.zeros((people, keep), dtype=codes.dtype)
+    out[at] = codes
+    return out
+
+
+def _gaps(
+    linked: Linked,
+    schema: Schema,
+    text: TextTable,
+    kept: NDArray[np.int64],
+    at: tuple[NDArray[np.int64], NDArray[np.int64]],
+    number: NDArray[np.int64],
+) -> NDArray[Any]:
+    """Return the bin of the days since the visit before; "none" at the first visit."""
+    read, column = column_of(text, linked.order), linked.gap_column(schema)
+    days = np.array([np.nan if (day := day_number(t)) is None else day for t in read.values])[read.codes]
+    dense = np.full((len(number), linked.keep), np.nan)
+    dense[at] = days[kept]
+    gaps = np.diff(dense, axis=1)
+    bins = np.where(np.isnan(gaps), column.values, column.bins_of(np.clip(gaps, 0, linked.gap[-1])))
+    present = np.arange(1, linked.keep) <= number[:, None]
+    if not column.missing and (np.isnan(gaps) & present).any():
+        schema[linked.dated].refuse_empty()
+    none = np.full((len(number), 1), column.size)
+    return np.concatenate([none, np.where(present, bins, 0)], axis=1).astype(smallest_unsigned(column.size + 1))

@@ -1,0 +1,150 @@
+"""Linked tables on the command line: two files in, two files out, and every refusal before anything is spent."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections import Counter
+from datetime import date, timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from espalier.core.cli.main import main
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory):
+    """A table of 300 people and one of their visits."""
+    folder, rng = tmp_path_factory.mktemp("linked"), np.random.default_rng(0)
+    people, visits = [["patient", "age"]], [["patient", "encounter", "admitted", "diag", "back"]]
+    for i in range(300):
+        people.append([f"q{i}", rng.choice(["young", "old"])])
+        day = date(2020, 1, 1) + timedelta(int(rng.integers(300)))
+        for _ in range(int(rng.integers(1, 5))):
+            visits.append([f"q{i}", len(visits), day.isoformat(), rng.choice(list("abc")), rng.choice(["no", "yes"])])
+            day += timedelta(int(rng.integers(100)))
+    for name, rows in (("patients", people), ("visits", visits)):
+        with (folder / f"{name}.csv").open("w", newline="") as file:
+            csv.writer(file).writerows(rows)
+    return folder
+
+
+def draft(tables: Path, folder: Path, *more: str) -> Path:
+    out = folder / "visits.json"
+    given = [str(tables / "patients.csv"), str(tables / "visits.csv"), "--by", "patient", "--order", "admitted"]
+    assert main(["init", *given, "--visit-key", "encounter", "--keep", "3", "--out", str(out), *more]) == 0
+    return out
+
+
+def confirmed(path: Path, **plan: object) -> Path:
+    data = json.loads(path.read_text().replace('"guessed"', '"confirmed"'))
+    data["plan"] |= plan
+    path.write_text(json.dumps(data))
+    return path
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_two_files_in_two_files_out(tables, tmp_path, capsys):
+    project, out = draft(tables, tmp_path), tmp_path / "out"
+    both = [str(tables / "patients.csv"), str(tables / "visits.csv")]
+    assert main(["release", str(project), "--data", *both, "--out", str(out)]) == 2
+    assert "guesses from the real rows" in capsys.readouterr().err
+    confirmed(project)
+    assert main(["plan", str(project), "--rows", "300"]) == 0
+    said = capsys.readouterr().out
+    assert "one person with all their rows in both tables ('patient') being there or not" in said
+    assert "steps of a pair chosen at release" in said
+    ledger = ["--ledger", str(tmp_path / "ledger.db"), "--table", "people"]
+    opened = ["--epsilon", "1.5", "--delta", "1e-6", "--neighbors", "add-remove", "--by", "Ada"]
+    assert main(["ledger", "open", *ledger, *opened]) == 0
+    given = ["release", str(project), "--data", *both, *ledger]
+    assert main([*given, "--out", str(out), "--as", "parquet", "--quiet"]) == 0
+    assert main([*given, "--out", str(tmp_path / "again"), "--quiet"]) == 3
+    assert not (tmp_path / "again").exists()
+    entry = json.loads((out / "release.json").read_text())["ledger"]
+    assert entry["unit"]["person"] == "patient"
+    assert main(["ledger", "verify", str(out), *ledger[:2]]) == 0
+    people, visits = rows_of(out / "patients.csv"), rows_of(out / "visits.csv")
+    assert {"patients.parquet", "visits.parquet", "release.json", "statement.json"} <= {p.name for p in out.iterdir()}
+    known = {row["patient"] for row in people}
+    assert len(known) == len(people)
+    assert {row["patient"] for row in visits} == known
+    assert not known & {f"q{i}" for i in range(300)} or all(name.startswith("P") for name in known)
+    assert max(Counter(row["patient"] for row in visits).values()) <= 3
+    last: dict[str, tuple[int, str]] = {}
+    for row in visits:
+        at, day = last.get(row["patient"], (0, ""))
+        assert int(row["visit"]) == at + 1
+        assert row["admitted"] >= day
+        last[row["patient"]] = at + 1, row["admitted"]
+    assert {row["diag"] for row in visits} <= set("abc")
+    capsys.readouterr()
+    assert main(["evaluate", str(out), "--data", *both, "--json"]) == 0
+    figures = json.loads(capsys.readouterr().out)["visits"]
+    assert 0 <= figures["next_visit_same"] <= 1
+    assert figures["visits_per_person"] < 0.5
+
+
+def test_one_file_with_declared_person_columns(tables, tmp_path):
+    both = tmp_path / "both.csv"
+    ages = {row["patient"]: row["age"] for row in rows_of(tables / "patients.csv")}
+    visits = rows_of(tables / "visits.csv")
+    with both.open("w", newline="") as file:
+        writer = csv.DictWriter(file, [*visits[0], "age"])
+        writer.writeheader()
+        writer.writerows({**row, "age": ages[row["patient"]]} for row in visits)
+    project, out = tmp_path / "p.json", tmp_path / "out"
+    given = ["--by", "patient", "--order", "encounter", "--person-columns", "age", "--out", str(project)]
+    assert main(["init", str(both), *given]) == 0
+    confirmed(project)
+    assert json.loads(project.read_text())["tables"]["people"]["from"] == "visits"
+    assert main(["release", str(project), "--data", str(both), "--out", str(out), "--quiet"]) == 0
+    assert set(rows_of(out / "people.csv")[0]) == {"patient", "age"}
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        (["--by", "patient"], "linked tables need --order"),
+        (["--order", "admitted"], "linked tables need --by"),
+        (["--by", "patient", "--order", "nowhere"], "there is no column 'nowhere'"),
+        (["--by", "patient", "--order", "admitted", "--person-columns", "age"], "give a table of people and"),
+        (["--by", "patient", "--order", "admitted", "--person", "age"], "--person does not work with linked tables"),
+        (["--by", "patient", "--order", "admitted", "--keep", "50"], "from 2 to 20"),
+    ],
+)
+def test_a_draft_refuses_with_a_clear_message(tables, tmp_path, capsys, given, why):
+    both = [str(tables / "patients.csv"), str(tables / "visits.csv")]
+    assert main(["init", *both, *given, "--out", str(tmp_path / "p.json")]) == 2
+    assert why in capsys.readouterr().err
+    assert not (tmp_path / "p.json").exists()
+
+
+def test_a_release_refuses_another_number_of_tables(tables, tmp_path, capsys):
+    project = confirmed(draft(tables, tmp_path))
+    for data in ([str(tables / "visits.csv")], [str(tables / "visits.csv")] * 3):
+        assert main(["release", str(project), "--data", *data, "--out", str(tmp_path / "out")]) == 2
+        assert "two tables, patients and visits in this order" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_fence_that_cannot_hold_is_refused_with_its_path_or_holds(tables, tmp_path, capsys):
+    project = confirmed(draft(tables, tmp_path), fair=True)
+    data = json.loads(project.read_text())
+    data["roles"] = {"outcome": ["visits.back"], "protected": ["patients.age"], "admissible": ["visits.diag"]}
+    project.write_text(json.dumps(data))
+    capsys.readouterr()
+    assert main(["plan", str(project), "--json"]) == 0
+    (separation,) = json.loads(capsys.readouterr().out)["separations"]
+    assert separation["right"] == ["patients.age"]
+    assert {"visits.back", "visits per person"} <= set(separation["left"])
+    data["roles"]["protected"] = ["visits per person"]
+    project.write_text(json.dumps(data))
+    assert main(["plan", str(project)]) == 2
+    assert "can be neither protected nor admissible" in capsys.readouterr().err

@@ -1,0 +1,81 @@
+"""How far one row moves the answers to a project's questions, from their public description alone."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .folder import Array, Folder, edges_of, values_of
+
+FEW = 4_000
+"""All rows are tried where there are at most so many; else so many at random, each meeting some of the conditions."""
+
+
+def squared(folder: Folder, draw: dict[str, Any]) -> int:
+    """Δ² of a draw of ``questions`` for one row per person: the most answers that one row changes.
+
+    It is exact where all rows are tried. Otherwise it is the most that was found, so Δ² may be larger. Conditions that
+    name bins by their label are not read, and the statement's number is taken.
+    """
+    project, stated = folder.facts["project"], int(draw["given"]["squared"])
+    if draw["cells"] == 1 and folder.facts["method"] == "fpt-mw":
+        return 1
+    if draw["cells"] != len(project["questions"]):
+        raise TypeError(f"{draw['cells']} questions are answered, and the project has {len(project['questions'])}")
+    try:
+        patterns = np.unique(answers(folder, candidates(folder)), axis=1).astype(np.float32)
+    except ValueError as error:
+        folder.note(2, f"the squared sensitivity of the questions is taken from the statement, {stated}: {error}")
+        return stated
+    met = patterns.sum(axis=0)  # the answers that each kind of row adds to
+    apart = -2 * patterns.T @ patterns
+    apart += met
+    apart += met[:, None]  # the answers in which two kinds of rows differ
+    return max(1, int((apart if folder.statement["unit"]["neighbors"] == "replace-one" else met).max()))
+
+
+def conditions(question: dict[str, Any]) -> list[dict[str, Any]]:
+    """The alternatives of a question, or what a count counts: values by column."""
+    return question.get("any") or [question.get("where") or question["of"]]
+
+
+def candidates(folder: Folder) -> dict[str, Array]:
+    """The codes of all rows, or of `FEW` rows that each meet up to seven conditions."""
+    project = folder.facts["project"]
+    parts = [part for q in [*project["questions"], *project.get("counts", [])] for part in conditions(q)]
+    sizes = {n: s for n, s in folder.sizes.items() if any(n in part for part in parts)}
+    if math.prod(sizes.values()) <= FEW:
+        return dict(zip(sizes, np.indices(list(sizes.values())).reshape(len(sizes), -1), strict=True))
+    rng = np.random.default_rng(0)
+    rows = {n: rng.integers(0, size, FEW) for n, size in sizes.items()}
+    for row in range(FEW):
+        for part in (parts[i] for i in rng.permutation(len(parts))[: row % 8]):
+            for name in part.keys() & sizes.keys():
+                rows[name][row] = rng.choice(codes_of(folder, name, part[name]))
+    return rows
+
+
+def answers(folder: Folder, rows: dict[str, Array]) -> Array:
+    """Which questions (lines) the rows (columns) meet."""
+    project, seen = folder.facts["project"], dict(rows)
+
+    def met(part: dict[str, Any]) -> list[Array]:
+        return [np.isin(seen[name], codes_of(folder, name, values)) for name, values in part.items()]
+
+    for c in project.get("counts", []):
+        seen[c["name"]] = np.minimum(np.sum(met(c["of"]), axis=0), c.get("up_to", len(c["of"])))
+    return np.array(
+        [np.any([np.all(met(part), axis=0) for part in conditions(q)], axis=0) for q in project["questions"]]
+    )
+
+
+def codes_of(folder: Folder, name: str, values: list[Any]) -> list[int]:
+    """The codes of the categories, the bins between two edges, or the numbers of a count that a condition lists."""
+    column = next((c for c in folder.columns if c["name"] == name), None)
+    if column is None:
+        return list(range(int(values[0]), int(values[1]) + 1))
+    if "edges" in column and all(isinstance(v, int | float) for v in values):
+        low, high = map(edges_of(column).index, values)
+        return list(range(low, high))
+    last = len(values_of(column))
+    return [last if v == "(missing)" and column.get("missing") else values_of(column).index(v) for v in values]
