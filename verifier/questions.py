@@ -20,6 +20,8 @@ def squared(folder: Folder, draw: dict[str, Any]) -> int:
     project, stated = folder.facts["project"], int(draw["given"]["squared"])
     if draw["cells"] == 1 and folder.facts["method"] == "fpt-mw":
         return 1
+    if draw["pool"] == "analyses" and project.get("analyses"):  # the cells of an analysis: a row is in at most one
+        return 2 if folder.statement["unit"]["neighbors"] == "replace-one" else 1
     if draw["cells"] != len(project["questions"]):
         raise TypeError(f"{draw['cells']} questions are answered, and the project has {len(project['questions'])}")
     try:

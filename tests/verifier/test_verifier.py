@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from benchmarks import forgeries
+from benchmarks.forgeries.case import frame
 from espalier.core.cli.main import main
 from espalier.core.ledger.archive import ADDED
 from espalier.core.ledger.ledger import Ledger
@@ -21,10 +22,12 @@ from espalier.core.privacy.partitions import threshold_for
 from espalier.core.privacy.unit import Unit
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
+from espalier.core.project.question_list import QuestionList
 from espalier.core.release import release
-from espalier.verifier import budget, noise
+from espalier.verifier import budget, noise, questions
 from espalier.verifier.check import main as command
 from espalier.verifier.check import verify
+from espalier.verifier.folder import Folder
 from espalier.verifier.model import calibrate, marginals
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,6 +48,8 @@ SURE = (
         "the signature of another key",
         "no statement",
     ),
+    *("questions of a smaller sensitivity", "one score stated and many bought", "exact counts in an imaginary part"),
+    *("a limit hidden in the label", "real rows in a copy that was not made", "another sum in the composition"),
 )
 """One kind of forgery or more for each check; `python -m benchmarks.forgeries` tries them all."""
 
@@ -139,6 +144,35 @@ def test_an_old_release_holds_as_far_as_it_can_be_checked():
     found = verify(ROOT / "tests" / "release" / "before")
     assert [f.text for f in found if f.holds is False] == []
     assert any("old release" in f.text for f in found)
+
+
+@pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
+def test_the_sensitivity_of_questions_is_that_of_the_program(neighbors, tmp_path):
+    asked = QuestionList(
+        (
+            {"name": "both", "where": {"a": ["x"], "c": ["yes"]}},
+            {"name": "either", "any": [{"a": ["x", "y"]}, {"d": [0, 3], "f": ["(missing)"]}]},
+            {"name": "often", "where": {"n": [1, 2]}},
+        ),
+        ({"name": "n", "of": {"a": ["x"], "c": ["yes"]}},),
+    )
+    plan = Plan("fpt-lp", 1.0, 1e-6, neighbors=neighbors)
+    rows = forgeries.table(4, 300)
+    release(Project("asked", rows.schema, plan, question_list=asked, one_row_per_person=True), rows).save(
+        tmp_path / "r"
+    )
+    folder = Folder(tmp_path / "r")
+    (draw,) = [d for d in folder.statement["draws"] if d["recipe"] == "questions"]
+    assert questions.squared(folder, draw) == draw["given"]["squared"]
+    assert failed(tmp_path / "r") == []
+
+
+def test_an_honest_release_of_people_under_replace_one_holds(tmp_path):
+    """It failed: the program says “no one”, and the checker expected “nobody”."""
+    rows = forgeries.table(6, 300)
+    plan = Plan("independent", 1.0, 1e-6, person="person", rows_per_person=1, rows=150)
+    release(Project("people", rows.schema, plan, one_row_per_person="unasked"), frame(rows)).save(tmp_path / "r")
+    assert failed(tmp_path / "r") == []
 
 
 @pytest.mark.parametrize("rho", [1e-8, 1e-3, 0.1, 2.0, 50.0])
