@@ -322,13 +322,13 @@ def shown(state: Session) -> list[str]:
     kind = view(state)
     if kind == "all":
         return list(project.schema.names)
-    if kind == "linked":
-        linked = {n for e in project.dag.edges for n in e}
-        extra = {*selected(state)[0], state.drafts.board.effect, project.plan.target}
-        return [n for n in project.schema.names if n in linked or n in extra or project.roles.of(n)]
-    near = neighbourhood(project.dag, centre(state), steps(state))
-    near = list(dict.fromkeys([*near, *selected(state)[0]]))[:MOST_BOXES]
-    return [n for n in project.schema.names if n in near]
+    if kind == "around":
+        near = neighbourhood(project.dag, centre(state), steps(state))
+        near = list(dict.fromkeys([*near, *selected(state)[0]]))[:MOST_BOXES]
+        return [n for n in project.schema.names if n in near]
+    linked = {n for e in project.dag.edges for n in e}
+    extra = {*selected(state)[0], state.drafts.board.effect, project.plan.target}
+    return [n for n in project.schema.names if n in linked or n in extra or project.roles.of(n)]
 
 
 def neighbourhood(dag: Dag, column: str, steps: int) -> list[str]:
