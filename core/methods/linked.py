@@ -147,7 +147,7 @@ class Stepping:
     # Counting ---------------------------------------------------------------------------------------------------------
 
     def count_own(self) -> None:
-        """Count each column with itself at the visit before, ρ ∝ cells^(2/3), with all budget that is left."""
+        """Count each column with itself at the visit before, ρ ∝ cells^(2/3), with all shares without another use."""
         share = OWN + (0 if self.has_echoes else ECHOES) + (0 if self.candidates() else CHOICE + CHOSEN)
         self.count([(name + BEFORE, name) for name in self.layout.columns], share * self.rho, OWN_POOL)
 
