@@ -170,7 +170,7 @@ class Stepping:
         return [p for p in found if p not in self.tables and self.layout.cells(p) <= self.max_cells]
 
     def rounds(self) -> list[tuple[int, float]]:
-        """Return how many pairs each batch chooses, and its part of the shares for choosing and counting."""
+        """Return the number of pairs of each batch, and its part of the shares for choosing and counting."""
         most, batches = min(self.most_pairs, len(self.candidates())), min(BATCHES, len(self.candidates()))
         ends = [most * i // batches for i in range(batches + 1)] if batches else [0]
         return [(b - a, 1 / batches) for a, b in itertools.pairwise(ends)]
@@ -250,7 +250,7 @@ class Stepping:
         return drawing_order(placed, self.layout.separations)
 
     def strength(self, a: str, b: str) -> float:
-        """Return how far two columns of a row are from independent in the person model: a TV distance."""
+        """Return the dependence of two columns of a row in the person model, as a TV distance."""
         key = min(a, b), max(a, b)
         if key not in self._strengths:
             self._strengths[key] = self._strength(*key)
