@@ -1,7 +1,7 @@
 """Adult with public bins: what each method gives and what it costs.
 
     python -m benchmarks.adult                 quality of the five methods, ε = 1 and 0.2, on an 80/20 split
-    python -m benchmarks.adult cold            CPU seconds of `python -m core release`, cold, beside mbi 2.0
+    python -m benchmarks.adult cold            CPU seconds of `python -m core release`, cold, and of mbi 2.0
     python -m benchmarks.adult copies          CPU seconds of 20 copies of a release, all in, ε = 1
     python -m benchmarks.adult preview         milliseconds of a plan's preview, which reads no data
     python -m benchmarks.adult compare         seconds of six plans on the Compare page, and their figures
@@ -104,7 +104,7 @@ def write(folder: Path) -> list[Path]:
 
 
 def cold(data: Path) -> None:
-    """CPU seconds (user + system, children included) of each method's command line, and of mbi 2.0 beside them."""
+    """CPU seconds (user + system, children included) of each method's command line, and of mbi 2.0."""
     with tempfile.TemporaryDirectory() as work:
         paths = write(Path(work))
         peer = [
@@ -219,7 +219,7 @@ PREVIEWED: dict[str, dict[str, object]] = {
 
 
 def previews() -> None:
-    """Print median and slowest of seven previews of each plan, for 48,842 rows of which none is read."""
+    """Print median and slowest of seven previews of each plan, for 48,842 rows; none is read."""
     from espalier.core.planning.preview import preview
 
     for name, changes in PREVIEWED.items():

@@ -1,4 +1,4 @@
-"""The causal-VAE paper's tables with our figures beside them: `python -m benchmarks.causal_vae [utility leak attack]`.
+"""The causal-VAE paper's tables next to our figures: `python -m benchmarks.causal_vae [utility leak attack]`.
 
     --seeds N      runs per figure of `utility` (default 3)
     --rows N …     rows of `utility` (default 1000 5000)
@@ -242,7 +242,7 @@ SUMMARISED = 8
 
 
 def attack(models: int, only: str) -> None:
-    """AUC by attack and method, on random and on outlying targets, beside the control and the ceiling."""
+    """AUC by attack and method, on random and on outlying targets, with the control and the ceiling."""
     from benchmarks.prism import adult_public_bins
 
     table = adult_public_bins()

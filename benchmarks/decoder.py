@@ -10,9 +10,9 @@
 - **adult**, **diabetes**: AUC of one-hot logistic regression on held-out real rows, two- and one-way total variation,
   CPU seconds of a release. Public bins, replace-one, δ = 1e-9, an 80/20 split per seed; the drawings are in
   `decoder_tables`.
-- **wide**: 222 binary columns, n = 5,000, a noisy-OR network. The table is simulated from the very drawing the decoder
-  is given, so half, double and random drawings stand beside it, and a shared latent with a single arrow (a DP-VAE),
-  mst, privbayes and prism (told the ten targets). `--neighbors add-remove` halves the sensitivity.
+- **wide**: 222 binary columns, n = 5,000, a noisy-OR network. The table is simulated from the drawing that the decoder
+  gets. So half, double and random drawings are compared too, as are a shared latent with a single arrow (a DP-VAE),
+  mst, privbayes and prism (with the ten targets given). `--neighbors add-remove` halves the sensitivity.
 - **families**: causes that act together, with ``families`` set to "additive" and to "tables". Marks: XOR 0.87 at ε = 3;
   family TV 0.010 at ε = 10 on child and alarm; slope 0.75 of arrows of 222 columns with 3,000 rows at ε = 5.62.
 - **scm**: PRISM's spurious shift: the target's outgoing arrows cut, the full drawing, and with a shared latent.
@@ -72,7 +72,7 @@ Constants = tuple[tuple[Any, str, float], ...]
 
 
 def _constant(value: float) -> Constants:
-    """What heads read beside their parents, wherever it is read; an intercept's prior stays what it is."""
+    """The constant input of heads, in every module that reads it; an intercept's prior stays unchanged."""
     readers = (clipped, decoder_model, decoder_steps, decoder_training)
     return (*((module, "CONSTANT", value) for module in readers), (decoder_steps, "INTERCEPT", 2.0 / value))
 
@@ -92,7 +92,7 @@ SETTINGS: dict[str, tuple[dict[str, Any], Constants]] = {
     "8 columns to a unit of weight": ({}, ((method, "COLUMNS_PER_IMPORTANCE", 8.0),)),
     "no weight": ({}, ((method, "LARGEST_IMPORTANCE", 1.0),)),
 }
-"""What a plan says, and which constants of which modules stand in for the present ones."""
+"""A plan's keys, and constants of modules that replace the present ones."""
 
 
 def choose(seeds: int) -> None:

@@ -1,6 +1,6 @@
 """The private test of a drawing: `python -m benchmarks.drawing_test [alarms] [power] [stated] [--runs 400]`.
 
-Three tables: type I over 36 settings and family error over five statements; power beside that of the prototype; how
+Three tables: type I over 36 settings and family error over five statements; power compared with the prototype's; how
 often the odds ratio that is stated as noticeable is noticed, and how often the strength's interval covers. ε = 1,
 δ = 1/n², a tenth of ρ over five statements, replace-one; the noise is the curator's discrete Gaussian.
 """
@@ -93,7 +93,7 @@ def _error(percent: float, runs: int) -> float:
 
 
 def noticing(runs: int, rng: np.random.Generator) -> None:
-    """At odds ratios 1.5, 2 and 3, each statement at 5 %, beside the prototype's; coverage of the strength."""
+    """At odds ratios 1.5, 2 and 3, each statement at 5 %, compared with the prototype's; coverage of the strength."""
     for shape, said in PROTOTYPE.items():
         for n, before in zip((5000, 20_000), said, strict=True):
             sigma, found, covered = scale(n), [], []

@@ -518,7 +518,7 @@ def main() -> None:
     commands = ("all", "peer", "wide", "scaling", "grid", "rows", "algorithms", "smoothing", "equal", "noise")
     parser.add_argument("command", nargs="?", default="all", choices=(*commands, "side"))
     parser.add_argument("arguments", nargs="*")
-    parser.add_argument("--data", help="integer-coded CSV in place of the generated table")
+    parser.add_argument("--data", help="integer-coded CSV instead of the generated table")
     chosen = parser.parse_args()
     if chosen.command == "side":
         side(chosen.arguments[0], Path(chosen.arguments[1]))

@@ -2,10 +2,10 @@
 
 Every number is invented and the seed is fixed. A look-alike has the rows and columns that the paper used, and what its
 tables are known for: positive numbers, strongly skewed, strongly linked. It is not the paper's table, so the paper's
-figures are nothing to compare with; what is tried is whether the method does what it says on tables of that kind.
+figures cannot be compared with these. The benchmark tests whether the method keeps its promises on such tables.
 
-Each column is exp(scale·z), z being normal scores of which a common factor and one of three group factors have a
-part; the target is a sum of inputs times another such number.
+Each column is exp(scale·z), where z are normal scores with a common factor and one of three group factors. The
+target is a sum of inputs times another such number.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LEFT = 0.25
 
 @dataclass(frozen=True)
 class Kind:
-    """``rows`` of the paper's table, of which it gives ``provider`` to the provider and ``public`` to the public."""
+    """``rows`` of the paper's table: the paper gives ``provider`` to the provider and ``public`` to the public."""
 
     inputs: tuple[str, ...]
     target: str

@@ -4,21 +4,21 @@
 
 - **general**: Adult under add-remove, ε = 0.2, 1 and 3, three splits: workload, mst (width 6), prism, the star and MST
   of mbi 2.0; SWIFT's figures as they were measured elsewhere.
-- **trees**: workload beside mst (width 6) under add-remove on every table, ε = 0.2 and 1: two-way TV and AUC of both,
+- **trees**: workload against mst (width 6) under add-remove on every table, ε = 0.2 and 1: two-way TV and AUC of both,
   and the mean difference in pairs on the same splits.
-- **predict**: prism beside the star on every table that rules were chosen on, ε = 0.2, 0.5, 1, 2, replace-one: the
+- **predict**: prism against the star on every table that rules were chosen on, ε = 0.2, 0.5, 1, 2, replace-one: the
   mean difference in AUC over runs on the same splits, `LEAST` of them, then more until its standard error is at
   most ``--until``. Where prism has made the star's own measurements, each for the same ρ, the star is fitted to them
   too: the two then differ by their fits alone. The table says in how many runs.
 - **report**: the same on the tables that no rule was chosen on.
-- **rows**: even rows beside independent ones of the same model, one-way L1, ε = 1, every table, and the sample tables
+- **rows**: even rows against independent ones of the same model, one-way L1, ε = 1, every table, and the sample tables
   with their own plans; and what noise alone leaves.
 - **wide**: CPU seconds of workload on 200 columns × 50,000 rows.
 
 Every figure is TSTR AUC (logistic regression), the mean two-way TV and the mean one-way L1, mean ± standard error over
-the splits, with the CPU seconds of measuring, fitting and drawing (where prism is beside the star, TV is the mean of
-the first ``--splits`` runs). mbi's rows pay for imports and compilation once,
-in this process; ours are drawn evenly, as a release draws them. ``--only`` restricts the tables by parts of names.
+the splits, with the CPU seconds of measuring, fitting and drawing. Where prism is compared with the star, TV is the
+mean of the first ``--splits`` runs. mbi's rows pay for imports and compilation once, in this process; ours are drawn
+evenly, as a release draws them. ``--only`` restricts the tables by parts of names.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def run(
 def beside_mst(cases: Iterable[Case], epsilons: Iterable[float], splits: int) -> None:
     """Print one line per table and ε: workload, mst, and their differences, in pairs on the same splits."""
     ways = (ours(method="workload"), ours(method="mst", width=6))
-    print(f"\nadd-remove, {splits} splits, workload beside mst with width 6\n")
+    print(f"\nadd-remove, {splits} splits, workload against mst with width 6\n")
     print("| table | ε | two-way TV: workload | mst | difference | AUC: workload | mst | difference |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     for case, epsilon in itertools.product(cases, tuple(epsilons)):
@@ -232,7 +232,7 @@ def even_rows(cases: Iterable[Case], epsilons: Iterable[float], splits: int) -> 
     """Print one line per table and ε, then one per sample table with its own plan.
 
     Mean one-way L1 of independent and of even rows, to the model and to the real rows. The distance to the model is
-    what drawing adds; that to the real rows has the noise of the counts in it too. Two figures say how much of it: that
+    what drawing adds; that to the real rows has the noise of the counts in it too. Two figures measure this noise: that
     of the model, without any drawing, and that of noisy counts of single columns that got the whole budget. Where these
     are more than half of the independent rows', no drawing and no share of the budget halves it.
     """
@@ -289,7 +289,7 @@ def _one_way(codes: Codes, other: Mapping[str, NDArray[Any]]) -> float:
 
 
 def wide() -> None:
-    """200 columns of five categories, each half of the time a copy of one that nobody sees."""
+    """200 columns of five categories, each half of the time a copy of a hidden one."""
     rng = np.random.default_rng(0)
     hidden = rng.integers(0, 5, 50_000)
     columns = {

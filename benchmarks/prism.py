@@ -1,4 +1,4 @@
-"""PRISM's tables and figures, ours beside the paper's: `python -m benchmarks.prism [scm adult allocation folds]`.
+"""PRISM's tables and figures, ours next to the paper's: `python -m benchmarks.prism [scm adult allocation folds]`.
 
     --quick            three seeds, ε = 1 only
     --out FOLDER       a CSV of every run and one Plotly figure per benchmark (default: out/prism)
@@ -11,10 +11,10 @@
 - **adult** (tables 3 and 4, figure 3): as the paper prepares it (8 quantile bins, in which capital-gain and
   capital-loss collapse to one value), and with public hand-made bins; 80/20 stratified, one-hot logistic regression.
 - **allocation** (table 5, C.5): n = 400, oracle weights, the paper's naive-Bayes backend.
-- **folds**: Adult and COMPAS, five folds, prism beside mst and privbayes at ε = 1.
+- **folds**: Adult and COMPAS, five folds, prism, mst and privbayes at ε = 1.
 
-Every private figure is at δ = 1/n². `basic` rows use the paper's own accounting, so that what better accounting buys
-is told from what a better design buys.
+Every private figure is at δ = 1/n². `basic` rows use the paper's own accounting, which separates the gain of better
+accounting from that of a better design.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def scm_project(children: int, **plan: Any) -> Project:
 
 
 def scm_rows(seeds: int, epsilons: Iterable[float], sd: float) -> Iterator[Row]:
-    """TSTR AUC on 50,000 test rows under each shift, beside the non-private model on the same draws."""
+    """TSTR AUC on 50,000 test rows under each shift, and that of the non-private model on the same draws."""
     settings = [
         ("scm spurious", 10, 0.10, 0.50, False),
         ("scm marginal", 10, 0.15, 0.15, True),
@@ -274,8 +274,8 @@ def correlated(table: Table, target: str, k: int) -> list[str]:
 # --- C.5 ---------------------------------------------------------------------------------------------------------
 
 FLOOR = 10.0
-"""Noisy counts below so many rows are raised to it before logarithms are taken (σ is above 100 under basic accounting).
-The gap between optimal and uniform depends on it: 0.05 to 0.08 for floors of 1 to 10."""
+"""Noisy counts below this number of rows are raised to it before logarithms are taken. σ is above 100 under basic
+accounting. The gap between optimal and uniform depends on it: 0.05 to 0.08 for floors of 1 to 10."""
 
 
 def allocation_rows(seeds: int) -> Iterator[Row]:

@@ -2,13 +2,13 @@
 
     python -m benchmarks.private_evaluation [--runs 200] [--rows 60000] [--epsilon 2]
 
-A population of 200,000 invented applicants (the sample *hiring*) stands for the truth. Each run draws a table from it
-at random and releases it for real, a tenth of the rows held out. What the intervals are meant to hold is then worked
-out on the whole population: accuracy and AUC of the classifier that was trained on the synthetic rows, the mean one-way
-error of the synthetic table, and how much outcome and protected column say about each other given the admissible one
-(where that figure says that it is over some strata only, it means something else, and is not counted).
-Noise is fresh each time, so the printed shares move by some two standard errors from call to call. Exit status 1 if one
-of them is so low that a coverage of 95 % would show it once in a thousand calls.
+A population of 200,000 invented applicants (the sample *hiring*) is the truth. Each run draws a table from it at random
+and releases it for real, with a tenth of the rows held out. The true values of the intervals' figures are then computed
+on the whole population: accuracy and AUC of the classifier that was trained on the synthetic rows, the mean one-way
+error of the synthetic table, and the dependence between outcome and protected column given the admissible one. Such a
+figure that covers some strata only is not comparable, and is not counted. Noise is fresh each time, so the printed
+shares move by some two standard errors from call to call. Exit status 1 if one of them is so low that a coverage of
+95 % would show it once in a thousand calls.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 
 Adult and COMPAS as the paper sets them up (columns, roles; public bins), and every further project with its table.
 Each run is a release from four fifths of the rows, judged on them and on the fifth that was kept back. Runs are
-appended to FOLDER/runs.csv and never repeated: interrupt it and start it again. At the end: Table II beside the
+appended to FOLDER/runs.csv and never repeated: interrupt it and start it again. At the end: Table II next to the
 paper's figures, what must hold, and the figures as HTML.
 
 Figures of one run: q (Σ ‖c − c_x c_y/n‖₁ over the best tree of measured pairs, rows of the training part), KL and TV
@@ -184,7 +184,7 @@ def paired(ours: np.ndarray, theirs: np.ndarray, figure: str) -> tuple[float, fl
 
 
 def table_two(rows: Sequence[Row], names: Sequence[str]) -> None:
-    """The paper's Table II: PrivCI − PreFair over folds and budgets, beside its own figures."""
+    """The paper's Table II: PrivCI − PreFair over folds and budgets, next to its own figures."""
     print(
         "\nTable II: PrivCI − PreFair, mean paired difference over folds and budgets, one-sided Wilcoxon p (✓ < 0.05)"
     )

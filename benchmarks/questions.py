@@ -238,7 +238,7 @@ def conditions(n: int, rng: np.random.Generator) -> tuple[Rows, list[tuple[str, 
 
 
 def counts(peer: bool) -> None:
-    """Must-show 3: the count of 40 conditions beside a tree of pairs."""
+    """Must-show 3: the count of 40 conditions next to a tree of pairs."""
     for seed in (1, 2):
         rng = np.random.default_rng(seed)
         n = 20_000

@@ -1,16 +1,16 @@
 """Tables beyond memory: what a scan, the counts, the lots and the output cost, side by side in one run.
 
     python -m benchmarks.scale                  every part, 10⁷ rows
-    python -m benchmarks.scale counts           all 78 marginals of Adult's shape beside DuckDB's own encode scan: one
+    python -m benchmarks.scale counts           all 78 marginals of Adult's shape against DuckDB's encode scan: one
                                                 file, 100 files, six text columns, whole numbers
     python -m benchmarks.scale wide             19,900 pairs of 200 columns × 10⁶ rows, by number of categories
     python -m benchmarks.scale people           at most 3 rows a person, one of whom has a tenth of all rows
     python -m benchmarks.scale output           rows drawn evenly, in batches, to Parquet
     python -m benchmarks.scale release          a whole prism release, from Parquet to Parquet, as the app makes it
     python -m benchmarks.scale app              opened, planned and released in a real browser: the memory of the server
-    python -m benchmarks.scale sqlite           a tenth of the rows in an engine whose rows pass through in batches
-    python -m benchmarks.scale postgres         78 counts inside PostgreSQL beside its encode scan, a tenth of the rows
-    python -m benchmarks.scale spark            78 counts beside Spark's encode scan (needs requirements-spark.txt)
+    python -m benchmarks.scale sqlite           a tenth of the rows in an engine that streams its rows in batches
+    python -m benchmarks.scale postgres         78 counts inside PostgreSQL against its encode scan, a tenth of the rows
+    python -m benchmarks.scale spark            78 counts against Spark's encode scan (needs requirements-spark.txt)
     python -m benchmarks.scale numeric --rows 100000000     the last of these layouts alone: ten files in a folder
 
 The table is Adult's rows drawn again and again; more than 10⁷ are the same file several times, in a folder. CPU
@@ -49,7 +49,7 @@ from espalier.core.tables.table import Table
 PARTS = ("counts", "numeric", "wide", "people", "output", "release", "app", "sqlite", "postgres", "spark")
 STEP = 1_000_000
 SAME = 10_000_000
-"""A table of more rows than these is a folder that holds their file so many times."""
+"""A table of more rows than these is a folder with links to one file of these rows."""
 
 
 def clock(work: Callable[[], Any]) -> tuple[Any, float]:
@@ -140,7 +140,7 @@ def duckdb_scan(path: Path, schema: Schema) -> float:
 
 
 def counts(folder: Path, rows: int) -> None:
-    """Speed of a snapshot and of all counts beside DuckDB's scan: one file, 100 files, texts only, numbers only."""
+    """Speed of a snapshot and of all counts against DuckDB's scan: one file, 100 files, texts only, numbers only."""
     for layout in ("file", "folder", "texts"):
         apart(f"from benchmarks.scale import layout; layout({str(folder)!r}, {rows}, {layout!r})")
     numeric(folder, rows)
@@ -311,12 +311,12 @@ def app(folder: Path, rows: int) -> None:
 
 
 def text_mb(rows: int) -> str:
-    """What the least that a table in memory keeps of so many rows would take: four bytes for each cell."""
+    """Return the least memory of a table with ``rows`` rows in memory: four bytes for each cell."""
     return f"at least {rows * len(ORDER) * 4 / 2**20:,.0f} MB"
 
 
 def driven(address: str, path: Path, project: Path, rows: int) -> str:
-    """What somebody does who opens, plans and releases the table at ``path``; returns the last page's text."""
+    """Open, plan and release the table at ``path`` in a browser; return the last page's text."""
     from playwright.sync_api import sync_playwright
 
     from tests.reliability.load import CHROMIUMS, FLAGS, PATIENCE
@@ -353,7 +353,7 @@ def driven(address: str, path: Path, project: Path, rows: int) -> str:
 
 
 def sqlite(folder: Path, rows: int) -> None:
-    """An engine whose rows pass through this process: flat memory, and the counts of the same rows in Parquet."""
+    """An engine that streams its rows through this process: flat memory, and the counts of the same rows in Parquet."""
     from espalier.core.tables.relation import open_relation
 
     path, file, rows, schema = folder / "adult.parquet", folder / "adult.db", rows // 10, adult_project("mst").schema

@@ -1,7 +1,7 @@
 """A schema that is paid for, constraints inside the model, and a column of 5,000 categories: what they cost.
 
-    python -m benchmarks.schema bought       bins, and categories too, bought with 3 % of ρ beside declared ones, ε = 1
-    python -m benchmarks.schema settings     on other tables: how well bought bins stand for their values, by setting
+    python -m benchmarks.schema bought       bins, and categories too, bought with 3 % of ρ against declared ones, ε = 1
+    python -m benchmarks.schema settings     on other tables: how well bought bins represent their values, by setting
     python -m benchmarks.schema zeros        ten constraints on Adult: violations, error on other pairs, time of the fit
     python -m benchmarks.schema wide         5,000 categories in a hierarchy: seconds and memory from plan to report
 
@@ -51,7 +51,7 @@ SHARE, AT_MOST = 0.03, 50
 """Of ρ for the schema; and categories of a column at most."""
 
 WIDEST = 300
-"""What is told apart at most of a column of 5,000 codes."""
+"""Largest number of categories for a column of 5,000 codes."""
 
 JUDGED = {
     "age": (17, 20, 24, 28, 33, 38, 43, 48, 53, 58, 68, 91),
@@ -246,8 +246,11 @@ def settings(repeats: int) -> None:
 
 
 def _stand_for(project: Project, text: TextTable) -> Iterator[tuple[float, float]]:
-    """Of each bought column: how far rows drawn flat in its bins are from its values (the largest distance of their
-    cumulative shares), and the part of what its values tell of the target that its bins tell."""
+    """Yield two figures per bought column.
+
+    The first is the largest distance between the cumulative shares of its values and of rows drawn flat in its bins.
+    The second is the share of its values' information on the target that its bins keep.
+    """
     names = [c.name for c in project.schema.columns if c.kind == "numeric" and c.name != project.plan.target]
     target = project.schema[project.plan.target or ""]
     columns = [
@@ -327,7 +330,7 @@ def zeros(repeats: int) -> None:
 
 
 def wide() -> None:
-    """A code of 5,000 values in 500 blocks and 50 chapters beside three columns, 100,000 rows."""
+    """A code of 5,000 values in 500 blocks and 50 chapters, and three other columns, 100,000 rows."""
     rng = np.random.default_rng(0)
     labels = tuple(f"{i:04d}" for i in range(5000))
     given = {text: f"block {text[:3]}" for text in labels} | {

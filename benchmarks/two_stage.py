@@ -254,7 +254,7 @@ def alike(name: str) -> Shared:
 
 
 def paper_table(shared: Shared, runs: int) -> None:
-    """The paper's split into provider, public and test: what the rows add, and what they give away."""
+    """The paper's split into provider, public and test: what the rows add, and what they reveal."""
     case = shared.case
     for alpha in (0.2, 0.5, 0.8):
         told = []
@@ -278,7 +278,7 @@ def paper_table(shared: Shared, runs: int) -> None:
 
 
 def _gain(model: str, case: Case, beside: tuple[Rows, Rows], made: Rows, rng: np.random.Generator) -> float:
-    """ΔMSE of a public model by the rows made; ``beside`` are the public's rows and the test's."""
+    """ΔMSE of a public model by the rows made; ``beside`` holds the public's rows and the test rows."""
     scale = np.array([c.edges[-1] for c in case.schema.columns if c.kind == "numeric" and c.name != case.target])
     (x, y), (z, truth), (more, drawn) = (case.design(rows.held, rows.codes) for rows in (*beside, made))
     scale = np.append(scale, np.ones(x.shape[1] - len(scale)))

@@ -28,7 +28,7 @@ from espalier.pages.session.session import Session
 sign_in.enter("steward")
 state = shell.start(
     "Data",
-    "Open a table and say what is public about each column: which values it may hold, and in which "
+    "Open a table and state what is public about each column: which values it may hold, and in which "
     f"{term('bins', 'bin')} numbers fall. The rows themselves stay {term('confidential')}.",
 )
 

@@ -16,7 +16,7 @@ from espalier.pages.structure import arrow_fields, arrow_table, effects, graph_f
 sign_in.enter("steward")
 state = shell.start(
     "Structure",
-    "Say what causes what, and which columns play a part in fairness. This is what you know; nothing is read "
+    "Draw what causes what, and which columns play a part in fairness. This is what you know; nothing is read "
     "off the table.",
 )
 project = shell.need_project(state)

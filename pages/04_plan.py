@@ -25,7 +25,7 @@ from espalier.pages.release import payment
 sign_in.enter("steward")
 state = shell.start(
     "Plan",
-    f"Say what the table is for and how much of the privacy {term('budget')} it may spend. Nothing here reads "
+    f"State what the table is for and how much of the privacy {term('budget')} it may spend. Nothing here reads "
     "the table.",
 )
 project = shell.need_project(state)

@@ -68,7 +68,7 @@ def total(state: Session, p: Population) -> None:
 
 
 def next_plan(state: Session, p: Population) -> tuple[float, str]:
-    """Say what the open plan would leave, if it is paid from here; its ρ (0 if it takes none) and what to call it."""
+    """Show what the open plan would leave, if it is paid from here. Return its ρ (0 if it takes none) and its name."""
     if not state.has_project:
         return 0.0, ""
     payer, _ = payment.chosen(state)
@@ -115,7 +115,7 @@ def entries(p: Population) -> None:
             "when": st.column_config.TextColumn("when (UTC)", width=130),
             "table": st.column_config.TextColumn(width=110),
             "looked": st.column_config.NumberColumn(
-                "diagnostics before", help="How often confidential figures had been looked at before it."
+                "diagnostics before", help="How often confidential figures had been shown before it."
             ),
             "hash": st.column_config.TextColumn("hash of the release"),
         },
@@ -261,8 +261,8 @@ if trouble := trouble or broken:
     )
 elif ledger is None or not known:
     st.info(
-        "No budget is open yet. A budget is one limit, in ε and δ, for all releases from the same people, whoever "
-        "makes them. It is kept when the app stops. Open one for your table: the Release page then pays from it."
+        "No budget is open yet. A budget is one limit, in ε and δ, for all releases from the same people, by "
+        "anyone. It is kept when the app stops. Open one for your table: the Release page then pays from it."
     )
     payment.opening_form(state, known)
 else:

@@ -149,7 +149,7 @@ class Purchase:
     design: Design
     rho: float
     answers: list[SumMeasurement]
-    """What was answered so far."""
+    """Answers so far."""
 
     @property
     def counted(self) -> bool:

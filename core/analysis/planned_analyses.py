@@ -1,7 +1,7 @@
-"""Analyses that a study plans: counts of exactly their rows, the half-width promised before, and the one reached.
+"""Analyses that a study plans: counts of exactly their rows, the promised half-width, and the reached one.
 
-Each analysis buys the counts of its own cells: the rows with and without the event, in each group. Everything that is
-promised follows from public facts and the declared assumptions, so a plan and a release divide the budget alike.
+Each analysis buys the counts of its own cells: the rows with and without the event, in each group. Promises
+follow from public facts and the declared assumptions only, so a plan and a release divide the budget alike.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``espalier plan``: what a plan would spend, and on what. Reads no data."""
+"""``espalier plan``: the spending of a plan, by purpose. Reads no data."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def run(opt: argparse.Namespace) -> None:
 
 
 def _print_verdict(shown: Preview) -> None:
-    """Print what noise hides under this plan, or what is missing to state it."""
+    """Print the differences that noise hides under this plan, or the missing facts for that statement."""
     found = shown.verdict
     if found is None:
         if shown.project.plan.neighbors == "add-remove" and shown.project.plan.rows is None:

@@ -234,7 +234,7 @@ def release_to(
 
 
 def _say(made: Release, out: Path) -> None:
-    """Print what was spent, and what the ledger has left."""
+    """Print the spent budget, and the rest in the ledger."""
     from espalier.core.privacy.accounting import round_up
 
     for warning in made.warnings:

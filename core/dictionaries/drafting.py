@@ -26,7 +26,7 @@ CHOICES: dict[Choice, str] = {
     "guess": "guess the column from the rows, to be confirmed",
     "leave-out": "leave the column out of the release",
 }
-"""What a person can choose for a column whose cells a dictionary does not declare."""
+"""Choices for a column without declared cells in a dictionary."""
 Problem = Literal["values that the dictionary does not declare", "empty cells, which the dictionary does not allow"]
 BINS = 10
 FINEST, FARTHEST = 1e-300, 1e300

@@ -145,7 +145,7 @@ class Dag:
         return replace(self, edges=(*self.edges, (cause, effect)))
 
     def without(self, arrows: Iterable[tuple[str, str]]) -> Dag:
-        """With these arrows erased; what was said about them stays aside."""
+        """Return the drawing without these arrows; their notes are kept."""
         gone = set(arrows)
         return replace(self, edges=tuple(e for e in self.edges if e not in gone))
 

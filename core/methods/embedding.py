@@ -41,8 +41,8 @@ from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Schema
 
 FREQUENCIES, PROBED = 500, 50
-"""Random directions, each with a cosine and a sine: those that are reproduced, and those of the probe. Noise hides less
-from fewer directions, while what the base misses has the same expected length in any number."""
+"""Random directions, each with a cosine and a sine: those that are reproduced, and those of the probe. Fewer directions
+have less noise in all, while the expected length of the base's error does not depend on their number."""
 
 WIDTH = 0.2
 """Width of the kernel: two rows are alike if their mid-ranks differ by less."""
@@ -57,7 +57,7 @@ LARGEST_SET = 5
 """Columns of the coarse cell, at most."""
 
 CHOICE_SECONDS, PER_ROW, PER_SET = 3.0, 4e-9, 3e-5
-"""CPU seconds that the choice of the coarse columns may take, and those of one set: per row, and in addition."""
+"""CPU seconds for the choice of the coarse columns, at most; and of one set, per row and fixed."""
 
 LEAST, SURE, ABOVE_BASE = 0.02, 3.0, 2.0
 """The gate opens where the base misses more than this share of the rows, by this number of standard deviations of the
@@ -67,7 +67,7 @@ MOST_CLASSES = 200
 """Classes of the target, at most: each has its own vector of noisy sums."""
 
 SECONDS = 8.0
-"""Seconds of weighting the rows twice, for the planned time: 5 to 9 CPU s whatever the table."""
+"""Seconds of weighting the rows twice, for the planned time: 5 to 9 CPU s for every table."""
 
 
 @dataclass(frozen=True)

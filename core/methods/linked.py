@@ -1,4 +1,4 @@
-"""People and their visits: a model of people with their first visit, and a model of how a visit follows another.
+"""People and their visits: a model of people with their first visit, and a model of the step from visit to visit.
 
 A wide table (``insulin_1``, ``insulin_2``, …) loses how visits follow each other. Here the budget is divided in two.
 One part buys the person model as the method `workload` does. The other counts pairs of columns over all steps, where
@@ -43,15 +43,15 @@ OWN, ECHOES, CHOICE, CHOSEN = 0.50, 0.06, 0.10, 0.34
 """Shares of the visits' budget: counts of each column with itself at the visit before, echoes, choosing further pairs,
 and counting them."""
 BATCHES = 3
-"""Times that further pairs are chosen and counted, each time with what the model still gets wrong."""
+"""Rounds of choosing and counting further pairs, each by the model's remaining errors."""
 FEW_PAIRS, MOST_PAIRS, GOOD_PAIR = 16, 60, 0.008
-"""Further pairs at least and at most, and the expected TV error of a typical pair up to which more are counted."""
+"""Least and largest number of further pairs, and the largest expected TV error of a typical pair for one more."""
 TIED_VISITS, TIED_PEOPLE = 4, 2
-"""Columns of the same visit and of the person at most that a column is tied to without being counted with them."""
+"""Largest number of columns of the same visit, and of the person, that a column is tied to without a joint count."""
 TIE, WEAK_TIE = 4.0, 0.1
 """σ of a tie: this multiple of the counts' median σ, and at least this part of a mean cell."""
 WEAKER = 3
-"""What the scores of pairs without the plan's target are divided by."""
+"""Divisor of the scores of pairs without the plan's target."""
 EVIDENCE, LAST_EVIDENCE = 10_000, 25_000
 """Steps of synthetic people that the model is fitted on: while pairs are chosen, and in the end."""
 EVALUATIONS, LAST_EVALUATIONS = 20, 40
@@ -59,7 +59,7 @@ EVALUATIONS, LAST_EVALUATIONS = 20, 40
 
 @dataclass(frozen=True)
 class LinkedOptions:
-    """How the budget is divided between people and visits."""
+    """Division of the budget between people and visits."""
 
     visit_share: float = option(
         0.5,
@@ -147,7 +147,7 @@ class Stepping:
     # Counting ---------------------------------------------------------------------------------------------------------
 
     def count_own(self) -> None:
-        """Count each column with itself at the visit before, ρ ∝ cells^(2/3), for all that nothing else can take."""
+        """Count each column with itself at the visit before, ρ ∝ cells^(2/3), with all shares without another use."""
         share = OWN + (0 if self.has_echoes else ECHOES) + (0 if self.candidates() else CHOICE + CHOSEN)
         self.count([(name + BEFORE, name) for name in self.layout.columns], share * self.rho, OWN_POOL)
 
@@ -170,7 +170,7 @@ class Stepping:
         return [p for p in found if p not in self.tables and self.layout.cells(p) <= self.max_cells]
 
     def rounds(self) -> list[tuple[int, float]]:
-        """Return how many pairs each batch chooses, and its part of the shares for choosing and counting."""
+        """Return the number of pairs of each batch, and its part of the shares for choosing and counting."""
         most, batches = min(self.most_pairs, len(self.candidates())), min(BATCHES, len(self.candidates()))
         ends = [most * i // batches for i in range(batches + 1)] if batches else [0]
         return [(b - a, 1 / batches) for a, b in itertools.pairwise(ends)]
@@ -201,7 +201,7 @@ class Stepping:
 
     @property
     def most_pairs(self) -> int:
-        """How many further pairs are counted in all, from noisy counts: more where a typical pair is counted well."""
+        """Return the number of further pairs in all, from noisy counts: more if a typical pair is counted well."""
         cells = sorted(self.layout.cells(pair) for pair in self.layout.candidates(self.layout.columns))
         typical = cells[len(cells) // 2] if cells else 1
         unit, total = self.curator.unit.count_sensitivity, max(self.total, 1.0)
@@ -250,7 +250,7 @@ class Stepping:
         return drawing_order(placed, self.layout.separations)
 
     def strength(self, a: str, b: str) -> float:
-        """Return how far two columns of a row are from independent in the person model: a TV distance."""
+        """Return the dependence of two columns of a row in the person model, as a TV distance."""
         key = min(a, b), max(a, b)
         if key not in self._strengths:
             self._strengths[key] = self._strength(*key)
@@ -269,7 +269,7 @@ class Stepping:
     # Fitting ----------------------------------------------------------------------------------------------------------
 
     def parents(self, name: str) -> dict[str, NoisyTable]:
-        """Return the parents of a column: all that was counted with it, and what it is tied to."""
+        """Return the parents of a column: those counted with it, and those that it is tied to."""
         counted = {parent: table for (parent, child), table in self.tables.items() if child == name}
         before = self.order[: self.order.index(name)]
         return counted | {other: self.tie(other, name) for other in self.tied(name, before) if other not in counted}
@@ -285,7 +285,7 @@ class Stepping:
     def tie(self, other: str, name: str) -> NoisyTable:
         """Return the association of two columns at the first visit, fitted to the margins of later visits.
 
-        It costs nothing: it is made from answers that are paid for.
+        It costs no budget: it is computed from answers that are paid for.
         """
         joint = self.person_model.marginal((other, name)) + 1e-9
         total = self.total
@@ -344,9 +344,9 @@ class Stepping:
         return StepModel(self.layout.linked, self.layout.sizes, tuple(self.columns[name] for name in self.order))
 
     def expected(self) -> Callable[[Pair], Array]:
-        """Return what the model expects of a pair's counts, its rows scaled to noisy counts where these are known.
+        """Return the model's expected counts of a pair, with rows scaled to noisy counts where these are known.
 
-        Counting a pair sets a conditional and cannot mend how often the parent has each value.
+        Counting a pair sets a conditional. It cannot correct the distribution of the parent.
         """
         if self.curator.takes_first:
             return lambda pair: np.zeros((self.layout.sizes[pair[0]], self.layout.sizes[pair[1]]))
@@ -378,7 +378,7 @@ class Stepping:
 
 @dataclass(frozen=True)
 class LinkedFit:
-    """What a plan for linked tables ends with: the counts of people, and those of steps."""
+    """Result of a plan for linked tables: the counts of people, and those of steps."""
 
     people: Marginals
     steps: Stepping
@@ -424,7 +424,7 @@ class LinkedFit:
 
 
 def column_of(name: str) -> str:
-    """Return the column of something at a step, without the visit that it is from."""
+    """Return the column's name without the mark of its visit."""
     return name.removesuffix(BEFORE).removesuffix(EARLIER)
 
 
@@ -451,7 +451,7 @@ def _looked_up(now: Mapping[str, Any], cells: Callable[[str], Any], name: str) -
 
 
 def _cached(cells: Callable[[str], Any]) -> Callable[[str], Any]:
-    """Return the same, each name looked up once."""
+    """Return ``cells`` with each name looked up once."""
     known = dict[str, Any]()
 
     def cached(name: str) -> Any:

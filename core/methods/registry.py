@@ -170,7 +170,7 @@ def asks(project: Project) -> bool:
 
 
 def fit(curator: Curator, project: Project, frame: Frame, report: Report = silent) -> Fitted:
-    """Run the plan's method, and what the plan adds to it: questions, or a second stage for whole rows."""
+    """Run the plan's method and its additions: questions, or a second stage for whole rows."""
     method = method_of(project.plan)
     if project.plan.embedding_share:
         return embed(method.fit, curator, project, frame, report)

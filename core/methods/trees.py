@@ -121,7 +121,7 @@ def _scores_of(count: int) -> str:
 
 
 def _rounds(project: Project) -> int:
-    """Return how many further cliques are chosen after the tree."""
+    """Return the number of further cliques that are chosen after the tree."""
     width = read_options(TreeOptions, project.plan.options).width
     return rounds(sum(size > 1 for size in project.schema.sizes.values()), width)
 

@@ -62,7 +62,7 @@ CHOICE = 0.06
 """The part of the budget that each of the two rounds chooses with."""
 
 FIRST = 0.5
-"""The part of what is left for pairs that the first round counts with."""
+"""The first round's part of the remaining budget for pairs."""
 
 WIDTH, MOST_PAIRS, BATCHES = 6, 80, 8
 """Where pairs are chosen one at a time: the largest clique less one, how many join the tree at most, and how many times
@@ -392,7 +392,7 @@ def _one_by_one(second: Second, pairs: Sequence[Clique], linked: Sequence[Clique
 
 
 def _how_many(second: Second, pairs: Sequence[Clique]) -> int:
-    """Return how many cliques may join the tree, from public and paid-for quantities (see `GOOD_PAIR`)."""
+    """Return the number of cliques that may join the tree, from public and paid-for quantities (see `GOOD_PAIR`)."""
     curator, budget = second.request.curator, second.request.budget
     columns = len({name for pair in pairs for name in pair})
     most, room = (rounds(columns, WIDTH, most) for most in (second.request.wanted.rounds, MOST_PAIRS))

@@ -1,4 +1,4 @@
-"""Training a decoder from noisy sums alone: everything here is post-processing of what the curator answered.
+"""Training a decoder from noisy sums alone: everything here is post-processing of the curator's answers.
 
 One-way counts for a share of ρ, intercepts from them, full-batch noisy gradient steps (`decoder_steps`), and at the
 end the intercepts are raked to the same counts.

@@ -107,7 +107,7 @@ class Preview:
     tests: tuple[Test, ...] = ()
     """What of the drawing would be tested, on made-up counts."""
     analyses: tuple[Analysed, ...] = ()
-    """The planned analyses, with what is promised of each."""
+    """The planned analyses, each with its promise."""
     needs: tuple[Need, ...] = ()
     """What the bought regressions need from the rows; empty where n is not known."""
     apart: tuple[Foreseen, ...] = ()
@@ -352,7 +352,7 @@ def lines_of(draws: Iterable[Draw], rows: int | None = None, bounds: ErrorBounds
 
 
 def grouped(lines: Iterable[Line]) -> list[tuple[int, Line]]:
-    """Equal lines that follow each other, once each with how many there are: (times, the first of them)."""
+    """Runs of equal lines, each as (number of lines, first line)."""
     runs = (list(run) for _, run in itertools.groupby(lines, key=lambda x: (x.pool, x.what, x.rho)))
     return [(len(run), run[0]) for run in runs]
 

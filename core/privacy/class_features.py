@@ -172,10 +172,10 @@ def by_class(phi: NDArray[np.int32], classes: NDArray[Any], number: int) -> NDAr
 
 @dataclass(frozen=True)
 class ColumnSets:
-    """A score for sets of columns: how far their coarse joint counts with the target are from what is expected.
+    """A score for sets of columns: the distance of their coarse joint counts with the target from expected ones.
 
     ``coarse`` has the coarse bin of each code of each column. ``expected(set)`` are the counts over coarse cells ×
-    classes that a public model expects, in rows; ``penalties`` the rows that sampling alone explains. The score is
+    classes that a public model expects, in rows; ``penalties`` are the rows that sampling alone explains. The score is
     that of `espalier.core.privacy.scores.EdgeScore`: ‖c − E‖₁ less the penalty, in units of 1/1024 row.
     """
 

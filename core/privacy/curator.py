@@ -235,7 +235,7 @@ class Curator(ABC):
 
     @abstractmethod
     def merge(self, merged: Merged) -> Merged:
-        """From now on count these categories in groups; returns what is in force, and ``sizes`` follow it."""
+        """Count these categories in groups from now on. Return the groups in force; ``sizes`` follow them."""
 
     def _debit(self, draws: Iterable[Draw]) -> None:
         self.spending.debit(replace(draw, held_out=self.held_out) for draw in draws)

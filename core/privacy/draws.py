@@ -159,7 +159,7 @@ def fold(values: NDArray[Any], clique: Clique, merged: Merged) -> NDArray[Any]:
 
 
 def counts_of(clique: Clique, is_open: bool) -> str:
-    """Return what a draw of counts is called; an open one was chosen by an earlier draw."""
+    """Return the name of a draw of counts; an open one was chosen by an earlier draw."""
     if not is_open:
         return "counts of " + " × ".join(clique)
     chosen = "a pair" if len(clique) == 2 else f"{len(clique)} columns"

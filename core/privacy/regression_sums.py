@@ -29,13 +29,13 @@ COEFFICIENT = 2**12
 """Units to a coefficient of 1 in a :class:`Fit`."""
 
 STEEPEST = 16.0
-"""Linear predictors beyond this, in either direction, are taken as this."""
+"""Linear predictors are clipped to ± this."""
 
 LARGEST_COEFFICIENT = 1e4
-"""Coefficients of a fit beyond this are taken as this."""
+"""Coefficients of a fit are clipped to this."""
 
 OUTCOME, OTHER = 7, 5
-"""Whole-number weights of moments: products with the outcome, which nearly all of the error comes from, and others."""
+"""Whole-number weights of moments: products with the outcome, the source of nearly all error, and others."""
 
 BLOCK = 2**14
 """Rows whose products are added at a time."""
@@ -48,7 +48,7 @@ IntArray = NDArray[np.int64]
 class Block:
     """Scores of one predictor, or of an interaction of two: ``lines`` by code, each of length ``ONE`` at most.
 
-    ``products`` says if products inside the block are bought. For categories they follow from the sums of the scores,
+    ``products``: whether products inside the block are bought. For categories they follow from the sums of the scores,
     because each row has one of a few lines that are affinely independent.
     """
 
@@ -155,7 +155,7 @@ class RegressionSums:
     design: Design
     part: Part
     counted: bool = False
-    """Whether the number of complete rows is bought as well; it need not be where it is public."""
+    """Whether the number of complete rows is bought as well; not needed if it is public."""
     fit: Fit | None = None
     kind: Literal["sums"] = field(default="sums", init=False)
     recipe: str = field(default="regression", init=False)

@@ -1,4 +1,4 @@
-"""A rehearsal: a curator that reads no table. It reports what a plan would buy, and at what price."""
+"""A rehearsal: a curator that reads no table. It reports a plan's purchases and their prices."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from espalier.core.privacy.unit import Unit
 from espalier.core.project.linked import Pair
 
 UNKNOWN_ROWS = 10_000
-"""The rows that a rehearsal assumes where their number is private: what a plan shows then is that of such a table."""
+"""The number of rows that a rehearsal assumes if it is private; the plan's figures are those of such a table."""
 
 
 class Rehearsal(Curator):

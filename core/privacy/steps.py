@@ -22,7 +22,7 @@ from espalier.core.tables.source import Source
 FINEST = 1024
 """Units to a person in a score, at least: expected counts are rounded to them."""
 LARGEST = 1e9
-"""Expected counts in people are clipped here; with up to 2²⁸ units to a person a score stays inside 64 bits."""
+"""Expected counts in people are clipped here, so a score with up to 2²⁸ units per person fits in 64 bits."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class Echoes:
 
 
 class StepScore:
-    """How far the counts of a pair are from what is expected: ‖h − E‖₁ in people, less a public penalty for noise.
+    """Distance of a pair's counts from expected ones: ‖h − E‖₁ in people, less a public penalty for noise.
 
     E and the penalty are made from earlier noisy answers alone. E is rounded once to whole fine units, so the score is
     a whole number of them. ``weaker`` divides the score of pairs that the plan's target is not in, rounding down.

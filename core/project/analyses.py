@@ -143,7 +143,7 @@ def read_analyses(data: Any) -> tuple[PlannedAnalysis, ...]:
 
 
 def fitting_analyses(listed: Sequence[PlannedAnalysis], schema: Schema) -> tuple[PlannedAnalysis, ...]:
-    """Return the analyses that still mean something under ``schema``: for a schema that has just been changed."""
+    """Return the analyses that are still valid under ``schema``, after a change of the schema."""
 
     def fits(one: PlannedAnalysis) -> bool:
         try:

@@ -1,4 +1,4 @@
-"""A project while a person edits it: changes, undo, and what is set aside while its columns are left out."""
+"""A project while a person edits it: changes, undo, and parts set aside while their columns are left out."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ class ProjectEditor:
         return replace(schema, columns=kept, left_out=left_out)
 
     def _under(self, schema: Schema) -> tuple[Project, References]:
-        """The project with another schema, and what is set aside then."""
+        """Return the project with another schema, and the parts that are then set aside."""
         inside, aside = (References.of(self.project) + self.aside).split(schema.names)
         return inside.put_into(self.project, schema), aside
 

@@ -144,7 +144,7 @@ class Project:
         return replace(self, plan=plan, one_row_per_person=answer_after(self.one_row_per_person, self.plan, plan))
 
     def answered(self, one_row: bool, person: str | None = None, rows_per_person: int = 1) -> Project:
-        """The same project with another answer to the question of how many rows one person can have."""
+        """Return the project with another answer on the number of rows per person."""
         plan = self.plan.changed(person=person, rows_per_person=rows_per_person)
         return replace(self, plan=plan, one_row_per_person=one_row)
 

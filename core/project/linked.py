@@ -43,7 +43,7 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 
 Codes = Mapping[str, NDArray[Any]]
 Pair = tuple[str, str]
-"""What a step depends on, and a column of this visit."""
+"""A parent of a step, and a column of this visit."""
 
 
 def is_table_name(name: str) -> bool:

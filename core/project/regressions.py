@@ -146,7 +146,7 @@ def read_regressions(data: Any) -> tuple[BoughtRegression, ...]:
 
 
 def fitting(listed: Iterable[BoughtRegression], schema: Schema) -> tuple[BoughtRegression, ...]:
-    """Return the regressions that still mean something under ``schema``: for a schema that has just been changed."""
+    """Return the regressions that are still valid under ``schema``, after a change of the schema."""
 
     def fits(one: BoughtRegression) -> bool:
         try:

@@ -3,15 +3,15 @@
 A panel is a table with one row per person: the columns of the person, the number of kept visits, and the first visit.
 It also holds the kept visits of each person, and answers for their steps.
 
-What a panel holds of a person depends on that person's rows alone. The rules:
+The entries of a person depend on that person's rows alone. The rules:
 
 - Visits are ordered by the text of the order column, ties by the text of the visit's identifier, then by the visit's
-  codes. Texts are compared as numbers, then days, then other texts; an empty cell comes last. The place of a row in a
-  file never matters: visits that still tie have equal codes.
+  codes. Numbers come first, then other texts such as ISO dates, then empty cells. The place of a row in a file never
+  matters: visits that still tie have equal codes.
 - The first ``keep`` visits are kept. The days between two visits are clipped to the declared range.
 - A person counts if both tables have a row of that person. People without visits, and visits of people without a row
   among the people, are left out.
-- Of several rows of one person among the people, the one with the smallest codes counts, column by column.
+- If a person has several rows among the people, the one with the smallest codes is used, column by column.
 - Where both tables are one file, the person columns have the values of the first kept visit.
 """
 
@@ -204,7 +204,7 @@ def _first_rows(linked: Linked, schema: Schema, text: TextTable, person: NDArray
 
 
 def _ranks(column: TextColumn) -> NDArray[np.int64]:
-    """Return the rank of each cell's text. Which of two texts comes first depends on the two alone."""
+    """Return the rank of each cell's text. The order of two texts depends on the two alone."""
     place = {key: i for i, key in enumerate(sorted({_key(text) for text in column.values}))}
     return np.asarray(np.array([place[_key(text)] for text in column.values], dtype=np.int64)[column.codes])
 

@@ -223,7 +223,7 @@ def show(study: Study, figure: Figure) -> None:
         st.markdown(f"- **{answer_text.BADGES[kind].capitalize()}**: {MEANING[kind]}.")
     if steps := answer_text.remedy(study.project, figure, answers):
         st.info(plain(steps))
-    with st.expander("In words", expanded=len(answers) <= FEW):
+    with st.expander("Sentences", expanded=len(answers) <= FEW):
         st.markdown("\n".join(f"- {plain(answer_text.sentence(a))}" for a in answers))
     with st.expander("Table to copy"):
         st.code(answer_text.table(answers), None)

@@ -1,4 +1,4 @@
-"""A still picture of a graph: columns as boxes, roles by colour and in words, drawn by vis-network, offline.
+"""A still picture of a graph: columns as boxes, roles by colour and name, drawn by vis-network, offline.
 
 Positions come from here, physics is off.
 """

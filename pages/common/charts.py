@@ -26,7 +26,7 @@ POOLS = ("#3f9a6b", "#c58a2b", "#5b8fc7", "#b0699c", "#8796a5")
 
 
 def show(figure: go.Figure, key: str, alt: str, on_select: Callable[[], None] | None = None) -> None:
-    """Draw a figure without a toolbar; ``on_select`` is called when one of its points is clicked."""
+    """Draw a figure without a toolbar; a click on a point calls ``on_select``."""
     config = {"displayModeBar": False, "staticPlot": False}
     if on_select is None:
         st.plotly_chart(figure, key=key, config=config, alt=alt)

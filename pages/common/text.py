@@ -30,7 +30,7 @@ ROLES = {
     "outcome": "what is decided or predicted",
     "protected": "who must not be treated differently: sex, origin, …",
     "admissible": "what may legitimately explain the outcome, even if it differs between groups",
-    "inadmissible": "what may stand in for a protected column: a postcode, a club, …",
+    "inadmissible": "possible substitutes for a protected column: a postcode, a club, …",
 }
 
 
@@ -91,7 +91,7 @@ def sides(project: Project, frame: Frame) -> list[dict[str, str]]:
         by_outcome = any(not frame.forbids(column, o) for o in roles.outcome)
         by_protected = any(not frame.forbids(column, p) for p in roles.protected)
         if by_outcome and by_protected:
-            side = "either side, one of them: a noisy choice decides"
+            side = "one side only: a noisy choice decides which"
         elif by_protected:
             side = "the protected columns' side: never linked to the outcome"
         elif by_outcome:
@@ -118,8 +118,8 @@ def people(project: Project) -> str:
     if answer is False:
         return f"No person has more than {k} rows. You promise this; nothing checks it."
     return (
-        "This project file does not say whether one person can have several rows. Its limit of "
-        f"{k} row{'s' * (k > 1)} per person counts as a promise, and the report says so."
+        "This project file does not state whether one person can have several rows. Its limit of "
+        f"{k} row{'s' * (k > 1)} per person counts as a promise, and the report states this."
     )
 
 

@@ -22,7 +22,7 @@ def show(state: Session) -> None:
     st.markdown(
         "Every cell that is counted gets noise, so few, well-filled categories are released better than many "
         "rare ones. "
-        "These tools look at the declared schema only, never at the rows."
+        "These tools read the declared schema only, never the rows."
     )
     chosen = st.selectbox(
         "Column to coarsen",
@@ -48,7 +48,7 @@ def show(state: Session) -> None:
         st.error(plain(state.trouble["coarsen"]))
     shown = {"value": list(column.labels)}
     if inside := dict(column.groups):
-        shown["stands for"] = [", ".join(inside.get(label, ())) for label in column.labels]
+        shown["contains"] = [", ".join(inside.get(label, ())) for label in column.labels]
     st.dataframe(shown, height=180, hide_index=True)
 
 

@@ -235,7 +235,7 @@ def _bought(state: Session) -> None:
         f"**{share:.0%} of the budget buys** {listed}" if share else f"**Nothing buys yet** {listed}: see the Plan page"
     )
     st.markdown(
-        f"{paid}. Say which columns are numbers, dates or identifiers, and declare what everybody knows, such as "
+        f"{paid}. Declare which columns are numbers, dates or identifiers, and declare what everybody knows, such as "
         "“f; m”: what is declared costs nothing, and no category of it is lost. Numbers cost less with their range: "
         "“8 bins from 0 to 100”."
     )

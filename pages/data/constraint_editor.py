@@ -26,7 +26,7 @@ from espalier.pages.session.session import Session
 KINDS = {
     "impossible": "Impossible combination",
     "monotone": "One column is never above another",
-    "determines": "One column says what another is",
+    "determines": "One column determines another",
 }
 
 
@@ -80,9 +80,9 @@ def _form(state: Session) -> None:
         list(KINDS),
         format_func=KINDS.__getitem__,
         key=f"{key}-kind",
-        help=f"These methods cannot hold constraints, and a plan with one of them is refused: {unable}. "
+        help=f"These methods cannot hold constraints, and their plans are refused: {unable}. "
         "Columns whose bins or categories are bought cannot be named here: their values are not known yet. Of a column "
-        "with a hierarchy an impossible combination can name what stands at the top.",
+        "with a hierarchy an impossible combination can name its top groups only.",
     )
     columns = [c.name for c in schema.columns if c not in schema.undeclared or (kind == "impossible" and c.named)]
     if kind == "impossible":
@@ -94,7 +94,7 @@ def _form(state: Session) -> None:
         a, b = st.columns(2)
         first = a.selectbox("This column" if kind == "monotone" else "Cause", columns, index=None, key=f"{key}-a")
         second = b.selectbox(
-            "is never above" if kind == "monotone" else "says what this is", columns, index=None, key=f"{key}-b"
+            "is never above" if kind == "monotone" else "determines this", columns, index=None, key=f"{key}-b"
         )
         made, ready = Constraints(), False
         if first is None or second is None or first == second:

@@ -21,9 +21,9 @@ def show(state: Session) -> None:
     schema, key = state.project.schema, f"hierarchy-{state.opened}"
     st.markdown("#### A hierarchy for a column of many codes")
     st.markdown(
-        "Diagnoses in blocks and chapters, postcodes in regions: what belongs to what is public. The codes are counted "
-        "from the top down, and told apart **only where the budget reaches**. Both are paid from the share for the "
-        "schema on the Plan page, which shows what will be told apart."
+        "Diagnoses in blocks and chapters, postcodes in regions: the groups are public. The codes are counted "
+        "from the top down, and distinguished **only where the budget suffices**. Both are paid from the share for the "
+        "schema on the Plan page, which shows the expected codes."
     )
     for column in schema.columns:
         if isinstance(column, HierarchyToBuy):
@@ -38,8 +38,8 @@ def show(state: Session) -> None:
         "Code and group, a line each",
         key=f"{key}-text-{chosen}",
         placeholder="I21,I20-I25\nI22,I20-I25\nI20-I25,I00-I99",
-        help="Two cells a line, parted by a comma, a semicolon or a tab. Groups may belong to groups. Nothing after "
-        "the comma: it stands at the top.",
+        help="Two cells a line, separated by a comma, a semicolon or a tab. Groups may belong to groups. A code "
+        "without a group is at the top.",
     )
     file = st.file_uploader(
         "Or a file of two columns",
@@ -49,7 +49,7 @@ def show(state: Session) -> None:
     )
     left, right = st.columns(2, vertical_alignment="bottom")
     held = column.at_most if isinstance(column, HierarchyToBuy) else APART
-    most = left.number_input("Told apart at most", 1, MOST_CATEGORIES, held, key=f"{key}-most-{chosen}")
+    most = left.number_input("Most categories", 1, MOST_CATEGORIES, held, key=f"{key}-most-{chosen}")
     given, made = None, None
     try:
         text = file.getvalue().decode("utf-8-sig") if file is not None else pasted
@@ -62,7 +62,7 @@ def show(state: Session) -> None:
         st.error(plain(error))
     if made is not None and given is not None and (alone := _orphans(column, given)):
         st.warning(
-            f"{len(alone):,} declared categories are not in the hierarchy: {names(alone, 8)}. Each stands at the top "
+            f"{len(alone):,} declared categories are not in the hierarchy: {names(alone, 8)}. Each is at the top "
             "by itself."
         )
     if made is not None:
@@ -113,7 +113,7 @@ def _shape(column: HierarchyToBuy) -> str:
 
 
 def _taken(column: HierarchyToBuy) -> str:
-    return f"- {name(column.name)} has a hierarchy: {_shape(column)}; {column.at_most:,} told apart at most."
+    return f"- {name(column.name)} has a hierarchy: {_shape(column)}; at most {column.at_most:,} categories."
 
 
 def _take(state: Session, made: Column) -> None:

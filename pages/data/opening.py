@@ -90,8 +90,8 @@ def warn_if_misread(text: TextTable) -> None:
     if misread(text):
         st.warning(
             f"{name(text.source)} was read as **one column**, and most of its cells hold a comma, a semicolon, a tab "
-            "or a bar. Most likely its header line does not name every column, or a quote in it is out of place: look "
-            "at the first lines of the file, correct them, and open it again."
+            "or a bar. Most likely its header line does not name every column, or a quote in it is out of place. "
+            "Correct the first lines of the file and open it again."
         )
 
 

@@ -28,8 +28,8 @@ def show(state: Session) -> None:
             key=f"far-{state.opened}",
             placeholder="/data/visits.parquet",
             help="A CSV or Parquet file or a folder of them, of any size, or env:NAME for a database whose URL is in "
-            "the server's environment or secrets. It is read where it is; what of it is kept on this machine during a "
-            "release is said once it is open.",
+            "the server's environment or secrets. It is read where it is. Once it is open, the page shows what a "
+            "release keeps of it on this machine.",
         )
         relation = st.text_input("Name of its table, in a database", key=f"far-table-{state.opened}")
         place = st.container(horizontal=True)

@@ -1,4 +1,4 @@
-"""The review of a project's columns: where each is shown, what was shown of it, and what a person decides."""
+"""The review of a project's columns: their places, the facts that were shown, and the person's decisions."""
 
 from __future__ import annotations
 
@@ -252,7 +252,7 @@ class ReviewDraft:
             self._note_left_out(editor, person)
 
     def _note_left_out(self, editor: ProjectEditor, name: str) -> None:
-        """Record what was shown of a column that a guess left out and a person has confirmed to stay out."""
+        """Record the facts shown for a column that a guess left out and a person confirmed as left out."""
         schema = editor.project.schema
         out = tuple(replace(c, shown=left_out_digest(name)) if c.name == name else c for c in schema.left_out)
         editor.change_schema(replace(schema, left_out=out))
@@ -320,7 +320,7 @@ class ReviewDraft:
     def settle(
         self, editor: ProjectEditor, names: Sequence[str], settled: Settled, dictionaries: Iterable[DeclaredBy]
     ) -> None:
-        """Put settled columns back, in place of what was guessed of the same columns of the table."""
+        """Put settled columns back, instead of the guesses for the same columns of the table."""
         self.order = {n: i for i, n in enumerate(names)}
         schema, person = editor.project.schema, editor.project.plan.person
         new = {c.name: c for c in settled.described if c.name in self.order and c.name != person}

@@ -49,7 +49,7 @@ def column_of(row: Mapping[str, Any], origin: Column) -> Column:
 
     Only the texts that the kind needs are read.
 
-    ``origin`` is the description that it replaces: what is left of a guess in it stays marked.
+    ``origin`` is the description that it replaces: any remaining guess stays marked.
     """
     made = _column_of(row, origin)
     return replace(

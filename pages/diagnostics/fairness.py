@@ -184,14 +184,14 @@ def _groups(facts: Facts) -> None:
 
 
 def _calibration(labels: list[str], groups: list[Any]) -> tuple[dict[str, list[Any]], str]:
-    """A line for each of the largest groups, of marks that stand for enough rows; and what was left out, in words."""
+    """Return a line for each of the largest groups, with marks of enough rows, and a sentence on omissions."""
     drawn = list(zip(labels, groups, strict=True))[:MOST_LINES]
     lines = {label: [b for b in g["calibration_synthetic"] if b["rows"] >= FEW] for label, g in drawn}
     gone = sum(len(g["calibration_synthetic"]) for _, g in drawn) - sum(map(len, lines.values()))
     if not gone:
         return {label: bins for label, bins in lines.items() if bins}, ""
     without = [label for label, bins in lines.items() if not bins]
-    text = f"Left out: {gone} mark{'s' * (gone > 1)} that would stand for fewer than {FEW} rows each"
+    text = f"Left out: {gone} mark{'s' * (gone > 1)} of fewer than {FEW} rows each"
     text += f"; so there is no line for {', '.join(map(plain, without))}." if without else "."
     return {label: bins for label, bins in lines.items() if bins}, text
 

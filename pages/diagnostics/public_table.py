@@ -33,7 +33,7 @@ def work(released: ReleaseBundle, given: Any) -> dict[str, Any]:
 def show(found: dict[str, Any], target: str | None) -> None:
     """ΔMSE."""
     st.markdown(
-        f"Beside a public table of {found['rows']:,} rows, the synthetic rows take "
+        f"Added to a public table of {found['rows']:,} rows, the synthetic rows take "
         f"**{100 * found['delta_mse']:.0f} %** off the mean squared error of a forest that predicts "
         f"{name(target or '')} (ΔMSE)."
     )

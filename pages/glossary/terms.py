@@ -26,7 +26,7 @@ TERMS = {
     "Copies": "Further tables that the same noisy counts could have given; how they differ shows how sure a figure is.",
     "Interval": "A range around a figure, made so that it holds the true figure 95 times in 100.",
     "Safe to share": "Paid for from the budget, or public: it may leave the building.",
-    "Confidential": "Real rows, or what was computed on them and not paid for: it must not leave the building.",
+    "Confidential": "Real rows, or figures from them without paid noise: they must not leave the building.",
     "Ledger": "The book that keeps count of all releases from the same people.",
 }
 

@@ -55,7 +55,7 @@ def show(state: Session) -> Any:
                 90,
                 key=key,
                 on_change=change,
-                help="The method gets that much less. The analyses divide the share by what each one needs.",
+                help="The method gets the rest. The analyses divide the share by their needs.",
             )
         spot = st.container()
         if reason := state.trouble.get("analyses"):

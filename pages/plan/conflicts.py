@@ -20,7 +20,7 @@ _NEXT = {
     "few is confidential, so the table is filled up or cut to a number that you declare. Or choose add-remove under "
     "**Neighbouring tables**, which needs no such number.",
     "questions": "Next: add questions or counts below. This method answers nothing else.",
-    "target": "Next: choose the **Target** above. The method protects what predicts one column: say which.",
+    "target": "Next: choose the **Target** above. The method protects what predicts one column: choose it.",
 }
 """Next step for a field that is still empty, by the field that shows it."""
 _EMPTY = {

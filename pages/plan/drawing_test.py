@@ -28,8 +28,8 @@ def fields(state: Session, bound: Bound) -> None:
         0,
         50,
         round(100 * plan.test_drawing),
-        help="Some independences that the drawing implies are tested on noisy counts of their own. What comes out may "
-        "be shared; it tells where an arrow may be missing.",
+        help="Some independences that the drawing implies are tested on noisy counts of their own. The results may "
+        "be shared; they show where an arrow may be missing.",
         **bound(state, "test_drawing", take),
     )
     if not plan.test_drawing:

@@ -20,7 +20,7 @@ FIGURES = {
 }
 MEANING = (
     "**How to read it.** A model trained on the synthetic rows guesses the target of real rows that the release never "
-    "saw. *Accuracy* is the share it gets right. *AUC* says how well it ranks them: 0.5 is a coin toss, 1 is perfect. "
+    "saw. *Accuracy* is the share it gets right. *AUC* rates how well it ranks them: 0.5 is a coin toss, 1 is perfect. "
     "*One-way error* says how far a column's shares are off (mean total variation). *Dependence* says how much the "
     "outcome tells about protected columns beyond the admissible ones (nats). Each interval holds the true figure in "
     "95 cases of 100."

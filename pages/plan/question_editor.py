@@ -60,7 +60,7 @@ def _listed(state: Session, listed: QuestionList) -> None:
     for kind, entries in (("counts", listed.counts), ("questions", listed.questions)):
         for i, entry in enumerate(entries[:SHOWN]):
             text, button = st.columns([7, 1], vertical_alignment="center")
-            up_to = f" (up to {entry['up_to']} told apart)" if "up_to" in entry else ""
+            up_to = f" (counts up to {entry['up_to']})" if "up_to" in entry else ""
             text.markdown(f"**{plain(entry['name'])}**: {plain(in_words(entry))}{up_to}")
             button.button(
                 "Remove",
@@ -195,5 +195,5 @@ def planned(seen: Preview) -> None:
     if worst is not None:
         st.caption(
             f"The noisy answers err by at most {worst:,.0f} rows, all of them together in 95 of 100 releases. That is "
-            "noise alone: how well the fitted table follows them is told by the release."
+            "noise alone: the release states how well the fitted table follows them."
         )

@@ -53,7 +53,7 @@ def show(state: Session) -> Any:
                 90,
                 key=key,
                 on_change=change,
-                help="The method gets that much less. The regressions divide the share evenly.",
+                help="The method gets the rest. The regressions divide the share evenly.",
             )
         spot = st.container()
         if reason := state.trouble.get("regressions"):
@@ -77,7 +77,7 @@ def _build(state: Session) -> None:
     robust = st.toggle(
         "Robust intervals",
         key=f"regression-robust-{at}",
-        help="They stay right where the outcome varies more in some rows than in others. They cost 30 % of the share.",
+        help="They remain valid if the outcome's spread differs between rows. They cost 30 % of the share.",
     )
     name = st.text_input("Called", key=f"regression-name-{at}", placeholder="a short name for the report").strip()
     asked = {"name": name, "outcome": outcome, "on": on, "family": family, "robust": robust}

@@ -140,7 +140,7 @@ def _lines(
 
 
 def _curve_of(pair: Sequence[str], where: Mapping[str, Place]) -> tuple[list[float], list[float]]:
-    """The line of a pair; no points where one of its columns has no place."""
+    """The line of a pair; no points if a column has no place."""
     a, b = pair
     if a not in where or b not in where:
         return [], []

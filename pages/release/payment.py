@@ -1,4 +1,4 @@
-"""Payment of a release: the choice of a table's budget, the form that opens one, and what is left of it."""
+"""Payment of a release: the choice of a table's budget, the form that opens one, and its remaining amount."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def fits(state: Session, population: Population) -> bool:
 
 
 def outlook(state: Session, population: Population, seen: Preview) -> bool:
-    """Show what is left of the budget and what this plan would leave. Return whether it is enough.
+    """Show the remaining budget before and after this plan. Return whether it is enough.
 
     If it is not, offer the largest ε that is.
     """

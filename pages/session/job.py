@@ -89,7 +89,7 @@ class Job:
     ) -> None:
         """``ended(reason)`` is called instead of ``done`` if the work failed or was cancelled.
 
-        ``wanted()`` says whether anybody is still there to take the result. Raises :class:`EspalierError` where the
+        ``wanted()`` returns whether a session still waits for the result. Raises :class:`EspalierError` where the
         queue is full.
         """
         self.kind, self.done, self.ended = kind, done, ended
@@ -153,7 +153,7 @@ class Job:
             self.state, self.reason = "failed", str(error)
         except MemoryError:
             self.state, self.reason = "failed", "not enough memory; coarsen the columns with the most categories."
-        except Exception as error:  # a thread's last resort: say so, keep values out of the log
+        except Exception as error:  # a thread's last resort: report it, keep values out of the log
             where = traceback.extract_tb(error.__traceback__)[-1]
             logging.getLogger(__name__).error(
                 "job %s: %s in %s, line %s", self.kind, type(error).__name__, where.filename, where.lineno

@@ -80,7 +80,7 @@ def kept(state: Session) -> str | None:
 
 
 def _settled(project: Project, state: Session) -> dict[str, Any]:
-    """The columns without an open guess, what was confirmed to be left out, identifiers, and what a person left out."""
+    """Return columns without an open guess, confirmed omissions, identifiers, and columns that a person left out."""
     columns = [c for c in project.schema.columns if not c.guessed]
     out = [c for c in project.schema.left_out if c.confirmed]
     told: list[dict[str, Any]] = [{**identifier_to_json(c), "place": c.place} for c in project.schema.identifiers]

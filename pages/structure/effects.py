@@ -104,6 +104,6 @@ def _answer(state: Session, question: Effect) -> None:
         head = "**Paths between them**; those that are open and not the effect are red in the drawing"
         st.markdown("\n".join([head, *lines]))
     st.caption(
-        f"This holds if the drawing is right. {plain(question.caveat)} To count what it rests on, choose the effect "
-        "regime on Plan."
+        f"This holds if the drawing is right. {plain(question.caveat)} To count the columns that it needs, "
+        "choose the effect regime on Plan."
     )

@@ -27,7 +27,7 @@ KINDS = {
     "latent": "Columns that were not measured (latent)",
     "matrix": "Direction of a matrix",
     "undirected": "Links without a direction",
-    "partly directed": "Links of which one end is not known",
+    "partly directed": "Links with one unknown end",
     "bidirected": "Shared unmeasured causes",
     "cycle": "Cycles",
     "role": "Roles",

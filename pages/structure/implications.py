@@ -142,7 +142,7 @@ def show(state: Session, dag: Dag, found: Implied) -> None:
 
 
 def _open(found: Implied, dag: Dag, project: Project, ends: str) -> None:
-    """The open paths, those that avoid the admissible columns apart from those that looking at them opens."""
+    """Show the open paths: those that avoid the admissible columns, then those that conditioning on them opens."""
     roles = project.roles
     past = avoiding(found, roles)
     through = [p for p in found.paths if p not in past]
@@ -153,10 +153,7 @@ def _open(found: Implied, dag: Dag, project: Project, ends: str) -> None:
         _listed(past, dag)
     if through:
         gate, begin = names(roles.admissible), "Besides" if past else "**Open paths**"
-        st.markdown(
-            f"{begin}: {ends} are linked once {gate} are looked at, as effects of two "
-            f"causes that then seem linked{more}:"
-        )
+        st.markdown(f"{begin}: {ends} are linked given {gate}, as effects of two causes that then seem linked{more}:")
         _listed(through, dag)
 
 
@@ -172,7 +169,7 @@ def _listed(paths: list[Path], dag: Dag) -> None:
 
 
 def contested(state: Session) -> None:
-    """The switch that leaves contested arrows out of the sets, and what they make of difference."""
+    """The switch that leaves contested arrows out of the sets, and the difference that they make."""
     project = state.project
     if not project.dag.contested:
         return

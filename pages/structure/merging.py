@@ -51,8 +51,8 @@ def show(state: Session) -> None:
 
 
 def read(data: bytes, title: str = "") -> tuple[Dag, tuple[str, ...]]:
-    """The drawing of a project file, of its ``dag`` part alone, or of another tool's graph file, and what was done to
-    make a drawing of it; raises :class:`EspalierError`, also where somebody has to be asked first.
+    """The drawing of a project file, of its ``dag`` part alone, or of another tool's graph file, with the steps taken
+    to make a drawing of it; raises :class:`EspalierError`, also if a person must decide first.
     """
     try:
         parsed = json.loads(data)
@@ -130,7 +130,7 @@ def _question(d: Difference) -> str:
         return f"{name(d.of[0])} → {name(d.of[1])}: is it an arrow?"
     if d.kind == "reversed":
         return f"{name(d.of[0])} and {name(d.of[1])}: which one is the cause?"
-    return f"What is said about {' → '.join(map(name, d.of))}"
+    return f"Notes on {' → '.join(map(name, d.of))}"
 
 
 def _has(d: Difference, side: Side) -> str:

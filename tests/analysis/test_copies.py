@@ -1,4 +1,4 @@
-"""Copies: their moments, their coverage, and what they keep of the release."""
+"""Copies: their moments, their coverage, and which facts of the release they keep."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may be concluded from a release: its copies in files, and figures asked in words."""
+"""Conclusions from a release: copies in files, and questions in plain language."""
 
 from __future__ import annotations
 

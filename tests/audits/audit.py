@@ -313,7 +313,7 @@ def table_of(rows: Sequence[Sequence[int]], schema: Schema) -> Table:
 
 
 def pair_of(unit: Unit, others: Sequence[Row], before: Row, after: Row, schema: Schema) -> Pair:
-    """Return D and D′: ``others``, and one person whose rows are ``before`` (absent under add-remove) or ``after``."""
+    """Return D and D′: ``others`` and one person, with the rows ``before`` (absent under add-remove) or ``after``."""
     k = unit.rows_per_person
     one = [*others, *[before] * k] if unit.neighbors == "replace-one" else others
     return Pair(unit, (table_of(one, schema), table_of([*others, *[after] * k], schema)))

@@ -1,4 +1,4 @@
-"""The two splits of the causal-VAE paper's attack: only one of them tells a model's fingerprint from a member."""
+"""The two splits of the causal-VAE paper's attack: only one distinguishes a model's fingerprint from a member."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is not private: it is made only by its own way, says so everywhere, and every other entrance refuses it."""
+"""Output that is not private: only its own command makes it, all files state it, all other entrances refuse it."""
 
 from __future__ import annotations
 

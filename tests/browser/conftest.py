@@ -1,4 +1,4 @@
-"""A server for all browser tests, and somebody at the screen for each."""
+"""A server for all browser tests, and a person at the screen for each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A schema bought for a table of which names alone are known, and columns as they are; both to the released table."""
+"""From a table whose column names alone are known to its release: a bought schema, and columns as they are."""
 
 from __future__ import annotations
 

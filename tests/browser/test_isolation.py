@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.browser]
 
 
 def files(folder: Path, mark: str) -> tuple[Path, Path]:
-    """A table with a column whose values and name nobody else has, and its project."""
+    """A table with a column of unique name and values, and its project."""
     values = [f"{mark} a", f"{mark} b"]
     schema = [{"name": n, "kind": "categorical", "categories": values} for n in (f"{mark} column", "other")]
     plan = {"method": "mst", "epsilon": 1.0, "delta": 1e-6, "target": "other"}

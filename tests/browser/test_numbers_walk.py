@@ -72,7 +72,7 @@ def _numbers(person) -> None:
 
 
 def _look(person, name: str) -> None:
-    """Pictures for somebody to look at, where a folder for them is named."""
+    """Save pictures for review if a folder is given."""
     if folder := os.environ.get("ESPALIER_PICTURES"):
         for width in (1280, 800):
             for scheme in ("light", "dark"):

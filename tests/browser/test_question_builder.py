@@ -41,7 +41,7 @@ def test_a_question_is_added_planned_released_and_read(person) -> None:
 
 
 def _look(person, name: str) -> None:
-    """A picture for somebody to look at, where a folder for it is named."""
+    """Save a picture for review if a folder is given."""
     if folder := os.environ.get("ESPALIER_PICTURES"):
         person.page.wait_for_timeout(1500)
         person.page.screenshot(path=f"{folder}/questions-{name}.png", full_page=True)

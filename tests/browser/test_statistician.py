@@ -69,7 +69,7 @@ def test_is_heart_failure_associated_with_readmission_after_adjusting_for_age(pe
     found = SENTENCE.search(said)
     assert found is not None
     estimate, low, high = (log(float(number)) for number in found.groups())
-    assert low > 0, "associated, and the interval says so"
+    assert low > 0, "associated, and the interval shows it"
     assert abs(estimate - truth()) < 3 * (high - low) / 2, "more than six standard errors would be wrong"
     assert "each counted with readmitted" in said
     person.fine()

@@ -123,7 +123,7 @@ def test_a_plan_of_many_choices_is_short_and_adds_up(work, capsys):
     out = capsys.readouterr().out
     table = [line.split() for line in out.split("what\n")[1].split("\n\n")[0].splitlines()]
     said = [" ".join(words[-6:]) for words in table]
-    assert len(said) == len(set(said)), "nothing is said twice"
+    assert len(said) == len(set(said)), "no sentence appears twice"
     rhos = [next(float(w) for w in words if re.fullmatch(r"[0-9.]+e-[0-9]+", w)) for words in table]
     assert sum(rhos) == pytest.approx(float(out.split("spent in all: ρ = ")[1].split()[0]), rel=1e-3)
 
@@ -438,7 +438,7 @@ def test_a_draft_says_what_looks_like_dates_and_like_marks_of_empty_cells(work, 
     assert day["dates"] == {"from": "2024-01-01", "to": "2024-12-31", "by": "month"}
     assert "'?' in score; '-9' in days off" in said
     assert "--missing '?' -9" in said
-    assert "Columns of many values" not in said, "each column is told of once"
+    assert "Columns of many values" not in said, "each column is reported once"
     (work / "m.json").unlink()
     assert run("init", "m.csv", "--missing", "NA") == 2
     assert "no column of m.csv holds 'NA'" in capsys.readouterr().err
@@ -506,7 +506,7 @@ def test_a_figure_says_which_values_it_is_of(capsys, asked, of):
 
 
 def test_a_draft_of_names_alone_is_planned_and_released(tmp_path, monkeypatch, capsys):
-    """No value of the rows is in it; a column of ids, of which nothing can be found, is told in the end."""
+    """The file holds no value of the rows; a column of ids, which has no bins to find, is reported at the end."""
     monkeypatch.chdir(tmp_path)
     Path("t.csv").write_text("id,sex\n" + "".join(f"secret{i},{'fm'[i % 2]}\n" for i in range(2000)))
     assert run("init", "t.csv", "--buy", "--one-row-per-person") == 0

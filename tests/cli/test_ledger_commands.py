@@ -226,7 +226,7 @@ def test_evaluate_without_any_ledger_makes_none(work, monkeypatch, capsys):
 
 
 def test_what_an_archive_says_does_not_choose_where_files_go(work, capsys):
-    """Whoever can write to the shared ledger packs a file with an absolute name into it: sums and hashes hold."""
+    """A writer of the shared ledger adds a file with an absolute name to it: sums and hashes hold."""
     ledger = Ledger("l.db", create=True)
     ledger.open_table("t", epsilon=3.0, delta=1e-6)
     project = Project.load(work / "p.json")
@@ -245,7 +245,7 @@ def test_the_ledger_by_default_is_the_environments(work, monkeypatch, capsys):
     assert run("ledger", "open", "--table", "t", "--epsilon", "3", "--delta", "1e-6") == 0
     assert spend("o", "--table", "t") == 0
     assert len(Ledger(work / "mine" / "l.db").population_of("t").entries) == 1
-    assert spend("o2") == 0, "without --table nothing is recorded, and that is said"
+    assert spend("o2") == 0, "without --table nothing is recorded, with a message"
     assert "not recorded in a ledger" in capsys.readouterr().err
     assert len(Ledger(work / "mine" / "l.db").population_of("t").entries) == 1
 

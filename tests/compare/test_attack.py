@@ -1,4 +1,4 @@
-"""The membership game on a plan: real releases at the plan's cost, a control that is told, a ceiling."""
+"""The membership game on a plan: real releases at the plan's cost, a control that knows the answer, a ceiling."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_named_rows_are_attacked():
     found = play(project(), table, np.random.default_rng(0), models=20, targets=[3, 1, 3, 2], attacks=("density",))
     control = found.control[0]
     assert len(control.aucs) == 3
-    assert control.outlying == control.aucs[0] == 1.0, "row 3 is the only one of its kind"
+    assert control.outlying == control.aucs[0] == 1.0, "row 3 is unique"
     plain = play(project(), table, np.random.default_rng(0), models=20, targets=[1, 2], attacks=("density",))
     assert plain.control[0].outlying is None
     for wrong in ([1, 160], [-1, 2]):

@@ -22,7 +22,7 @@ SCHEMA = schema_of(a=3, s=2, y=2)
 
 
 def printed(evaluation):
-    """Through JSON and back; every null figure must have its reason beside it."""
+    """Through JSON and back; every null figure must have its reason next to it."""
     data = json.loads(json.dumps(evaluation.to_json(), allow_nan=False))
 
     def check(value):

@@ -94,7 +94,7 @@ def test_chance_is_right_where_cells_are_few():
 
 
 class Fixed(GraphicalModel):
-    """A model of three columns that says what it is told to."""
+    """A model of three columns that returns the given distribution."""
 
     def __init__(self, value, *more):
         cliques = (("y", "a"), ("a", "s"), *more)

@@ -162,7 +162,7 @@ def test_conditional_information(n, sigma, beta):
     assert hit >= 32, "40 draws at 95 %: fewer than 32 would come once in eight thousand"
     assert np.mean(widths) < 0.06
     if truth > 0.03:
-        assert np.mean(widths) < truth, "a large dependence is told from none"
+        assert np.mean(widths) < truth, "a large dependence is distinguished from none"
 
 
 def test_strata_with_too_few_rows_are_left_out_or_stop_the_figure():

@@ -1,4 +1,4 @@
-"""Price elasticities and the gain beside a public table: on rows made with known ones, and from the command line."""
+"""Price elasticities and the gain over a public table: on rows made with known ones, and from the command line."""
 
 from __future__ import annotations
 

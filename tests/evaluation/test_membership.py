@@ -1,4 +1,4 @@
-"""The membership game: the control is told, chance is not, intervals cover, and the leak of a random split shows."""
+"""The membership game: the control is detected, chance is not, intervals cover, and a random split's leak shows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def game(models=48, pool=120):
 
 
 def independent(codes, rng):
-    """Rows that hang on nothing private at all."""
+    """Rows that depend on nothing private."""
     n = len(next(iter(codes.values())))
     return {name: rng.integers(0, size, n) for name, size in SIZES.items()}
 

@@ -1,4 +1,4 @@
-"""The verdict says who wins where, what cannot be known, and when a table must not be used."""
+"""The verdict states which plan wins where, what cannot be known, and when a table must not be used."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_the_first_sentence_says_who_wins_at_home_and_who_elsewhere():
     home, away = facts(0.739, 0.995), facts(0.750, 0.575)
     found = verdict(project(), home, {"The other hospital": away})
     assert found.headline.startswith("At home the model trained on real rows predicts y much better (AUC: synthetic")
-    assert not any("0.739" in s for s in found.sentences), "said once"
+    assert not any("0.739" in s for s in found.sentences), "one sentence only"
     close = verdict(project(), facts(0.750, 0.751), {"The other hospital": away})
     assert close.headline.startswith("At home the model trained on real rows predicts y slightly better (AUC")
     assert "in the other hospital it is the one trained on synthetic rows" in found.headline

@@ -1,4 +1,4 @@
-"""What is said about arrows and columns: kept in the project file, checked, turned into advice, and reported."""
+"""Notes on arrows and columns: kept in the project file, checked, turned into advice, and reported."""
 
 from __future__ import annotations
 

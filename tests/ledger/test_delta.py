@@ -202,7 +202,7 @@ def gaussian_delta(rho: float, epsilon: float) -> float:
 
 
 def test_why_delta_for_draws_is_fixed_beforehand() -> None:
-    """Who may turn what is left of δ into δ₀ after an answer breaks a budget that holds for either choice alone.
+    """Turning the remaining δ into δ₀ after an answer breaks a budget that holds for either choice alone.
 
     A first Gaussian takes 9/10 of ρ. Where its answer gives little away, all of δ that its conversion does not need is
     spent as δ₀ on a draw that publishes everything with that chance; otherwise the rest of ρ is spent. Each sequence

@@ -115,7 +115,7 @@ def wider():
 
 def test_each_selection_measurement_and_looking_is_a_line_of_its_own(where):
     ledger = opened(where)
-    reserve(ledger, 0.5)  # of somebody else, and still under way
+    reserve(ledger, 0.5)  # by someone else, and still under way
     made = release(LOOKING, wider(), ledger=ledger.account("people"))
     population = ledger.population_of("people")
     other, entry = population.entries
@@ -236,7 +236,7 @@ def test_sums_round_against_the_user(rhos):
 
 
 def test_the_last_bit_is_refused(tmp_path):
-    """Where a float sum would say that it fits, the exact one says that it does not."""
+    """A total that a float sum would accept is refused by the exact sum."""
     ledger = opened(tmp_path / "l.db", epsilon=1.0)
     population = ledger.population_of("people")
     total = population.rho
@@ -282,7 +282,7 @@ def of(person, **more):
 
 @pytest.mark.parametrize("other", ["visit", None])
 def test_a_release_for_another_person_column_is_refused_or_shown(where, other):
-    """ρ for a patient and ρ for a visit do not add up: not one number is said of both."""
+    """ρ for a patient and ρ for a visit do not add up: no single number is stated for both."""
     ledger = opened(where, neighbors="add-remove", rows_per_person=2, person="pid")
     first = release(of("pid"), visits("pid"), ledger=ledger.account("people"))
     assert first.to_json()["ledger"]["unit"] == {"person": "pid", "enforced": True, "another_unit": False}
@@ -360,7 +360,7 @@ def stored(where, events, layout):
 
 
 def test_in_an_old_ledger_the_first_release_fixes_the_person_column(tmp_path):
-    """What was mixed in it by then is told apart from then on, and it goes on."""
+    """A ledger with mixed units separates them from then on, and stays usable."""
     ledger = opened(tmp_path / "new.db", neighbors="add-remove", rows_per_person=2)
     account = ledger.account("people", another_unit=True)
     for person in ("pid", "visit", None, "pid"):
@@ -679,7 +679,7 @@ def test_an_earlier_copy_is_refused_by_whatever_name(tmp_path, monkeypatch, how)
     elif how == "a copy elsewhere":
         alias = tmp_path / "elsewhere.db"
         alias.write_bytes(copy)
-    else:  # written before a ledger had an identity: beside the ledger only
+    else:  # written before a ledger had an identity: next to the ledger only
         by_identity.unlink()
         alias = path
     with pytest.raises(LedgerError, match="earlier copy: it had 2 events"):
@@ -823,7 +823,7 @@ def test_what_is_read_is_of_one_moment(where):
     """An event that is added between two questions of a reader is no tampering."""
     ledger, other = opened(where), Ledger(where)
     if ledger.store.path is not None:
-        pytest.skip("SQLite lets nobody write while another reads")
+        pytest.skip("SQLite allows no writer during a read")
     with ledger.store._reading() as connection:
         connection.execute(sa.select(ledger_store._events.c.seq)).all()
         reserve(other)
@@ -832,7 +832,7 @@ def test_what_is_read_is_of_one_moment(where):
 
 
 def test_a_chain_that_was_hashed_anew_must_still_keep_the_rules(tmp_path):
-    """Somebody who recomputes every hash cannot exceed the total, end an entry twice, or set a total twice."""
+    """A forger who recomputes every hash cannot exceed the total, end an entry twice, or set a total twice."""
     ledger = opened(tmp_path / "l.db", epsilon=1.0)
     reserve(ledger, 0.9).end(False, "")
     events = ledger.events()
@@ -1064,7 +1064,7 @@ OUTSIDE = [
 
 @pytest.mark.parametrize("name", OUTSIDE)
 def test_no_name_but_those_of_a_release_comes_out_of_an_archive(tmp_path, name):
-    """Whoever can write to a shared ledger must not choose where a steward's files go."""
+    """A writer of a shared ledger must not choose where a steward's files go."""
     ledger = opened(tmp_path / "l.db")
     files = {**release(PROJECT, table()).files, name: b"theirs"}
     reserve(ledger).spend(0.0, files)

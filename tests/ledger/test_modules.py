@@ -1,4 +1,4 @@
-"""The modules of the ledger are short and stand in no circle."""
+"""The modules of the ledger are short and import each other in no circle."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def test_an_export_is_checked_by_itself_and_against_its_ledger(place, capsys, tm
     assert run(place / "l.json") == 0
     said = capsys.readouterr().out
     assert "every hash, sum and rule holds" in said
-    assert "cut off" in said, "what it cannot show is said"
+    assert "cut off" in said, "the limits of the check are stated"
     assert run(place / "l.json", "--ledger", place / "l.db") == 0
     assert "ends there too" in capsys.readouterr().out
     events = Ledger(place / "l.db").events()
@@ -144,7 +144,7 @@ def test_a_release_is_checked_against_its_ledger(place, tmp_path, capsys):
     assert run(out, *where) == 0
     entry = json.loads((out / "release.json").read_text())["ledger"]["entry"]
     assert f"entry {entry} of people" in capsys.readouterr().out
-    (out / "notes.txt").write_text("what somebody put beside it is no matter")
+    (out / "notes.txt").write_text("other files in the folder are ignored")
     assert run(out, *where) == 0
 
     (out / "synthetic.csv").write_text("a,b\nx,u\n")

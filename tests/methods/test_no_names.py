@@ -1,4 +1,4 @@
-"""No file but a method's own names it: what there is to know about a method stands in its `Method`."""
+"""No file but a method's own names it: its `Method` holds all facts about a method."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def plan(epsilon=1.0, **changes):
 
 
 def exclusive_or(n=20_000):
-    """``x`` and ``y`` are coins, ``z`` says whether they differ (pairs show nothing), ``w`` nearly repeats ``z``."""
+    """``x`` and ``y`` are coins, ``z`` is whether they differ (pairs show nothing), ``w`` nearly repeats ``z``."""
     rng = np.random.default_rng(0)
     x, y = rng.integers(0, 2, n), rng.integers(0, 2, n)
     z = x ^ y

@@ -1,4 +1,4 @@
-"""A purpose leads to a method and a regime, and a plan says what of the drawing it leaves unused."""
+"""A purpose leads to a method and a regime, and a plan lists the parts of the drawing that it leaves unused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions beside a method: the fence holds, direct answers or marginals, what is released; and FPT's two methods."""
+"""Questions next to a method: the fence, direct answers or marginals, the released facts; and FPT's two methods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A seventh method, told to nobody but the registry, goes through everything headless; `tests/pages` does the pages."""
+"""A seventh method, known to the registry only, goes through everything headless; `tests/pages` does the pages."""
 
 from __future__ import annotations
 

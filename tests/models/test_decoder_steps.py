@@ -72,7 +72,7 @@ def test_noise_carries_weights_less_far_than_the_least_squares_answer_to_it():
     assert np.abs(np.concatenate(blocks)).mean() < 0.5
     bold = Descent(Decoder(HEADS, np.zeros(HEADS.parameters), 3000), CLIP, 60)
     rng = np.random.default_rng(0)
-    for _ in range(60):  # told that the same noise is none
+    for _ in range(60):  # with the same noise declared as none
         bold.step(answer(rng.normal(0, sigma, HEADS.parameters), 0.0), rng)
     assert np.abs(HEADS.blocks(bold.mean)[0]["y"][1:]).mean() > 1.0
 

@@ -38,7 +38,7 @@ def test_heart_failure_and_readmission_adjusted_for_age(app: AppTest) -> None:
     assert isinstance(figure, Regression)
     truth = np.exp(figure.estimate(Tally.of_rows(table.codes, schema.sizes, figure.columns))[0][2])
     assert truth > 2
-    assert low > 1, "associated, and the interval says so"
+    assert low > 1, "associated, and the interval shows it"
     assert estimate == pytest.approx(truth, rel=0.5)
     assert low < estimate < high
     assert re.search(r"severe against normal.{0,8}: .*95 .*interval", said)

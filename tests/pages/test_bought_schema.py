@@ -1,4 +1,4 @@
-"""A table is opened without a look at its rows: its schema is planned, seen and bought."""
+"""A table is opened without reading its rows: its schema is planned, shown and bought."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def test_a_column_survives_its_row(column: Column) -> None:
         ({"categories": "flu; cold; rare; other"}, True),
         ({"categories": "other; rare"}, True),
         ({"categories": "flu-like"}, False),
-        ({"categories": "Other"}, True),  # the group's texts stand in the project file too
+        ({"categories": "Other"}, True),  # the group's texts are in the project file too
         ({"kind": "numeric", "edges": "0; 7; 100"}, True),
         ({"kind": "numeric", "edges": "0; 8; 100"}, False),
     ],

@@ -98,7 +98,7 @@ viewer = ["{viewer}"]
             return error.code
 
     def visitor(self, email: str = "", session: str = "", **claims: Any) -> Visitor:
-        """Somebody with a socket; with an address, one who has signed in with it."""
+        """A visitor with a socket; with an address, one who has signed in with it."""
         token = generate_xsrf_token_string()
         cookies = [f"_streamlit_xsrf={token}"]
         if email:
@@ -121,7 +121,7 @@ viewer = ["{viewer}"]
 
 @dataclass
 class Visitor:
-    """Somebody's session."""
+    """The session of a visitor."""
 
     socket: ClientConnection
     session: str = ""
@@ -256,7 +256,7 @@ def test_what_streamlit_serves_by_itself_tells_nothing(server: Server) -> None:
     steward.visit()
     assert server.put(steward.session, "f", b"x" * 54_321) == 204
     told = server.get("/_stcore/metrics")
-    assert b"UploadedFile" not in told, "the size of somebody's table"
+    assert b"UploadedFile" not in told, "the size of another visitor's table"
     assert b"session" not in told
     assert server.put("00000000-0000-0000-0000-000000000000", "f", b"x") == 400, "only into a session that is there"
     page = server.get("/")

@@ -44,7 +44,7 @@ def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def visit(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The app of a server that asks people to sign in, as somebody meets it."""
+    """The app of a server that asks people to sign in, at a first visit."""
 
     def come(page: str = "app.py", **user: Any) -> AppTest:
         now = {"sub": "1", "iat": time.time(), "email_verified": True}

@@ -57,7 +57,7 @@ def test_arrows_are_taken_once_however_often_they_are_sent() -> None:
 
 @pytest.mark.parametrize("name", ["annotate", "pair-1"])
 def test_a_field_that_repeats_what_it_shows_leaves_the_selection(monkeypatch, name: str) -> None:
-    """A browser that is interrupted in the middle of a page may send a field's value once more."""
+    """A browser that is interrupted in the middle of a page may send a field's value again."""
     state = send(fresh(), {"do": "select", "columns": ["a", "y"]})
     shown, take = {
         "annotate": (("y",), lambda: arrow_fields._take_selected(state)),
@@ -357,7 +357,7 @@ def test_only_a_drawing_about_the_open_table_is_offered() -> None:
     assert restore.fits(Session(), left(("a", "y")))
     assert restore.fits(fresh(("a", "y", "new")), left(("a", "y")))
     assert not restore.fits(fresh(("a", "y")), left())
-    assert restore.fits(Session(), left()), "what became of the columns is said"
+    assert restore.fits(Session(), left()), "the changes to the columns are stated"
     assert not restore.fits(fresh(("a", "b")), left(("a", "y")))
 
 

@@ -153,7 +153,7 @@ OTHERWISE = {
         "_synthetic",
     },  # confidential charts
     "pages/analyse/asking.py": {"project.schema[happens.column].values"},  # of the schema, which is public
-    "pages/data/constraint_editor.py": {"_guess"},  # marked as guessed until somebody confirms it
+    "pages/data/constraint_editor.py": {"_guess"},  # marked as guessed until a person confirms it
     "pages/data/column_review.py": {"state.drafts.review.rows"},  # the lines of the review
     "pages/data/dictionary_upload.py": {"text.rows"},  # of a part of the table, which is only read again
     "pages/data/review_draft.py": {"placed.digest", "row.digest", "read.values"},  # shown as a guess, to be confirmed

@@ -54,7 +54,7 @@ def test_a_budget_is_opened_paid_from_and_seen(app: AppTest, where: Path) -> Non
     assert (budget(where).epsilon, budget(where).neighbors) == (2.0, "replace-one")
     assert "After this plan" in sentences(app)
     assert re.search(r"takes \*\*[\d.]+ %\*\* of the whole budget\.", sentences(app))
-    assert len(re.findall(r"\d+ more like this", sentences(app))) == 1, "said once"
+    assert len(re.findall(r"\d+ more like this", sentences(app))) == 1, "one line only"
     field(app, "text_input", "Note for the ledger").set_value("for the board").run()
     finish(press(app, "Spend"))
     (entry,) = budget(where).entries
@@ -113,7 +113,7 @@ def test_what_is_not_left_cannot_be_spent(app: AppTest, where: Path) -> None:
 
 
 def test_somebody_else_was_faster(app: AppTest, where: Path) -> None:
-    """What the page showed as left was taken meanwhile: refused in words, nothing drawn, nothing kept as spent."""
+    """Another release took the budget that the page shows: a clear refusal, nothing drawn, nothing spent."""
     opened(app, 1.2)
     from espalier.core.privacy.accounting import Budget
 

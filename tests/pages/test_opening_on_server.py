@@ -107,7 +107,7 @@ def test_the_field_is_there_only_where_the_operator_allows_it(app, monkeypatch):
 
 
 def test_a_table_given_to_an_examples_project_is_no_example(state):
-    """It was: its release was not recorded unless somebody asked, and Compare judged plans on it without a word."""
+    """It was: its release was not recorded unless the user asked, and Compare judged plans on it silently."""
     session, path = state
     whole = session.project
     for give in (
@@ -135,7 +135,7 @@ def ready(state, app, tmp_path, monkeypatch):
 
 
 def test_a_budget_opened_on_the_release_page_is_the_one_that_pays(ready):
-    """Its name was not filled in, and after it was opened the form for another one stood there."""
+    """Its name was not filled in, and after it was opened the page showed the form for another one."""
     app = go(ready, "release")
     assert field(app, "text_input", "Name of the table").value == "far"
     press(app, "Open this budget")

@@ -72,7 +72,7 @@ def test_every_page_shows_every_sample(app: AppTest, name: str) -> None:
         go(app, page)
         assert not app.error
     project = Project.load(ROOT / "sample_data" / f"{name}.json")
-    assert state(app).project == project, "looking at the pages changes nothing"
+    assert state(app).project == project, "opening the pages changes nothing"
 
 
 def test_home_leads_to_the_first_release() -> None:
@@ -373,7 +373,7 @@ def fenced(app: AppTest) -> bool:
 
 
 def beside(app: AppTest) -> str:
-    """What the board says beside the drawing."""
+    """The board's sentences next to the drawing."""
     project = state(app).project
     return "\n".join(line["text"] for line in implications.told(project, implications.now(state(app))[1]))
 
@@ -540,7 +540,7 @@ def test_further_separations_are_added_refused_removed_and_parked(app: AppTest) 
     assert app.multiselect(key=f"{key}-left").value == [], "the fields are empty for the next one"
     choose(["club"], ["club"], [])
     assert any("twice" in e.value for e in app.error)
-    assert app.multiselect(key=f"{key}-left").value == ["club"], "what was chosen is not lost"
+    assert app.multiselect(key=f"{key}-left").value == ["club"], "the choice is not lost"
     assert len(state(app).project.separations) == 1
     assert "Further separations (1)" in [e.label for e in app.expander]
 
@@ -584,7 +584,7 @@ def test_a_person_column_leaves_the_schema_and_bounds_everybody(app: AppTest) ->
     go(app, "data")
     next(t for t in app.toggle if t.label.startswith("Show me the rows")).set_value(True).run()
     assert "60 people in `patient`; the most rows of one: 40" in sentences(app)
-    assert "patient" not in state(app).project.schema, "looking at the pages brings it not back"
+    assert "patient" not in state(app).project.schema, "opening the pages does not bring it back"
 
     go(app, "release")
     next(s for s in app.selectbox if s.label.startswith("Paid from")).set_value("Not recorded in a ledger").run()
@@ -639,7 +639,7 @@ def test_private_figures_stand_apart_from_those_that_are_not(app: AppTest) -> No
     accuracy = next(f for f in section["figures"] if f["figure"] == "accuracy")
     deltas = [m.delta for m in app.metric]
     assert any(f"{accuracy['low']:.3f} to {accuracy['high']:.3f}" in d for d in deltas)
-    assert "not shown" in shown, "what the tenth cannot carry is said"
+    assert "not shown" in shown, "the page states what the tenth leaves out"
 
 
 def test_an_identifier_is_left_out_and_can_be_the_person_column(app: AppTest) -> None:

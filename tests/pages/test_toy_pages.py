@@ -1,4 +1,4 @@
-"""A method that nobody has told the pages of is chosen, planned, released and judged on them."""
+"""A method that the pages do not know is chosen, planned, released and judged on them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bad input through the upload widget: what cannot be opened is explained, what can be opened can be looked at."""
+"""Bad input through the upload widget: a file that cannot be opened is explained, any other is shown."""
 
 from __future__ import annotations
 

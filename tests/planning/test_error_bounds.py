@@ -1,4 +1,4 @@
-"""The bounds: they hold where the theorem says so, they are computed as printed, and they call themselves vacuous."""
+"""The bounds hold under the theorem's conditions, are computed as printed, and state when they are vacuous."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A column of many codes with a hierarchy: planned without data, paid for, told apart as far as the rows reach."""
+"""A column of many codes with a hierarchy: planned without data, paid for, and resolved where the rows suffice."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_few_rows_tell_nothing_but_the_top_apart():
 @pytest.mark.parametrize("unit", [Unit(r, k) for r in ("replace-one", "add-remove") for k in (1, 2)], ids=str)
 def test_a_level_is_one_histogram_and_only_its_noisy_answers_decide(unit, monkeypatch):
     """Neighbouring columns, all answers made equal: the same questions are asked, and what is asked moves by at most Δ,
-    which is reached. What is decided is a function of the answers alone."""
+    which is reached. The decision is a function of the answers alone."""
     given = {"a": "g", "b": "g", "c": "h", "d": "h", "e": ""}
     column = HierarchyToBuy.of("code", given, 5, missing=True, unknown="missing")
     schema = Schema((column, Column("sex", "categorical", ("f", "m"))))
@@ -163,7 +163,7 @@ def test_a_level_is_one_histogram_and_only_its_noisy_answers_decide(unit, monkey
 
 @pytest.mark.parametrize("method", ["mst", "prism", "workload"])
 def test_the_top_of_a_hierarchy_may_be_named_in_constraints_and_questions(method):
-    """What it holds is known before: whatever is told apart inside it belongs to it, so no row may break it."""
+    """Its contents are known before: every code released inside it belongs to it, so no row may break it."""
     given = {"impossible": [{"code": ["chapter A"], "sex": ["m"]}]}
     asked = QuestionList(
         (
@@ -181,7 +181,7 @@ def test_the_top_of_a_hierarchy_may_be_named_in_constraints_and_questions(method
     assert made.to_json()["spent"]["rho"] == pytest.approx(shown.spent, rel=1e-9)
     column = made.project.schema["code"]
     in_a = {c for c in column.categories if dict(column.groups).get(c, (c,))[0].startswith("A")}
-    assert len(in_a) > 5, "the chapter was told apart"
+    assert len(in_a) > 5, "the codes of the chapter were distinguished"
     assert set(made.project.constraints.impossible[0].values["code"]) == in_a
     assert not [1 for c, s in zip(made.table["code"], made.table["sex"], strict=True) if c in in_a and s == "m"]
     facts = made.to_json()

@@ -126,7 +126,7 @@ def test_the_sum_over_a_table_is_exactly_the_sum_over_its_rows_in_any_order(late
 
 @pytest.mark.parametrize("latent", [0, 2])
 def test_what_a_row_adds_hangs_on_no_chunk_that_it_stands_in(latent):
-    """Many inputs and categories: float sums of them hang on their order, and libraries choose it by shape."""
+    """Many inputs and categories: float sums of them depend on their order, and libraries choose it by shape."""
     rng = np.random.default_rng(5)
     sizes = {f"c{i}": int(size) for i, size in enumerate(rng.integers(2, 40, 24))}
     net = Heads(sizes, {name: tuple(sizes)[:i] for i, name in enumerate(sizes)}, {"c9": 100.0}, latent)
@@ -161,7 +161,7 @@ def test_a_row_of_a_wide_table_counts_wherever_it_stands():
 @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
 @pytest.mark.parametrize("k", [1, 2])
 def test_no_person_moves_the_sum_by_more_than_its_sensitivity(latent, neighbors, k):
-    """All rows in place of all rows: the other rows add the same on both sides."""
+    """All rows instead of all rows: the other rows add the same on both sides."""
     net, clip = heads(latent), 0.5
     bound = clipped_sensitivity(Unit(neighbors, k), clip)
     worst = 0
@@ -283,5 +283,5 @@ def test_broken_copies_cost_more_than_they_are_charged():
     proved = clipped_sensitivity(unit, clip)
     assert 0.5 * rho < cost(honest, proved) <= rho
     assert cost(after_the_sum, proved) > rho, "clipped after the sum"
-    assert cost(honest, clipped_sensitivity(Unit("add-remove"), clip)) > rho, "C in place of 2C"
+    assert cost(honest, clipped_sensitivity(Unit("add-remove"), clip)) > rho, "C instead of 2C"
     assert cost(honest, proved, noise=0.5) > rho, "half the noise"

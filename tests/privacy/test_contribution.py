@@ -101,7 +101,7 @@ def test_a_person_that_comes_or_goes_moves_at_most_k_rows(monkeypatch, k):
             there = drawn(monkeypatch, made, own_lots(made.rows, rng), seed, k, None)
             assert there.rows - without.rows == min(len(mine), k)
             c, d = (t.count(("a", "b")) for t in (there, without))
-            assert np.all(c >= d), "nobody else's rows are touched"
+            assert np.all(c >= d), "the rows of other people are unchanged"
             worst = max(worst, float(np.linalg.norm(c - d)))
             for score in (edge, feature):
                 move = abs(score.value(("a", "b"), c, None) - score.value(("a", "b"), d, None))
@@ -200,7 +200,7 @@ def test_rows_without_people_are_not_bounded():
 
 
 def test_a_person_falls_into_one_part_whole_and_by_lot_alone(monkeypatch):
-    """Nobody is in both parts; with the same lots, other values in the rows change nothing; one person, one part."""
+    """No one is in both parts; with the same lots, other values in the rows change nothing; one person, one part."""
     person = np.repeat(np.arange(50), 4)
     codes = np.random.default_rng(0).integers(0, 2, (2, 200))
     made = Table(SCHEMA, {"a": codes[0], "b": codes[1]}, 200, person=person, person_column="id")
@@ -306,7 +306,7 @@ def test_without_a_person_column_rows_per_person_is_said_to_be_a_promise():
     facts = release(plain, replace(crowd(), person=None, person_column=None)).to_json()
     assert facts["spent"]["person"] is None
     assert any("as a promise" in p for p in facts["promises"])
-    assert facts["rows"] > 4000, "nobody named the people, so nobody's rows are left out"
+    assert facts["rows"] > 4000, "no person column is named, so no rows are left out"
 
 
 def test_what_cannot_be_is_refused(tmp_path):

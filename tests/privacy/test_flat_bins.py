@@ -1,4 +1,4 @@
-"""Bins put together from noisy counts: the best division is found, heavy values stand alone, and Δ by enumeration."""
+"""Bins put together from noisy counts: the best division is found, heavy values have bins, and Δ by enumeration."""
 
 from __future__ import annotations
 

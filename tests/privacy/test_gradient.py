@@ -40,7 +40,7 @@ def sums(rows, sizes, w):
 @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
 @pytest.mark.parametrize("k", [1, 2])
 def test_no_person_moves_the_gradient_by_more_than_its_sensitivity(sizes, neighbors, k):
-    """All rows in place of all rows: the sum over the other rows is the same on both sides and drops out."""
+    """All rows instead of all rows: the sum over the other rows is the same on both sides and drops out."""
     rng = np.random.default_rng(0)
     cells = list(itertools.product(*map(range, sizes.values())))
     bound = gradient_sensitivity(Unit(neighbors, k), 2, sizes["y"])
@@ -105,7 +105,7 @@ def test_the_noise_is_what_the_price_buys_not_less_and_not_more():
     square = float(np.sum((draws / sigma) ** 2))
     low, high = chi2.ppf([1e-7, 1 - 1e-7], len(draws))
     assert low < square < high
-    assert not low < square / 0.8 < high, "a scale 11 % smaller would be told"
+    assert not low < square / 0.8 < high, "a scale 11 % smaller would be detected"
     assert not low < square * 0.8 < high, "and one 11 % larger"
     assert c.spending.rho == pytest.approx(6.0)
 

@@ -124,7 +124,7 @@ def test_small_noise_is_a_discrete_gaussian():
 
 @pytest.mark.parametrize("factor", [0.8, 1.0, 1.25])
 def test_exponential_mechanism_chooses_with_the_booked_scale(factor):
-    """Two candidates a known distance apart: the odds tell the scale; one 1.25 times off is told apart."""
+    """Two candidates a known distance apart: the odds show the scale; one 1.25 times off is detected."""
     gap, scale, draws = 3000, 2000.0, 6000
     wins = sum(mechanisms.noisy_max([gap, 0], scale * factor) == 0 for _ in range(draws))
     odds = 1 / (1 + math.exp(-gap / scale))

@@ -30,7 +30,7 @@ READING = Reading({}, (), {"i": len(GRID)})
 
 @dataclass(frozen=True)
 class Grid:
-    """Lines of two entries, up to 18 in squared length; ``square`` is what is promised of them."""
+    """Lines of two entries, up to 18 in squared length; ``square`` is the promised bound."""
 
     square: int = SQUARE
     size: int = 2
@@ -104,7 +104,7 @@ class Unbounded(Moments):
 
 
 class RootForgotten(Moments):
-    """A broken copy: what lies beside the diagonal as if it were not there twice."""
+    """A broken copy: the entries off the diagonal as if each were there once."""
 
     def sensitivity(self, unit):
         return super().sensitivity(unit) / np.sqrt(2)

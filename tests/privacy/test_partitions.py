@@ -73,7 +73,7 @@ def test_a_recipe_costs_at_most_its_price(unit, rho, delta):
 
 
 def test_a_text_of_one_person_comes_through_as_often_as_delta_says_and_no_more():
-    """δ₀ = 0.2 for one row under add-remove: 3,000 runs, in 10⁻⁷ of which the count is further out than this."""
+    """δ₀ = 0.2 for one row under add-remove: 3,000 runs. In 10⁻⁷ of such tests the count is further out than this."""
     recipe = threshold_for(Unit("add-remove"), 0.01, 0.2)
     hits = sum("rare" in find_categories({"rare": 1, "crowd": 10_000}, recipe, 5).counts for _ in range(3000))
     assert hits <= binom.isf(1e-7, 3000, 0.2)

@@ -147,7 +147,7 @@ def test_folding_adds_up_along_every_axis():
 
 @pytest.mark.parametrize("k", [1, 2])
 def test_feature_score_under_replace_one_with_a_private_number_of_rows(k):
-    """Somebody's rows become as many others, fewer, more or none: at most k go and at most k come."""
+    """A person's rows become as many others, fewer, more or none: at most k go and at most k come."""
     score = FeatureScore("y")
 
     def value(counts):

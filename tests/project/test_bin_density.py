@@ -1,4 +1,4 @@
-"""Numbers inside their bins: a straight line where the neighbours say so, and never in another bin."""
+"""Numbers inside their bins: a straight line where the neighbours suggest one, and never in another bin."""
 
 from __future__ import annotations
 

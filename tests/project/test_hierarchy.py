@@ -1,4 +1,4 @@
-"""Hierarchies: reading them, and what is told apart where the rows are."""
+"""Hierarchies: reading them, and which codes are distinguished where the rows are."""
 
 from __future__ import annotations
 

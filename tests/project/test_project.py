@@ -1,4 +1,4 @@
-"""The project file: what it refuses, and that it comes back as it was."""
+"""The project file: what it refuses, and that it is read back unchanged."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_the_old_name_of_the_private_evaluation_still_reads():
 
 
 def opened(data):
-    """A project file as whoever opens one reads it: the methods' own keys are checked by whoever knows the methods."""
+    """A project file as its reader sees it: only code that knows the methods checks the methods' own keys."""
     project = Project.loads(json.dumps(data))
     check_options(project.plan)
     return project

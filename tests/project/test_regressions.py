@@ -1,4 +1,4 @@
-"""Regressions in the project file: what is read, and what is refused with a reason."""
+"""Regressions in the project file: what is read, and the reasons of refusals."""
 
 from __future__ import annotations
 

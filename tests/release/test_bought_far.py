@@ -228,7 +228,7 @@ def test_what_only_a_table_in_memory_can_sell_is_refused_before_anything_is_read
     ledger = Ledger(tmp_path / "ledger.db", create=True)
     ledger.open_table("far", epsilon=9.0, delta=1e-6, delta_for_draws=5e-7)
     there = open_relation(tmp_path / "t.parquet")
-    (tmp_path / "t.parquet").unlink()  # whoever reads it fails otherwise
+    (tmp_path / "t.parquet").unlink()  # any code that reads it fails
     for ask in (
         lambda p: release(p, there, ledger=ledger.account("far")),
         lambda p: there.statements(p.schema, p.plan),

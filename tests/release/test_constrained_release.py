@@ -56,7 +56,7 @@ def a_project(method: str = "mst", **plan: object) -> Project:
 
 
 def rows(n: int = 600) -> Table:
-    """Rows of which some break each constraint: what is declared does not hold in dirty data."""
+    """Rows with some that break each constraint: declarations do not hold in dirty data."""
     rng = np.random.default_rng(7)
     return Table(SCHEMA, {c.name: rng.integers(0, c.size, n) for c in SCHEMA.columns}, n)
 
@@ -160,7 +160,7 @@ def test_constraints_make_no_model_too_large_once_the_counts_are_paid(method, mo
 
 
 def test_a_drawn_star_is_not_refused_for_columns_that_it_does_not_take():
-    """Where the drawing decides what is counted with the target, no constraint's column can be chosen beside it."""
+    """Where the drawing decides the target's counts, no constraint's column can be chosen in addition."""
     project = replace(wide("prism", options={"regime": "causal"}), dag=Dag((("c5", "c8"),)))
     preview(project, 3000)
     rng = np.random.default_rng(4)

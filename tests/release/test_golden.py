@@ -32,7 +32,7 @@ ALWAYS = """
     project.plan.target promises refused rows seconds seconds.fit seconds.sample selected separations spent
     spent.delta spent.epsilon spent.neighbors spent.person spent.rho spent.rows_per_person warnings
 """
-"""Paths of keys that the releases below had in common; ``[]`` stands for any item of a list."""
+"""Paths of keys that the releases below had in common; ``[]`` is any item of a list."""
 FENCED = """
     explained explained.q explained.q.free explained.q.given_up explained.q.sigma explained.q.tree
     explained.q.would_join explained.refused explained.refused[].columns explained.refused[].score explained.rho
@@ -45,7 +45,7 @@ FENCED = """
     project.plan.width separations[].given separations[].holds separations[].left separations[].right
     separations[].why
 """
-"""What came beside them with a fence whose cost is explained and with rows held out."""
+"""Further paths, of a fence with an explained cost and of held-out rows."""
 VERDICT = """
     verdict verdict.assumed verdict.assumed.auc verdict.assumed.rarer verdict.assumed.rows verdict.columns
     verdict.columns[].column verdict.columns[].drowned verdict.columns[].error verdict.columns[].rating

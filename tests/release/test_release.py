@@ -261,7 +261,7 @@ def test_a_damaged_release_folder_is_named(folder, tmp_path):
 
 
 def fenced(**plan):
-    """y follows s and a; b has 40 categories of which most are rare."""
+    """y follows s and a; b has 40 categories, most of them rare."""
     rng = np.random.default_rng(5)
     n = 4000
     s, a = rng.integers(0, 2, n), rng.integers(0, 3, n)

@@ -1,4 +1,4 @@
-"""The report's first pages: what they say follows from the facts, and the card beside it reads as JSON-LD."""
+"""The report's first pages: what they say follows from the facts, and the card next to it is JSON-LD."""
 
 from __future__ import annotations
 

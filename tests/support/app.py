@@ -22,7 +22,7 @@ PAGE_FILES = {path.stem.split("_", 1)[1]: f"pages/{path.name}" for path in sorte
 
 
 def start() -> AppTest:
-    """The app as somebody meets it who opens it for the first time, and goes on to the Data page."""
+    """The app as a first-time user opens it and goes on to the Data page."""
     return go(at_home(), "data")
 
 
@@ -153,7 +153,7 @@ def sentences(app: AppTest) -> str:
 
 
 def free_port() -> int:
-    """A port of this machine that nobody listens on."""
+    """A port of this machine without a listener."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return int(free.getsockname()[1])

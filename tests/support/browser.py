@@ -1,4 +1,4 @@
-"""A real browser on a real server, and somebody who sits in front of it."""
+"""A real browser on a real server, and a person who uses it."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _await(url: str, server: subprocess.Popen[bytes]) -> None:
 
 
 class Person:
-    """Somebody at the screen, whose clicks are counted."""
+    """A person at the screen, with a count of clicks."""
 
     def __init__(self, page: Any) -> None:
         self.page, self.clicks = page, 0
@@ -114,7 +114,7 @@ class Person:
         self.sees("columns are declared")
 
     def give(self, label: str, file: Path) -> None:
-        """Put a file into an uploader; once more if the page was drawn anew and lost it."""
+        """Put a file into an uploader; again if the page was drawn anew and lost it."""
         from playwright.sync_api import TimeoutError as Late
 
         box = self.page.locator("[data-testid=stFileUploader]").filter(has_text=label)
@@ -129,12 +129,12 @@ class Person:
         pytest.fail(f"{label!r} does not take {file.name}")
 
     def rests(self) -> None:
-        """The page is drawn to its end: what is done to it while it is drawn anew may be lost."""
+        """Wait until the page is drawn: it may lose clicks while it is drawn anew."""
         self.page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for()
         self.page.wait_for_timeout(300)
 
     def pick(self, field: str, option: str) -> None:
-        """Choose an option of a field that opens a list; once more if the page was drawn anew and shut it."""
+        """Choose an option of a field that opens a list; again if the page was drawn anew and shut it."""
         from playwright.sync_api import TimeoutError as Late
 
         wanted = self.page.get_by_role("option", name=option).first

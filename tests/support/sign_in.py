@@ -1,4 +1,4 @@
-"""An OpenID Connect provider of the tests' own, and somebody who signs in with it."""
+"""The tests' own OpenID Connect provider, and a person who signs in with it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _encoded(data: bytes) -> str:
 
 
 class Provider(ThreadingHTTPServer):
-    """Says that whoever asks is ``address``."""
+    """A provider that signs every visitor in as ``address``."""
 
     address = ""
 
@@ -95,7 +95,7 @@ class Answer(BaseHTTPRequestHandler):
 
 
 Guarded = tuple[str, Provider, Path]
-"""A server's address, who says who people are, and where its shared releases lie."""
+"""A server's address, its sign-in provider, and the folder of its shared releases."""
 
 
 @contextmanager

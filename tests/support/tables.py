@@ -44,7 +44,7 @@ def random_table(schema: Schema, rows: int, seed: int) -> Table:
 
 
 class FakeSource:
-    """A source that names nobody; a test's own says what it counts."""
+    """A source without people; each test's subclass defines its counts."""
 
     person_column = None
     names_people = False
@@ -67,6 +67,6 @@ def bought(spending: Spending, *kinds: str) -> list[Draw]:
 
 
 def quiet(fraction: float, message: str) -> None:
-    """A report that checks what it is told."""
+    """A report that checks its input."""
     assert 0 <= fraction <= 1
     assert message

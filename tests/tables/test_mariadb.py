@@ -1,4 +1,4 @@
-"""MariaDB (and MySQL, which speaks the same): its rows pass through in batches, and its collations merge nobody."""
+"""MariaDB (and MySQL, which speaks the same): its rows pass through in batches, and its collations merge no people."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading: any delimiter and encoding, Parquet, Excel; what is broken is named with its row."""
+"""Reading: any delimiter and encoding, Parquet, Excel; damage is reported with its row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fresh lots inside PostgreSQL: who is held out, and which rows stand in a declared total."""
+"""Fresh lots inside PostgreSQL: who is held out, and which rows belong to a declared total."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_a_replaced_row_keeps_its_lot_and_changes_one_row_of_one_part(con):
 
 
 def test_a_person_changes_at_most_k_rows_of_a_declared_total(con):
-    """As proved at `bounded`: any rows of a person become any others, lot by lot, the filler rows last and the same."""
+    """As proved at `bounded`: any rows of a person become any others, lot after lot; the filler rows are last."""
     rng = np.random.default_rng(1)
     for _ in range(6):
         others = [(*rng.integers(0, (3, 2)).tolist(), lot(int(rng.integers(0, 6)))) for _ in range(5)]

@@ -112,7 +112,7 @@ def test_a_cell_of_another_type_is_refused_before_anything_is_spent(put, tmp_pat
     ledger = Ledger(tmp_path / "ledger.db", create=True)
     ledger.open_table("t", epsilon=9.0, delta=1e-6, delta_for_draws=5e-7)
     tries = [lambda: release(Project("t", schema, Plan("mst", 1.0)), relation, ledger=ledger.account("t"))]
-    if kind in ("INTEGER", "TEXT"):  # nobody is called anything else
+    if kind in ("INTEGER", "TEXT"):  # no person has another type
         tries.append(lambda: relation.snapshot(Schema(schema.columns[1:]), "v", 1))
     for refuse in tries:
         with pytest.raises(TableError, match="'v' holds a cell that is not of its type") as refused:
@@ -256,7 +256,7 @@ def test_a_release_by_command_line_leaves_no_codes_and_says_where_they_were(put,
 
 
 def test_another_thread_than_the_one_that_opened_it_may_read(put):
-    """The app opens a table in a session's thread, and releases in one of its own."""
+    """The app opens a table in a session's thread, and releases in a thread of its own."""
     relation, _ = put({"a": ["x"] * 50, "v": [1] * 50}, {"a": "TEXT", "v": "INTEGER"})
     with ThreadPoolExecutor(1) as other:
         assert other.submit(relation.snapshot, SMALL).result().rows == 50
@@ -318,7 +318,7 @@ def test_what_cannot_be_opened_says_what_to_do(tmp_path, monkeypatch):
 def test_batches_of_an_engine_that_speaks_arrow_come_in_the_catalogues_types(put):
 
     class Native:
-        """Stands for a backend with a reader of its own; the table lies in SQLite all the same."""
+        """A stub of a backend with its own reader; the table is in SQLite."""
 
         name = "native"
 

@@ -51,7 +51,7 @@ LISTS = {
 
 @pytest.mark.parametrize("name", LISTS)
 def test_adjacency_as_json(name: str) -> None:
-    """A bare adjacency list does not say which way its arrows go, so that is asked as of a matrix."""
+    """A bare adjacency list does not state the direction of its arrows, so the reader asks, as for a matrix."""
     text, wanted, asked = LISTS[name]
     graph = read_graph(text)
     assert edges(graph) == wanted

@@ -1,4 +1,4 @@
-"""What a DAG cannot hold is asked, done as answered, and told; nothing is decided in silence."""
+"""Links that a DAG cannot hold: the user is asked, the answer is applied and reported. Nothing is decided silently."""
 
 from __future__ import annotations
 

@@ -177,7 +177,7 @@ def test_what_a_format_holds_comes_back_as_it_went(format: str, graph: MixedGrap
         same(format, graph, out, "my graph" + FORMATS[format].suffixes[0].upper())
     nodes, edges = held(graph, format)
     lost = list(graph.nodes) != nodes or {undirected(e) for e in graph.edges} != edges
-    assert not lost or not_held(graph, format), "what is left out is said"
+    assert not lost or not_held(graph, format), "omissions are listed"
 
 
 @pytest.mark.parametrize("format", FORMATS)

@@ -18,7 +18,7 @@ ROWS, SIGMA = 2000, 40.0
 
 
 def star(rng: np.random.Generator, rows: int = ROWS) -> tuple[dict[str, np.ndarray], list[Measurement]]:
-    """Columns of which only a depends on y, their true tables, and noisy counts of each with y and alone."""
+    """Columns (only a depends on y), their true tables, and noisy counts of each with y and alone."""
     codes = {name: rng.integers(0, size, rows) for name, size in SIZES.items()}
     codes["a"] = np.where(rng.random(rows) < 0.8, codes["y"], codes["a"])
     found, true = [], {}
@@ -109,4 +109,4 @@ def test_copies_and_their_centre_do_not_depend_on_it():
     for name in SIZES:
         if name != "y":
             one, other = (centre.marginal(("y", name)) for centre in centres)
-            assert np.allclose(one, other, atol=0.05 * SIGMA), "one hundredth of what is moved by noise"
+            assert np.allclose(one, other, atol=0.05 * SIGMA), "one hundredth of the effect of noise"
