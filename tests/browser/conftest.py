@@ -31,7 +31,7 @@ def browser() -> Iterator[Any]:
 def person(browser: Any, address: str) -> Iterator[Person]:
     context = browser.new_context(viewport={"width": 1280, "height": 1400}, has_touch=True)
     page = context.new_page()
-    page.set_default_timeout(30_000)
+    page.set_default_timeout(60_000)
     someone = Person(page)
     page.goto(f"{address}/data")
     yield someone

@@ -26,7 +26,7 @@ def files(folder: Path, mark: str) -> tuple[Path, Path]:
 
 def test_neither_of_two_tabs_sees_what_is_in_the_other(person: Person, address: str, tmp_path: Path) -> None:
     other = Person(person.page.context.new_page())
-    other.page.set_default_timeout(30_000)
+    other.page.set_default_timeout(60_000)
     other.page.goto(f"{address}/data")
     marks = {"quokka": person, "axolotl": other}
     shown: dict[str, list[str]] = {mark: [] for mark in marks}

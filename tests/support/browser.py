@@ -152,7 +152,7 @@ class Person:
         self.page.get_by_role("button", name=label).first.click()
 
     def sees(self, text: str) -> None:
-        self.page.get_by_text(text).first.wait_for(timeout=30_000)
+        self.page.get_by_text(text).first.wait_for(timeout=90_000)
 
     def visit(self, page: str, heading: str | None = None) -> None:
         self.rests()
@@ -160,7 +160,7 @@ class Person:
         if not link.is_visible():
             self.page.locator("[data-testid=stExpandSidebarButton]").first.click()
         link.click()
-        self.page.get_by_role("heading", name=heading or page, exact=True).wait_for(timeout=20_000)
+        self.page.get_by_role("heading", name=heading or page, exact=True).wait_for(timeout=60_000)
 
     def paints(self, what: str = ".picture") -> None:
         """The graph's canvas has ink on it."""
@@ -169,7 +169,7 @@ class Person:
                  [...e.shadowRoot.querySelectorAll(what + ' canvas')].some(c => c.width && c.height &&
                  c.getContext('2d').getImageData(0, 0, c.width, c.height).data.some(v => v)))""",
             arg=what,
-            timeout=20_000,
+            timeout=60_000,
         )
 
     def violations(self, where: str) -> list[str]:
