@@ -22,7 +22,8 @@ from espalier.core.tables.source import Source
 FINEST = 1024
 """Units to a person in a score, at least: expected counts are rounded to them."""
 LARGEST = 1e9
-"""Expected counts in people are clipped here; with up to 2²⁸ units to a person a score stays inside 64 bits."""
+"""Expected counts in people are clipped here, and those of all cells together to 2⁶¹ units: a score then stays inside 64
+bits."""
 
 
 @dataclass(frozen=True)
@@ -159,7 +160,8 @@ class StepScore:
         table = self._expected(pair)
         if table.shape != counts.shape or not np.isfinite(table).all():
             raise ValueError(f"the expected table of {pair} must hold one number for each of its cells")
-        expected = np.rint(self.units * np.clip(table, 0, LARGEST)).astype(np.int64)
+        most = min(self.units * LARGEST, 2.0**61 / table.size)
+        expected = np.rint(np.clip(self.units * table, 0, most)).astype(np.int64)
         found = int(np.abs(self.finer * counts - expected).sum()) - round(self.units * self._per_cell * counts.size)
         is_other = self._target and not any(name.split("@")[0] == self._target for name in pair)
         return found // self._weaker if is_other else found

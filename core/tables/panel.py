@@ -6,8 +6,9 @@ It also holds the kept visits of each person, and answers for their steps.
 What a panel holds of a person depends on that person's rows alone. The rules:
 
 - Visits are ordered by the text of the order column, ties by the text of the visit's identifier, then by the visit's
-  codes. Texts are compared as numbers, then days, then other texts; an empty cell comes last. The place of a row in a
-  file never matters: visits that still tie have equal codes.
+  codes, and where both tables are one file by the person columns' codes. Texts are compared as numbers, then days, then
+  other texts; an empty cell comes last. The place of a row in a file never matters: visits that still tie have equal
+  codes.
 - The first ``keep`` visits are kept. The days between two visits are clipped to the declared range.
 - A person counts if both tables have a row of that person. People without visits, and visits of people without a row
   among the people, are left out.
@@ -28,7 +29,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from espalier.core.errors import TableError
-from espalier.core.project.dates import day_number
 from espalier.core.project.linked import Linked, Pair, Steps
 from espalier.core.project.schema import MISSING, Schema, smallest_unsigned
 from espalier.core.tables import random_rows
@@ -152,7 +152,9 @@ def panel_of(linked: Linked, schema: Schema, people: TextTable, visits: TextTabl
     known = {text: i for i, text in enumerate(whose.values)}
     person = np.array([known.get(text, -1) for text in of.values], dtype=np.int64)[of.codes]
     child = _encoded(linked, schema, visits, linked.visit_columns(schema))
-    kept = _ordered(visits, order or (linked.order, linked.visit_key), person, child)
+    parent = _encoded(linked, schema, both, linked.person_columns(schema))
+    cells = {**child, **parent} if linked.together else child
+    kept = _ordered(visits, order or (linked.order, linked.visit_key), person, cells)
     kept = kept[person[kept] >= 0]
     start = np.flatnonzero(np.diff(person[kept], prepend=-1))
     place = np.arange(len(kept)) - np.repeat(start, np.diff(start, append=len(kept)))
@@ -163,7 +165,6 @@ def panel_of(linked: Linked, schema: Schema, people: TextTable, visits: TextTabl
     found = found[np.isin(found, whose.codes)]
     index = np.full(len(whose.values), -1, dtype=np.int64)
     index[found] = np.arange(len(found))
-    parent = _encoded(linked, schema, both, linked.person_columns(schema))
     rows = first if linked.together else first[np.searchsorted(whose.codes[first], found)]
     codes = {name: of_person[rows] for name, of_person in parent.items()}
     at = index[who], place
@@ -240,7 +241,7 @@ def _gaps(
 ) -> NDArray[Any]:
     """Return the bin of the days since the visit before; "none" at the first visit."""
     read, column = column_of(text, linked.order), linked.gap_column(schema)
-    days = np.array([np.nan if (day := day_number(t)) is None else day for t in read.values])[read.codes]
+    days = schema[linked.dated].numbers(read.values)[read.codes]  # a missing mark is no day
     dense = np.full((len(number), linked.keep), np.nan)
     dense[at] = days[kept]
     gaps = np.diff(dense, axis=1)
