@@ -22,8 +22,7 @@ from espalier.core.tables.source import Source
 FINEST = 1024
 """Units to a person in a score, at least: expected counts are rounded to them."""
 LARGEST = 1e9
-"""Expected counts in people are clipped here, and those of all cells together to 2⁶¹ units: a score then stays inside 64
-bits."""
+"""Expected counts in people are clipped here, and those of all cells together to 2⁶¹ units, so a score fits 64 bits."""
 
 
 @dataclass(frozen=True)
