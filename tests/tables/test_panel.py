@@ -103,7 +103,8 @@ def test_ties_in_one_file_follow_the_person_columns_never_the_place():
     link = Linked("people", "visits", "id", "id", "at", 3, together=True)
     rows = [("1", "1", "y", "p"), ("1", "1", "n", "p")]
     for order in (rows, rows[::-1]):
-        assert told(panel(link, SCHEMA, pd.DataFrame(order, columns=["id", "at", "a", "x"], dtype=object))) == [(0, 0, 0)]
+        frame = pd.DataFrame(order, columns=["id", "at", "a", "x"], dtype=object)
+        assert told(panel(link, SCHEMA, frame)) == [(0, 0, 0)]
 
 
 def test_a_panel_of_another_link_is_refused():
