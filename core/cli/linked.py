@@ -102,12 +102,18 @@ def draft(opt: argparse.Namespace) -> None:
         for table, some in zip(names, (people, visits), strict=True)
         for column in some
     ]
+    left_out = tuple(
+        replace(c, name=f"{table}.{c.name}")
+        for table, schema in zip(names[-len(guessed) :], guessed, strict=True)
+        for c in schema.left_out
+        if c.name not in linking
+    )
     keep = opt.keep or KEEP
     link = Linked(names[0], names[1], opt.by, opt.by, opt.order, keep, opt.visit_key or "", together)
     link = replace(link, gap=GAP if dated else ())
     (method,) = (m.name for m in METHODS.values() if m.capabilities.linked)
     plan = Plan(method, 1.0, 1e-6, neighbors="add-remove", person=link.key)
-    made = Project(names[1], Schema(tuple(columns)), plan, one_row_per_person=False, linked=link)
+    made = Project(names[1], Schema(tuple(columns), left_out), plan, one_row_per_person=False, linked=link)
     try:
         out.write_text(made.dumps(), "utf-8")
     except OSError as error:

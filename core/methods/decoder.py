@@ -163,7 +163,7 @@ def decoder(curator: Curator, project: Project, frame: Frame, report: Report = s
     heads = heads_of(project)
     training = Training(options.steps, options.clip)
     if options.families == "tables" and not options.latent:
-        return _with_tables(curator, heads, options, report)
+        return _with_tables(curator, heads, options, project.plan.max_cells, report)
     each, step = shares(curator.budget.rho, len(heads.sizes), options.steps)
     start = ClippedGradient(heads, np.zeros(heads.parameters), options.clip)
     noisy = curator.prepay(start, step, options.steps, "training")
@@ -180,8 +180,8 @@ def decoder(curator: Curator, project: Project, frame: Frame, report: Report = s
     return Trained(replace(made, total=max(float(rows), 1.0)), counts)
 
 
-def _with_tables(curator: Curator, heads: Heads, options: DecoderOptions, report: Report) -> Trained:
-    """Count each family as a full table where `TABLE_NOISE` allows, and train the heads of the others.
+def _with_tables(curator: Curator, heads: Heads, options: DecoderOptions, max_cells: int, report: Report) -> Trained:
+    """Count each family as a full table where `TABLE_NOISE` and ``max_cells`` allow, and train the heads of the others.
 
     30 % of ρ goes to one-way counts. The rest is divided evenly over the columns with causes. Those without a table
     train with their part. A counted column keeps its intercept alone in training, with next to no weight.
@@ -197,7 +197,7 @@ def _with_tables(curator: Curator, heads: Heads, options: DecoderOptions, report
     noise = curator.unit.count_sensitivity / math.sqrt(2 * each)
     family = {n: tuple(c for c in heads.sizes if c == n or c in heads.inputs(n)) for n in effects}
     cells = {n: math.prod(heads.sizes[c] for c in family[n]) for n in effects}
-    counted = [n for n in effects if noise * math.sqrt(cells[n]) <= TABLE_NOISE * rows]
+    counted = [n for n in effects if cells[n] <= max_cells and noise * math.sqrt(cells[n]) <= TABLE_NOISE * rows]
     report(0.05, "Counting causes and effects together")
     bought: dict[Clique, float] = {}
     for name in counted:  # two families may have the same columns

@@ -471,7 +471,15 @@ def _frame(project: Project, separations: Separations, warnings: list[str]) -> F
     for key, given in (("accounting", plan.accounting == "basic"), ("copies", plan.copies), *_not_yet(project)):
         if given:
             raise ProjectError(f"the method linked does not support {key} yet. Take it out of the plan.", key=key)
-    slices = Layout.of(project, ()).slices
+    layout = Layout.of(project, ())
+    slices = layout.slices
+    if wide_columns := [n for n in layout.columns if layout.cells((n + BEFORE, n)) > plan.max_cells]:
+        raise ProjectError(
+            f"{wide_columns[0]!r} has too many values: it is counted with itself at the visit before, which needs more "
+            f"than {plan.max_cells:,} cells. Group its values, or raise max_cells",
+            key="max_cells",
+            column=wide_columns[0],
+        )
     for separation in separations:
         if link.number in (*separation.right, *separation.given):
             raise ProjectError(

@@ -85,10 +85,10 @@ def check_fence(project: Project, frame: Frame) -> None:
                 key="analyses",
             )
     for one in project.plan.regressions if project.plan.regression_share else ():
-        outcome = one.target(project.schema)[0].name
-        if apart := [name for name in one.on if frame.forbids(outcome, name)]:
+        names = (one.target(project.schema)[0].name, *one.on)  # products of two predictors are published as well
+        if apart := [pair for pair in itertools.combinations(names, 2) if frame.forbids(*pair)]:
             raise ProjectError(
-                f"regression {one.name!r}: the fence keeps {outcome} and {', '.join(apart)} apart, and this regression "
-                "would publish their association. Leave them out of it, or plan without the fence",
+                f"regression {one.name!r}: the fence keeps {' and '.join(apart[0])} apart, and this regression would "
+                "publish their association. Leave one of them out of it, or plan without the fence",
                 key="regressions",
             )

@@ -22,7 +22,7 @@ from espalier.core.tables.source import Source
 FINEST = 1024
 """Units to a person in a score, at least: expected counts are rounded to them."""
 LARGEST = 1e9
-"""Expected counts in people are clipped here, so a score with up to 2²⁸ units per person fits in 64 bits."""
+"""Expected counts in people are clipped here, and those of all cells together to 2⁶¹ units, so a score fits 64 bits."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class Echoes:
 
 
 class StepScore:
-    """Distance of a pair's counts from expected ones: ‖h − E‖₁ in people, less a public penalty for noise.
+    """How far the counts of a pair are from what is expected: ‖h − E‖₁ in people, less a public penalty for noise.
 
     E and the penalty are made from earlier noisy answers alone. E is rounded once to whole fine units, so the score is
     a whole number of them. ``weaker`` divides the score of pairs that the plan's target is not in, rounding down.
@@ -159,7 +159,8 @@ class StepScore:
         table = self._expected(pair)
         if table.shape != counts.shape or not np.isfinite(table).all():
             raise ValueError(f"the expected table of {pair} must hold one number for each of its cells")
-        expected = np.rint(self.units * np.clip(table, 0, LARGEST)).astype(np.int64)
+        most = min(self.units * LARGEST, 2.0**61 / table.size)
+        expected = np.rint(np.clip(self.units * table, 0, most)).astype(np.int64)
         found = int(np.abs(self.finer * counts - expected).sum()) - round(self.units * self._per_cell * counts.size)
         is_other = self._target and not any(name.split("@")[0] == self._target for name in pair)
         return found // self._weaker if is_other else found

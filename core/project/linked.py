@@ -148,7 +148,7 @@ class Linked:
             )
         if odd := [name for name in schema.names if name.endswith((BEFORE, EARLIER)) or name == self.gap_name]:
             raise ProjectError(f"{odd[0]!r} is a name that linked tables use; rename the column", column=odd[0])
-        for name in (f"{self.people}.{self.key}", f"{self.visits}.{self.by}"):
+        for name in (f"{self.people}.{self.key}", f"{self.people}.{self.by}", f"{self.visits}.{self.by}"):
             if name in schema:
                 raise ProjectError(f"the person identifier {name!r} would be released; take it out of the schema")
         for table, columns in ((self.people, self.person_columns(schema)), (self.visits, self.step_columns(schema))):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -85,5 +86,5 @@ def _dates(
     gaps = np.zeros((len(start), linked.keep))
     texts = column.decode(visits[linked.gap_name][who, at][at > 0], rng)
     gaps[who[at > 0], at[at > 0]] = [np.nan if t == MISSING else float(t) for t in texts]
-    days = start[:, None] + np.cumsum(np.nan_to_num(gaps), axis=1)
+    days = np.minimum(start[:, None] + np.cumsum(np.nan_to_num(gaps), axis=1), date.max.toordinal())
     return date_texts(np.where(np.isnan(gaps), np.nan, days)[who, at])

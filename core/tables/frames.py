@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -251,6 +252,9 @@ def panel(linked: Linked, schema: Schema, data: Any) -> Panel:
     A single table is enough where both are one file.
     """
     if isinstance(data, Panel):
+        read = data.linked  # arrows and ``together`` change nothing of what was read
+        if read is None or replace(read, arrows=linked.arrows, together=linked.together) != linked:
+            raise TableError("the linked tables were read with another link than the project's; read them again")
         return data
     both = list(data) if isinstance(data, tuple | list) else [data]
     if len(both) == 1 and linked.together:

@@ -3,15 +3,16 @@
 A panel is a table with one row per person: the columns of the person, the number of kept visits, and the first visit.
 It also holds the kept visits of each person, and answers for their steps.
 
-The entries of a person depend on that person's rows alone. The rules:
+What a panel holds of a person depends on that person's rows alone. The rules:
 
 - Visits are ordered by the text of the order column, ties by the text of the visit's identifier, then by the visit's
-  codes. Numbers come first, then other texts such as ISO dates, then empty cells. The place of a row in a file never
-  matters: visits that still tie have equal codes.
+  codes, and where both tables are one file by the person columns' codes. Texts are compared as numbers, then days, then
+  other texts; an empty cell comes last. The place of a row in a file never matters: visits that still tie have equal
+  codes.
 - The first ``keep`` visits are kept. The days between two visits are clipped to the declared range.
 - A person counts if both tables have a row of that person. People without visits, and visits of people without a row
   among the people, are left out.
-- If a person has several rows among the people, the one with the smallest codes is used, column by column.
+- Of several rows of one person among the people, the one with the smallest codes counts, column by column.
 - Where both tables are one file, the person columns have the values of the first kept visit.
 """
 
@@ -28,7 +29,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from espalier.core.errors import TableError
-from espalier.core.project.dates import day_number
 from espalier.core.project.linked import Linked, Pair, Steps
 from espalier.core.project.schema import MISSING, Schema, smallest_unsigned
 from espalier.core.tables import random_rows
@@ -152,7 +152,9 @@ def panel_of(linked: Linked, schema: Schema, people: TextTable, visits: TextTabl
     known = {text: i for i, text in enumerate(whose.values)}
     person = np.array([known.get(text, -1) for text in of.values], dtype=np.int64)[of.codes]
     child = _encoded(linked, schema, visits, linked.visit_columns(schema))
-    kept = _ordered(visits, order or (linked.order, linked.visit_key), person, child)
+    parent = _encoded(linked, schema, both, linked.person_columns(schema))
+    cells = {**child, **parent} if linked.together else child
+    kept = _ordered(visits, order or (linked.order, linked.visit_key), person, cells)
     kept = kept[person[kept] >= 0]
     start = np.flatnonzero(np.diff(person[kept], prepend=-1))
     place = np.arange(len(kept)) - np.repeat(start, np.diff(start, append=len(kept)))
@@ -163,7 +165,6 @@ def panel_of(linked: Linked, schema: Schema, people: TextTable, visits: TextTabl
     found = found[np.isin(found, whose.codes)]
     index = np.full(len(whose.values), -1, dtype=np.int64)
     index[found] = np.arange(len(found))
-    parent = _encoded(linked, schema, both, linked.person_columns(schema))
     rows = first if linked.together else first[np.searchsorted(whose.codes[first], found)]
     codes = {name: of_person[rows] for name, of_person in parent.items()}
     at = index[who], place
@@ -173,7 +174,8 @@ def panel_of(linked: Linked, schema: Schema, people: TextTable, visits: TextTabl
         dense[linked.gap_name] = _gaps(linked, schema, visits, kept, at, number)
     codes |= {linked.number: number, **{name: of_visit[:, 0] for name, of_visit in dense.items() if name in schema}}
     steps = {name: dense[name] for name in linked.step_columns(schema)}
-    source = hashlib.sha256(both.digest + visits.digest).digest()
+    # one file has its own digest, so that a ledger knows it from a release as a single table
+    source = visits.digest if linked.together else hashlib.sha256(both.digest + visits.digest).digest()
     return Panel(
         schema, codes, len(found), source, np.arange(len(found)), linked.key, linked=linked, visits=steps, row_limit=1
     )
@@ -204,7 +206,7 @@ def _first_rows(linked: Linked, schema: Schema, text: TextTable, person: NDArray
 
 
 def _ranks(column: TextColumn) -> NDArray[np.int64]:
-    """Return the rank of each cell's text. The order of two texts depends on the two alone."""
+    """Return the rank of each cell's text. Which of two texts comes first depends on the two alone."""
     place = {key: i for i, key in enumerate(sorted({_key(text) for text in column.values}))}
     return np.asarray(np.array([place[_key(text)] for text in column.values], dtype=np.int64)[column.codes])
 
@@ -240,7 +242,7 @@ def _gaps(
 ) -> NDArray[Any]:
     """Return the bin of the days since the visit before; "none" at the first visit."""
     read, column = column_of(text, linked.order), linked.gap_column(schema)
-    days = np.array([np.nan if (day := day_number(t)) is None else day for t in read.values])[read.codes]
+    days = schema[linked.dated].numbers(read.values)[read.codes]  # a missing mark is no day
     dense = np.full((len(number), linked.keep), np.nan)
     dense[at] = days[kept]
     gaps = np.diff(dense, axis=1)

@@ -182,4 +182,8 @@ def test_neither_an_analysis_nor_a_regression_leads_around_a_fence():
     bought = replace(fenced, analyses=(), plan=fenced.plan.changed(regressions=[regression], regression_share=0.2))
     with pytest.raises(ProjectError, match="fence keeps sick and ward apart"):
         preview(bought, 8000)
+    both = {**regression, "outcome": "old=yes", "on": ["sick", "ward"]}  # the sums hold their products too
+    bought = replace(bought, plan=fenced.plan.changed(regressions=[both], regression_share=0.2))
+    with pytest.raises(ProjectError, match="fence keeps sick and ward apart"):
+        preview(bought, 8000)
     assert preview(replace(fenced, analyses=read_analyses([ASKED[2]])), 8000).analyses

@@ -105,6 +105,15 @@ def test_scores_move_by_their_sensitivity_at_most(relation, target):
         assert largest > 0.9 * score.sensitivity(Unit(relation))
 
 
+def test_a_score_of_huge_expected_counts_stays_inside_64_bits():
+    units, counts = link(20).units, np.zeros((50, 50), dtype=np.int64)
+    score = StepScore(lambda _: np.full((50, 50), 1e12), units)
+    empty = score.value(PAIRS[0], counts)
+    counts[0, 0] = units
+    assert 0 < empty < 2**62
+    assert abs(empty - score.value(PAIRS[0], counts)) == units
+
+
 def test_weight_one_would_break_the_sensitivity():
     """A person with three visits adds two steps, which weigh 1/2 each."""
     counts = panel([(0, (0, 0, 0))], 3).step_counts([PAIRS[0]])[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -96,6 +97,21 @@ def test_one_file_takes_the_person_columns_from_the_first_kept_visit():
         [("1", "2", "y", "q"), ("1", "1", "n", "p"), ("2", "1", "y", "r")], columns=["id", "at", "a", "x"], dtype=object
     )
     assert told(panel(link, SCHEMA, frame)) == [(0, 0, 1), (1, 2)]
+
+
+def test_ties_in_one_file_follow_the_person_columns_never_the_place():
+    link = Linked("people", "visits", "id", "id", "at", 3, together=True)
+    rows = [("1", "1", "y", "p"), ("1", "1", "n", "p")]
+    for order in (rows, rows[::-1]):
+        frame = pd.DataFrame(order, columns=["id", "at", "a", "x"], dtype=object)
+        assert told(panel(link, SCHEMA, frame)) == [(0, 0, 0)]
+
+
+def test_a_panel_of_another_link_is_refused():
+    made = read(people(("1", "n")), visits(("1", "1", "a", "p")))
+    assert panel(LINK, SCHEMA, made) is made
+    with pytest.raises(TableError, match="another link"):
+        panel(replace(LINK, visit_key=""), SCHEMA, made)
 
 
 def test_gaps_are_days_since_the_visit_before_and_are_clipped():
