@@ -162,7 +162,8 @@ def split(table: S, share: float, size: int | None = None) -> tuple[S, S]:
     and keeps its lot). With up to k rows of a person, j may fall into the rest and k − j into the held part. Every
     sensitivity Δ(j) in this project is at most (j/k)·Δ(k): counts √2·j and j; edge score 2j and j; feature score
     3j + 2j²/n and 2j; conditional score 4j and 2j; several scores together √count times that; a logistic fit's
-    gradient 2j and j times a constant. A mechanism calibrated to Δ(k) at price ρ costs (Δ(j)/Δ(k))²·ρ ≤ (j/k)²·ρ for j
+    gradient 2j and j times a constant; sums of features by class, of regressions and of questions, and the score of
+    column sets, j times a constant. A mechanism calibrated to Δ(k) at price ρ costs (Δ(j)/Δ(k))²·ρ ≤ (j/k)²·ρ for j
     rows (the Gaussian's Δ²/2σ², the exponential mechanism's ε²/8 with ε ∝ Δ). Together at most
     (j/k)²ρ₁ + ((k − j)/k)²ρ₂ ≤ max(ρ₁, ρ₂), since s² + (1 − s)² ≤ 1.
     """
