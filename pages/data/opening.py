@@ -70,6 +70,12 @@ def upload(state: Session) -> None:
     except EspalierError as error:
         st.error(plain(error))
         return
+    if project is not None and project.linked is not None:
+        st.error(
+            "This project links two tables, and the app opens single tables only. Plan and release it on the command "
+            "line: `espalier release PROJECT --data PEOPLE VISITS --out DIR`."
+        )
+        return
     if project is not None:
         what = "Open the project" + (" with this table" if text else "")
         st.button(what, type="primary", on_click=state.open, args=(project, text))
