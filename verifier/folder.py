@@ -17,8 +17,8 @@ KNOWN = re.compile(
     r"|(release|project|croissant|statement|dictionary)\.json|(dictionary|questions)\.csv|registry\.yaml|statement\.sig"
     r"|(model|answers)\.npz|copies/\d{2,3}\.(csv\.gz|npz)"
 )
-NEEDED = ("report.html", "synthetic.csv", "label.html", "registry.yaml", "croissant.json")
-WITHOUT = {"answers.npz": ("decoder", "copula", "fpt-mw"), "model.npz": ("copula",)}
+NEEDED = ("report.html", "label.html", "registry.yaml", "croissant.json")
+WITHOUT = {"answers.npz": ("decoder", "copula", "fpt-mw", "linked"), "model.npz": ("copula",)}
 """Files, and the methods whose releases may lack them."""
 STATEMENT, SIGNATURE = "statement.json", "statement.sig"
 UNREAD = re.compile(r"synthetic-whole\.csv|synthetic\.(parquet|sav|dta|xpt)|dictionary\..*|questions\.csv|copies/.*npz")
@@ -54,6 +54,9 @@ class Folder:
                 raise Unreadable(f"this checker does not know the format {made['format']}")
         self.columns = [c for c in self.facts["project"]["schema"] if c["kind"] != "identifier"]
         self.sizes = {c["name"]: len(values_of(c)) + bool(c.get("missing")) for c in self.columns}
+        linked = self.facts["project"].get("tables") or {}
+        self.linked = {("visits" if "of" in table else "people"): name for name, table in linked.items()}
+        self.tables = sorted(f"{name}.csv" for name in linked) or ["synthetic.csv"]
 
     def say(self, check: int, wrong: list[str], good: str = "") -> None:
         """Record a check: what is ``wrong`` with it, or that it is ``good``."""
@@ -129,10 +132,11 @@ def check_files(folder: Folder) -> None:
     copies = {f"copies/{i:02d}.csv.gz" for i in range(1, min(int(facts.get("copies") or 0), 100) + 1)}
     needed |= copies
     if facts.get("private", True):
-        needed |= set(NEEDED if made else NEEDED[:2])
+        needed |= {*folder.tables, *(NEEDED if made else NEEDED[:1])}
         needed |= {name for name, methods in WITHOUT.items() if made and facts["method"] not in methods}
     wrong = [f"{n} is missing" for n in sorted(needed - names)]
     allowed = {n for n in names if KNOWN.fullmatch(n) and (n[:7] != "copies/" or f"{n.split('.')[0]}.csv.gz" in copies)}
+    allowed |= {*folder.tables, *(n[:-3] + "parquet" for n in folder.tables)} & names
     wrong += [f"{n!r} is no file of this release" for n in sorted(names - allowed)]
     if "project.json" in names and folder.json("project.json") != facts["project"]:
         wrong.append("project.json and release.json hold different projects")
@@ -147,7 +151,7 @@ def check_files(folder: Folder) -> None:
         wrong += [f"{name} was changed"] if found != listed[name] or (folder.path / name).is_symlink() else []
     old = "all files of an old release: it has no statement, so no digest was checked"
     folder.say(1, wrong, f"{len(listed)} files, each with the digest in the statement" if made else old)
-    if unread := sorted(n for n in names if UNREAD.fullmatch(n)):
+    if unread := sorted(n for n in names if UNREAD.fullmatch(n) or n.endswith(".parquet")):
         folder.note(1, f"digest checked, content not checked: {', '.join(unread)}")
 
 

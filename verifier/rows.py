@@ -59,6 +59,36 @@ def code_of(column: dict[str, Any], text: str) -> int:
     return min(int(np.searchsorted(edges, number, side="right")) - 1, len(edges) - 2)
 
 
+def check_linked(folder: Folder) -> None:
+    """Linked tables: every visit has its person, visits are numbered from 1, and each cell is in its domain."""
+    kinds, keys = {c["name"]: c for c in folder.columns}, dict[str, list[str]]()
+    lines, wrong, linked = dict[str, list[dict[str, str]]](), list[str](), folder.facts["project"]["tables"]
+    for kind, table in folder.linked.items():
+        lines[kind] = list(csv.DictReader(io.StringIO(folder.read(f"{table}.csv").decode()), strict=True))
+        key = linked[table]["by"] if kind == "visits" else linked[table]["key"]
+        keys[kind] = [line[key] for line in lines[kind]]
+        columns = [name for name in kinds if name.startswith(f"{table}.")]
+        named = {key, linked[table].get("key", key), *(["visit"] if kind == "visits" else [])}
+        if set(lines[kind][0]) != {*named, *(n[len(table) + 1 :] for n in columns)}:
+            raise ValueError(f"{table}.csv has other columns than the schema")
+        for name in columns:
+            cells = {line[name[len(table) + 1 :]] for line in lines[kind]}
+            if kind == "visits" and "dates" in linked[table] and name.endswith(f".{linked[table]['order']}"):
+                cells = {min(cells - {""})}  # later dates follow from the gaps, and may pass the last bin
+            for text in cells:
+                code_of(kinds[name], text)
+    people = set(keys["people"])
+    if len(people) != len(keys["people"]) or len(people) != folder.facts["rows"]:
+        wrong.append(f"there are {len(people):,} people, others are stated")
+    last = dict[str, int]()
+    for person, line in zip(keys["visits"], lines["visits"], strict=True):
+        wrong += [] if int(line["visit"]) == last.get(person, 0) + 1 else ["visits are not numbered in order"]
+        last[person] = int(line["visit"])
+    if set(last) != people or max(last.values()) > linked[folder.linked["visits"]]["keep"]:
+        wrong.append("a visit has no person, a person has no visit, or more visits than are kept")
+    folder.say(5, wrong, f"{len(people):,} people and {len(keys['visits']):,} visits; not compared with the model")
+
+
 def check_rows(folder: Folder, model: Model | None, answers: Answers | None) -> None:
     """The rows of ``synthetic.csv`` against ``release.json`` and the model, and the copies against the schema."""
     facts = folder.facts

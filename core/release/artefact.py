@@ -64,6 +64,14 @@ ENFORCED = (
     "The protected unit is one person with all their rows. At most {k} rows of each person in the column {person!r} "
     "were kept, chosen at random before anything was counted. Two spellings of a person count as two people."
 )
+LINKED = (
+    "The protected unit is one person with all rows of both tables. The first {keep} visits of each person, in the "
+    "order of {order!r}, were kept. Two spellings of a person count as two people."
+)
+LINKED_FILLED = (
+    "Before counting, invented people were added or people were left out at random, to the declared {rows:,} people. "
+    "The real number of people is confidential."
+)
 EVEN = (
     "The rows are spread over the model's cells as evenly as whole numbers allow. The table is therefore closer to the "
     "model than independent rows would be, and has less variance. If you combine several tables drawn from one model, "
@@ -391,6 +399,9 @@ def promises(project: Project) -> list[str]:
     """Return the assumptions and promises that accompany (ε, δ)."""
     plan = project.plan
     even = [EVEN] if plan.rows_drawn == "even" else []
+    if (link := project.linked) is not None:
+        filled = [LINKED_FILLED.format(rows=plan.rows)] if plan.neighbors == "replace-one" else []
+        return [*PROMISES, LINKED.format(keep=link.keep, order=link.order), *filled]
     if plan.person is None:
         return [*PROMISES, project.unit_facts()["stated"], *even]
     filled = [FILLED.format(rows=plan.rows)] if plan.neighbors == "replace-one" else []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from collections import Counter
 from datetime import date, timedelta
 from pathlib import Path
@@ -70,6 +71,10 @@ def test_two_files_in_two_files_out(tables, tmp_path, capsys):
     entry = json.loads((out / "release.json").read_text())["ledger"]
     assert entry["unit"]["person"] == "patient"
     assert main(["ledger", "verify", str(out), *ledger[:2]]) == 0
+    assert main(["verify", str(out)]) == 0
+    changed = Path(shutil.copytree(out, tmp_path / "changed"))
+    (changed / "visits.csv").write_text((changed / "visits.csv").read_text("utf-8")[:-20], "utf-8")
+    assert main(["verify", str(changed)]) == 1
     people, visits = rows_of(out / "patients.csv"), rows_of(out / "visits.csv")
     assert {"patients.parquet", "visits.parquet", "release.json", "statement.json"} <= {p.name for p in out.iterdir()}
     known = {row["patient"] for row in people}
