@@ -42,6 +42,7 @@ def plan(person, label: str, value: str) -> None:
     person.rests()
 
 
+@pytest.mark.nightly  # tests/pages/test_analyse.py asks the same question without a browser
 def test_is_heart_failure_associated_with_readmission_after_adjusting_for_age(person) -> None:
     person.visit("Home", "Espalier")
     person.press("Open readmission")
