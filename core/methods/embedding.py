@@ -232,6 +232,8 @@ def embed(method: Fit, curator: Curator, project: Project, frame: Frame, report:
     ordered = ordered_columns(project.schema, target)
     # 2 coordinates of codes from the base's rows
     ranks = {name: mid_ranks(pool[name], size) for name, size in curator.whole.items() if size > 1 and name != target}
+    if not ranks:  # all other columns were bought, and each has one value
+        return Embedded(_counted_again(base, curator, split, 1 - shares.base), None, None, (), ordered)
     # 3 the columns of the coarse cell
     coarse = {name: (rank > 0.5).astype(np.int64) for name, rank in ranks.items()}
     report(0.6, "Choosing columns that act together")
@@ -254,11 +256,16 @@ def embed(method: Fit, curator: Curator, project: Project, frame: Frame, report:
         few = replace(features, phases={n: table[:, :PROBED] for n, table in features.phases.items()})
         found = probed(base, model, pool, _ask(curator, replace(recipe, features=few), split, shares.probe), rows, rng)
         if model is not None and not found.worth_it:
-            again = curator.measure(_further(base, split.evenly(rest, [1.0])[0]), "further counts")
-            return Embedded(replace(base, measurements=(*base.measurements, *again)), None, found, marked, ordered)
+            return Embedded(_counted_again(base, curator, split, rest), None, found, marked, ordered)
     # 7 the rest of the sums; 8 to 10 are `Embedded.model`
     report(0.9, "Measuring features of whole rows")
     return Embedded(base, _ask(curator, recipe, split, rest), found, marked, ordered, model)
+
+
+def _counted_again(base: Marginals, curator: Curator, split: BudgetSplit, share: float) -> Marginals:
+    """Return the base with further counts of its tables for this share of the budget."""
+    again = curator.measure(_further(base, split.evenly(share, [1.0])[0]), "further counts")
+    return replace(base, measurements=(*base.measurements, *again))
 
 
 def _further(base: Marginals, rho: float) -> dict[Clique, float]:

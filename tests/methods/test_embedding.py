@@ -12,12 +12,16 @@ from espalier.core.analysis.study import Study
 from espalier.core.errors import EspalierError, ProjectError
 from espalier.core.graph.dag import Dag
 from espalier.core.graph.roles import Roles
-from espalier.core.methods import embedding, frame_of
+from espalier.core.methods import METHODS, embedding, frame_of
 from espalier.core.methods.embedding import Embedded, Found, column_sets, detectable, directions, phases
+from espalier.core.methods.frame import Frame
 from espalier.core.models import tilted as tilted_module
 from espalier.core.models.graphical import GraphicalModel
 from espalier.core.models.tilted import TiltedModel, loads
 from espalier.core.planning.preview import preview
+from espalier.core.privacy.accounting import Budget
+from espalier.core.privacy.curator import PrivateCurator
+from espalier.core.privacy.unit import Unit
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
@@ -230,3 +234,16 @@ def test_directions_read_fewer_columns_where_noise_is_loud():
     made = phases(ranks, ("a",), 2, np.random.default_rng(0))
     read = np.stack([(table != table[0]).any(axis=0) | (table != 0).any(axis=0) for table in made.values()])
     assert read.sum(axis=0).max() <= 2
+
+
+@pytest.mark.parametrize("share", ["auto", 0.5])
+def test_columns_that_were_bought_with_one_value_leave_the_base_and_the_whole_budget(share):
+    schema = Schema((*(Column(n, "categorical", ("x",)) for n in NAMES), SCHEMA["y"]))
+    rows = Table(schema, {**{n: np.zeros(ROWS, int) for n in NAMES}, "y": np.arange(ROWS) % 2}, ROWS)
+    project = dataclasses.replace(planned(embedding_share=share), schema=schema)
+    curator = PrivateCurator(rows, Unit("replace-one", 1), Budget.of(project.plan, ROWS), 10**6)
+    found = embedding.embed(METHODS["mst"].fit, curator, project, Frame(()))
+    assert found.sums is None
+    assert isinstance(found.model(), GraphicalModel)
+    assert curator.spending.rho == pytest.approx(curator.budget.rho)
+    assert curator.spending.rho <= curator.budget.rho
