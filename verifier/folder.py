@@ -44,6 +44,9 @@ class Folder:
 
     def __init__(self, path: Path) -> None:
         self.path, self.findings = path, list[Finding]()
+        odd = [p for p in path.rglob("*") if p.exists() and not (p.is_dir() or p.is_file())]
+        if odd:
+            raise Unreadable(f"{odd[0]} is a pipe or a device")
         self.names = {p.relative_to(path).as_posix() for p in path.rglob("*") if p.is_symlink() or not p.is_dir()}
         if "release.json" not in self.names:
             raise Unreadable(f"{path} holds no release.json")
@@ -69,8 +72,8 @@ class Folder:
     def read(self, name: str) -> bytes:
         """The bytes of a file; never through a link, and at most 1 GiB."""
         path = self.path / name
-        if path.is_symlink() or path.stat().st_size > LIMIT:
-            raise Unreadable(f"{name} is a link, or larger than 1 GiB")
+        if path.is_symlink() or not path.is_file() or path.stat().st_size > LIMIT:
+            raise Unreadable(f"{name} is a link, no file, or larger than 1 GiB")
         return path.read_bytes()
 
     def json(self, name: str) -> Any:

@@ -28,7 +28,7 @@ from espalier.core.tables.value_patterns import (
 
 FEW = 20
 """Largest number of distinct numbers of a column that is guessed as categories."""
-LEAST_WIDTH = 1e-300
+LEAST_WIDTH = 1e-307
 """Numbers must differ by more for a guess of bins: powers of ten below are no numbers."""
 MOST = 0.75
 """Bins of equal width are not proposed if one bin would hold more than this share of the distinct numbers."""

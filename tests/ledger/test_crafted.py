@@ -52,6 +52,31 @@ def refused(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
         assert "tampered with" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("odd", [None, b"1", 7])
+def test_a_first_event_without_a_hash_ends_in_a_message(odd, tmp_path, monkeypatch, capsys):
+    """It was a traceback: only the last event's types were checked before the first hash names a file."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    path = crafted(tmp_path / "l.db", {}, signed=True)
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TEMP TABLE later AS SELECT * FROM espalier_events")
+        connection.execute("UPDATE later SET seq = 2")
+        connection.execute("INSERT INTO espalier_events SELECT * FROM later")
+        connection.execute("UPDATE espalier_events SET hash = ? WHERE seq = 1", [odd])
+        head = connection.execute("SELECT hash FROM espalier_events WHERE seq = 2").fetchone()[0]
+        connection.execute("UPDATE espalier_meta SET value = ? WHERE key = 'head'", [_head(2, head)])
+    connection.close()
+    refused(path, tmp_path, capsys)
+
+
+def test_a_damaged_name_of_a_table_ends_in_a_message(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    Ledger(tmp_path / "l.db", create=True).open_table("register", epsilon=3, delta=1e-9)
+    damaged = (tmp_path / "l.db").read_bytes().replace(b"espalier_releases", b"espalier_rele\xff\xfees")
+    (tmp_path / "l.db").write_bytes(damaged)
+    assert main(["ledger", "list", "--ledger", str(tmp_path / "l.db")]) == 2
+    assert "it is damaged; bring back a backup" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("name", TYPES)
 def test_an_event_with_another_number_ends_in_a_message(name, tmp_path, monkeypatch, capsys):
     """Each ended in a traceback."""
