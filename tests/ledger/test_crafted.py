@@ -16,7 +16,7 @@ from espalier.core.ledger.population import Population
 from espalier.core.ledger.store import _head
 from espalier.core.ledger.verify import check_export, check_release
 
-COMMANDS = (["list"], ["verify"], ["export"], ["take", "abcd", "--out", "o"])
+COMMANDS = (["list"], ["verify"], ["export"], ["export", "--format", "json"], ["take", "abcd", "--out", "o"])
 TYPES = {"text": "abc", "nothing": None, "float": 1.5, "blob": b"1"}
 VALUES = {
     "no rows per person": {"rows_per_person": 0},
@@ -24,6 +24,12 @@ VALUES = {
     "more rows per person than a plan has": {"rows_per_person": 2**62},
     "another relation of neighbours": {"neighbors": "none"},
     "a tiny total": {"rho": 5e-324},
+    "an infinite sum": {"rho_before": float("inf")},
+    "a sum below 0": {"rho_after": -1.0},
+    "a sum that no ledger reaches": {"rho_before": 1e308},
+    "an entry of an opened table": {"entry": "e"},
+    "no number in the plan": {"plan": '{"person": null, "x": NaN}'},
+    "an infinite number in the plan": {"plan": '{"person": null, "x": 1e999}'},
 }
 
 
