@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, TypeVar, get_args
 
 from espalier.core.ledger.events import Event, tampered
-from espalier.core.ledger.fields import FLOATS, MOST_NUMBER, MOST_ROWS_PER_PERSON, OPTIONAL
+from espalier.core.ledger.fields import FLOATS, MOST_NUMBER, MOST_ROWS_PER_PERSON
 from espalier.core.ledger.population import (
     Diagnosis,
     Entry,
@@ -31,16 +31,6 @@ ROUNDED = 1e-9
 LEAST_RHO = 1e-100
 """No total is smaller: ε = 1e-6 at δ = 1e-300, the smallest that can be opened, is ρ = 4e-16."""
 T = TypeVar("T")
-_SUMS = ("rho", "delta", "rho_before", "rho_after")
-_UNIT = ("neighbors", "rows_per_person", "epsilon", "plan", *_SUMS)
-FIELDS: Mapping[str, tuple[str, ...]] = {
-    "open": _UNIT,
-    "join": ("plan",),
-    "reserve": ("entry", "fingerprint", *_UNIT),
-    **dict.fromkeys(("select", "measure", "look"), ("entry", *_SUMS)),
-    **dict.fromkeys(("spend", "return"), ("entry", "released", *_SUMS)),
-}
-"""The optional fields of each kind of event."""
 
 
 def replay(events: Sequence[Event]) -> dict[str, Population]:
@@ -229,11 +219,11 @@ class _State:
 
 
 def _check_fields(e: Event) -> None:
-    """Raise ValueError for a number that no event has, and for a field that events of this kind do not have."""
-    for name in OPTIONAL:
+    """Raise ValueError for a number that no event has, and for an entry where there is none."""
+    for name in FLOATS:
         value = getattr(e, name)
-        _require(value is None or name in FIELDS.get(e.kind, ()), f"an event {e.kind} has no {name}")
-        _require(value is None or name not in FLOATS or 0 <= value <= MOST_NUMBER, f"its {name} cannot be")
+        _require(value is None or 0 <= value <= MOST_NUMBER, f"its {name} cannot be")
+    _require(e.entry is None or e.kind not in ("open", "join", "diagnose"), "it is of no entry")
 
 
 def _read(plan: str) -> Any:

@@ -38,7 +38,7 @@ import re
 import zipfile
 import zlib
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -77,6 +77,8 @@ EXCEL_ROWS = 1 << 20
 """Rows of a sheet at most, which is Excel's own limit: openpyxl makes each row that a row's number passes over."""
 WHOLE_FLOATS = {16: 2.0**11, 32: 2.0**24, 64: 2.0**53}
 """By the bits of a float: the first number that two whole numbers may become."""
+FEW_ROWS, JOINED_ROWS = 64, 1 << 16
+"""Rows of a batch of texts that may be far longer than their bytes in the file, and of several such batches joined."""
 _CELL = re.compile(rb"<(?:[\w.-]+:)?c[\s/>]")
 _ENCODING = re.compile(rb"[^>]*?encoding\s*=\s*[\"']([^\"']*)")
 
@@ -354,15 +356,44 @@ def _parquet(data: bytes, shown: str) -> TextTable:
     except (pa.ArrowException, OSError, ValueError):
         raise TableError(f"{shown} is a damaged Parquet file") from None
     _check_fields(schema, rows, shown)
+    check_texts(file.metadata, len(data), shown)
     kept = [f.name for f in schema if pa.types.is_string(f.type) or pa.types.is_large_string(f.type)]
     try:  # a long text that many rows share is kept once
         try:
             table = parquet.read_table(io.BytesIO(data), read_dictionary=kept, coerce_int96_timestamp_unit="us")
         except OSError:  # Arrow cannot read every encoding as a dictionary
-            table = parquet.read_table(io.BytesIO(data), coerce_int96_timestamp_unit="us")
+            file = parquet.ParquetFile(io.BytesIO(data), coerce_int96_timestamp_unit="us")
+            table = pa.Table.from_batches(unshared(file, len(data), shown), file.schema_arrow)
     except (pa.ArrowException, OSError, ValueError):  # the text of such an error may quote a cell
         raise TableError(f"{shown} is a damaged Parquet file") from None
     return _from_arrow(table, shown)
+
+
+def check_texts(facts: Any, packed: int, shown: str) -> None:
+    """Refuse a Parquet file whose texts unpack to far more than its size, by what its footer states."""
+    groups = [facts.row_group(i) for i in range(facts.num_row_groups)]
+    chunks = [group.column(i) for group in groups for i in range(group.num_columns)]
+    check_ratio(sum(c.total_uncompressed_size for c in chunks if c.physical_type == "BYTE_ARRAY"), packed, shown)
+
+
+def unshared(file: Any, packed: int, shown: str, names: Sequence[str] | None = None) -> Iterator[Any]:
+    """Yield the batches of a Parquet file whose texts may be stored as what differs from the text before.
+
+    Few bytes of such a file may state many long texts, so their sizes are added up after every few rows. Raise
+    :class:`TableError` where they are far more than the file's.
+    """
+    import pyarrow as pa
+
+    held, rows, size = list[Any](), 0, 0
+    for batch in file.iter_batches(FEW_ROWS, columns=names):
+        held.append(batch)
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+        check_ratio(size, packed, shown)
+        if rows >= JOINED_ROWS:
+            yield from pa.Table.from_batches(held).combine_chunks().to_batches()
+            held, rows = [], 0
+    if held:
+        yield from pa.Table.from_batches(held).combine_chunks().to_batches()
 
 
 def _check_fields(schema: Any, rows: int, shown: str) -> None:
