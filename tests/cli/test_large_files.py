@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from espalier.core.cli.main import main
 from espalier.core.limited_file import read_limited
 from espalier.core.statement.claims import STATEMENT
 from espalier.verifier.check import main as verify
+from espalier.verifier.folder import MOST_JSON, Folder, Unreadable, parsed
 
 TABLE = "smoker,age\nyes,61\nno,35\n"
 RELEASE = '{"format": "espalier-release/1", "project": {"schema": []}, "method": "mst"}'
@@ -62,6 +64,21 @@ def few(path: Path, most: int) -> bytes:
     """Read as the real function does; where the file is larger, give as many zeros without reading them."""
     found = read_limited(path, min(most, 1000))
     return bytes(most + 1) if len(found) > min(most, 1000) else found
+
+
+def test_a_copy_that_unpacks_to_far_more_than_its_size_is_not_unpacked(tmp_path):
+    """`analyse` and `verify` took 3 GB for a copy of 800 kB."""
+    (tmp_path / "copies").mkdir()
+    (tmp_path / "release.json").write_text(RELEASE)
+    with gzip.open(tmp_path / "copies" / "01.csv.gz", "wb") as file:
+        file.write(bytes(60_000_000))
+    with pytest.raises(ValueError, match="unpacks to more than 150 times its size"):
+        Folder(tmp_path).unpacked("copies/01.csv.gz")
+
+
+def test_a_large_json_file_is_not_parsed():
+    with pytest.raises(Unreadable, match="larger than 64 MiB"):
+        parsed(bytes(MOST_JSON + 1), "release.json")
 
 
 @pytest.mark.parametrize("name", [STATEMENT, "croissant.json", "copies/01.csv.gz"])
