@@ -18,6 +18,7 @@ LAYERS = (
     "progress",
     "display",
     "xml_text",
+    "limited_file",
     "code_books",
     "graph",
     "project",

@@ -44,6 +44,7 @@ READS = ("1", "2", "3", "4")
 diagnostics; before 4 nothing has a δ₀. The first event that is added makes it a 4."""
 PATIENCE = 30
 """Seconds to wait for another writer."""
+DAMAGED = "it is damaged; bring back a backup, and count what was released since"
 _LOCK = 0x45_53_50_41_4C_49_45_52  # "ESPALIER", the advisory lock's number
 
 _metadata = sa.MetaData()
@@ -240,7 +241,8 @@ class Store:
 
     def _seen(self, rows: Sequence[Row]) -> list[tuple[Path, int, str]]:
         """Each memory, by place and by identity: its file, how many events were seen, and the hash of the last."""
-        if rows and not re.fullmatch("[0-9a-f]{64}", rows[0]["hash"]):  # it names a file, and is not checked yet
+        if rows and (misfit(rows[0]) or not re.fullmatch("[0-9a-f]{64}", rows[0]["hash"])):
+            # it names a file, and is not checked yet
             raise LedgerError(f"the ledger {self.name} was tampered with: its first hash is none")
         files = [self.seen_file, *([remembered(rows[0]["hash"])] if rows else [])]
         out = []
@@ -315,7 +317,7 @@ class Store:
         """Raise the database's errors with a clear message, and what to do."""
         try:
             yield
-        except (SQLAlchemyError, OSError) as error:
+        except (SQLAlchemyError, OSError, UnicodeDecodeError) as error:
             gone = self.path is not None and not self.path.exists() and not isinstance(error, PermissionError)
             why = "it is not there any more; bring it back" if gone else _why(error)
             raise LedgerUnavailable(f"cannot {act} the ledger {self.name}: {why}", ledger=self.name) from None
@@ -386,6 +388,8 @@ def _why(error: Exception) -> str:
         return "the file or its folder may not be written to; allow it, or name another ledger"
     if isinstance(error, OSError):
         return f"{error.strerror or error}"
+    if isinstance(error, UnicodeDecodeError):  # its text may be long; SQLite decodes names and texts
+        return DAMAGED
     said = str(getattr(error, "orig", None) or error)
     for part, words in (
         ("locked", f"another process has been writing for more than {PATIENCE} seconds; try again"),
@@ -395,7 +399,8 @@ def _why(error: Exception) -> str:
         ("disk is full", "the disk is full; make room and try again"),
         ("disk I/O", "the disk takes no more (full, or a limit, or broken); make room and try again"),
         ("not a database", "it is another kind of file; name a ledger"),
-        ("malformed", "it is damaged; bring back a backup, and count what was released since"),
+        ("malformed", DAMAGED),
+        ("Could not decode", DAMAGED),
         ("only grows", "an event of a ledger is never changed or deleted"),
         ("UNIQUE", "another process wrote at the same moment; try again"),
         ("unique", "another process wrote at the same moment; try again"),
