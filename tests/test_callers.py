@@ -232,6 +232,7 @@ ROOMS = {
     "core/release/": "hands the source to the curator",
     "core/analysis/": "synthetic rows: its copies, and a release that is read again",
     "core/cli/": "opens the table that a command names",
+    "core/server/": "opens a table that the server's operator has listed, for a page and for a worker",
     "pages/": "opens the table of a session",
 }
 """Folders that may import a source class; methods, models, graphs, projects, planning and ledger may not."""
@@ -274,6 +275,10 @@ OPENERS: Reasons = {
     "the program's own source files, for their digest": ("core/statement/claims.py",),
     "the ledger": ("core/cli/ledger.py", "core/ledger/archive.py", "core/ledger/store.py", "core/ledger/verify.py"),
     "output of a command": ("core/cli/main.py",),
+    "backup of the ledger": ("core/server/backup.py",),
+    "what the operator examines: settings, grants, certificates": ("core/server/doctor.py",),
+    "the audit log": ("core/server/events.py",),
+    "the process's own memory": ("core/server/monitor.py",),
     "scripts and styles of the app": (
         "pages/board/board.py",
         "pages/board/boxes.py",

@@ -31,12 +31,12 @@ from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
 from espalier.core.release.artefact import Release
 from espalier.core.release.blurred import Blurred
+from espalier.core.server.job import Job
 from espalier.core.tables.reading import TextTable
 from espalier.core.tables.relation import Relation
 from espalier.core.tables.table import Table
 from espalier.pages.common import sign_in
 from espalier.pages.session.drafts import Drafts, Kept
-from espalier.pages.session.job import Job
 
 KEY = "espalier"
 T = TypeVar("T")
@@ -89,6 +89,7 @@ class Opened:
     open_project: ProjectEditor
     text: TextTable | None
     relation: Relation | None
+    far: tuple[str, str | None] | None
     rows: int | None
     sample: str
     tables: int
@@ -105,6 +106,8 @@ class Session:
     text: TextTable | None = None
     relation: Relation | None = None
     """A table that is read where it is stored, instead of ``text``. Only its catalogue is in memory."""
+    far: tuple[str, str | None] | None = None
+    """Place and name of ``relation``, as the steward typed them: a worker opens it again."""
     rows: int | None = None
     """n as given on the Plan page, which never reads it from the table by itself. It may have become private since,
     with a person column or under add-remove: :attr:`public_rows` is what leaves this object."""
@@ -173,7 +176,7 @@ class Session:
             self.before = self._opened()
         self.open_project = ProjectEditor(project)
         self.text, self.rows, self.sample = text, rows, sample
-        self.relation = None
+        self.relation = self.far = None
         self.drafts, self._encoded, self.compared = Drafts(), None, []
         self.opened += 1
         self.tables, self.paid_from = self.opened, None
@@ -214,15 +217,15 @@ class Session:
 
     def attach(self, text: TextTable) -> None:
         """Open a table for the open project."""
-        self._attach(text, None)
+        self._attach(text, None, None)
 
-    def attach_far(self, relation: Relation) -> None:
-        """Open a table for the open project that is read where it is stored."""
-        self._attach(None, relation)
+    def attach_far(self, relation: Relation, where: tuple[str, str | None]) -> None:
+        """Open a table for the open project that is read where it is stored: at ``where``, as the steward named it."""
+        self._attach(None, relation, where)
 
-    def _attach(self, text: TextTable | None, relation: Relation | None) -> None:
+    def _attach(self, text: TextTable | None, relation: Relation | None, far: tuple[str, str | None] | None) -> None:
         """Replace the table. Its rows are not a sample's, and earlier comparisons were of other rows."""
-        self.text, self.relation, self._encoded = text, relation, None
+        self.text, self.relation, self.far, self._encoded = text, relation, far, None
         self.sample, self.compared = "", []
         self.opened += 1
         self.tables, self.paid_from = self.opened, None
