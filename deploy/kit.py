@@ -89,7 +89,7 @@ def sbom() -> dict[str, Any]:
 
 def _licence(name: str) -> dict[str, Any] | None:
     """Return the licence that an installed package declares, as an expression or a short name."""
-    declared = importlib.metadata.metadata(name)
+    declared: Any = importlib.metadata.metadata(name)
     if expression := declared.get("License-Expression"):
         return {"expression": expression}
     kinds = [c.split(" :: ")[-1] for c in declared.get_all("Classifier", []) if c.startswith("License ::")]

@@ -63,7 +63,7 @@ def _log_as_json() -> None:
     handler = logging.StreamHandler()
     handler.setFormatter(events.JsonLines())
     logging.basicConfig(handlers=[handler], level=logging.INFO, force=True)
-    streamlit_logger = importlib.import_module("streamlit.logger")  # core names the app's library only to start it
+    streamlit_logger: Any = importlib.import_module("streamlit.logger")  # core names the app's library only to start it
 
     def plain(logger: logging.Logger) -> None:
         logger.handlers[:] = [handler]

@@ -94,10 +94,11 @@ def restore(folder: Path, where: str, shelf: Path | None = None, memories: Itera
             place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             place.unlink(missing_ok=True)
             _write(place, latest[1].encode("ascii"))
-    for file in sorted((folder / SHELF).glob("*.zip")) if shelf is not None else ():
-        shelf.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if not (shelf / file.name).exists():
-            _copy(file, shelf / file.name)
+    if shelf is not None:
+        for file in sorted((folder / SHELF).glob("*.zip")):
+            shelf.mkdir(parents=True, exist_ok=True, mode=0o700)
+            if not (shelf / file.name).exists():
+                _copy(file, shelf / file.name)
     ledger = Ledger(where)
     if problems := ledger.verify():
         raise LedgerError("the restored ledger is refused: " + "; ".join(problems))

@@ -31,7 +31,12 @@ def emit(
     kind: Kind, who: str = "", names: Mapping[str, str] | None = None, **facts: str | int | float | bool | None
 ) -> None:
     """Write an event. An event that cannot be written to its file goes to the log: no one's work ends because of it."""
-    event = {"at": datetime.now(UTC).isoformat(timespec="milliseconds"), "event": kind, "who": who, **facts}
+    event: dict[str, object] = {
+        "at": datetime.now(UTC).isoformat(timespec="milliseconds"),
+        "event": kind,
+        "who": who,
+        **facts,
+    }
     if names and os.environ.get(NAMES) == "1":
         event["names"] = dict(names)
     place = os.environ.get(LOG)
@@ -66,7 +71,7 @@ class JsonLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the record as one line."""
-        line = {
+        line: dict[str, object] = {
             "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,

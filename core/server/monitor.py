@@ -141,16 +141,16 @@ def sessions() -> int:
 
 def serve(port: int, monitor: Monitor | None = None) -> ThreadingHTTPServer:
     """Answer on ``port`` of this machine, in a thread. Raises :class:`EspalierError` if the port is taken."""
-    monitor = monitor or Monitor()
+    said = monitor or Monitor()
 
     class Answer(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             if self.path == "/healthz":
                 self._send(200, "ok\n")
             elif self.path == "/readyz":
-                self._send(*monitor.ready())
+                self._send(*said.ready())
             elif self.path == "/metrics":
-                self._send(200, monitor.metrics(), "text/plain; version=0.0.4; charset=utf-8")
+                self._send(200, said.metrics(), "text/plain; version=0.0.4; charset=utf-8")
             else:
                 self._send(404, "unknown\n")
 

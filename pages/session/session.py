@@ -31,6 +31,7 @@ from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
 from espalier.core.release.artefact import Release
 from espalier.core.release.blurred import Blurred
+from espalier.core.server import events
 from espalier.core.server.job import Job
 from espalier.core.tables.reading import TextTable
 from espalier.core.tables.relation import Relation
@@ -180,6 +181,13 @@ class Session:
         self.drafts, self._encoded, self.compared = Drafts(), None, []
         self.opened += 1
         self.tables, self.paid_from = self.opened, None
+        self._record_opening("sample" if sample else "upload" if text is not None else "project")
+
+    def _record_opening(self, source: str) -> None:
+        named = {"project": self.project.name if self.has_project else "", "table": ""}
+        if self.relation is not None or self.text is not None:
+            named["table"] = self.relation.shown if self.relation is not None else self.text.source if self.text else ""
+        events.emit("open", sign_in.who(), named, source=source)
 
     def go_back(self) -> None:
         """Reopen the project that was open before, with its drafts and its undo steps."""
@@ -229,6 +237,7 @@ class Session:
         self.sample, self.compared = "", []
         self.opened += 1
         self.tables, self.paid_from = self.opened, None
+        self._record_opening("server" if relation is not None else "upload")
 
     @property
     def has_table(self) -> bool:
@@ -273,6 +282,8 @@ class Session:
         known = self._previewed
         if known is None or known[:2] != (planned, rows):
             known = self._previewed = (planned, rows, preview(planned, rows))
+            plan = planned.plan
+            events.emit("plan", sign_in.who(), method=plan.method, epsilon=plan.epsilon, delta=plan.delta)
         return known[2]
 
     def choose_epsilon(self, epsilon: float) -> None:
@@ -305,6 +316,7 @@ class Session:
             try:
                 self.job = Job(kind, work, done, ended, _still_here())
             except EspalierError as error:
+                events.emit("refuse", sign_in.who(), what="queue")
                 self.trouble[kind] = str(error)
 
     def collect(self) -> None:
