@@ -8,8 +8,8 @@ a budget, all in one ledger. All press "Spend" before the first has finished, th
 
 The test checks that every session gets its release, that its rows and its tab never show another session's mark, that
 some sessions saw their place in the queue, the time of answers to ``/_stcore/health``, and the server's memory, also
-some time after all tabs were closed. Tables are repeated to ``--megabytes``. Prints lines of figures; exit status 1 on a
-failure. Needs Chromium and playwright.
+some time after all tabs were closed. Tables are repeated to ``--megabytes``. Prints two lines of figures; exit status 1
+on a failure. Needs Chromium and playwright.
 """
 
 from __future__ import annotations
