@@ -211,7 +211,10 @@ CALLERS: dict[str, Reasons] = {
             "core/evaluation/",
             "pages/diagnostics/distributions.py",
         ),
-        "an argument of `public_rows`, which hides a private number": ("core/release/spend.py",),
+        "an argument of `public_rows`, which hides a private number": (
+            "core/release/spend.py",
+            "core/server/release_job.py",
+        ),
         "blurred rows, marked as not private": ("core/release/blurred.py",),
         "synthetic rows": ("core/analysis/loading.py", "core/release/output.py"),
         "an argument of `public_rows`; shows the owner the size": (
@@ -276,6 +279,7 @@ OPENERS: Reasons = {
     "the ledger": ("core/cli/ledger.py", "core/ledger/archive.py", "core/ledger/store.py", "core/ledger/verify.py"),
     "output of a command": ("core/cli/main.py",),
     "backup of the ledger": ("core/server/backup.py",),
+    "a table that the server's operator has listed": ("core/server/release_job.py",),
     "what the operator examines: settings, grants, certificates": ("core/server/doctor.py",),
     "the audit log": ("core/server/events.py",),
     "the process's own memory": ("core/server/monitor.py",),

@@ -40,13 +40,17 @@ SETTINGS = (
     Setting("ESPALIER_DRAIN", "app", "120", "seconds that a stopping server waits for running jobs"),
     Setting("ESPALIER_AUDIT_LOG", "app", "none: standard error", "file to which events are appended, one JSON a line"),
     Setting("ESPALIER_AUDIT_NAMES", "app", "0", "1: events name tables, files and columns"),
+    Setting("ESPALIER_STATEMENT_SECONDS", "all", "3600", "longest run of one statement in PostgreSQL, in seconds"),
     Setting("ESPALIER_PICTURES", "tests", "none", "folder for pictures of the browser tests"),
     Setting("ESPALIER_REPEAT", "tests", "300", "repetitions of each test that draws noise, in `.ci/nightly`"),
     Setting("ESPALIER_REPEAT_FOR", "tests", "no limit", "seconds for the repetitions of one test"),
     Setting("ESPALIER_LARGE", "tests", "0", "1: `.ci/nightly` adds tables of 10⁸ rows"),
 )
 
-NUMBERS = ("ESPALIER_JOBS", "ESPALIER_JOB_MEMORY", "ESPALIER_JOB_DISK", "ESPALIER_JOB_MINUTES", "ESPALIER_DRAIN")
+NUMBERS = (
+    *("ESPALIER_JOBS", "ESPALIER_JOB_MEMORY", "ESPALIER_JOB_DISK", "ESPALIER_JOB_MINUTES", "ESPALIER_DRAIN"),
+    "ESPALIER_STATEMENT_SECONDS",
+)
 """Settings that are whole numbers of at least 1."""
 
 

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from streamlit import runtime
+from streamlit import config, runtime
 
 from espalier.core.server import monitor
 
@@ -49,9 +49,14 @@ class Rounds:
         return len(old)
 
 
+def served() -> bool:
+    """Whether a server runs; tests run pages without one."""
+    return runtime.exists() and not config.get_option("global.appTest")
+
+
 def start() -> None:
     """Start the rounds of this process, once, when its first session begins."""
-    if not runtime.exists() or not _started.acquire(blocking=False):
+    if not served() or not _started.acquire(blocking=False):
         return
     server: Any = runtime.get_instance()
     manager = server._session_mgr

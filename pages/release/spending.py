@@ -6,8 +6,6 @@ import threading
 from dataclasses import replace
 from typing import Any
 
-from streamlit import runtime
-
 from espalier.core.errors import Cancelled, LedgerError
 from espalier.core.planning.preview import Preview, preview
 from espalier.core.privacy.accounting import epsilon_of, total_up
@@ -19,7 +17,7 @@ from espalier.core.server import events
 from espalier.core.server.release_job import Order, Paid, carry_out
 from espalier.core.server.worker import Limits, run_apart
 from espalier.core.tables.table import Table
-from espalier.pages.common import sign_in
+from espalier.pages.common import housekeeping, sign_in
 from espalier.pages.session.session import ReleaseBundle, Session, Spent
 
 
@@ -33,7 +31,7 @@ def start(state: Session, share: float, rho: float, delta: float, paid: Paid | N
     project = state.project
     began, relation, n = threading.Event(), state.relation, state.public_rows
     table = None if relation is not None else state.table()
-    far, apart = state.far, runtime.exists()
+    far, apart = state.far, housekeeping.served()
     said: dict[str, Any] = {"method": project.plan.method, "epsilon": project.plan.epsilon, "ledger": paid is not None}
     who, named = sign_in.who(), {"project": project.name, "table": paid.table if paid else ""}
     plan, number = project.plan, state.releases + 1

@@ -97,7 +97,7 @@ def test_streamlit_has_what_the_rounds_use():
 
     assert {"close_session", "num_active_sessions"} <= set(dir(WebsocketSessionManager))
     assert "_get_async_objs" in dir(Runtime)
-    assert MemorySessionStorage()._cache.ttl > LASTS + 2 * 5
+    assert vars(MemorySessionStorage())["_cache"].ttl > LASTS + 2 * 5
 
 
 def test_a_stopping_queue_takes_no_work():
