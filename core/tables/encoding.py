@@ -47,8 +47,8 @@ Refused as types: lists, records, bytes, intervals; moments with a time zone as 
 depends on the zone. A person column is text, a whole number, a decimal without decimal places or a UUID: other types
 may write one person in two ways.
 
-Row limits per person (`espalier.core.tables.lots`) depend on the key, on the person's identifier and on that person's
-rows.
+Row limits per person (`espalier.core.tables.row_limits`) depend on the key, on the person's identifier and on that
+person's rows.
 """
 
 from __future__ import annotations

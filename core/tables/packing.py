@@ -1,4 +1,4 @@
-"""Codes of a row that an engine joined to a few whole numbers (`espalier.core.tables.sql.packed`), taken apart."""
+"""The codes of rows whose engine joined them to a few whole numbers (`espalier.core.tables.encoding_query.packed`)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from espalier.core.project.schema import Schema, smallest_unsigned
 from espalier.core.tables.code_file import PERSON
 from espalier.core.tables.encoding import Batch
-from espalier.core.tables.lots import runs
+from espalier.core.tables.row_limits import runs
 
 
 def unpacked(batch: Any, schema: Schema) -> Batch:

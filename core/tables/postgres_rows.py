@@ -1,8 +1,8 @@
 """Codes that PostgreSQL streams, where a role may make no temporary table: a replica, a read-only session.
 
-PostgreSQL encodes each row by itself (`espalier.core.tables.sql`), joins the codes to a few whole numbers, and sends
-them by one COPY statement, which sees one state of the rows. Neither rows nor texts leave the server but the person
-identifier, where there is one. The lines are read with declared types: nothing is guessed from them.
+PostgreSQL encodes each row by itself (`espalier.core.tables.encoding_query`), joins the codes to a few whole numbers,
+and sends them by one COPY statement, which sees one state of the rows. Neither rows nor texts leave the server but the
+person identifier, where there is one. The lines are read with declared types: nothing is guessed from them.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from espalier.core.errors import TableError
 from espalier.core.project.schema import Schema
 from espalier.core.tables.code_file import PERSON
 from espalier.core.tables.encoding import Batch
-from espalier.core.tables.lots import runs
 from espalier.core.tables.packing import unpacked
+from espalier.core.tables.row_limits import runs
 
 BATCH_ROWS = 1 << 17
 
@@ -31,7 +31,7 @@ def keeps_codes(connection: Any) -> bool:
 
 
 def streamed(connection: Any, query: str, schema: Schema, person: bool, pulse: Callable[[], None]) -> Generator[Batch]:
-    """Yield the codes that ``query`` (of :func:`espalier.core.tables.sql.packed`) answers with.
+    """Yield the codes that ``query`` (of :func:`espalier.core.tables.encoding_query.packed`) answers with.
 
     Raising from ``pulse`` cancels the statement.
     """

@@ -20,7 +20,7 @@ BATCH_ROWS = 1 << 18
 
 
 def written(session: Any, query: str, schema: Schema, pulse: Callable[[], None]) -> Generator[Batch]:
-    """The codes that ``query`` (of :func:`espalier.core.tables.sql.packed`) answers with.
+    """The codes that ``query`` (of :func:`espalier.core.tables.encoding_query.packed`) answers with.
 
     Raising from ``pulse`` stops Spark. Close it, and the folder is gone.
     """

@@ -57,7 +57,7 @@ class Stream:
 
     def batches(self, names: Sequence[str], most: int | None = None) -> Generator[Any]:
         """Yield all rows, or the first ``most``. A :class:`TableError` names a column and quotes no cell."""
-        from espalier.core.tables.sql import answers
+        from espalier.core.tables.engines import answers
 
         query = self.table.select(*names)
         with engine_errors(f"{self.shown}: the engine gave up while it read the table", OURS):
