@@ -235,13 +235,13 @@ class _Numbers:
         self._kind = smallest_unsigned(column.size + 2)
         texts = list(column.missing_marks)
         if column.kind != "numeric":
-            texts += [*column.categories, *(text for _, members in column.groups for text in members)]
+            texts += column.texts
         found = {self._number(text): code for text, code in zip(texts, column.judge(texts).tolist(), strict=True)}
         found.pop(None, None)
         order = sorted(x for x in found if x is not None)
         self._keys = np.array(order, dtype=self._as)
         self._codes = np.array([found[x] for x in order], dtype=self._kind)
-        """Public numbers with a code of their own (categories, members of groups, marks), and their codes."""
+        """Public numbers with a code of their own (categories, groups, spellings, marks), and their codes."""
 
     def _number(self, text: str) -> int | float | None:
         """The number of this type whose canonical text is ``text``, if there is one."""
