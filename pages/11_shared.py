@@ -5,7 +5,7 @@ import streamlit as st
 from espalier.core.errors import EspalierError
 from espalier.core.privacy.accounting import guess_right, round_up
 from espalier.core.release import shelf
-from espalier.pages.common import shell, sign_in, text
+from espalier.pages.common import downloads, shell, sign_in, text
 from espalier.pages.common.text import names, plain
 
 sign_in.enter("viewer")
@@ -50,7 +50,7 @@ for release in found:
                 st.warning(plain(error))
                 continue
             for file, label, mime in FILES:
-                st.download_button(
+                downloads.button(
                     label,
                     files[file],
                     file_name=f"{release.id}-{file}",

@@ -211,7 +211,10 @@ CALLERS: dict[str, Reasons] = {
             "core/evaluation/",
             "pages/diagnostics/distributions.py",
         ),
-        "an argument of `public_rows`, which hides a private number": ("core/release/spend.py",),
+        "an argument of `public_rows`, which hides a private number": (
+            "core/release/spend.py",
+            "core/server/release_job.py",
+        ),
         "blurred rows, marked as not private": ("core/release/blurred.py",),
         "synthetic rows": ("core/analysis/loading.py", "core/release/output.py"),
         "an argument of `public_rows`; shows the owner the size": (
@@ -232,6 +235,7 @@ ROOMS = {
     "core/release/": "hands the source to the curator",
     "core/analysis/": "synthetic rows: its copies, and a release that is read again",
     "core/cli/": "opens the table that a command names",
+    "core/server/": "opens a table that the server's operator has listed, for a page and for a worker",
     "pages/": "opens the table of a session",
 }
 """Folders that may import a source class; methods, models, graphs, projects, planning and ledger may not."""
@@ -277,6 +281,11 @@ OPENERS: Reasons = {
     "the program's own source files, for their digest": ("core/statement/claims.py",),
     "the ledger": ("core/cli/ledger.py", "core/ledger/archive.py", "core/ledger/store.py", "core/ledger/verify.py"),
     "output of a command": ("core/cli/main.py",),
+    "backup of the ledger": ("core/server/backup.py",),
+    "a table that the server's operator has listed": ("core/server/release_job.py",),
+    "what the operator examines: settings, grants, certificates": ("core/server/doctor.py",),
+    "the audit log": ("core/server/events.py",),
+    "the process's own memory": ("core/server/monitor.py",),
     "scripts and styles of the app": (
         "pages/board/board.py",
         "pages/board/boxes.py",

@@ -115,10 +115,18 @@ class Store:
         with self._plainly("open"):
             if self.path is not None:
                 _need_file(self.path, create)
-            self._engine = _engine(url)
+            self._url, self._engine = url, _engine(url)
             self._check_version(create)
             if self.path is not None:
                 _tighten(self.path)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what another process of this machine needs: everything but the engine, which holds no connection."""
+        return {key: value for key, value in self.__dict__.items() if key != "_engine"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._engine = _engine(self._url)
 
     def read(self) -> list[Row]:
         """All events, oldest first. Raises :class:`LedgerError` where some that were there are not any more."""

@@ -205,6 +205,7 @@ class _NoRows:
 
 
 def _preview(project: Project, rows: int | None, assumed: Mapping[str, float] | None = None) -> Preview:
+    project.schema.need_distinct()
     project.need_unit()
     plan, method, sizes = project.plan, method_of(project.plan), project.schema.sizes
     frame = frame_of(project)

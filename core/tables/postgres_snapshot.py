@@ -46,6 +46,7 @@ from espalier.core.tables.postgres_statements import (
     recoding,
     truncation,
 )
+from espalier.core.tables.refusals import together
 from espalier.core.tables.relation import Relation
 from espalier.core.tables.row_limits import new_key, runs
 from espalier.core.tables.source import NO_VISITS, More, check_limited
@@ -111,9 +112,13 @@ class PostgresSnapshot:
         largest = [f"coalesce(max(c{i}), 0)" for i in range(len(columns))]
         asked = ", ".join(["count(*)", *largest, *([unnamed] if person is not None else [])])
         rows, *found = self._run(f"SELECT {asked} FROM {CODES}").fetchone()
-        for column, code in zip(columns, found, strict=False):
-            if code >= column.size:
-                raise refusal(self._shown, column.name, empty=code > column.size)
+        wrong = [
+            refusal(self._shown, column.name, empty=code > column.size)
+            for column, code in zip(columns, found, strict=False)
+            if code >= column.size
+        ]
+        if wrong:
+            raise together(wrong)
         if person is not None and found[-1]:
             raise TableError(f"the person column {person!r} is empty in some row", column=person)
         return int(rows)

@@ -14,7 +14,7 @@ from espalier.core.privacy.bought_schema import nothing_found
 from espalier.core.release import shelf
 from espalier.core.release.artefact import Release
 from espalier.pages.board import graph_picture
-from espalier.pages.common import charts, shell, sign_in, text
+from espalier.pages.common import charts, downloads, shell, sign_in, text
 from espalier.pages.common.text import SAFE, name, names, plain
 from espalier.pages.plan import measurement_table
 from espalier.pages.release import answers, fence, fence_picture, payment
@@ -34,7 +34,7 @@ FILES = (
 def files(released: ReleaseBundle) -> None:
     """All files of a release as one zip; below it one button for each."""
     stem = shell.filename(released.release.project.name)
-    st.download_button(
+    downloads.button(
         "Download everything (zip)",
         zipped(released.files),
         file_name=f"{stem}-release-{released.number}.zip",
@@ -49,7 +49,7 @@ def files(released: ReleaseBundle) -> None:
         for file, label, mime in FILES:
             if file not in released.files:  # a model that must not be written
                 continue
-            st.download_button(
+            downloads.button(
                 label,
                 released.files[file],
                 file_name=f"{stem}-{file}",
@@ -59,7 +59,7 @@ def files(released: ReleaseBundle) -> None:
                 icon=":material/download:",
             )
     if copies := [file for file in released.files if file.startswith("copies/")]:
-        st.download_button(
+        downloads.button(
             f"{sum(file.endswith('.csv.gz') for file in copies)} copies, for intervals",
             lambda: zipped({file: released.files[file] for file in copies}),
             file_name=f"{stem}-copies.zip",
