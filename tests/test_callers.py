@@ -276,6 +276,7 @@ OPENERS: Reasons = {
     "output of a command": ("core/cli/main.py",),
     "scripts and styles of the app": (
         "pages/board/board.py",
+        "pages/common/picture.py",
         "pages/board/boxes.py",
         "pages/data/column_review.py",
     ),
