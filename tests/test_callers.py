@@ -274,6 +274,7 @@ OPENERS: Reasons = {
     "the program's own source files, for their digest": ("core/statement/claims.py",),
     "the ledger": ("core/cli/ledger.py", "core/ledger/archive.py", "core/ledger/store.py", "core/ledger/verify.py"),
     "output of a command": ("core/cli/main.py",),
+    "fonts of the report": ("core/report/style.py",),
     "scripts and styles of the app": (
         "pages/board/board.py",
         "pages/common/picture.py",
