@@ -36,13 +36,14 @@ def pools(facts: Mapping[str, Any]) -> str:
 def measurements(facts: Mapping[str, Any]) -> str:
     """Return a table of all noisy counts and sums, with ρ and σ."""
     sums = any(m.get("kind") in ("gradient", "sums") for m in facts["measurements"])
-    if len(facts["measurements"]) > MOST_ROWS and not sums:
+    listed = count_rows(facts)
+    if len(listed) > MOST_ROWS:
         return _by_pool(facts)
     return table(
         "Noisy counts; σ is the standard deviation of the noise, in rows per cell"
         + (" (for sums other than counts, in their own unit)" if sums else ""),
         ["columns", "pool", "cells#", "ρ#", "σ (rows)#"],
-        count_rows(facts),
+        listed,
     )
 
 
@@ -52,7 +53,7 @@ def _by_pool(facts: Mapping[str, Any]) -> str:
     for m in facts["measurements"]:
         pools.setdefault((m["pool"], len(m["columns"])), []).append(m)
     rows = [
-        f"<tr><td>{escape(pool_in_words(pool))}, {size} column{'s' * (size != 1)} each</td>"
+        f"<tr><td>{escape(pool_in_words(pool))}{_of_columns(size)}</td>"
         f'<td class="n">{len(listed)}</td><td class="n">{sum(m["cells"] for m in listed):,}</td>'
         f'<td class="n">{round_up(total_up(m["rho"] for m in listed))}</td>'
         f'<td class="n">{_ends([m["sigma"] for m in listed])}</td></tr>'
@@ -60,10 +61,14 @@ def _by_pool(facts: Mapping[str, Any]) -> str:
     ]
     return table(
         f"{len(facts['measurements'])} noisy counts by pool; release.json lists each. σ is the standard deviation of "
-        "the noise, in rows per cell",
+        "the noise, in rows per cell (for sums other than counts, in their own unit)",
         ["counts", "number#", "cells#", "ρ#", "σ (rows)#"],
         rows,
     )
+
+
+def _of_columns(size: int) -> str:
+    return f", {size} column{'s' * (size != 1)} each" if size else ""
 
 
 def _ends(values: Sequence[float]) -> str:

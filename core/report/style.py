@@ -73,7 +73,8 @@ td.code { padding-bottom: 1.6rem }
   .second, .paid, .annex { break-before: page } .annex { font-size: 9.5px; line-height: 1.3 }
   .annex h2 { margin: .6rem 0 .2rem }
   ul { margin: .3rem 0 } p { orphans: 3; widows: 3 } table, .legend, figcaption { font-size: 10.5px }
-  .annex table { font-size: 8.6px } .lead { font-size: 13px } caption { break-after: avoid }
+  .annex table { font-size: 8.6px } .lead { font-size: 13px } caption, thead, thead tr { break-after: avoid }
+  tbody tr:nth-child(-n+3) { break-after: avoid }
   .stack, .legend, tr, figure, .privacy, .people, .verdict { break-inside: avoid } th, td { padding: .14rem .4rem }
   .annex th, .annex td { padding: .05rem .35rem } thead { display: table-header-group } .wide { overflow: visible }
   svg.release { max-height: 118mm } pre { white-space: pre-wrap } section.label { padding: .2rem .6rem }

@@ -31,9 +31,7 @@ def sides_said(release: Release) -> None:
         )
     bought = release.to_json().get("explained")
     if not bought:
-        st.caption(
-            "A red line does not show how strong the link is in the real table: this plan did not pay for that."
-        )
+        st.caption("A red line does not show how strong the link is in the real table: this plan did not pay for that.")
         return
     scores = "; ".join(
         f"{' – '.join(map(name, x['columns']))} {x['score']:,.0f}" for x in bought["refused"][:MOST_REFUSED]

@@ -159,6 +159,9 @@ class Session:
     compared: list[Outcome] = field(default_factory=list)
     """Last results of the Compare page."""
 
+    touring: bool = False
+    """Is the guided tour's bar shown?"""
+
     # Work under way
     job: Job | None = None
     trouble: dict[str, str] = field(default_factory=dict)
