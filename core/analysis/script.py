@@ -13,6 +13,9 @@ import itertools
 import json
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 from espalier.core.analysis import answer_text
 from espalier.core.analysis.effect import StandardisedEffect
 from espalier.core.analysis.estimands import (
@@ -72,7 +75,7 @@ def counts_csv(study: Study, columns: Iterable[str] = ()) -> str:
     return _csv(lines)
 
 
-def _groups(labels: Sequence[str], groups: Sequence[int] | None) -> list[str]:
+def _groups(labels: Sequence[str], groups: NDArray[np.intp] | None) -> list[str]:
     if groups is None:
         return list(labels)
     return [" or ".join(labels[i] for i, g in enumerate(groups) if g == k) for k in range(int(max(groups)) + 1)]

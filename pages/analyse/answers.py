@@ -47,7 +47,7 @@ def seconds(part: Study) -> float:
 
 def answered(state: Session, which: str, study: Study, asked: AskedQuestion) -> Answered | None:
     """Return the answer; None if it takes longer and waits for a click, a job or its end. Raises EspalierError."""
-    known = state.answered.get((which, asked))
+    known: Answered | None = state.answered.get((which, asked))
     if known is not None:
         return known
     figure = figure_of(study.project, asked, study.rows)

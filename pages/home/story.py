@@ -76,8 +76,8 @@ def _slope(told: dict[str, Any]) -> str:
             (right, ys[1], one["values"][1], "start", 8),
         ):
             parts.append(f'<circle cx="{x}" cy="{y:.0f}" r="5" fill="{color}"/>')
-            parts.append(_text(x + away, y + 5, f"{value:.2f}", "", anchor))
-        parts.append(_text(right + 46, ys[1] + 5, one["name"].replace("learned from ", ""), ""))
+            parts.append(_text(x + away, y + 5, f"{value:.3f}", "", anchor))
+        parts.append(_text(right + 52, ys[1] + 5, one["name"].replace("learned from ", ""), ""))
     parts.append(_text(left, 215, told["places"][0], "soft", "middle"))
     parts.append(_text(right, 215, told["places"][1], "soft", "middle"))
     return "".join(parts)

@@ -39,7 +39,7 @@ def test_another_release_gives_the_same_picture_within_noise(name):
     for one, other in zip(kept, again, strict=True):
         assert (one is None) == (other is None) or name == "services"
         if one is not None and other is not None:
-            assert abs(one - other) < 0.12 * scale
+            assert abs(one - other) < (0.25 if "series" in story.stories()[name] else 0.12) * scale
 
 
 def test_what_the_pictures_say_is_true():
