@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from espalier.core.analysis.loading import Released
     from espalier.core.project.file import Project
     from espalier.core.project.schema import Schema
-    from espalier.core.tables.reading import TextTable
+    from espalier.core.tables.text_table import TextTable
 
 KEEP = 3
 """Visits of each person that a draft keeps."""

@@ -24,7 +24,8 @@ from espalier.core.graph.two_slices import TwoSlices, drawing_order, largest
 from espalier.core.methods.base import Capabilities, Guidance, Limits, Method, Separations
 from espalier.core.methods.frame import Frame
 from espalier.core.methods.marginals import Marginals
-from espalier.core.methods.workload import FITS, Workload, most_cells, workload
+from espalier.core.methods.workload import FITS, most_cells, workload
+from espalier.core.methods.workload_weights import Workload
 from espalier.core.models.graphical import GraphicalModel, Size
 from espalier.core.models.linked.column import NoisyTable, StepColumn, Target, drawn, fit_column
 from espalier.core.models.linked.model import LinkedModel, load_linked
