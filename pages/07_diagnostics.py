@@ -20,6 +20,7 @@ from espalier.pages.diagnostics import (
     summary,
 )
 from espalier.pages.glossary.terms import term
+from espalier.pages.home import story
 from espalier.pages.plan import private_evaluation
 
 sign_in.enter("steward")
@@ -79,6 +80,8 @@ if reason := state.trouble.get("diagnostics"):
 
 if state.findings:
     summary.show(released.release.project, state.findings)
+    if state.sample and state.sample == released.release.project.name:
+        story.show(state.sample)
     shown = list(state.findings)
     which = shown[0]
     if len(shown) > 1:

@@ -286,8 +286,10 @@ OPENERS: Reasons = {
     "what the operator examines: settings, grants, certificates": ("core/server/doctor.py",),
     "the audit log": ("core/server/events.py",),
     "the process's own memory": ("core/server/monitor.py",),
+    "fonts of the report": ("core/report/style.py",),
     "scripts and styles of the app": (
         "pages/board/board.py",
+        "pages/common/picture.py",
         "pages/board/boxes.py",
         "pages/data/column_review.py",
     ),

@@ -7,17 +7,16 @@ import streamlit as st
 from espalier.core.analysis.noisy_counts import COUNTS
 from espalier.core.errors import EspalierError
 from espalier.core.ledger.archive import zipped
-from espalier.core.methods import is_fenced
 from espalier.core.planning.budget_lines import Line, lines_of
 from espalier.core.privacy.accounting import round_up
 from espalier.core.privacy.bought_schema import nothing_found
 from espalier.core.release import shelf
 from espalier.core.release.artefact import Release
-from espalier.pages.board import graph_picture
-from espalier.pages.common import charts, downloads, shell, sign_in, text
+from espalier.core.report.release_picture import release_picture
+from espalier.pages.common import charts, downloads, picture, shell, sign_in, text
 from espalier.pages.common.text import SAFE, name, names, plain
 from espalier.pages.plan import measurement_table
-from espalier.pages.release import answers, fence, fence_picture, payment
+from espalier.pages.release import answers, fence, payment
 from espalier.pages.session.session import ReleaseBundle, Session
 
 FILES = (
@@ -136,17 +135,34 @@ def show(state: Session, released: ReleaseBundle) -> None:
 
 
 def _picture(release: Release) -> None:
-    """The model's graph with its fence."""
-    project, edges = release.project, release.edges
-    if release.plan_frame.separations and len(project.schema.names) <= fence_picture.MAX_COLUMNS:
-        fence.picture(release)
-    else:
-        refused = fence.refused_pairs(release)
-        gate = project.roles.admissible if is_fenced(project.plan) else ()
-        columns, target = project.schema.names, project.plan.target
-        graph_picture.tree(columns, edges, refused, project.roles, target, "release-tree", gate)
+    """The drawing, what was measured along it, and what the fence refused: one picture, or before and after."""
+    edges = release.edges
+    made = release_picture(release.to_json())
+    shown = "In one"
+    if made.before:
+        shown = st.segmented_control(
+            "Picture", ("In one", "Before and after"), default="In one", required=True, key="release-picture-of"
+        )
+    if shown == "In one" and made.whole:
+        picture.show(made.whole, "release-picture", "release")
+        st.caption(
+            "Solid: measured, thick along a drawn arrow. Grey dashes: drawn, not measured. Red dashes: refused by the "
+            "fence."
+            + (f" {made.unseen} further measured pairs are listed as text below." if made.unseen > 0 else "")
+            + (f" Without a line: {', '.join(map(plain, made.apart))}." if made.apart else "")
+        )
+    elif made.whole:
+        left, right = st.columns(2)
+        with left:
+            st.markdown("**Before: what was drawn**")
+            picture.show(made.before, "release-before", "drawn")
+        with right:
+            st.markdown("**After: what was measured**")
+            picture.show(made.after, "release-after", "measured")
+    if release.plan_frame.separations:
+        fence.sides_said(release)
     if release.fitted.features:
-        targets = list(project.plan.weights)
+        targets = list(release.project.plan.weights)
         chosen = [c for c in release.fitted.features if c not in targets[:1]]
         st.markdown(f"Measured together with {names(targets)}: {names(chosen, 40)}.")
     for s in release.plan_frame.separations:

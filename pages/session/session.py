@@ -25,6 +25,7 @@ from espalier.core.methods.registry import DEFAULT
 from espalier.core.planning.preview import Preview, preview
 from espalier.core.privacy.contribution import public_rows
 from espalier.core.progress import Report
+from espalier.core.project.asked import AskedQuestion
 from espalier.core.project.editor import ProjectEditor
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
@@ -146,7 +147,11 @@ class Session:
 
     # What was found
     studied: tuple[str, Study] | None = None
-    """Which release is analysed, and what it supports, with its copies."""
+    """Which release is analysed, and what it supports."""
+    answered: dict[tuple[str, AskedQuestion], Any] = field(default_factory=dict)
+    """Answers by release and question, with the copies that they came from."""
+    asked_alone: tuple[AskedQuestion, ...] = ()
+    """Questions that are kept while no project is open."""
     taken: dict[str, Study] = field(default_factory=dict)
     """Releases of other sessions, opened to be analysed, by their hashes."""
     checked: dict[str, tuple[bool, str]] = field(default_factory=dict)
@@ -157,6 +162,9 @@ class Session:
     """Results of the further tests of Diagnostics, by the release's number and the test."""
     compared: list[Outcome] = field(default_factory=list)
     """Last results of the Compare page."""
+
+    touring: bool = False
+    """Is the guided tour's bar shown?"""
 
     # Work under way
     job: Job | None = None
@@ -301,6 +309,18 @@ class Session:
         schema = self.project.schema
         columns = tuple(column if c.name == column.name else c for c in schema.columns)
         self.editor.change_schema(replace(schema, columns=columns))
+
+    @property
+    def asked(self) -> tuple[AskedQuestion, ...]:
+        """The questions that are kept: with the open project, or alone."""
+        return self.project.asked if self.has_project else self.asked_alone
+
+    def keep_asked(self, asked: tuple[AskedQuestion, ...]) -> None:
+        """Replace the questions that are kept."""
+        if self.has_project:
+            self.editor.ask(asked)
+        else:
+            self.asked_alone = asked
 
     def answer(self, one_row: bool, person: str | None = None, rows_per_person: int = 1) -> None:
         """Answer whether each person has one row. A person column leaves the schema. Raises :class:`EspalierError`."""
