@@ -1,6 +1,6 @@
 """Linked tables: people and their visits, on simulated panels of known law.
 
-    python -m benchmarks.linked                 everything; --only panel or time
+    python -m benchmarks.linked                 everything; --only panel, time, coverage or scale
 
 Figures are means of three seeds under add-remove, δ = 1e-6. The panel is compared with 300,000 people of its law.
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import resource
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -16,7 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from espalier.core.analysis.transitions import step_tables
 from espalier.core.evaluation.linked import figures_of
+from espalier.core.evaluation.linked_pictures import transitions
 from espalier.core.methods import fit, frame_of
 from espalier.core.privacy.accounting import Budget
 from espalier.core.privacy.curator import PrivateCurator
@@ -137,7 +140,42 @@ def seconds() -> None:
     show("70,000 × 17 × 3, ε = 1", figures_of(real, made) | {"CPU s": used})
 
 
-PARTS = {"panel": panel, "time": seconds}
+def coverage() -> None:
+    """Intervals of all transitions over 30 fresh panels of known law, at ε = 1."""
+    law, rng = Law(), np.random.default_rng(3)
+    project = law.project(1.0)
+    truth = law.panel(project, 300_000, rng)
+    held, shown, wide = 0, 0, list[float]()
+    for _ in range(30):
+        own = law.panel(project, 10_000, rng)
+        curator = PrivateCurator(own, Unit(project.plan.neighbors, 1), Budget.of(project.plan, None), 10**6)
+        facts = fit(curator, project, frame_of(project)).facts(project)
+        for name, table in step_tables(facts, project.schema).items():
+            true, labels = transitions(truth, name), tuple(project.schema[name].labels)
+            for (i, before), (j, after) in itertools.product(enumerate(labels), repeat=2):
+                found = table.transition(labels, before, after)
+                if found.low is not None and found.high is not None:
+                    shown += 1
+                    held += found.low <= true[i, j] <= found.high
+                    wide.append(found.high - found.low)
+    print(f"coverage of 95 % intervals {held / shown:.3f}, mean width {np.mean(wide):.3f}, {shown:,} intervals")
+
+
+def scale() -> None:
+    """A million visits of 200,000 people: counting, fitting and drawing, with the peak of memory."""
+    law = Law(sizes=(5, 4, 3, 6, 4), keep=8, seed=4)
+    project = law.project(1.0)
+    rows, visits = law.people(200_000, np.random.default_rng(1))
+    number = np.random.default_rng(2).integers(1, 8, 200_000)  # five visits a person on average
+    rows = {**rows, "visits per person": number}
+    real = panel_from(project, rows, {n: codes.astype(np.uint8) for n, codes in visits.items()})
+    made, used = released(project, real)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    many = int((number + 1).sum())
+    show(f"{many:,} visits, ε = 1", figures_of(real, made) | {"CPU s": used, "peak GB with the simulation": peak})
+
+
+PARTS = {"panel": panel, "time": seconds, "coverage": coverage, "scale": scale}
 
 
 def main() -> None:

@@ -6,7 +6,7 @@ from espalier.core.analysis.combine import PYTHON, R
 from espalier.core.analysis.study import SUGGESTED, Study
 from espalier.core.errors import EspalierError
 from espalier.core.statement.check import checked_files
-from espalier.pages.analyse import asking, bought, open_release
+from espalier.pages.analyse import asking, bought, open_release, transitions
 from espalier.pages.common import shell, sign_in
 from espalier.pages.common.text import plain
 from espalier.pages.glossary.terms import term
@@ -40,6 +40,11 @@ every = [*made, *state.taken]
 which = every[0]
 if len(every) > 1:
     which = st.selectbox("Release", every, format_func=said, key=open_release.chooser(state))
+project = made[which].project if which in made else state.taken[which].project
+if project.linked is not None:
+    transitions.show(project, made[which].to_json(), f"transition-{which}")
+    shell.sidebar(state)
+    st.stop()
 came = bool(made[which].copies) if which in made else len(state.taken[which].given) > 1
 if state.studied is None or state.studied[0] != which:
     try:

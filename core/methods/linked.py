@@ -428,6 +428,11 @@ class LinkedFit:
                 "keep": link.keep,
                 "order": list(self.steps.order),
                 "steps": [{"parent": p, "column": c, "sigma": t.sigma} for (p, c), t in self.steps.tables.items()],
+                "transitions": [
+                    {"column": c, "sigma": t.sigma, "counts": np.round(t.values, 3).tolist()}
+                    for (p, c), t in self.steps.tables.items()
+                    if p == c + BEFORE
+                ],
             },
         }
 

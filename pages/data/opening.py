@@ -15,7 +15,7 @@ from espalier.core.tables.reading import TextTable, misread, read_table
 from espalier.pages.common.shell import filename
 from espalier.pages.common.text import name, plain
 from espalier.pages.data import linked_tables
-from espalier.pages.data.samples import FOLDER, SAMPLES
+from espalier.pages.data.samples import FOLDER, SAMPLES, read_sample
 from espalier.pages.session.session import Session, blank
 
 
@@ -38,7 +38,8 @@ def samples(state: Session) -> None:
 
 def open_sample(state: Session, key: str, rows: int) -> None:
     """Open a bundled sample with its project."""
-    state.open(Project.load(FOLDER / f"{key}.json"), read_table(FOLDER / f"{key}.csv", f"{key}.csv"), rows, key)
+    project = Project.load(FOLDER / f"{key}.json")
+    state.open(project, read_sample(key, project), rows, key)
 
 
 def upload(state: Session) -> None:
