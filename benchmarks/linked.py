@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import os
 import resource
+import tempfile
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,7 +31,8 @@ from espalier.core.project.file import Project
 from espalier.core.project.linked import Linked
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
-from espalier.core.tables.panel import Panel
+from espalier.core.tables.panel import Panel, panel_of
+from espalier.core.tables.reading import read_table
 
 EPSILONS, SEEDS, DELTA = (0.5, 1.0, 3.0), 3, 1e-6
 VISIT_COLUMNS = (5, 4, 3, 6, 4, 3, 5, 3)
@@ -162,17 +166,41 @@ def coverage() -> None:
 
 
 def scale() -> None:
-    """A million visits of 200,000 people: counting, fitting and drawing, with the peak of memory."""
+    """A million visits of 200,000 people from two CSV files: reading, counting, fitting and drawing, and the peak of
+    memory."""
     law = Law(sizes=(5, 4, 3, 6, 4), keep=8, seed=4)
     project = law.project(1.0)
-    rows, visits = law.people(200_000, np.random.default_rng(1))
-    number = np.random.default_rng(2).integers(1, 8, 200_000)  # five visits a person on average
-    rows = {**rows, "visits per person": number}
-    real = panel_from(project, rows, {n: codes.astype(np.uint8) for n, codes in visits.items()})
+    with tempfile.TemporaryDirectory() as folder:
+        files = [Path(folder) / name for name in ("patients.csv", "visits.csv")]
+        pid = os.fork()  # so that the simulation's memory is not this process's
+        if not pid:
+            _write(law, *files)
+            os._exit(0)
+        os.waitpid(pid, 0)
+        start = time.process_time()
+        assert project.linked is not None
+        real = panel_of(project.linked, project.schema, *(read_table(file) for file in files))
+        read = time.process_time() - start
     made, used = released(project, real)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    many = int((number + 1).sum())
-    show(f"{many:,} visits, ε = 1", figures_of(real, made) | {"CPU s": used, "peak GB with the simulation": peak})
+    many = int(real.steps.numbers.sum())
+    more = {"CPU s, reading": read, "CPU s, release": used, "peak GB": peak}
+    show(f"{many:,} visits, ε = 1", figures_of(real, made) | more)
+
+
+def _write(law: Law, people: Path, visits: Path) -> None:
+    """Write 200,000 people of a law with one to eight visits each, five on average."""
+    rng, count = np.random.default_rng(1), 200_000
+    rows, cells = law.people(count, rng)
+    many = np.clip(rng.binomial(8, 0.62, count), 1, 8)
+    who = np.repeat(np.arange(count), many)
+    at = np.arange(len(who)) - np.repeat(np.cumsum(many) - many, many)
+    with people.open("w") as file:
+        file.write("patient_id,age,region\n")
+        np.savetxt(file, np.column_stack([np.arange(count), rows["patients.age"], rows["patients.region"]]), "%d", ",")
+    with visits.open("w") as file:
+        file.write(",".join(["patient_id", "admitted", *(f"c{j}" for j in range(len(cells)))]) + "\n")
+        np.savetxt(file, np.column_stack([who, at, *(codes[who, at] for codes in cells.values())]), "%d", ",")
 
 
 PARTS = {"panel": panel, "time": seconds, "coverage": coverage, "scale": scale}
