@@ -54,9 +54,10 @@ TIE, WEAK_TIE = 4.0, 0.1
 """σ of a tie: this multiple of the counts' median σ, and at least this part of a mean cell."""
 WEAKER = 3
 """Divisor of the scores of pairs without the plan's target."""
-EVIDENCE, LAST_EVIDENCE = 10_000, 25_000
-"""Steps of synthetic people that the model is fitted on: while pairs are chosen, and in the end."""
-EVALUATIONS, LAST_EVALUATIONS = 20, 80
+EVIDENCE, LATE_EVIDENCE, LAST_EVIDENCE = 10_000, 25_000, 100_000
+"""Steps of synthetic people that the model is fitted on: while pairs are chosen, after that, and in the end. Evidence is
+a sample: with P parameters to a column, n steps leave a total variation of about √P/(2√n)."""
+EVALUATIONS, LATE_EVALUATIONS, LAST_EVALUATIONS = 20, 80, 20
 
 
 @dataclass(frozen=True)
@@ -414,6 +415,8 @@ class LinkedFit:
     def model(self, report: Report = silent) -> LinkedModel:
         """Fit the step model to all counts, on more synthetic people than while pairs were chosen."""
         report(0.0, "Fitting how visits follow each other")
+        self.steps.fitted(LATE_EVIDENCE, LATE_EVALUATIONS, self.steps.order)
+        report(0.5, "Fitting how visits follow each other")
         self.steps.fitted(LAST_EVIDENCE, LAST_EVALUATIONS, self.steps.order)
         return LinkedModel(self.steps.person_model, self.steps.model, self.steps.layout.slices)
 

@@ -85,7 +85,7 @@ def _questions(state: Session, read: Sequence[TextTable]) -> None:
     if not shared:
         st.error(f"The two tables have no column of the same name, so nothing links them: {names(people.columns, 8)}.")
         return
-    key = state.opened
+    key = f"{state.opened}-{len(read)}"  # new fields once the second table is there
     one, two = st.columns(2)
     by = one.selectbox(
         "Who are the people? The column that identifies them",
