@@ -34,8 +34,9 @@ from espalier.core.project.linked import Linked
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
 from espalier.core.tables.panel import Panel, panel_of
-from espalier.core.tables.reading import TextColumn, TextTable, read_table
+from espalier.core.tables.reading import read_table
 from espalier.core.tables.table import Table
+from espalier.core.tables.text_table import TextColumn, TextTable
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 ABSENT = "absent"

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from espalier.core.errors import EspalierError
 from espalier.core.project.plan import Plan
 from espalier.core.tables.linked_text import LinkedText
-from espalier.core.tables.reading import TextTable
 from espalier.core.tables.relation import Relation
+from espalier.core.tables.text_table import TextTable
 from espalier.pages.common import shell, sign_in
 from espalier.pages.common.text import CONFIDENTIAL, name, names, plain
 from espalier.pages.data import (

@@ -24,7 +24,8 @@ from espalier.core.graph.two_slices import TwoSlices, drawing_order, largest
 from espalier.core.methods.base import Capabilities, Guidance, Limits, Method, Separations
 from espalier.core.methods.frame import Frame
 from espalier.core.methods.marginals import Marginals
-from espalier.core.methods.workload import FITS, Workload, most_cells, workload
+from espalier.core.methods.workload import FITS, most_cells, workload
+from espalier.core.methods.workload_weights import Workload
 from espalier.core.models.graphical import GraphicalModel, Size
 from espalier.core.models.linked.column import NoisyTable, StepColumn, Target, drawn, fit_column
 from espalier.core.models.linked.model import LinkedModel, load_linked
@@ -55,8 +56,8 @@ TIE, WEAK_TIE = 4.0, 0.1
 WEAKER = 3
 """Divisor of the scores of pairs without the plan's target."""
 EVIDENCE, LATE_EVIDENCE, LAST_EVIDENCE = 10_000, 25_000, 100_000
-"""Steps of synthetic people that the model is fitted on: while pairs are chosen, after that, and in the end. Evidence is
-a sample: with P parameters to a column, n steps leave a total variation of about √P/(2√n)."""
+"""Steps of synthetic people that the model is fitted on: while pairs are chosen, after that, and in the end. Evidence
+is a sample: with P parameters to a column, n steps leave a total variation of about √P/(2√n)."""
 EVALUATIONS, LATE_EVALUATIONS, LAST_EVALUATIONS = 20, 80, 20
 
 

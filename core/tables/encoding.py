@@ -47,8 +47,8 @@ Refused as types: lists, records, bytes, intervals; moments with a time zone as 
 depends on the zone. A person column is text, a whole number, a decimal without decimal places or a UUID: other types
 may write one person in two ways.
 
-Row limits per person (`espalier.core.tables.lots`) depend on the key, on the person's identifier and on that person's
-rows.
+Row limits per person (`espalier.core.tables.row_limits`) depend on the key, on the person's identifier and on that
+person's rows.
 """
 
 from __future__ import annotations
@@ -64,7 +64,8 @@ from numpy.typing import NDArray
 
 from espalier.core.errors import TableError
 from espalier.core.project.schema import Column, Schema, smallest_unsigned
-from espalier.core.tables.reading import _text, check_type, is_uuid, value_type, wide
+from espalier.core.tables.arrow_text import check_type, is_uuid, value_type, wide
+from espalier.core.tables.text_table import cell_text
 
 if TYPE_CHECKING:
     from espalier.core.project.dates import DateBins
@@ -231,7 +232,7 @@ class _Numbers:
             number = int(text) if self._whole else float(text)
         except ValueError:
             return None
-        if _text(number) != text:
+        if cell_text(number) != text:
             return None
         if self._whole:
             low, high = (0, 1 << 64) if self._as.kind == "u" else (-1 << 63, 1 << 63)
@@ -344,7 +345,7 @@ def _texts(values: Any) -> list[str]:
 
     if pa.types.is_fixed_size_binary(values.type):  # of all binary types only UUIDs come here
         return [str(uuid.UUID(bytes=value)) if value is not None else "" for value in values.to_pylist()]
-    return [_text(value) for value in values.to_pylist()]
+    return [cell_text(value) for value in values.to_pylist()]
 
 
 def _cells(array: Any) -> NDArray[Any]:

@@ -20,23 +20,17 @@ from espalier.core.progress import Report, silent
 from espalier.core.project.file import Project
 from espalier.core.project.linked import Linked
 from espalier.core.project.schema import Schema
+from espalier.core.tables.arrow_text import from_arrow
 from espalier.core.tables.destination import TAKE_ROWS, Destination
 from espalier.core.tables.linked_text import LinkedText
 from espalier.core.tables.panel import Panel, panel_of
-from espalier.core.tables.reading import (
-    WHOLE_FLOATS,
-    Cells,
-    TextColumn,
-    TextTable,
-    check_names,
-    from_arrow,
-    read_table,
-)
+from espalier.core.tables.postgres_snapshot import PostgresSnapshot
+from espalier.core.tables.reading import read_table
 from espalier.core.tables.relation import Relation, is_url, open_relation
-from espalier.core.tables.remote import RemoteSnapshot
 from espalier.core.tables.snapshot import Snapshot
 from espalier.core.tables.source import Source
 from espalier.core.tables.table import Table
+from espalier.core.tables.text_table import WHOLE_FLOATS, Cells, TextColumn, TextTable, check_names
 
 LARGE_BYTES, LARGE_CELLS = 200_000_000, 50_000_000
 """A file of more bytes, or Parquet of more cells, is read where it is, and not as text in memory."""
@@ -291,7 +285,7 @@ def opened(
     the end, also after an error. An error from ``report`` cancels its scans too. Other data goes through
     :func:`as_table`.
     """
-    if isinstance(data, Snapshot | RemoteSnapshot):
+    if isinstance(data, Snapshot | PostgresSnapshot):
         yield data
         return
     if not isinstance(data, Relation):

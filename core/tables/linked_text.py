@@ -17,8 +17,8 @@ from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, LeftOut, Schema
 from espalier.core.tables.guessing import guess_schema
 from espalier.core.tables.panel import digest_of_both
-from espalier.core.tables.reading import TextColumn, TextTable
 from espalier.core.tables.table import column_of, person_codes
+from espalier.core.tables.text_table import TextColumn, TextTable
 
 KEEP = 3
 """Visits of each person that a draft keeps."""

@@ -31,9 +31,9 @@ from espalier.core.errors import TableError
 from espalier.core.project.linked import Linked, Pair, Steps
 from espalier.core.project.schema import MISSING, Schema, smallest_unsigned
 from espalier.core.tables import random_rows
-from espalier.core.tables.reading import TextColumn, TextTable
 from espalier.core.tables.source import More, check_limited
 from espalier.core.tables.table import Table, column_of, person_codes
+from espalier.core.tables.text_table import TextColumn, TextTable
 
 
 @dataclass(frozen=True, repr=False)

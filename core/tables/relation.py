@@ -3,8 +3,8 @@
 :func:`open_relation` connects, and reads only the catalogue, footers or header. :meth:`Relation.snapshot` scans the
 rows once and keeps what a release needs: small whole numbers, at most k rows of a person. Files and most engines give
 rows, which `espalier.core.tables.encoding` turns into codes. PostgreSQL and Spark encode rows themselves
-(`espalier.core.tables.sql`). One statement sees one state of the table, and files that change during the scan are
-refused.
+(`espalier.core.tables.encoding_query`). One statement sees one state of the table, and files that change during the
+scan are refused.
 
 A message names the column. It never quotes a cell, nor the number of wrong cells.
 """
@@ -24,16 +24,18 @@ from espalier.core.progress import Report, silent
 from espalier.core.project.plan import Plan
 from espalier.core.project.public_grid import as_read
 from espalier.core.project.schema import Schema
-from espalier.core.tables.catalogue import TRUSTED
+from espalier.core.tables.arrow_text import from_arrow, is_plain, value_type
+from espalier.core.tables.catalogue import ROWS, TRUSTED
 from espalier.core.tables.encoding import Batch, Encoder, refuse
 from espalier.core.tables.engine_errors import OURS, engine_errors
-from espalier.core.tables.lots import new_key
-from espalier.core.tables.reading import TextColumn, TextTable, check_ordinary, from_arrow, is_plain, value_type
+from espalier.core.tables.row_limits import new_key
 from espalier.core.tables.scan import scan, scan_people
 from espalier.core.tables.snapshot import Snapshot
+from espalier.core.tables.text_table import TextColumn, TextTable
+from espalier.core.tables.unpacking import check_ordinary
 
 if TYPE_CHECKING:
-    from espalier.core.tables.remote import RemoteSnapshot
+    from espalier.core.tables.postgres_snapshot import PostgresSnapshot
 
 ENGINES = ("postgres", "postgresql", "pyspark")
 """Schemes of the URLs of engines that encode rows themselves. Other engines send their rows in batches."""
@@ -41,8 +43,6 @@ EXTRAS = {"postgres": "postgres", "mysql": "mysql", "pyspark": "spark"}
 """This package's extras that install an engine's driver."""
 SAMPLE_ROWS = 10_000
 """Rows of the sample that a schema is guessed from."""
-ROWS = "espalier_rows"
-"""Name of the relation in a statement if it is not a table of the engine's catalogue."""
 
 
 class Feed(Protocol):
@@ -130,13 +130,13 @@ class Relation:
         if self.feed is not None:
             self.feed.close()
         else:
-            from espalier.core.tables.sql import disconnect
+            from espalier.core.tables.engines import disconnect
 
             disconnect(self.backend)
 
     def sample(self, rows: int = SAMPLE_ROWS) -> TextTable:
         """Return the first ``rows`` rows as text, for a steward who asks for them: only to guess a schema."""
-        from espalier.core.tables.sql import fetched
+        from espalier.core.tables.engines import fetched
 
         with engine_errors(f"{self.shown}: the engine refuses to read", OURS):
             if self.feed is not None:
@@ -165,14 +165,14 @@ class Relation:
         """Return every statement that makes a release's snapshot, as text.
 
         An engine that gives rows gets one statement, and row limits are applied here. The statements of PostgreSQL have
-        placeholders, see :func:`espalier.core.tables.remote_sql.later_statements`.
+        placeholders, see :func:`espalier.core.tables.postgres_statements.later_statements`.
         """
         read = as_read(schema)
         if self.feed is not None:
             return self.feed.statements(self._needed(read, plan.person))
         statements = [self.query(read, plan.person)]
         if self.remote:
-            from espalier.core.tables.remote_sql import later_statements
+            from espalier.core.tables.postgres_statements import later_statements
 
             statements += later_statements(schema, plan)
         return statements
@@ -201,7 +201,7 @@ class Relation:
         return [name for name in columns if name in schema or name == person]
 
     def _encoding(self, schema: Schema, person: str | None) -> Any:
-        from espalier.core.tables.sql import encoding, packed
+        from espalier.core.tables.encoding_query import encoding, packed
 
         codes = encoding(self.table, schema, self.backend.name, person)
         return packed(codes, schema) if self.backend.name == "pyspark" else codes
@@ -214,7 +214,7 @@ class Relation:
         *,
         key: str | None = None,
         report: Report = silent,
-    ) -> Snapshot | RemoteSnapshot:
+    ) -> Snapshot | PostgresSnapshot:
         """Read the rows once, as codes; with ``person``, at most ``most`` rows of each person.
 
         Codes are stored in a file here, those of PostgreSQL in a temporary table there. ``key`` is the key of the row
@@ -226,9 +226,9 @@ class Relation:
         """
         schema = as_read(schema)
         if self.remote:
-            from espalier.core.tables.remote import RemoteSnapshot
+            from espalier.core.tables.postgres_snapshot import PostgresSnapshot
 
-            return RemoteSnapshot(self, schema, person, most, key, lambda: report(0.0, "Reading the table"))
+            return PostgresSnapshot(self, schema, person, most, key, lambda: report(0.0, "Reading the table"))
         files = self.feed.files if self.feed is not None else ()
         before = _state(files)
         with (
@@ -287,7 +287,7 @@ def open_relation(where: str | Path, relation: str | None = None) -> Relation:
 
     Raises :class:`TableError` if it cannot be opened. Messages never contain the URL, which may contain a password.
     """
-    from espalier.core.tables import sql
+    from espalier.core.tables import engines
 
     if (scheme := _URL.match(text := str(where))) is None:
         return Relation(text, _file(Path(text)))
@@ -296,12 +296,13 @@ def open_relation(where: str | Path, relation: str | None = None) -> Relation:
         raise TableError("a connection needs the name of its table: add --relation NAME")
     try:
         if scheme[1] in ENGINES:
-            backend, table, plain = sql.open_url(text, relation)
-            opened = Relation(shown, backend=backend, table=table, plain=plain, origin=sql.origin_of(backend, relation))
-            weakref.finalize(opened, sql.disconnect, backend)
+            backend, table, plain = engines.open_url(text, relation)
+            origin = engines.origin_of(backend, relation)
+            opened = Relation(shown, backend=backend, table=table, plain=plain, origin=origin)
+            weakref.finalize(opened, engines.disconnect, backend)
         else:
-            stream = sql.open_stream(text, relation, shown)
-            opened = Relation(shown, stream, origin=sql.origin_of(stream.backend, relation))
+            stream = engines.open_stream(text, relation, shown)
+            opened = Relation(shown, stream, origin=engines.origin_of(stream.backend, relation))
             weakref.finalize(opened, stream.close)
     except EspalierError:
         raise

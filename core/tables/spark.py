@@ -17,13 +17,13 @@ from espalier.core.progress import interruptible
 from espalier.core.project.schema import Schema, smallest_unsigned
 from espalier.core.tables.code_file import PERSON
 from espalier.core.tables.encoding import Batch
-from espalier.core.tables.lots import runs
+from espalier.core.tables.row_limits import runs
 
 BATCH_ROWS = 1 << 18
 
 
 def written(session: Any, query: str, schema: Schema, pulse: Callable[[], None]) -> Generator[Batch]:
-    """The codes that ``query`` (of :func:`espalier.core.tables.sql.packed`) answers with.
+    """The codes that ``query`` (of :func:`espalier.core.tables.encoding_query.packed`) answers with.
 
     Raising from ``pulse`` stops Spark. Close it, and the folder is gone.
     """

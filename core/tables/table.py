@@ -19,8 +19,8 @@ from espalier.core.project.schema import MISSING, HierarchyToBuy, Schema, smalle
 from espalier.core.tables import random_rows
 from espalier.core.tables.counting import Cells, cells_of, count_many
 from espalier.core.tables.gradient import Weights, residual_sums
-from espalier.core.tables.reading import TextColumn, TextTable
 from espalier.core.tables.source import NO_VISITS, More, check_limited
+from espalier.core.tables.text_table import TextColumn, TextTable
 
 
 @dataclass(frozen=True, repr=False)

@@ -11,7 +11,7 @@ import streamlit as st
 
 from espalier.core.ledger.population import Population
 from espalier.core.methods.pools import pool_in_words
-from espalier.core.planning.preview import Line
+from espalier.core.planning.budget_lines import Line
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

@@ -44,7 +44,10 @@ _LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 _asked: set[Path] = set()
 """Secrets files that required a sign-in. If they vanish, no one is let in."""
 _ended: dict[tuple[Any, ...], float] = {}
-"""Sign-ins that were ended, and when. A session in another tab keeps the sign-in that it began with."""
+"""Sign-ins that were ended, and when by the monotonic clock. A session in another tab keeps the sign-in that it began
+with."""
+_STARTED = time.time() - time.monotonic()
+"""What the clock showed when the monotonic one showed 0, by this server's start."""
 
 
 def guarded() -> bool:
@@ -82,9 +85,14 @@ def signed_in() -> bool:
     return (
         st.user.is_logged_in is True
         and isinstance(began, int | float)
-        and time.time() - began < LASTS
+        and abs(_now() - began) < LASTS
         and _sign_in() not in _ended
     )
+
+
+def _now() -> float:
+    """Return the time. A clock that is set back while the server runs makes no sign-in last longer."""
+    return max(time.time(), _STARTED + time.monotonic())
 
 
 def _sign_in() -> tuple[Any, ...]:
@@ -93,8 +101,8 @@ def _sign_in() -> tuple[Any, ...]:
 
 def sign_out() -> None:
     """End this sign-in, in every tab that it opened."""
-    now = time.time()
-    for old in [key for key, at in _ended.items() if now - at > LASTS]:
+    now = time.monotonic()  # a clock that is set forward and back again forgets no ended sign-in
+    for old in [key for key, at in _ended.items() if now - at > 2 * LASTS]:
         del _ended[old]
     _ended[_sign_in()] = now
     st.logout()

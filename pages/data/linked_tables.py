@@ -13,7 +13,8 @@ from espalier.core.methods import METHODS
 from espalier.core.project.file import Project
 from espalier.core.project.linked import MOST_KEPT, Linked
 from espalier.core.tables.linked_text import KEEP, LinkedText, draft, table_names
-from espalier.core.tables.reading import TextTable, read_table
+from espalier.core.tables.reading import read_table
+from espalier.core.tables.text_table import TextTable
 from espalier.pages.common.shell import filename
 from espalier.pages.common.text import CONFIDENTIAL, name, names, plain
 from espalier.pages.session.session import Session

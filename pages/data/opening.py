@@ -11,7 +11,8 @@ from espalier.core.project.file import Project
 from espalier.core.project.plan import SCHEMA_SHARE
 from espalier.core.project.schema import Schema
 from espalier.core.tables.guessing import guess_schema, sure_marks
-from espalier.core.tables.reading import TextTable, misread, read_table
+from espalier.core.tables.reading import misread, read_table
+from espalier.core.tables.text_table import TextTable
 from espalier.pages.common.shell import filename
 from espalier.pages.common.text import name, plain
 from espalier.pages.data import linked_tables

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from espalier.core.project.file import Project
 from espalier.core.tables.linked_text import LinkedText
-from espalier.core.tables.reading import TextTable, read_table
+from espalier.core.tables.reading import read_table
+from espalier.core.tables.text_table import TextTable
 
 FOLDER = Path(__file__).resolve().parents[2] / "sample_data"
 SAMPLES = {

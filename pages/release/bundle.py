@@ -10,7 +10,7 @@ from espalier.core.analysis.noisy_counts import COUNTS
 from espalier.core.errors import EspalierError
 from espalier.core.ledger.archive import tables_of, zipped
 from espalier.core.methods import is_fenced
-from espalier.core.planning.preview import Line, lines_of
+from espalier.core.planning.budget_lines import Line, lines_of
 from espalier.core.privacy.accounting import round_up
 from espalier.core.privacy.bought_schema import nothing_found
 from espalier.core.release import shelf

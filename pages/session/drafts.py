@@ -12,7 +12,7 @@ from espalier.core.graph.roles import Roles
 from espalier.core.project.declared_by import DeclaredBy
 from espalier.core.project.editor import Drawing
 from espalier.core.project.file import Project
-from espalier.core.tables.reading import TextTable
+from espalier.core.tables.text_table import TextTable
 from espalier.pages.board.boxes import Places
 from espalier.pages.data.review_draft import ReviewDraft, Settled
 

@@ -33,9 +33,9 @@ from espalier.core.project.schema import Column, Schema
 from espalier.core.release.artefact import Release
 from espalier.core.release.blurred import Blurred
 from espalier.core.tables.frames import encoded
-from espalier.core.tables.reading import TextTable
 from espalier.core.tables.relation import Relation
 from espalier.core.tables.table import Table
+from espalier.core.tables.text_table import TextTable
 from espalier.pages.common import sign_in
 from espalier.pages.session.drafts import Drafts, Kept
 from espalier.pages.session.job import Job

@@ -9,7 +9,8 @@ import pytest
 
 from espalier.core.evaluation import evaluate
 from espalier.core.evaluation.verdict import verdict
-from espalier.core.planning.preview import not_in_rows, preview
+from espalier.core.planning.budget_lines import not_in_rows
+from espalier.core.planning.preview import preview
 from espalier.core.project.file import Project
 from espalier.core.release import release
 from espalier.core.report.page import render

@@ -35,9 +35,19 @@ from espalier.core.tables.counting import Cells, assign, cover, marginal, whole_
 from espalier.core.tables.encoding import refusal
 from espalier.core.tables.engine_errors import engine_errors
 from espalier.core.tables.gradient import Weights, residual_sums
-from espalier.core.tables.lots import new_key, runs
+from espalier.core.tables.postgres_statements import (
+    CODES,
+    HeldOut,
+    cut,
+    drawn,
+    filler,
+    joined,
+    part_of,
+    recoding,
+    truncation,
+)
 from espalier.core.tables.relation import Relation
-from espalier.core.tables.remote_sql import CODES, HeldOut, cut, drawn, filler, joined, part_of, recoding, truncation
+from espalier.core.tables.row_limits import new_key, runs
 from espalier.core.tables.source import NO_VISITS, More, check_limited
 from espalier.core.tables.table import Table
 
@@ -45,7 +55,7 @@ STEP = 100_000
 """Rows fetched at a time by a question that needs rows."""
 
 
-class RemoteSnapshot:
+class PostgresSnapshot:
     """A private table as codes in a temporary table; see `Snapshot` for what may be asked."""
 
     def __init__(
@@ -200,7 +210,7 @@ class RemoteSnapshot:
         """Return the number of rows between adjacent points of ``grid``, which the column was read at."""
         return on_grid(self.schema[column], self.count((column,)), grid)
 
-    def take(self, rows: NDArray[Any]) -> RemoteSnapshot:  # noqa: ARG002
+    def take(self, rows: NDArray[Any]) -> PostgresSnapshot:  # noqa: ARG002
         """Refuse: rows have no numbers in a database; see :meth:`split`."""
         raise TableError(f"{self._shown}: rows of a database cannot be picked by number")
 
@@ -218,19 +228,19 @@ class RemoteSnapshot:
                 self.pulse()
                 yield dict(zip(names, np.array(rows, dtype=np.int64).T, strict=True))
 
-    def split(self, share: float, size: int | None = None) -> tuple[RemoteSnapshot, RemoteSnapshot]:
+    def split(self, share: float, size: int | None = None) -> tuple[PostgresSnapshot, PostgresSnapshot]:
         """Return (rest, held): each person, or each row, is held with probability ``share``; or ``size`` rows are."""
         lots, asked = self._lots(people=self.names_people), HeldOut(share, size, self.names_people)
         rest, held = (self._part(part_of(self.schema, self._table, lots, asked, held=h)) for h in (False, True))
         self._run(f"DROP TABLE {lots}", "dealt its rows")
         return rest, held
 
-    def limited(self, most: int) -> RemoteSnapshot:
+    def limited(self, most: int) -> PostgresSnapshot:
         """Return the snapshot itself, which was limited when it was made; raises :class:`TableError` otherwise."""
         check_limited(self, most)
         return self
 
-    def to_total(self, total: int) -> RemoteSnapshot:
+    def to_total(self, total: int) -> PostgresSnapshot:
         """Return ``total`` rows: others are left out at random, or invented rows are added."""
         check_limited(self)
         lots = self._lots(people=False)
@@ -247,7 +257,7 @@ class RemoteSnapshot:
         self._run(drawn(self.schema, self._table, lots, people=people), "drew lots")
         return lots
 
-    def widened(self, schema: Schema, more: More) -> RemoteSnapshot:
+    def widened(self, schema: Schema, more: More) -> PostgresSnapshot:
         """Return the rows with further columns of ``schema``, which ``more`` makes from each batch's codes by name.
 
         Codes are fetched in batches and written back into a temporary table; none are kept here.
@@ -265,7 +275,7 @@ class RemoteSnapshot:
                     lines.write_row(row)
         return made
 
-    def recoded(self, schema: Schema) -> RemoteSnapshot:
+    def recoded(self, schema: Schema) -> PostgresSnapshot:
         """Return the rows as ``schema`` describes them, from their finest public codes."""
         lists = {schema.names[i]: codes.tolist() for i, codes in new_codes(self.schema, schema).items()}
         made = self._part(recoding(schema, self._table, lists, people=self.names_people))
@@ -275,7 +285,7 @@ class RemoteSnapshot:
     def _new_name(self) -> str:
         return f"{CODES}_{next(self._numbers)}"
 
-    def _part(self, query: str) -> RemoteSnapshot:
+    def _part(self, query: str) -> PostgresSnapshot:
         """Return the rows of ``query``, in their own temporary table in the same transaction."""
         made = copy.copy(self)
         made._table = self._new_name()

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from espalier.core.project.plan import Plan
 from espalier.core.project.public_grid import as_read
 from espalier.core.project.schema import Schema
-from espalier.core.tables.lots import runs
+from espalier.core.tables.row_limits import runs
 
 CODES = "espalier_codes"
 """Name of the temporary table; further ones are numbered."""
@@ -47,7 +47,7 @@ def later_statements(declared: Schema, plan: Plan) -> list[str]:
 
 
 def truncation(schema: Schema, most: int, key: str) -> list[str]:
-    """Return the statements that keep ``most`` rows of each person, by the lots of `espalier.core.tables.lots`."""
+    """Return the statements that keep ``most`` rows of each person (`espalier.core.tables.row_limits`)."""
     sizes = [c.size for c in schema.columns]
     parts = [joined(list(range(len(sizes)))[run], sizes[run]) for run in runs(sizes)]
     numbers = [f"r{i}" for i in range(len(parts))]

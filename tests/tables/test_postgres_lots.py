@@ -13,9 +13,9 @@ import pytest
 from espalier.core.errors import Cancelled, TableError
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
+from espalier.core.tables.postgres_snapshot import PostgresSnapshot
+from espalier.core.tables.postgres_statements import CODES, HeldOut, cut, later_statements, part_of
 from espalier.core.tables.relation import open_relation
-from espalier.core.tables.remote import RemoteSnapshot
-from espalier.core.tables.remote_sql import CODES, HeldOut, cut, later_statements, part_of
 
 SCHEMA = Schema((Column("a", "categorical", ("x", "y", "z")), Column("b", "categorical", ("n", "m"))))
 PEOPLE, ROWS, K = 400, 2_000, 2
@@ -124,7 +124,7 @@ def people_in(snapshot):
 
 
 def test_people_are_held_out_whole_by_chance_and_drawn_once(visits):
-    snapshot = RemoteSnapshot(visits[0], SCHEMA, "id", K)
+    snapshot = PostgresSnapshot(visits[0], SCHEMA, "id", K)
     there = people_in(snapshot)
     splits = []
     for _ in range(2):
@@ -148,7 +148,7 @@ def test_people_are_held_out_whole_by_chance_and_drawn_once(visits):
 
 
 def test_rows_are_held_out_by_number_or_by_chance(visits):
-    snapshot = RemoteSnapshot(visits[0], SCHEMA)
+    snapshot = PostgresSnapshot(visits[0], SCHEMA)
     rest, held = snapshot.split(0.2, 123)
     assert (rest.rows, held.rows) == (ROWS - 123, 123)
     assert rows_in(rest) + rows_in(held) == rows_in(snapshot)
@@ -159,7 +159,7 @@ def test_rows_are_held_out_by_number_or_by_chance(visits):
 
 
 def test_a_declared_total_is_cut_or_filled_evenly(visits):
-    snapshot = RemoteSnapshot(visits[0], SCHEMA, "id", K)
+    snapshot = PostgresSnapshot(visits[0], SCHEMA, "id", K)
     less = snapshot.to_total(snapshot.rows - 200)
     assert less.rows == snapshot.rows - 200 == less.count(("a",)).sum()
     assert not less.names_people
@@ -174,7 +174,7 @@ def test_a_declared_total_is_cut_or_filled_evenly(visits):
 
 
 def test_columns_made_from_the_rows_stay_in_the_server(visits):
-    snapshot = RemoteSnapshot(visits[0], SCHEMA, "id", K)
+    snapshot = PostgresSnapshot(visits[0], SCHEMA, "id", K)
     wide = Schema((*SCHEMA.columns, Column("same", "ordinal", ("no", "yes"))))
     made = snapshot.widened(wide, lambda rows: {"same": (rows["a"] == rows["b"]).astype(int)})
     counts = made.count(("a", "b", "same"))
@@ -203,18 +203,18 @@ def test_a_long_statement_can_be_cancelled(visits):
     def cancel():
         raise Cancelled("stop")
 
-    snapshot = RemoteSnapshot(visits[0], SCHEMA)
+    snapshot = PostgresSnapshot(visits[0], SCHEMA)
     snapshot.pulse = cancel
     with pytest.raises(Cancelled):
         snapshot._run("SELECT pg_sleep(20)")
     snapshot.close()
-    again = RemoteSnapshot(visits[0], SCHEMA)
+    again = PostgresSnapshot(visits[0], SCHEMA)
     assert again.rows == ROWS
     again.close()
 
 
 def test_a_server_that_goes_away_is_told_in_words(visits, postgres):
-    snapshot = RemoteSnapshot(visits[0], SCHEMA)
+    snapshot = PostgresSnapshot(visits[0], SCHEMA)
     with psycopg.connect(postgres, autocommit=True) as con:
         con.execute("SELECT pg_terminate_backend(%s)", [visits[0].backend.con.info.backend_pid])
     with pytest.raises(TableError, match="the engine gave up while it counted"):

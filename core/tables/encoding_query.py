@@ -1,4 +1,4 @@
-"""The schema's encoding as a query that Ibis writes for each engine. The only module that imports Ibis.
+"""The schema's encoding as a query that Ibis writes for each engine.
 
 The query turns each declared column into whole numbers 0 … size − 1, as
 :meth:`espalier.core.project.schema.Column.encode` would its texts. NULL and NaN come first: several engines find NaN
@@ -11,44 +11,20 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
-from functools import lru_cache
-from importlib.metadata import entry_points
-from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlsplit
 
 import ibis
-import numpy as np
-from ibis.backends.sql import SQLBackend
-from numpy.typing import NDArray
 
 from espalier.core.code_books import code_book
 from espalier.core.errors import TableError
 from espalier.core.project.schema import MISSING, Column, Schema
-from espalier.core.tables.catalogue import Origin, origin
 from espalier.core.tables.code_file import PERSON
-from espalier.core.tables.lots import runs
-from espalier.core.tables.relation import ROWS
-from espalier.core.tables.stream import Stream
+from espalier.core.tables.row_limits import runs
 
-MEMORY = "384MB"
-"""Memory limit of DuckDB. It never spills to disk: a scan needs no more."""
 FEW = 32
 """Largest number of bin edges that a row is compared with one after another."""
-WHOLE = ("mysql", "singlestoredb", "sqlite")
-"""Engines that Ibis reads through pandas, all rows at once."""
-FIRST = {
-    "mssql": ("SET TRANSACTION ISOLATION LEVEL SERIALIZABLE",),
-    "mysql": (
-        "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
-        "SET SESSION time_zone = '+00:00'",
-        "SET SESSION sql_select_limit = 18446744073709551615",
-    ),
-}
-"""Session settings: one statement sees one state of the rows, times are in UTC, and no row is left out."""
 _ISO_DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _DATE = f"^[ \t\n\r\f\v]*{_ISO_DAY}([T ][0-9]{{2}}:[0-9]{{2}}[^ \t\n\r\f\v]*)?[ \t\n\r\f\v]*$"
 _NUMBER = "^[ \t\n\r\f\v]*[+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+)?[ \t\n\r\f\v]*$"
@@ -56,214 +32,6 @@ _FAR = "[eE][+-]?0*[1-9][0-9]{4,}[ \t\n\r\f\v]*$"
 """The exponent of a number beyond PostgreSQL's decimals, unless its digits make up for it."""
 _SHORT = 9_000
 """Letters of a number whose digits cannot make up for such an exponent."""
-
-
-def open_url(url: str, name: str) -> tuple[Any, Any, str | None]:
-    """(an engine of `ENGINES`, the relation, the query for it as `ROWS` with texts compared byte by byte)."""
-    backend = _spark(url) if url.startswith("pyspark://") else ibis.connect(url)
-    if backend.name == "postgres":  # else a backslash in a category could end its literal
-        backend.con.execute("SET standard_conforming_strings = on")
-    return _binary(backend, _named(backend, name))
-
-
-def origin_of(backend: Any, name: str) -> Origin:
-    """Return the kind of the relation ``name`` in the catalogue."""
-    return origin(backend, _named(backend, name))
-
-
-def open_stream(url: str, name: str, shown: str) -> Stream:
-    """The rows of a table of an engine that encodes none itself.
-
-    Any engine that Ibis has a backend for. Raises :class:`TableError` where it has none.
-    """
-    scheme = url.partition("://")[0]
-    if scheme not in (known := sorted(entry.name for entry in entry_points(group="ibis.backends"))):
-        raise TableError(f"{scheme} is no engine that is known here: {', '.join(known)}, or a file")
-    if scheme in ("duckdb", "sqlite"):
-        _check_url(url, scheme)
-    with warnings.catch_warnings(action="ignore"):  # a MySQL server may know its zones by number only, see `FIRST`
-        backend = _sqlite(url) if scheme == "sqlite" else ibis.connect(url, **_options(scheme))
-    if scheme == "duckdb":
-        _shut(backend)
-    if scheme == "sqlite" and backend.con.execute("PRAGMA encoding").fetchone() != ("UTF-8",):
-        raise TableError(
-            f"{shown} is stored as UTF-16, where damaged text reads as other text, so that two persons could be one; "
-            "copy its rows into a new SQLite file"
-        )
-    for statement in FIRST.get(scheme, ()):
-        backend.raw_sql(statement).close()
-    table = _as_declared(backend, _named(backend, name)) if scheme == "sqlite" else _named(backend, name)
-    if scheme == "duckdb" and table.op().namespace.catalog not in (None, backend.current_catalog):
-        raise TableError(f"{shown} is in another database that this process attached; name that file in the URL")
-    if scheme == "duckdb":
-        table = _without_huge(backend, table)
-    kinds = {column: _stored(kind, scheme) for column, kind in table.schema().items()}
-    return Stream(backend, table, kinds, shown)
-
-
-def answers(backend: Any, query: Any, rows: int) -> Iterator[Any]:
-    """Yield the answers of ``query``, about ``rows`` at a time: Arrow batches, or lists of rows of a Python driver.
-
-    Ibis' own readers of `WHOLE` would keep all rows, and convert whole numbers to floats in a column with a NULL.
-    """
-    if backend.name == "duckdb":  # Ibis' own reader keeps all rows
-        yield from backend.con.sql(str(backend.compile(query))).to_arrow_reader(rows)
-    elif backend.name in WHOLE or type(backend).to_pyarrow_batches is SQLBackend.to_pyarrow_batches:
-        for part in backend._cursor_batches(query, chunk_size=rows):
-            yield list(part)
-    else:
-        yield from backend.to_pyarrow_batches(query, chunk_size=rows)
-
-
-def _named(backend: Any, name: str) -> Any:
-    catalog, _, own = name.rpartition(".")
-    return backend.table(own, database=tuple(catalog.split(".")) if catalog else None)
-
-
-def _check_url(url: str, scheme: str) -> None:
-    """Refuse a URL that names another file than it seems to: an engine ignores what follows the path's end."""
-    if "#" in url or "%00" in url or any(letter < " " for letter in url) or ("?" in url and scheme == "sqlite"):
-        raise TableError(
-            f"the {scheme} URL holds '#', '?', options or a control character, so that it may name another file; "
-            "write # as %23 and ? as %3F in a SQLite URL, or rename the file"
-        )
-
-
-def _without_huge(backend: Any, table: Any) -> Any:
-    """``table`` with DuckDB's unsigned numbers of 128 bits as text: Arrow takes the upper half for negative ones."""
-    kinds = backend.con.sql(str(backend.compile(table))).types
-    huge = [name for name, kind in zip(table.columns, kinds, strict=True) if str(kind) == "UHUGEINT"]
-    return table.mutate(**{name: table[name].cast("string") for name in huge}) if huge else table
-
-
-def _sqlite(url: str) -> Any:
-    """A SQLite file that is only read, whichever thread asks; one that is not there is not made."""
-    import sqlite3
-
-    parts = urlsplit(url)
-    path = Path(unquote(parts.netloc + parts.path)).absolute()
-    return ibis.sqlite.from_connection(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, check_same_thread=False))
-
-
-def _as_declared(backend: Any, table: Any) -> Any:
-    """``table`` with the types that SQLite's catalogue declares, and text where it declares none, as of an expression.
-
-    Ibis would take the type of the first row's cell for such a column: one row would decide how all others are read.
-    Only text is accepted there, since 7 and '7' may be two people.
-    """
-    place = table.op()
-    asked = "SELECT name FROM pragma_table_info(?, ?) WHERE coalesce(type, '') = ''"
-    found = {name for (name,) in backend.con.execute(asked, (place.name, place.namespace.database or "main"))}
-    types = {name: ibis.dtype("string") if name in found else kind for name, kind in table.schema().items()}
-    return place.copy(schema=ibis.schema(types)).to_expr()
-
-
-def _options(scheme: str) -> dict[str, Any]:
-    """DuckDB: a file that is only read. MySQL: rows as they come, and all of Unicode, where two ids would else both be
-    written as question marks."""
-    if scheme == "duckdb":
-        return {"read_only": True}
-    if scheme != "mysql":
-        return {}
-    from MySQLdb.cursors import SSCursor
-
-    return {"charset": "utf8mb4", "cursorclass": SSCursor}
-
-
-def _stored(kind: Any, engine: str) -> Any:
-    """The type that cells of ``kind`` come as: text for what has none here.
-
-    SQLite has whole numbers of 64 bits, floats, texts and bytes; a date, a decimal or any other declared type may
-    contain anything.
-    """
-    if kind.is_uuid() or (kind.is_decimal() and kind.scale is None):
-        return ibis.dtype("string")
-    if engine in WHOLE and kind.is_integer() and kind.nbytes < 8:
-        return ibis.dtype("int64")  # SQLite's INT2 holds 64 bits, and Ibis gives a YEAR one byte
-    stored = kind.is_integer() or kind.is_floating() or kind.is_boolean() or kind.is_string() or kind.is_binary()
-    return kind if engine != "sqlite" or stored or kind.is_null() else ibis.dtype("string")
-
-
-def fetched(backend: Any, query: str) -> list[tuple[Any, ...]]:
-    """The rows that answer ``query``, in memory."""
-    if backend.name == "pyspark":
-        return [tuple(row) for row in backend._session.sql(query).collect()]
-    return list(backend.con.execute(query).fetchall())
-
-
-def disconnect(backend: Any) -> None:
-    """Close the connection. A Spark session is shared by all who use it in this process, and ends with it."""
-    if backend.name != "pyspark":
-        backend.disconnect()
-
-
-def _spark(url: str) -> Any:
-    """Spark on this machine: ``pyspark:///WAREHOUSE?setting=value&…``, or the session that there is.
-
-    Its log is off: an error there may quote a cell.
-    """
-    from pyspark.sql import SparkSession
-
-    parts = urlsplit(url)
-    settings = {"spark.master": "local[*]", "spark.app.name": "espalier", "spark.ui.enabled": "false"}
-    settings |= {"spark.sql.warehouse.dir": parts.path} if parts.path.strip("/") else {}
-    builder = SparkSession.builder
-    for name, value in (settings | dict(parse_qsl(parts.query))).items():
-        builder = builder.config(name, value)
-    session = builder.getOrCreate()
-    if not session.sparkContext.master.startswith("local"):
-        raise TableError("Spark is read where it runs on this machine (spark.master=local[*]), not on a cluster")
-    session.sparkContext.setLogLevel("OFF")
-    return ibis.pyspark.connect(session)
-
-
-def connect_to_write(url: str) -> tuple[str, Any]:
-    """(the engine's name, a connection that may write) for a URL of one of `ENGINES`; makes no file of its own."""
-    if url.startswith("duckdb://") and not Path(url.removeprefix("duckdb://").partition("?")[0]).exists():
-        raise FileNotFoundError
-    backend = ibis.connect(url)
-    return backend.name, backend.con
-
-
-def _shut(backend: Any) -> None:
-    """Let DuckDB read its own file and nothing else: no file or network by a relation's name or by a view, no table of
-    this process, no spill to disk.
-
-    All connections of this process to one file share these settings, so that a later one finds them. DuckDB lets no
-    one open it up again. A lock on all settings would refuse what Ibis sets (the time zone) on a second connection.
-    """
-    backend.con.execute("SET enable_progress_bar = false")
-    backend.con.execute("SET python_enable_replacements = false")
-    if backend.con.execute("SELECT current_setting('enable_external_access')").fetchall() == [(True,)]:
-        for setting in (
-            f"memory_limit = '{MEMORY}'",
-            "temp_directory = ''",
-            "allowed_directories = []",  # these two would stay open
-            "allowed_paths = []",
-            "enable_external_access = false",
-        ):
-            backend.con.execute(f"SET {setting}")
-
-
-def _binary(backend: Any, table: Any) -> tuple[Any, Any, str | None]:
-    """A collation may find two ids equal and so merge two people: texts are compared byte by byte instead."""
-    import sqlglot as sg
-    from sqlglot import expressions as e
-
-    texts = [name for name, kind in table.schema().items() if kind.is_string()]
-    if not texts:
-        return backend, table, None
-    dialect, bytewise = backend.dialect, "UTF8_BINARY" if backend.name == "pyspark" else '"C"'
-
-    def plain(name: str) -> Any:
-        column = sg.column(name, quoted=True)
-        if name not in texts:
-            return column
-        return sg.alias(e.Collate(this=e.cast(column, "TEXT"), expression=e.Var(this=bytewise)), name, quoted=True)
-
-    source = sg.parse_one(backend.compile(table), read=dialect)
-    query = sg.select(*map(plain, table.columns)).from_(source.subquery("t"))
-    return backend, ibis.table(table.schema(), name=ROWS), str(query.sql(dialect))
 
 
 def code_name(index: int) -> str:
@@ -298,26 +66,6 @@ def packed(codes: Any, schema: Schema) -> Any:
             number = number * radices[place] + codes[code_name(place)].cast("int64")
         made[f"n{i}"] = number
     return codes.select(**made, **{name: codes[name] for name in (PERSON,) if name in codes.columns})
-
-
-def lots_of(rows: Any, numbers: Sequence[str], key: str) -> NDArray[np.uint64]:
-    """The lots (`espalier.core.tables.lots`) of an Arrow table's rows, in order: of its ``numbers``, ``i`` and
-    ``person``.
-    """
-    joined = " || ',' || ".join(numbers)
-    text = f"$1 || ':' || {joined} || ':' || i || ':' || person"
-    with _hashing().cursor() as con:
-        con.register(ROWS, rows)
-        found = con.execute(f"SELECT ('0x' || left(md5({text}), 16))::UBIGINT AS lot FROM {ROWS}", [key]).fetchnumpy()
-    return np.asarray(found["lot"])
-
-
-@lru_cache(maxsize=1)
-def _hashing() -> Any:
-    """An embedded engine that keeps nothing: one thread, so that rows stay in order, and no place to spill."""
-    import duckdb
-
-    return duckdb.connect(config={"threads": 1, "temp_directory": ""})
 
 
 def _column(table: Any, name: str) -> Any:
