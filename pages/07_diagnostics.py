@@ -14,6 +14,7 @@ from espalier.pages.diagnostics import (
     fairness,
     further_tests,
     judgement,
+    linked_tables,
     numeric_columns,
     price_elasticities,
     question_errors,
@@ -47,6 +48,11 @@ if released is None:
     shell.sidebar(state)
     st.stop()
 
+if released.release.project.linked is not None:
+    linked_tables.show(state, released)
+    shell.link_to("Plan", "Change the plan", primary=False)
+    shell.sidebar(state)
+    st.stop()
 if released.real is None:
     st.info(
         "This release was made from a table that is read where it is, and each comparison reads it again. Columns, "

@@ -171,6 +171,7 @@ CALLERS: dict[str, Reasons] = {
         TABLES: ("core/tables/",),
         RECIPE: ("core/privacy/steps.py",),
         CURATOR: ("core/privacy/curator.py",),
+        DIAGNOSTICS: ("core/evaluation/linked_pictures.py",),
     },
     "step_echoes": {TABLES: ("core/tables/",), RECIPE: ("core/privacy/steps.py",)},
     "residual_sums": {TABLES: ("core/tables/",), RECIPE: ("core/privacy/gradient.py",)},
@@ -294,6 +295,7 @@ OPENERS: Reasons = {
         "pages/data/column_review.py",
     ),
     "`state.open` loads a table into the session": (
+        "pages/data/linked_tables.py",
         "pages/data/opening_on_server.py",
         "pages/data/opening.py",
         "pages/session/restore.py",

@@ -28,12 +28,14 @@ from espalier.core.progress import Report
 from espalier.core.project.asked import AskedQuestion
 from espalier.core.project.editor import ProjectEditor
 from espalier.core.project.file import Project
+from espalier.core.project.linked import Linked
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
 from espalier.core.release.artefact import Release
 from espalier.core.release.blurred import Blurred
 from espalier.core.server import events
 from espalier.core.server.job import Job
+from espalier.core.tables.frames import encoded
 from espalier.core.tables.relation import Relation
 from espalier.core.tables.table import Table
 from espalier.core.tables.text_table import TextTable
@@ -170,7 +172,7 @@ class Session:
     job: Job | None = None
     trouble: dict[str, str] = field(default_factory=dict)
     """Why something failed, by what was tried."""
-    _encoded: tuple[tuple[Schema, str | None], TextTable, Table | EspalierError] | None = None
+    _encoded: tuple[tuple[Schema, str | None, Linked | None], TextTable, Table | EspalierError] | None = None
     _previewed: tuple[Project, int | None, Preview] | None = None
 
     def open(self, project: Project, text: TextTable | None = None, rows: int | None = None, sample: str = "") -> None:
@@ -263,10 +265,11 @@ class Session:
         if self.text is None:
             raise LookupError("no table is open in memory")
         known = self._encoded
-        sees = self.project.schema, self.project.plan.person
+        project = self.project
+        sees = project.schema, project.plan.person, project.linked
         if known is None or known[0] != sees or known[1] is not self.text:
             try:
-                table: Table | EspalierError = Table.encode(self.text, *sees)
+                table: Table | EspalierError = encoded(project, self.text)
             except EspalierError as error:
                 table = error
             known = self._encoded = (sees, self.text, table)
