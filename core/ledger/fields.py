@@ -29,7 +29,7 @@ INVISIBLE = {chr(code) for code in (0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x28
 INVISIBLE |= {chr(code) for codes in (range(0xFE00, 0xFE10), range(0xE0100, 0xE01F0)) for code in codes}
 FLOATS = ("epsilon", "delta", "rho", "rho_before", "rho_after")
 WHOLE = ("seq", "rows_per_person")
-KINDS = ("open", "join", "reserve", "select", "measure", "look", "spend", "return", "diagnose")
+KINDS = ("open", "join", "reserve", "select", "measure", "look", "stop", "spend", "return", "diagnose")
 OPTIONAL = ("entry", "neighbors", "rows_per_person", *FLOATS, "plan", "fingerprint", "released")
 """Fields that a kind of event may leave out."""
 

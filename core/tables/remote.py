@@ -36,6 +36,7 @@ from espalier.core.tables.encoding import refusal
 from espalier.core.tables.engine_errors import engine_errors
 from espalier.core.tables.gradient import Weights, residual_sums
 from espalier.core.tables.lots import new_key, runs
+from espalier.core.tables.random_rows import Deal
 from espalier.core.tables.relation import Relation
 from espalier.core.tables.remote_sql import CODES, HeldOut, cut, drawn, filler, joined, part_of, recoding, truncation
 from espalier.core.tables.source import NO_VISITS, More, check_limited
@@ -59,6 +60,8 @@ class RemoteSnapshot:
     ) -> None:
         """Encode, and keep at most ``most`` rows of each person; raises :class:`TableError` that quotes no cell."""
         self.schema, self.person_column, self.row_limit = schema, person, most
+        self.lot_key = "" if person is None else key or new_key()
+        """The key of its row limits; it needs no secrecy."""
         self._relation = relation  # its connection lasts as long as an object refers to it
         self._shown, self._con = relation.shown, relation.backend.con
         self.pulse = pulse
@@ -74,7 +77,7 @@ class RemoteSnapshot:
             self.rows = self._check(person)
             self.digest = self._digested(self.rows)
             if person is not None and most is not None:
-                for statement in truncation(schema, most, key or new_key()):
+                for statement in truncation(schema, most, self.lot_key):
                     self._run(statement)
                 self.rows = self._counted()
             if not self.rows:
@@ -125,6 +128,10 @@ class RemoteSnapshot:
         found = self._run(f"SELECT {', '.join(sums)} FROM {CODES}").fetchone()
         head = json.dumps([[c.name, c.labels] for c in self.schema.columns])
         return hashlib.sha256(f"{head}:{rows}:{':'.join(str(int(x)) for x in found)}".encode()).digest()
+
+    def dealt_by(self, deal: Deal) -> RemoteSnapshot:  # noqa: ARG002
+        """Return the snapshot itself: the server draws its lots."""
+        return self
 
     @property
     def in_memory(self) -> None:
