@@ -164,7 +164,7 @@ def fpt_mw(curator: Curator, project: Project, frame: Frame, report: Report = si
         choose,
         margin,
         samples=options.samples,
-        rng=curator.generator() if options.samples else None,
+        rng=curator.chance() if options.samples else None,
         report=report,
     )
     answers = Chosen(asked, counts, None, (), (), measured)

@@ -143,7 +143,7 @@ class Stepping:
         """Return the start: nothing is counted yet."""
         layout = Layout.of(project, frame.separations)
         target, most = project.plan.target or "", project.plan.max_cells
-        return cls(curator, layout, rho * (1 - 1e-9), people, target, most, curator.generator())
+        return cls(curator, layout, rho * (1 - 1e-9), people, target, most, curator.chance())
 
     # Counting ---------------------------------------------------------------------------------------------------------
 

@@ -39,6 +39,7 @@ from espalier.core.privacy.steps import StepScore
 from espalier.core.privacy.sums import PROVED, SumRecipe
 from espalier.core.privacy.unit import Unit
 from espalier.core.project.linked import Pair
+from espalier.core.tables.public_chance import Chance, fresh
 from espalier.core.tables.source import Source
 
 Impossible = Mapping[Clique, NDArray[np.bool_]]
@@ -80,6 +81,8 @@ class Curator(ABC):
         self.scored: list[ScoreMeasurement] = []
         self.impossible: Impossible = impossible or {}
         self.whole: Mapping[str, int] = dict(sizes)
+        self.chance: Chance = fresh
+        """Public chance for methods, such as random features. A resumed release has the same again."""
         self._max_cells = max_cells
         self._order = {name: i for i, name in enumerate(sizes)}
         self._fine: set[Clique] = set()
@@ -234,10 +237,6 @@ class Curator(ABC):
         finally:
             self.budget = whole
 
-    def generator(self) -> np.random.Generator:
-        """Return a generator for public chance, such as random features; never for noise."""
-        return np.random.default_rng()
-
     @abstractmethod
     def merge(self, merged: Merged) -> Merged:
         """Count these categories in groups from now on. Return the groups in force; ``sizes`` follow them."""
@@ -341,10 +340,6 @@ class PrivateCurator(Curator):
         self._known: tuple[Score | None, dict[Clique, int]] = (None, {})
         self._stepped: dict[Pair, NDArray[np.int64]] = {}
         self._answered: tuple[QuestionSums, NDArray[np.int64]] | None = None
-
-    def generator(self) -> np.random.Generator:
-        """Return a generator for public chance; a resumed release gets the same ones."""
-        return self._journal.generator()
 
     def merge(self, merged: Merged) -> Merged:
         """Count in groups of categories from now on.

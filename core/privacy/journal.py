@@ -75,23 +75,17 @@ class Record:
 class Journal:
     """The answers of one release: those stored before, then those drawn now.
 
-    ``seed`` starts the generator of everything random that is not protective noise, so that a resumed release asks the
-    same questions. Without a ``storage`` nothing is stored.
+    Without a ``storage`` nothing is stored.
     """
 
-    def __init__(self, stored: Sequence[Record] = (), storage: Storage | None = None, seed: int | None = None) -> None:
+    def __init__(self, stored: Sequence[Record] = (), storage: Storage | None = None) -> None:
         self._stored, self._storage = list(stored), storage
         self.place = 0
         """Number of answers returned so far."""
         self.drawn = 0
         """Number of answers drawn by this process."""
-        self._seeds = None if seed is None else np.random.SeedSequence(seed)
         self.context = ""
         """Public facts that further requests depend on, such as the digest of the synthetic rows that are judged."""
-
-    def generator(self) -> np.random.Generator:
-        """Return a generator for anything but protective noise; a resumed release gets the same ones in turn."""
-        return np.random.default_rng() if self._seeds is None else np.random.default_rng(self._seeds.spawn(1)[0])
 
     @property
     def stored(self) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
@@ -15,14 +14,14 @@ from espalier.core.planning.preview import preview
 from espalier.core.privacy.contribution import check_fits
 from espalier.core.privacy.journal import Journal
 from espalier.core.progress import Report, silent
-from espalier.core.project.public_grid import as_read
-from espalier.core.project.schema import Schema
 from espalier.core.release.artefact import Release
 from espalier.core.release.run import PrivateRows, Run, parts
-from espalier.core.release.unfinished import Begun, Facts, FolderJournal, dealt, records_of, same_parts, same_rows
+from espalier.core.release.unfinished import Begun, FolderJournal, dealt, records_of, same_parts, same_rows
 from espalier.core.statement.keys import Signer
+from espalier.core.tables.deferred import Deferred
 from espalier.core.tables.frames import opened, panel
-from espalier.core.tables.source import More, Source
+from espalier.core.tables.public_chance import seeded
+from espalier.core.tables.source import Source
 
 if TYPE_CHECKING:
     from espalier.core.ledger.account import Reservation
@@ -63,12 +62,12 @@ def resume(
     with ExitStack() as files:
         needed = _Needed(begun, data, secret, files, len(records))
         shown = preview(begun.planned, begun.total)
-        journal = Journal(records, reservation or storage, begun.seed)
-        own = _Deferred(begun.own, begun.planned.schema, lambda: needed.parts[0])
+        journal = Journal(records, reservation or storage)
+        own = Deferred(begun.own, begun.planned.schema, lambda: needed.parts[0])
         held = None
         if begun.held is not None:
-            held = cast(Source, _Deferred(begun.held, begun.planned.schema, needed.held))
-        rows = PrivateRows(cast(Source, own), held, shown.budget, journal)
+            held = cast(Source, Deferred(begun.held, begun.planned.schema, needed.held))
+        rows = PrivateRows(cast(Source, own), held, shown.budget, journal, seeded(begun.seed))
         return Run(begun, rows, shown, reservation, storage, signer).finish(report)
 
 
@@ -111,42 +110,3 @@ class _Needed:
         held = self.parts[1]
         assert held is not None
         return held
-
-
-class _Deferred:
-    """A source that is read when something is asked that is not public."""
-
-    def __init__(self, facts: Facts, schema: Schema, load: Callable[[], Source]) -> None:
-        self._facts, self.schema, self._load = facts, schema, load
-        self.names_people, self.person_column = facts.names_people, facts.person_column
-        self.row_limit = facts.row_limit
-
-    @cached_property
-    def _rows(self) -> Source:
-        return self._load()
-
-    @property
-    def rows(self) -> int:
-        """Number of rows; read only where it is private."""
-        return self._rows.rows if self._facts.rows is None else self._facts.rows
-
-    def encodes(self, schema: Schema) -> bool:
-        """Whether the rows are encoded for ``schema``."""
-        return self.schema == schema or as_read(self.schema) == as_read(schema)
-
-    def recoded(self, schema: Schema) -> _Deferred:
-        """Return the rows as ``schema`` describes them."""
-        return _Deferred(self._facts, schema, lambda: self._rows.recoded(schema))
-
-    def widened(self, schema: Schema, more: More) -> _Deferred:
-        """Return the rows with further columns."""
-        return _Deferred(self._facts, schema, lambda: self._rows.widened(schema, more))
-
-    def close(self) -> None:
-        """Release the space on disk, if the rows were read."""
-        if "_rows" in vars(self):
-            self._rows.close()
-
-    def __getattr__(self, name: str) -> Any:
-        """Read the rows for everything else."""
-        return getattr(self._rows, name)

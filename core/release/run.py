@@ -42,9 +42,11 @@ from espalier.core.release.artefact import Release
 from espalier.core.release.files import with_identifiers
 from espalier.core.release.linked_tables import linked_tables
 from espalier.core.release.output import on_disk
-from espalier.core.release.unfinished import Begun, Facts, FolderJournal
+from espalier.core.release.unfinished import Begun, FolderJournal
 from espalier.core.statement.keys import Signer
 from espalier.core.tables.consistency import settle
+from espalier.core.tables.deferred import Facts
+from espalier.core.tables.public_chance import Chance
 from espalier.core.tables.snapshot import Snapshot
 from espalier.core.tables.source import Source
 from espalier.core.tables.table import Table
@@ -59,9 +61,9 @@ class PrivateRows:
     ``own`` are the rows that the release is made from, ``held`` the rows held out to evaluate it.
     """
 
-    def __init__(self, own: Source, held: Source | None, budget: Budget, journal: Journal) -> None:
+    def __init__(self, own: Source, held: Source | None, budget: Budget, journal: Journal, chance: Chance) -> None:
         self.own, self.held, self._delta = own, held, budget.delta
-        self.journal = journal
+        self.journal, self.chance = journal, chance
         self.schema_spending, self.held_spending = Spending(budget.rho), Spending(0.0)
         self._curator: PrivateCurator | None = None
 
@@ -87,6 +89,7 @@ class PrivateRows:
         self._curator = PrivateCurator(
             self.own, _unit(plan), budget, plan.max_cells, impossible=impossible, journal=self.journal
         )
+        self._curator.chance = self.chance
         return self._curator
 
     def judge(self, project: Project, synthetic: Table, budget: Budget, spent: float) -> PrivateEvaluation | None:
@@ -184,7 +187,7 @@ class Run:
         report(0.8, "Drawing synthetic rows")
         most = MAX_ROWS if project.linked is None else IN_MEMORY
         rows = plan.rows or self.begun.total or min(max(round(model.total / (1 - plan.private_evaluation)), 1), most)
-        rng = self.private.journal.generator()
+        rng = self.private.chance()
         codes, text, whole = drawn(model, project, rows, rng, part(report, 0.8, 0.9))
         text = settle(project.constraints, project.schema, codes, text)
         text = with_identifiers(project.schema, text, rng)

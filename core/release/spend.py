@@ -22,6 +22,7 @@ from espalier.core.release.run import PrivateRows, Run, parts, public_facts
 from espalier.core.release.unfinished import Begun, FolderJournal, dealt, marks_of, new_seed
 from espalier.core.statement.keys import Signer
 from espalier.core.tables.frames import opened, panel, relation_of
+from espalier.core.tables.public_chance import fresh, seeded
 from espalier.core.tables.source import Source
 
 if TYPE_CHECKING:
@@ -143,8 +144,8 @@ def _release(
     elif folder is not None:
         storage = FolderJournal.begin(folder, begun)
     stored_in = reservation or storage
-    journal = Journal() if stored_in is None else Journal((), stored_in, begun.seed)
-    rows = PrivateRows(own, held, shown.budget, journal)
+    chance = fresh if stored_in is None else seeded(begun.seed)
+    rows = PrivateRows(own, held, shown.budget, Journal((), stored_in), chance)
     return Run(begun, rows, shown, reservation, storage, signer).finish(report)
 
 

@@ -23,26 +23,14 @@ from espalier.core.errors import ProjectError, TableError, Unfinished
 from espalier.core.ledger import fingerprint
 from espalier.core.privacy.journal import Record
 from espalier.core.project.file import Project
-from espalier.core.tables.digest import Digest
+from espalier.core.tables.deferred import Facts
+from espalier.core.tables.digest import digest_of
 from espalier.core.tables.random_rows import Deal, seeded_lots
 from espalier.core.tables.source import Source
 
 FORMAT = "espalier-unfinished/1"
 JOURNAL = "journal"
 SEED_BITS = 128
-
-
-@dataclass(frozen=True)
-class Facts:
-    """What is public of some private rows: see the properties of `espalier.core.tables.source.Source`.
-
-    ``rows`` is their number where it is public.
-    """
-
-    rows: int | None
-    names_people: bool
-    person_column: str | None
-    row_limit: int | None
 
 
 @dataclass(frozen=True)
@@ -121,7 +109,7 @@ def dealt(table: Source, secret: bytes, nonce: str) -> Source:
 
 def marks_of(secret: bytes, table: Source, own: Source, held: Source | None) -> tuple[str, ...]:
     """Return keyed fingerprints of ``table`` and, where rows are held out, of both parts."""
-    digests = [table.digest] if held is None else [table.digest, _digest(own), _digest(held)]
+    digests = [table.digest] if held is None else [table.digest, digest_of(own), digest_of(held)]
     return tuple(fingerprint.mark(secret, one) for one in digests)
 
 
@@ -148,18 +136,11 @@ def same_parts(secret: bytes, marks: tuple[str, ...], own: Source, held: Source 
     if held is None:
         return
     wanted = zip(marks[1:], (own, held), strict=True)
-    if not all(fingerprint.matches(secret, _digest(rows), mark) for mark, rows in wanted):
+    if not all(fingerprint.matches(secret, digest_of(rows), mark) for mark, rows in wanted):
         raise TableError(
             "the rows come in another order than when the release began, so other people would be held out. Nothing "
             "was drawn. Name the same file, read by the same version"
         )
-
-
-def _digest(rows: Source) -> bytes:
-    adding = Digest(rows.schema)
-    for batch in rows.batches():
-        adding.add(batch)
-    return adding.value()
 
 
 # A release without a ledger -------------------------------------------------------------------------------------------
