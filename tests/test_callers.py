@@ -199,7 +199,7 @@ CALLERS: dict[str, Reasons] = {
         TABLES: ("core/tables/",),
         RECIPE: ("core/privacy/moments.py",),
         DIAGNOSTICS: ("core/evaluation/marketing.py",),
-        "refuses a table without numbers before anything is drawn": ("core/release/spend.py", "core/release/resume.py"),
+        "refuses a table without numbers before anything is drawn": ("core/release/spend.py",),
         "blurred rows, marked as not private": ("core/release/blurred.py",),
     },
     "take": {

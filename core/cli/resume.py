@@ -44,7 +44,7 @@ def run(opt: argparse.Namespace) -> None:
     """Finish the release and write its folder."""
     from espalier.core.release.files import check_empty, check_folder
     from espalier.core.release.resume import resume
-    from espalier.core.release.unfinished import JOURNAL, work_folder
+    from espalier.core.release.unfinished import JOURNAL, FolderJournal, work_folder
     from espalier.core.tables.frames import read_data
 
     key = signer(opt.key)
@@ -53,6 +53,10 @@ def run(opt: argparse.Namespace) -> None:
     if (work_folder(here) / JOURNAL).is_file():
         if opt.out not in (None, here):
             raise ProjectError(f"an unfinished release to {here} is written there: leave --out out", key="out")
+        if (here / "release.json").is_file():  # it was moved there whole, and the process ended before the last step
+            FolderJournal(here).forget()
+            print(f"{here}: the release is whole", file=sys.stderr)
+            return
         check_empty(here)
         opt.out = here
     else:

@@ -20,7 +20,7 @@ from espalier.core.models.base import Model
 from espalier.core.project.dates import invented
 from espalier.core.project.file import Project
 from espalier.core.project.schema import Schema
-from espalier.core.release.unfinished import check_none, lock
+from espalier.core.release.unfinished import check_none, lock, synced
 from espalier.core.tables.consistency import settle
 from espalier.core.tables.released import csv_text
 
@@ -105,9 +105,12 @@ def _write(
             if more and sealed is not None:
                 for name, data in sealed({name: _digest(part / name) for name in more}).items():
                     (part / name).write_bytes(data)
+            for path in (*part.rglob("*"), part):
+                synced(path)
             if folder.exists():
                 folder.rmdir()
             part.rename(folder)
+            synced(folder.parent)
     except OSError as error:
         raise ProjectError(
             f"cannot write to {folder}: {error.strerror or error}. Name a new folder", path=str(folder)

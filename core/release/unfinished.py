@@ -193,8 +193,8 @@ class FolderJournal:
             self._file.close()
             raise Unfinished(f"Another process is working on the release to {folder}.", path=str(folder)) from None
         if create:
-            _sync_folder(self.work)
-            _sync_folder(self.work.parent)
+            synced(self.work)
+            synced(self.work.parent)
 
     @classmethod
     def begin(cls, folder: Path, begun: Begun) -> Self:
@@ -282,9 +282,10 @@ def records_of(stored: list[bytes]) -> list[Record]:
     return [record for record in records if record is not None]
 
 
-def _sync_folder(folder: Path) -> None:
+def synced(path: Path) -> None:
+    """Wait until a file or folder is on the disk, where the system can."""
     with suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
+        handle = os.open(path, os.O_RDONLY)
         try:
             os.fsync(handle)
         finally:

@@ -181,7 +181,8 @@ def interrupt(case: Case, project: Path, data: Path, log: Path, at: int, tally: 
     resumed = ["resume", entry or str(case.out), "--data", str(data), "--quiet"]
     resumed += ["--out", str(case.out), "--ledger", case.ledger] if case.ledger else []
     status, said = 0, ""
-    if not (case.out / "release.json").exists():
+    hidden = case.out.with_name(f".{case.out.name}.unfinished").exists()
+    if hidden or not (case.out / "release.json").exists():
         status, said = command(resumed, log, 0, case.strike, on_disk=case.on_disk)
     if status or not (case.out / "statement.json").exists():
         tally.lost += 1
@@ -313,7 +314,7 @@ def work(points: int, only: str = "") -> dict[str, Tally]:
                 continue
             plan = replace(PLAN, delta=None) if case.ledger else PLAN
             project.write_text(Project("interrupted", SCHEMA, plan, one_row_per_person=True).dumps())
-            if case.ledger and "people" not in {t for p in Ledger(case.ledger, create=True).populations() for t in [p]}:
+            if case.ledger and "people" not in Ledger(case.ledger, create=True).populations():
                 Ledger(case.ledger).open_table("people", epsilon=100, delta=DELTA, who="faults")
             tally = found.setdefault(case.name, Tally())
             number = interrupt(case, project, data, log, 0, tally)
