@@ -227,10 +227,13 @@ class Reservation:
             return f"{error} What was reserved counts as spent."
         return ""
 
-    def close(self, reason: str) -> None:
-        """End a release that no one will resume. All that was reserved stays spent; its answers are deleted."""
+    def close(self, reason: str, acts: Sequence[Subtotal] = ()) -> None:
+        """End a release that no one will resume. All that was reserved stays spent; its answers are deleted.
+
+        ``acts`` are what had been drawn, where that is known.
+        """
         e = self.entry
-        self._close(_End("spend", e.reserved, e.delta_reserved, reason), ())
+        self._close(_End("spend", e.reserved, e.delta_reserved, reason), acts)
         self.account.store.forget(e.id)
 
     def append(self, place: int, record: bytes) -> None:
@@ -255,7 +258,7 @@ class Reservation:
             events = read_events(rows)
             replayed = replay(events)[entry.population]
             if not any(e.id == entry.id and e.status == "reserved" for e in replayed.entries):
-                return []
+                raise LedgerError(f"the entry {entry.id} has ended already", entry=entry.id)
             fields = {"population": entry.population, "table_name": entry.table, "entry": entry.id, "note": reason}
             return [next_event(events, kind="stop", who=self.account.who, **fields).row()]
 

@@ -202,7 +202,7 @@ class Store:
             if not sa.inspect(connection).has_table(_journal.name):
                 return {}
             counted = sa.select(_journal.c.entry, sa.func.count()).group_by(_journal.c.entry)
-            return {entry: count - 1 for entry, count in connection.execute(counted).tuples()}
+            return {str(entry): int(count) - 1 for entry, count in connection.execute(counted)}
 
     def note(self, entry: str, place: int, record: bytes) -> None:
         """Store a record of an unfinished release durably; the same one may be stored again.

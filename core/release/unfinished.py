@@ -13,6 +13,7 @@ import json
 import os
 import secrets
 import shutil
+import weakref
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -187,6 +188,7 @@ class FolderJournal:
             check_none(folder)
         flags = os.O_RDWR | (os.O_CREAT | os.O_EXCL if create else 0)
         self._file = os.fdopen(os.open(path, flags, 0o600), "r+b", buffering=0)
+        weakref.finalize(self, self._file.close)
         try:
             lock(self._file)
         except OSError:
@@ -245,6 +247,8 @@ class FolderJournal:
         data = self._file.read()
         frames, at = [], 0
         while at + 40 <= len(data):
+            if not any(data[at:]):  # a power cut may leave zeros behind the end
+                break
             end = at + 40 + int.from_bytes(data[at : at + 8], "big")
             if end > len(data):
                 break
