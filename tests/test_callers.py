@@ -38,7 +38,18 @@ OPENING = {
     *("read_text", "read_bytes", "write_text", "write_bytes", "ParquetFile", "ParquetWriter", "open_csv"),
 }
 """Functions that open a file, an archive or a connection."""
-PUBLIC = {"schema", "person_column", "names_people", "row_limit", "digest", "counts_only", "encodes", "close"}
+PUBLIC = {
+    "schema",
+    "person_column",
+    "names_people",
+    "row_limit",
+    "digest",
+    "counts_only",
+    "encodes",
+    "close",
+    "lot_key",
+    "dealt_by",
+}
 """Members that hold no private value, or that every owner of a source may call."""
 
 Reasons = Mapping[str, tuple[str, ...]]
@@ -162,7 +173,7 @@ CALLERS: dict[str, Reasons] = {
     "recoded": {
         TABLES: ("core/tables/",),
         "the rows of a release, and those that judge it, by the bought schema": (
-            "core/release/spend.py",
+            "core/release/run.py",
             "pages/release/spending.py",
         ),
     },
@@ -281,6 +292,8 @@ OPENERS: Reasons = {
     "reads and writes keys": ("core/statement/keys.py",),
     "the program's own source files, for their digest": ("core/statement/claims.py",),
     "the ledger": ("core/cli/ledger.py", "core/ledger/archive.py", "core/ledger/store.py", "core/ledger/verify.py"),
+    "the keys of fingerprints": ("core/ledger/secret_file.py",),
+    "noisy answers of an unfinished release": ("core/release/unfinished.py",),
     "output of a command": ("core/cli/main.py",),
     "backup of the ledger": ("core/server/backup.py",),
     "a table that the server's operator has listed": ("core/server/release_job.py",),

@@ -11,8 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-
 from espalier.core.errors import ProjectError
 from espalier.core.graph.junction_tree import FloatArray
 from espalier.core.graph.separations import Clique
@@ -166,7 +164,7 @@ def fpt_mw(curator: Curator, project: Project, frame: Frame, report: Report = si
         choose,
         margin,
         samples=options.samples,
-        rng=np.random.default_rng() if options.samples else None,
+        rng=curator.chance() if options.samples else None,
         report=report,
     )
     answers = Chosen(asked, counts, None, (), (), measured)
