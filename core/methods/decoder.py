@@ -313,7 +313,7 @@ DECODER = Method(
         when="Choose it where the drawing is right and the table has many columns.",
         pools={"training": "training the model", "families": "counts of causes with effects"},
     ),
-    capabilities=Capabilities(targets=True, constraints=False),
+    capabilities=Capabilities(targets=True, constraints=False, unread=("allocation", "accounting", "copies")),
     arrows=lambda project: project.dag.edges,
     causes_only=lambda plan: plan.options.get("regime") == "causal",
 )

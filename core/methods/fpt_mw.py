@@ -203,5 +203,7 @@ FPT_MW = Method(
         when="Choose it for thousands of questions on a few thousand rows. With fewer questions or more rows, another "
         "method with a share for questions errs less.",
     ),
-    capabilities=Capabilities(questions="alone", constraints=False),
+    capabilities=Capabilities(
+        questions="alone", constraints=False, unread=("allocation", "accounting", "copies", "question_share")
+    ),
 )

@@ -406,8 +406,6 @@ def _warnings(
         )
     if plan.question_share and not project.question_list:
         out.append("Nothing is asked, so the share for questions goes to the method.")
-    if plan.question_share and method.capabilities.questions == "alone":
-        out.append(f"The method {method.title} spends its whole budget on questions: their share is not read.")
     if plan.test_drawing and not any(line.pool == POOL for line in lines):
         out.append(
             "Nothing of the drawing can be tested: it implies no independence, or no odds ratio up to 2.5 would be "
