@@ -27,6 +27,9 @@ from espalier.core.privacy.draws import Measurement, Merged, ScoreMeasurement
 from espalier.core.progress import Report, silent
 from espalier.core.project.file import Project
 
+WEIGHTS = "weights"
+"""The pool of noisy associations that only weigh an allocation."""
+
 
 @dataclass(frozen=True)
 class Marginals:
@@ -116,13 +119,13 @@ class Marginals:
                 },
             }
         others = [x for x in self.scores if x is not bought]
-        if errors := [x for x in others if any(len(q) == 2 for q in x.cliques)]:
+        if errors := [x for x in others if x.pool != WEIGHTS and any(len(q) == 2 for q in x.cliques)]:
             out["errors"] = [
                 {"columns": list(q), "round": i, "error": v, "sigma": x.sigma}
                 for i, x in enumerate(errors, 1)
                 for q, v in zip(x.cliques, x.values.tolist(), strict=True)
             ]
-        if weights := [x for x in others if all(len(q) != 2 for q in x.cliques)]:
+        if weights := [x for x in others if x.pool == WEIGHTS or all(len(q) != 2 for q in x.cliques)]:
             out["associations"] = [
                 {"columns": list(q), "score": v, "sigma": x.sigma}
                 for x in weights
