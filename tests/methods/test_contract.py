@@ -100,6 +100,8 @@ CASES = {
     "independent with further separations": {"method": "independent", "fair": True, "separations": FURTHER},
     "mst thicker": {"method": "mst", "width": 3},
     "privci explained": {"method": "privci", "explain": 0.1},
+    "privci exact": {"method": "privci", "tree": "exact", "separations": FURTHER},
+    "mst exact": {"method": "mst", "tree": "exact"},
     "workload weighted": {"method": "workload", "weights": {"p": 0, "a": 2.0, "s × y": 5.0}},
     "workload with triples": {"method": "workload", "triples": 2, "epsilon": 4.0, "weights": {"s × a × y": 3.0}},
     "workload fair": {"method": "workload", "fair": True, "separations": FURTHER},
@@ -175,6 +177,9 @@ def test_every_sigma_is_what_its_rho_buys(made):
             continue
         if not m["columns"] and m["sigma"] in {e["sigma"] for e in made.to_json().get("errors", ())}:
             # errors of pairs bought together, each of sensitivity 2
+            assert m["sigma"] == pytest.approx(2 * math.sqrt(m["cells"] / (2 * m["rho"])), rel=1e-3)
+            continue
+        if m["pool"] == "tree choice":  # scores of pairs, each of sensitivity 2
             assert m["sigma"] == pytest.approx(2 * math.sqrt(m["cells"] / (2 * m["rho"])), rel=1e-3)
             continue
         if m["pool"] == "weights":  # associations of pairs, each of sensitivity 3 + 2/n

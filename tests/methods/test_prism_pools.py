@@ -54,7 +54,8 @@ def test_under_basic_accounting_the_pools_are_shares_of_epsilon() -> None:
     plan = {"accounting": "basic", "allocation": "uniform", "pools": {"one-way": 0.2, "target": 0.8}}
     seen = preview(project(regime="causal", **plan), 5000)
     one, task = (next(x for x in seen.lines if x.pool == pool).sigma for pool in ("one-way", "task"))
-    assert one / task == pytest.approx(0.8 / 0.2 * 5 / 2, rel=0.1)  # five columns share 0.2, two pairs 0.8
+    tables = sum(x.pool == "task" for x in seen.lines)  # two pairs, and their joint table with the target
+    assert one / task == pytest.approx(0.8 / 0.2 * 5 / tables, rel=0.1)  # five columns share 0.2
 
 
 def test_choosing_features_without_a_share_is_refused() -> None:
