@@ -169,6 +169,7 @@ class Preview:
             "refused": self.frame.refused,
             "cells": self.size.cells,
             "bytes": self.size.bytes,
+            **({"treewidth": self.size.treewidth} if self.size.treewidth else {}),
             "seconds": self.size.seconds,
             **({"test_drawing": [predicted(test) for test in self.tests]} if self.project.plan.test_drawing else {}),
             **({"analyses": [one.plan() for one in self.analyses]} if self.analyses else {}),

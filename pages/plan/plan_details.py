@@ -32,7 +32,8 @@ def show(state: Session, seen: Preview) -> None:
             "Memory",
             text.size(seen.size.bytes),
             width="content",
-            help=f"The model has at most {seen.size.cells:,} cells.",
+            help=f"The model has at most {seen.size.cells:,} cells."
+            + (f" Its junction tree has treewidth {seen.size.treewidth}." if seen.size.treewidth else ""),
         )
         st.metric(
             "Time to fit",

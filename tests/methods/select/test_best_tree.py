@@ -34,10 +34,11 @@ def frame(rng: random.Random) -> tuple[Separation, ...]:
 def slow(value: dict[Clique, float], separations: Sequence[Separation]) -> tuple[int, float]:
     """The best of all forests with the most edges, by trying every set of pairs."""
     for edges in range(len(NAMES) - 1, -1, -1):
-        found = []
-        for some in itertools.combinations(value, edges):
-            if (not some or nx.is_forest(nx.Graph(some))) and all(s.holds(some) for s in separations):
-                found.append(sum(value[e] for e in some))
+        found = [
+            sum(value[e] for e in some)
+            for some in itertools.combinations(value, edges)
+            if (not some or nx.is_forest(nx.Graph(some))) and all(s.holds(some) for s in separations)
+        ]
         if found:
             return edges, max(found)
     return 0, 0.0
