@@ -541,7 +541,7 @@ LINKED = Method(
             "visit pairs": "counts of visits",
         },
     ),
-    capabilities=Capabilities(constraints=False, linked=True),
+    capabilities=Capabilities(constraints=False, linked=True, unread=("accounting", "copies")),
     limits=Limits(
         cells=lambda project: most_cells(project, Workload.of(project).max_cells),
         fits=lambda project: FITS,  # noqa: ARG005

@@ -144,7 +144,7 @@ class PostgresSnapshot:
         head = json.dumps([[c.name, c.labels] for c in self.schema.columns])
         return hashlib.sha256(f"{head}:{rows}:{':'.join(str(int(x)) for x in found)}".encode()).digest()
 
-    def dealt_by(self, deal: Deal) -> RemoteSnapshot:  # noqa: ARG002
+    def dealt_by(self, deal: Deal) -> PostgresSnapshot:  # noqa: ARG002
         """Return the snapshot itself: the server draws its lots."""
         return self
 
