@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 from espalier import __version__
 
 project = "Espalier"
@@ -26,3 +29,26 @@ html_static_path = ["../.images"]
 html_theme_options = {"source_view_link": "", "top_of_page_buttons": []}
 pygments_style = "a11y-high-contrast-light"
 pygments_dark_style = "a11y-high-contrast-dark"
+
+
+MENDED = {
+    'role="heading"><span class="caption-text">': 'role="heading" aria-level="2"><span class="caption-text">',
+    '<div class="highlight"><pre>': '<div class="highlight"><pre tabindex="0">',
+    '<div class="table-wrapper': '<div tabindex="0" class="table-wrapper',
+}
+"""What the theme leaves out: the level of a heading, and wide blocks that a keyboard can scroll."""
+
+
+def mend(app: Any, failed: Exception | None) -> None:
+    """Mend the pages that were written, so that keyboards and screen readers can use them."""
+    if failed is None:
+        for page in Path(app.outdir).rglob("*.html"):
+            text = page.read_text("utf-8")
+            for old, new in MENDED.items():
+                text = text.replace(old, new)
+            page.write_text(text, "utf-8")
+
+
+def setup(app: Any) -> None:
+    """Called by Sphinx."""
+    app.connect("build-finished", mend)

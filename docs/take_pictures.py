@@ -55,7 +55,7 @@ def fairness(person: Person) -> None:
 def steward(person: Person) -> None:
     person.visit("Home", "Espalier")
     shot(person, "home")
-    opened(person, "services")
+    opened(person, "social services")
     person.visit("Data")
     shot(person, "data")
     person.visit("Ledger")

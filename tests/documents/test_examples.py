@@ -53,6 +53,8 @@ def stage(folder: Path) -> None:
     dictionary = [{"column": "sex", "code": "f", "label": "female"}, {"column": "sex", "code": "m", "label": "male"}]
     for name in ("dictionary", "visits_dictionary"):
         write_csv(folder / f"{name}.csv", dictionary)
+    with (folder / "questions.csv").open("w", encoding="utf-8") as file:
+        file.write("question,column,values\nolder and ill,age,65..90\nolder and ill,sick,yes\n")
     pyarrow.parquet.write_table(pyarrow.csv.read_csv(folder / "visits.csv"), folder / "visits.parquet")
     with duckdb.connect(str(folder / "warehouse.duckdb")) as engine:
         engine.execute("create schema public; create table public.visits as from 'visits.parquet'")
@@ -68,6 +70,8 @@ def confirm(folder: Path) -> None:
             project = json.loads(text.replace('"guessed"', '"confirmed"'))
             if project.get("one_row_per_person", True) is None:
                 project["one_row_per_person"] = True
+            if not (project.get("dag") or {}).get("edges") and "smoker" in {c["name"] for c in project["schema"]}:
+                project["dag"] = {"edges": [["age", "smoker"], ["age", "sick"], ["smoker", "sick"]]}
             path.write_text(json.dumps(project), "utf-8")
 
 

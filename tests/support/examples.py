@@ -58,14 +58,14 @@ def people(n: int, seed: int = 1) -> list[dict[str, str]]:
         rows.append(
             {
                 "patient_id": f"P{i // 2:05}",
-                "age": "?" if i == 3 else "-9" if i == 4 else str(age),
+                "age": str(age),
                 "sex": draw.choice("fm"),
                 "diag_1": draw.choice(("250.43", "428", "786", "V58")),
                 "state": draw.choice(("AL", "CA", "NY")),
                 "brand": draw.choice(("one", "two")),
-                "price": (price := draw.choice(("1.5", "2", "2.5", "3", "4"))),
-                "units": str(max(0, round(40 / float(price) + draw.gauss(0, 2)))),
-                "ward": ward,
+                "price": (price := f"{draw.uniform(1, 5):.2f}"),
+                "units": str(max(0, round(400 / float(price) + draw.gauss(0, 20)))),
+                "ward": "?" if i == 3 else "-9" if i == 4 else ward,
                 "smoker": draw.choice(("yes", "no")),
                 "sick": "yes" if sick else "no",
                 "readmitted": "yes" if draw.random() < 0.2 + 0.3 * sick else "no",
