@@ -7,6 +7,7 @@ import pytest
 
 from espalier.core.evaluation import evaluate
 from espalier.core.graph.dag import Dag
+from espalier.core.graph.roles import Roles
 from espalier.core.graph.separations import Separation
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
@@ -15,6 +16,7 @@ from espalier.core.tables.table import Table
 from tests.support.tables import schema_of
 
 SCHEMA = schema_of(a=3, b=2, c=2, y=2)
+ROLES = Roles(outcome=("y",), protected=("b",), admissible=("a",))
 
 
 def table(n=1500):
@@ -31,11 +33,11 @@ def test_a_regime_and_the_projects_own_separations_are_measured():
         {"method": "prism", "epsilon": 5.0, "delta": 1e-6, "target": "y", "regime": "causal", "fair": True}
     )
     apart = (Separation(("b",), ("c",), ()),)
-    project = Project("t", SCHEMA, plan, Dag((("a", "y"), ("y", "c"))), separations=apart)
+    project = Project("t", SCHEMA, plan, Dag((("a", "y"), ("y", "c"))), ROLES, apart)
     real = table()
     made = release(project, real)
     found = evaluate(project, real, made.synthetic, model=made.model).to_json()["separations"]
-    regime = next(one for one in found if one["left"] == ["y"])
+    regime = next(one for one in found if "c" in one["right"] and one["left"] == ["y"])
     assert regime["given"] == ["a"]
     assert regime["cmi_real"] > regime["floor_real"] > 0  # c is linked with y in the real rows
     assert regime["cmi_synthetic"] < 1.5 * regime["floor_synthetic"]
