@@ -18,7 +18,8 @@ from espalier.core.project.file import Project
 from espalier.core.tables.catalogue import TRUSTED
 
 if TYPE_CHECKING:
-    from espalier.core.planning.preview import Line, Preview
+    from espalier.core.planning.budget_lines import Line
+    from espalier.core.planning.preview import Preview
 
 
 MOST_SHOWN = 40
@@ -71,7 +72,8 @@ def run(opt: argparse.Namespace) -> None:
     """Print the plan: budget, measurements, verdict and warnings. ``--explain-sql`` reads a catalogue, never rows."""
     from espalier.core.analysis.drawing import predicted
     from espalier.core.analysis.planned_analyses import sentence as planned_sentence
-    from espalier.core.planning.preview import not_in_rows, preview
+    from espalier.core.planning.budget_lines import not_in_rows
+    from espalier.core.planning.preview import preview
     from espalier.core.privacy.unit import Unit
 
     if opt.explain_sql:

@@ -183,7 +183,7 @@ def decoder(curator: Curator, project: Project, frame: Frame, report: Report = s
     def gradient(parameters: FloatArray, at: int) -> SumMeasurement:
         return noisy(replace(start, heads=heads, parameters=parameters, step=at))
 
-    made = train(heads, counts, gradient, training, np.random.default_rng(), part(report, 0.05, 1.0))
+    made = train(heads, counts, gradient, training, curator.chance(), part(report, 0.05, 1.0))
     rows = math.fsum(float(v.sum()) for v in counts.values()) / len(counts) if curator.rows is None else curator.rows
     return Trained(replace(made, total=max(float(rows), 1.0)), counts)
 
@@ -212,7 +212,7 @@ def _with_tables(curator: Curator, heads: Heads, options: DecoderOptions, max_ce
         bought[family[name]] = bought.get(family[name], 0.0) + each
     tables = {m.clique: m for m in curator.measure(bought, "families")} if bought else {}
     left = [n for n in effects if n not in counted]
-    whole, made = replace(heads, base=base), untrained(replace(heads, base=base), counts, np.random.default_rng())
+    whole, made = replace(heads, base=base), untrained(replace(heads, base=base), counts, curator.chance())
     if left or not effects:
         trained = replace(
             heads,
@@ -229,7 +229,7 @@ def _with_tables(curator: Curator, heads: Heads, options: DecoderOptions, max_ce
             return noisy(replace(start, heads=trained, parameters=parameters, step=at))
 
         training = Training(options.steps, options.clip)
-        found = train(trained, counts, gradient, training, np.random.default_rng(), part(report, 0.1, 1.0))
+        found = train(trained, counts, gradient, training, curator.chance(), part(report, 0.1, 1.0))
         parameters = made.parameters.copy()
         blocks, own = whole.blocks(parameters)[0], trained.blocks(found.parameters)[0]
         for name in heads.sizes:

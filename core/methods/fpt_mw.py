@@ -197,7 +197,7 @@ def fpt_mw(curator: Curator, project: Project, frame: Frame, report: Report = si
         margin,
         samples=options.samples,
         asked=len(asked),
-        rng=np.random.default_rng() if options.samples else None,
+        rng=curator.chance() if options.samples else None,
         start=np.concatenate([np.zeros(len(asked)), *(_logarithms(m) for m in ones)]),
         report=report,
     )

@@ -32,7 +32,8 @@ from espalier.core.methods.select.feature_subset import choose_features, fit_fea
 from espalier.core.methods.select.pairs import choose_triples
 from espalier.core.methods.select.spanning import Growth
 from espalier.core.methods.select.usefulness import expected_noise, useful_cells
-from espalier.core.methods.workload import Request, Workload, measure_pairs, most_cells
+from espalier.core.methods.workload import Request, measure_pairs, most_cells
+from espalier.core.methods.workload_weights import Workload
 from espalier.core.privacy.curator import Curator
 from espalier.core.privacy.draws import Measurement
 from espalier.core.privacy.scores import ConditionalScore, FeatureScore
