@@ -17,7 +17,22 @@ from contextlib import redirect_stderr, redirect_stdout
 from typing import NoReturn
 
 from espalier import __version__
-from espalier.core.cli import analyse, app, attack, evaluate, graph, init, ledger, plan, release, resume, statement
+from espalier.core.cli import (
+    analyse,
+    app,
+    attack,
+    backup,
+    doctor,
+    evaluate,
+    graph,
+    init,
+    ledger,
+    plan,
+    release,
+    resume,
+    serve,
+    statement,
+)
 from espalier.core.cli.terminal import Plain
 from espalier.core.errors import BudgetError, EspalierError
 
@@ -35,7 +50,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = _Parser(prog="espalier", description="Synthetic tables under differential privacy.")
     parser.add_argument("--version", action="version", version=f"espalier {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="command", title="commands")
-    for group in (init, plan, release, resume, evaluate, analyse, attack, graph, ledger, statement, app):
+    groups = (
+        init,
+        plan,
+        release,
+        resume,
+        evaluate,
+        analyse,
+        attack,
+        graph,
+        ledger,
+        statement,
+        app,
+        serve,
+        doctor,
+        backup,
+    )
+    for group in groups:
         group.add(commands)
 
     opt = parser.parse_args(argv)
@@ -45,9 +76,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal that has no ρ gets \u03c1
-    if opt.command != "app" and threading.current_thread() is threading.main_thread():
+    if opt.command not in ("app", "serve") and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, _terminate)
-    if opt.command == "app":  # Streamlit's own output
+    if opt.command in ("app", "serve"):  # Streamlit's own output
         return _run(opt)
     with redirect_stdout(Plain(sys.stdout)), redirect_stderr(Plain(sys.stderr)):
         return _run(opt)

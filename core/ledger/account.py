@@ -353,7 +353,7 @@ def _warnings(events: Sequence[Event], store: Store, table: str, digest: bytes) 
     mine = [e for e in marks if e.table_name == table]
     p = population_of(replay(events), table, store.name)
     here, persons = p.name, p.persons
-    if mine and seen[mine[-1].seq] is False:
+    if mine and fingerprint.matches(secret, digest, mine[-1].fingerprint or "", whole=True) is False:
         out.append(
             (
                 f"the table has changed since {table!r} was last released from ({mine[-1].at[:10]}). If it is another "

@@ -44,6 +44,7 @@ READS = ("1", "2", "3", VERSION, STOPPED)
 diagnostics; before 4 nothing has a δ₀; before 5 nothing was stopped. The first event that is added makes it a 4."""
 PATIENCE = 30
 """Seconds to wait for another writer."""
+DAMAGED = "it is damaged; bring back a backup, and count what was released since"
 _LOCK = 0x45_53_50_41_4C_49_45_52  # "ESPALIER", the advisory lock's number
 
 _metadata = sa.MetaData()
@@ -122,10 +123,18 @@ class Store:
         with self._plainly("open"):
             if self.path is not None:
                 _need_file(self.path, create)
-            self._engine = _engine(url)
+            self._url, self._engine = url, _engine(url)
             self._check_version(create)
             if self.path is not None:
                 tighten(self.path)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what another process of this machine needs: everything but the engine, which holds no connection."""
+        return {key: value for key, value in self.__dict__.items() if key != "_engine"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._engine = _engine(self._url)
 
     def read(self) -> list[Row]:
         """All events, oldest first. Raises :class:`LedgerError` where some that were there are not any more."""
@@ -277,7 +286,8 @@ class Store:
 
     def _seen(self, rows: Sequence[Row]) -> list[tuple[Path, int, str]]:
         """Each memory, by place and by identity: its file, how many events were seen, and the hash of the last."""
-        if rows and not re.fullmatch("[0-9a-f]{64}", rows[0]["hash"]):  # it names a file, and is not checked yet
+        if rows and (misfit(rows[0]) or not re.fullmatch("[0-9a-f]{64}", rows[0]["hash"])):
+            # it names a file, and is not checked yet
             raise LedgerError(f"the ledger {self.name} was tampered with: its first hash is none")
         files = [self.seen_file, *([remembered(rows[0]["hash"])] if rows else [])]
         out = []
@@ -352,7 +362,7 @@ class Store:
         """Raise the database's errors with a clear message, and what to do."""
         try:
             yield
-        except (SQLAlchemyError, OSError) as error:
+        except (SQLAlchemyError, OSError, UnicodeDecodeError) as error:
             gone = self.path is not None and not self.path.exists() and not isinstance(error, PermissionError)
             why = "it is not there any more; bring it back" if gone else _why(error)
             raise LedgerUnavailable(f"cannot {act} the ledger {self.name}: {why}", ledger=self.name) from None
@@ -415,6 +425,8 @@ def _why(error: Exception) -> str:
         return "the file or its folder may not be written to; allow it, or name another ledger"
     if isinstance(error, OSError):
         return f"{error.strerror or error}"
+    if isinstance(error, UnicodeDecodeError):  # its text may be long; SQLite decodes names and texts
+        return DAMAGED
     said = str(getattr(error, "orig", None) or error)
     for part, words in (
         ("locked", f"another process has been writing for more than {PATIENCE} seconds; try again"),
@@ -424,7 +436,8 @@ def _why(error: Exception) -> str:
         ("disk is full", "the disk is full; make room and try again"),
         ("disk I/O", "the disk takes no more (full, or a limit, or broken); make room and try again"),
         ("not a database", "it is another kind of file; name a ledger"),
-        ("malformed", "it is damaged; bring back a backup, and count what was released since"),
+        ("malformed", DAMAGED),
+        ("Could not decode", DAMAGED),
         ("only grows", "an event of a ledger is never changed or deleted"),
         ("UNIQUE", "another process wrote at the same moment; try again"),
         ("unique", "another process wrote at the same moment; try again"),

@@ -151,5 +151,11 @@ COPULA = Method(
             "two-way": "counts of pairs",
         },
     ),
-    capabilities=Capabilities(fence="never", targets=True, constraints=False, numbers=True),
+    capabilities=Capabilities(
+        fence="never",
+        targets=True,
+        constraints=False,
+        numbers=True,
+        unread=("allocation", "accounting", "copies"),
+    ),
 )

@@ -23,10 +23,10 @@ who is in the rest of one and in the held part of the other would pay for both. 
 fingerprints of both parts before a row is counted, and refuses other parts.
 
 **In a database** the server's strong generator draws the lots, and they are stored in the snapshot before anything is
-picked by them (`espalier.core.tables.remote`). A lot is drawn for each distinct person or row of the snapshot, in
-whatever order the engine meets them: lots that are independent and alike stay so in any order, so the coupling may pair
-them with the people (rows) that both tables share. Where rows are sorted by their lots, ties are broken by place
-(`split`), which a replaced row keeps, or by content (`bounded`), so that all others keep their order
+picked by them (`espalier.core.tables.postgres_snapshot`). A lot is drawn for each distinct person or row of the
+snapshot, in whatever order the engine meets them: lots that are independent and alike stay so in any order, so the
+coupling may pair them with the people (rows) that both tables share. Where rows are sorted by their lots, ties are
+broken by place (`split`), which a replaced row keeps, or by content (`bounded`), so that all others keep their order
 among themselves.
 
 People are compared by the person column's text as written: a person written in two ways counts as two people.
@@ -142,7 +142,7 @@ def bounded(table: S, most: int, total: int | None = None) -> S:
 
     A table without person codes is refused with :class:`TableError`: its rows are bounded by promise, or were already
     filled or cut to a total. A snapshot was cut to k rows of a person when it was made
-    (:mod:`espalier.core.tables.lots` has the proof), so that only the total is left.
+    (:mod:`espalier.core.tables.row_limits` has the proof), so that only the total is left.
     """
     limited = table.limited(most)
     return limited if total is None else limited.to_total(total)

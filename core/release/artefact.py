@@ -24,8 +24,8 @@ from espalier.core.ledger.account import TOO_LARGE
 from espalier.core.ledger.archive import MODEL
 from espalier.core.methods import Fitted, Frame, method_of
 from espalier.core.models.base import Codes, Model
+from espalier.core.planning.error_bounds import error_bounds_of
 from espalier.core.planning.hierarchies import ToldApart
-from espalier.core.planning.preview import error_bounds_of
 from espalier.core.privacy.accounting import Budget, round_up
 from espalier.core.privacy.draws import Draw
 from espalier.core.privacy.partitions import epsilon_beside

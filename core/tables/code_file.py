@@ -38,6 +38,14 @@ class CodeFile:
         self._end, self._lock = 0, threading.Lock()
         self.rows = 0
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state for another process, which takes over the open file (`espalier.core.server.worker`)."""
+        return {key: value for key, value in self.__dict__.items() if key != "close"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.close = weakref.finalize(self, self._file.close)
+
     @property
     def sizes(self) -> dict[str, int]:
         """Number of codes of each column."""

@@ -19,7 +19,7 @@ from espalier.core.project.schema import Schema
 from espalier.core.tables.code_file import PERSON, CodeFile
 from espalier.core.tables.digest import Digest
 from espalier.core.tables.encoding import Batch
-from espalier.core.tables.lots import kept_rows
+from espalier.core.tables.row_limits import kept_rows
 from espalier.core.tables.snapshot import Snapshot
 
 BUCKETS = 64

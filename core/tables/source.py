@@ -1,7 +1,7 @@
 """The source: everything that a curator needs from a private table, wherever its rows are stored.
 
 A caller never asks which class implements it. `Table` holds its rows in memory, `Snapshot` holds their codes in a file
-without a name, and `RemoteSnapshot` leaves them in a database.
+without a name, and `PostgresSnapshot` leaves them in a database.
 """
 
 from __future__ import annotations

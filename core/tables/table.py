@@ -19,8 +19,9 @@ from espalier.core.project.schema import MISSING, HierarchyToBuy, Schema, smalle
 from espalier.core.tables import random_rows
 from espalier.core.tables.counting import Cells, cells_of, count_many
 from espalier.core.tables.gradient import Weights, residual_sums
-from espalier.core.tables.reading import TextColumn, TextTable
+from espalier.core.tables.refusals import together
 from espalier.core.tables.source import NO_VISITS, More, check_limited
+from espalier.core.tables.text_table import TextColumn, TextTable
 
 
 @dataclass(frozen=True, repr=False)
@@ -80,14 +81,21 @@ class Table:
         codes, values, texts = {}, {}, {}
         for column in schema.columns:  # a missing column is reported before any cell of a wrong file is judged
             column_of(text, column.name)
+        wrong: list[TableError] = []
         for column in schema.columns:
             read = column_of(text, column.name)
-            lookup = column.encode(read.values).astype(smallest_unsigned(column.size))
+            try:
+                lookup = column.encode(read.values).astype(smallest_unsigned(column.size))
+            except TableError as error:
+                wrong.append(error)
+                continue
             codes[column.name] = lookup[read.codes]
             if column.kind == "numeric":
                 values[column.name] = column.numbers(read.values)[read.codes]
             elif column.reads_texts:
                 texts[column.name] = read
+        if wrong:
+            raise together(wrong)
         if person is None:
             return cls(schema, codes, text.rows, text.digest, values=values, texts=texts)
         people = person_codes(text, person)
