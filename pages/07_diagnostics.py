@@ -14,12 +14,14 @@ from espalier.pages.diagnostics import (
     fairness,
     further_tests,
     judgement,
+    linked_tables,
     numeric_columns,
     price_elasticities,
     question_errors,
     summary,
 )
 from espalier.pages.glossary.terms import term
+from espalier.pages.home import story
 from espalier.pages.plan import private_evaluation
 
 sign_in.enter("steward")
@@ -46,6 +48,11 @@ if released is None:
     shell.sidebar(state)
     st.stop()
 
+if released.release.project.linked is not None:
+    linked_tables.show(state, released)
+    shell.link_to("Plan", "Change the plan", primary=False)
+    shell.sidebar(state)
+    st.stop()
 if released.real is None:
     st.info(
         "This release was made from a table that is read where it is, and each comparison reads it again. Columns, "
@@ -79,6 +86,8 @@ if reason := state.trouble.get("diagnostics"):
 
 if state.findings:
     summary.show(released.release.project, state.findings)
+    if state.sample and state.sample == released.release.project.name:
+        story.show(state.sample)
     shown = list(state.findings)
     which = shown[0]
     if len(shown) > 1:

@@ -9,7 +9,7 @@ from typing import Any
 import streamlit as st
 
 from espalier.core.errors import EspalierError
-from espalier.core.ledger.archive import zipped
+from espalier.core.ledger.archive import tables_of, zipped
 from espalier.core.ledger.ledger import Ledger, default_ledger
 from espalier.core.ledger.population import PART_NAMES, Entry, Population
 from espalier.core.methods.pools import pool_in_words
@@ -187,8 +187,9 @@ def releases(state: Session, ledger: Ledger, p: Population) -> None:
         f"at δ = {round_up(facts['spent']['delta'])}. The files are those of the release: their hash is the "
         "entry's."
     )
-    rows = list(itertools.islice(csv.DictReader(io.StringIO(files["synthetic.csv"].decode())), 10))
-    st.dataframe(rows, hide_index=True, placeholder="")
+    for table in tables_of(files):
+        rows = list(itertools.islice(csv.DictReader(io.StringIO(files[table].decode())), 10))
+        st.dataframe(rows, hide_index=True, placeholder="")
     stem = shell.filename(project.name)
     with st.container(horizontal=True):
         downloads.button(
@@ -201,7 +202,7 @@ def releases(state: Session, ledger: Ledger, p: Population) -> None:
             type="primary",
             icon=":material/download:",
         )
-        for file, title, mime in bundle.FILES:
+        for file, title, mime in bundle.handed_over(files):
             downloads.button(
                 title,
                 files[file],

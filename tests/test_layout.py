@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ LAYERS = (
     "progress",
     "display",
     "xml_text",
+    "limited_file",
     "code_books",
     "graph",
     "project",
@@ -70,7 +72,8 @@ TOOLING = {
 }
 
 
-def imports(path: Path) -> set[str]:
+@cache
+def imports(path: Path) -> frozenset[str]:
     tree = ast.parse(path.read_text("utf-8"))
     out: set[str] = set()
     for node in ast.walk(tree):
@@ -78,7 +81,7 @@ def imports(path: Path) -> set[str]:
             out |= {a.name for a in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
             out |= {node.module} | {f"{node.module}.{a.name}" for a in node.names}
-    return out
+    return frozenset(out)
 
 
 FILES = [p for folder in ("core", "pages", "tests", "benchmarks", "espalier") for p in (ROOT / folder).rglob("*.py")]

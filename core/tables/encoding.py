@@ -64,8 +64,9 @@ from numpy.typing import NDArray
 
 from espalier.core.errors import TableError
 from espalier.core.project.schema import Column, Schema, smallest_unsigned
-from espalier.core.tables.reading import _text, check_type, is_uuid, value_type, wide
+from espalier.core.tables.arrow_text import check_type, is_uuid, value_type, wide
 from espalier.core.tables.refusals import together
+from espalier.core.tables.text_table import cell_text
 
 if TYPE_CHECKING:
     from espalier.core.project.dates import DateBins
@@ -249,7 +250,7 @@ class _Numbers:
             number = int(text) if self._whole else float(text)
         except ValueError:
             return None
-        if _text(number) != text:
+        if cell_text(number) != text:
             return None
         if self._whole:
             low, high = (0, 1 << 64) if self._as.kind == "u" else (-1 << 63, 1 << 63)
@@ -362,7 +363,7 @@ def _texts(values: Any) -> list[str]:
 
     if pa.types.is_fixed_size_binary(values.type):  # of all binary types only UUIDs come here
         return [str(uuid.UUID(bytes=value)) if value is not None else "" for value in values.to_pylist()]
-    return [_text(value) for value in values.to_pylist()]
+    return [cell_text(value) for value in values.to_pylist()]
 
 
 def _cells(array: Any) -> NDArray[Any]:

@@ -46,6 +46,7 @@ from espalier.core.tables.postgres_statements import (
     recoding,
     truncation,
 )
+from espalier.core.tables.random_rows import Deal
 from espalier.core.tables.refusals import together
 from espalier.core.tables.relation import Relation
 from espalier.core.tables.row_limits import new_key, runs
@@ -70,6 +71,8 @@ class PostgresSnapshot:
     ) -> None:
         """Encode, and keep at most ``most`` rows of each person; raises :class:`TableError` that quotes no cell."""
         self.schema, self.person_column, self.row_limit = schema, person, most
+        self.lot_key = "" if person is None else key or new_key()
+        """The key of its row limits; it needs no secrecy."""
         self._relation = relation  # its connection lasts as long as an object refers to it
         self._shown, self._con = relation.shown, relation.backend.con
         self.pulse = pulse
@@ -85,7 +88,7 @@ class PostgresSnapshot:
             self.rows = self._check(person)
             self.digest = self._digested(self.rows)
             if person is not None and most is not None:
-                for statement in truncation(schema, most, key or new_key()):
+                for statement in truncation(schema, most, self.lot_key):
                     self._run(statement)
                 self.rows = self._counted()
             if not self.rows:
@@ -140,6 +143,10 @@ class PostgresSnapshot:
         found = self._run(f"SELECT {', '.join(sums)} FROM {CODES}").fetchone()
         head = json.dumps([[c.name, c.labels] for c in self.schema.columns])
         return hashlib.sha256(f"{head}:{rows}:{':'.join(str(int(x)) for x in found)}".encode()).digest()
+
+    def dealt_by(self, deal: Deal) -> PostgresSnapshot:  # noqa: ARG002
+        """Return the snapshot itself: the server draws its lots."""
+        return self
 
     @property
     def in_memory(self) -> None:

@@ -24,15 +24,17 @@ from espalier.core.progress import Report, silent
 from espalier.core.project.plan import Plan
 from espalier.core.project.public_grid import as_read
 from espalier.core.project.schema import Schema
+from espalier.core.tables.arrow_text import from_arrow, is_plain, value_type
 from espalier.core.tables.catalogue import ROWS, TRUSTED
 from espalier.core.tables.connection import while_opening
 from espalier.core.tables.encoding import Batch, Encoder, fitting
 from espalier.core.tables.engine_errors import OURS, engine_errors
-from espalier.core.tables.reading import TextColumn, TextTable, check_ordinary, from_arrow, is_plain, value_type
 from espalier.core.tables.refusals import together
 from espalier.core.tables.row_limits import new_key
 from espalier.core.tables.scan import scan, scan_people
 from espalier.core.tables.snapshot import Snapshot
+from espalier.core.tables.text_table import TextColumn, TextTable
+from espalier.core.tables.unpacking import check_ordinary
 
 if TYPE_CHECKING:
     from espalier.core.tables.postgres_snapshot import PostgresSnapshot

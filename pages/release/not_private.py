@@ -11,8 +11,9 @@ from espalier.core.blurring.registry import blurring_of
 from espalier.core.errors import EspalierError
 from espalier.core.progress import Report
 from espalier.core.release.blurred import SENTENCE, Blurred, blurred, shown
-from espalier.core.tables.reading import TextTable, read_table
+from espalier.core.tables.reading import read_table
 from espalier.core.tables.table import Table
+from espalier.core.tables.text_table import TextTable
 from espalier.pages.common import downloads, shell
 from espalier.pages.common.text import name, plain
 from espalier.pages.session.session import BlurredBundle, Session

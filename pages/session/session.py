@@ -25,17 +25,20 @@ from espalier.core.methods.registry import DEFAULT
 from espalier.core.planning.preview import Preview, preview
 from espalier.core.privacy.contribution import public_rows
 from espalier.core.progress import Report
+from espalier.core.project.asked import AskedQuestion
 from espalier.core.project.editor import ProjectEditor
 from espalier.core.project.file import Project
+from espalier.core.project.linked import Linked
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
 from espalier.core.release.artefact import Release
 from espalier.core.release.blurred import Blurred
 from espalier.core.server import events
 from espalier.core.server.job import Job
-from espalier.core.tables.reading import TextTable
+from espalier.core.tables.frames import encoded
 from espalier.core.tables.relation import Relation
 from espalier.core.tables.table import Table
+from espalier.core.tables.text_table import TextTable
 from espalier.pages.common import sign_in
 from espalier.pages.session.drafts import Drafts, Kept
 
@@ -146,7 +149,11 @@ class Session:
 
     # What was found
     studied: tuple[str, Study] | None = None
-    """Which release is analysed, and what it supports, with its copies."""
+    """Which release is analysed, and what it supports."""
+    answered: dict[tuple[str, AskedQuestion], Any] = field(default_factory=dict)
+    """Answers by release and question, with the copies that they came from."""
+    asked_alone: tuple[AskedQuestion, ...] = ()
+    """Questions that are kept while no project is open."""
     taken: dict[str, Study] = field(default_factory=dict)
     """Releases of other sessions, opened to be analysed, by their hashes."""
     checked: dict[str, tuple[bool, str]] = field(default_factory=dict)
@@ -158,11 +165,14 @@ class Session:
     compared: list[Outcome] = field(default_factory=list)
     """Last results of the Compare page."""
 
+    touring: bool = False
+    """Is the guided tour's bar shown?"""
+
     # Work under way
     job: Job | None = None
     trouble: dict[str, str] = field(default_factory=dict)
     """Why something failed, by what was tried."""
-    _encoded: tuple[tuple[Schema, str | None], TextTable, Table | EspalierError] | None = None
+    _encoded: tuple[tuple[Schema, str | None, Linked | None], TextTable, Table | EspalierError] | None = None
     _previewed: tuple[Project, int | None, Preview] | None = None
 
     def open(self, project: Project, text: TextTable | None = None, rows: int | None = None, sample: str = "") -> None:
@@ -255,10 +265,11 @@ class Session:
         if self.text is None:
             raise LookupError("no table is open in memory")
         known = self._encoded
-        sees = self.project.schema, self.project.plan.person
+        project = self.project
+        sees = project.schema, project.plan.person, project.linked
         if known is None or known[0] != sees or known[1] is not self.text:
             try:
-                table: Table | EspalierError = Table.encode(self.text, *sees)
+                table: Table | EspalierError = encoded(project, self.text)
             except EspalierError as error:
                 table = error
             known = self._encoded = (sees, self.text, table)
@@ -301,6 +312,18 @@ class Session:
         schema = self.project.schema
         columns = tuple(column if c.name == column.name else c for c in schema.columns)
         self.editor.change_schema(replace(schema, columns=columns))
+
+    @property
+    def asked(self) -> tuple[AskedQuestion, ...]:
+        """The questions that are kept: with the open project, or alone."""
+        return self.project.asked if self.has_project else self.asked_alone
+
+    def keep_asked(self, asked: tuple[AskedQuestion, ...]) -> None:
+        """Replace the questions that are kept."""
+        if self.has_project:
+            self.editor.ask(asked)
+        else:
+            self.asked_alone = asked
 
     def answer(self, one_row: bool, person: str | None = None, rows_per_person: int = 1) -> None:
         """Answer whether each person has one row. A person column leaves the schema. Raises :class:`EspalierError`."""

@@ -30,8 +30,8 @@ from espalier.core.privacy.quantiles import Choose
 from espalier.core.privacy.unit import Unit
 from espalier.core.project.public_grid import counts_on
 from espalier.core.project.schema import HierarchyToBuy, Schema, to_buy
-from espalier.core.tables.reading import TextColumn, TextTable
 from espalier.core.tables.table import Table
+from espalier.core.tables.text_table import TextColumn, TextTable
 from tests.audits.audit import CONFIDENCE, DELTA, EPSILON, RELATIONS, Case, breaking, telling_seed
 from tests.audits.distinguish import Verdict, audit
 

@@ -21,10 +21,10 @@ from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
 from espalier.core.release.spend import release
 from espalier.core.tables.engines import answers
-from espalier.core.tables.reading import TextColumn, TextTable
 from espalier.core.tables.relation import open_relation
 from espalier.core.tables.stream import Stream
 from espalier.core.tables.table import Table
+from espalier.core.tables.text_table import TextColumn, TextTable
 from tests.tables.test_relation import CALENDAR, DATES, HOSTILE, SCHEMA, SMALL, in_memory, people, rows_in, rows_of
 
 KINDS = {
