@@ -21,7 +21,7 @@ CROWDED = 20
 MOST_LINES = 3
 """Measured pairs that were not drawn are shown up to this number for each column that has a line."""
 STYLE = (
-    "text{font:14px 'Espalier Sans','Source Sans 3','Source Sans Pro',system-ui,sans-serif;text-anchor:middle;"
+    "text{font:14px 'Espalier Sans','Source Sans','Source Sans 3',system-ui,sans-serif;text-anchor:middle;"
     "fill:#1f2933}rect{fill:#eef1f4;stroke:#52606d}.outcome rect{fill:#ffe3b0}.protected rect{fill:#f9cfd6}"
     ".admissible rect{fill:#cfe8d5}.inadmissible rect{fill:#dcd6f7}.group rect{stroke-width:3}.line{fill:none;"
     "stroke:#24684a;stroke-width:2.4}.thin{fill:none;stroke:#24684a;stroke-width:1.2;opacity:.65}.faded{fill:none;"

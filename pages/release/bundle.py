@@ -148,7 +148,7 @@ def _picture(release: Release) -> None:
         st.caption(
             "Solid: measured, thick along a drawn arrow. Grey dashes: drawn, not measured. Red dashes: refused by the "
             "fence."
-            + (f" {made.unseen} further measured pairs are listed as text below." if made.unseen > 0 else "")
+            + (f" Measured pairs that are not shown: {made.unseen}, listed as text below." if made.unseen > 0 else "")
             + (f" Without a line: {', '.join(map(plain, made.apart))}." if made.apart else "")
         )
     elif made.whole:
