@@ -5,7 +5,7 @@ import streamlit as st
 from espalier.core.analysis.study import Study
 from espalier.core.errors import EspalierError
 from espalier.core.statement.check import checked_files
-from espalier.pages.analyse import answers, asking, bought, open_release
+from espalier.pages.analyse import answers, asking, bought, open_release, transitions
 from espalier.pages.common import shell, sign_in
 from espalier.pages.common.text import plain
 from espalier.pages.glossary.terms import term
@@ -39,6 +39,11 @@ every = [*made, *state.taken]
 which = every[0]
 if len(every) > 1:
     which = st.selectbox("Release", every, format_func=said, key=open_release.chooser(state))
+project = made[which].project if which in made else state.taken[which].project
+if project.linked is not None:
+    transitions.show(project, made[which].to_json(), f"transition-{which}")
+    shell.sidebar(state)
+    st.stop()
 if state.studied is None or state.studied[0] != which:
     try:
         state.studied = which, Study.of(made[which]) if which in made else state.taken[which]

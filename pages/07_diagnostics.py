@@ -6,7 +6,7 @@ import streamlit as st
 
 from espalier.core.blurring.registry import is_blurring
 from espalier.core.evaluation import MOST_ROWS
-from espalier.pages.common import shell, sign_in, text
+from espalier.pages.common import downloads, shell, sign_in, text
 from espalier.pages.common.text import name, plain
 from espalier.pages.diagnostics import (
     blurred,
@@ -14,6 +14,7 @@ from espalier.pages.diagnostics import (
     fairness,
     further_tests,
     judgement,
+    linked_tables,
     numeric_columns,
     price_elasticities,
     question_errors,
@@ -47,6 +48,11 @@ if released is None:
     shell.sidebar(state)
     st.stop()
 
+if released.release.project.linked is not None:
+    linked_tables.show(state, released)
+    shell.link_to("Plan", "Change the plan", primary=False)
+    shell.sidebar(state)
+    st.stop()
 if released.real is None:
     st.info(
         "This release was made from a table that is read where it is, and each comparison reads it again. Columns, "
@@ -122,7 +128,7 @@ if state.findings:
     for place in asked:
         with place:
             question_errors.show(facts["asked"], released.release.model)
-    st.download_button(
+    downloads.button(
         "Download confidential figures",
         json.dumps(state.findings, indent=1, ensure_ascii=False, allow_nan=False),
         file_name=f"{shell.filename(released.release.project.name)}-diagnostics-CONFIDENTIAL.json",

@@ -15,6 +15,7 @@ from espalier.core.project.asked import AskedQuestion
 from espalier.core.project.constraints import Constraints
 from espalier.core.project.declared_by import DeclaredBy
 from espalier.core.project.file import Project
+from espalier.core.project.linked import Linked
 from espalier.core.project.plan import Plan
 from espalier.core.project.question_list import QuestionList
 from espalier.core.project.regressions import fitting
@@ -267,6 +268,10 @@ class ProjectEditor:
     def change_plan(self, **changes: Any) -> None:
         """Change settings of the plan."""
         self.project = self.project.with_plan(**changes)
+
+    def change_link(self, linked: Linked) -> None:
+        """Change how linked tables belong together, such as the arrows from a visit to the next."""
+        self.project = replace(self.project, linked=linked)
 
     def take_plan(self, plan: Plan) -> None:
         """Replace the plan, except for the person column and the rows per person."""

@@ -12,12 +12,13 @@ from espalier.core.errors import EspalierError, ProjectError
 from espalier.core.graph.dag import Dag
 from espalier.core.graph.roles import Roles
 from espalier.core.graph.separations import Separation
+from espalier.core.limited_file import read_limited
 from espalier.core.project.analyses import PlannedAnalysis, read_analyses
 from espalier.core.project.asked import AskedQuestion, read_asked
 from espalier.core.project.constraints import KEYS, Constraints
 from espalier.core.project.declared_by import KEY as DICTIONARIES
 from espalier.core.project.declared_by import DeclaredBy, read_declared_by
-from espalier.core.project.json_text import read_json
+from espalier.core.project.json_text import MOST_JSON, read_json
 from espalier.core.project.linked import BEFORE, Linked
 from espalier.core.project.linked import FORMAT as LINKED_FORMAT
 from espalier.core.project.people import KEY as ONE_ROW
@@ -249,7 +250,7 @@ class Project:
     def load(cls, path: str | Path) -> Project:
         """A project from a file; raises :class:`EspalierError`."""
         try:
-            return cls.loads(Path(path).read_bytes())
+            return cls.loads(read_limited(Path(path), MOST_JSON))
         except OSError as error:
             raise ProjectError(f"cannot read {path}: {error.strerror or error}", path=str(path)) from None
         except EspalierError as error:

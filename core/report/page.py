@@ -63,6 +63,7 @@ def render(facts: Mapping[str, Any], label: str = "") -> str:
         _families(facts.get("families", [])),
         _schema_bought(facts),
         _constraints(facts.get("constraints")),
+        _of_method(facts.get("method_notes", [])),
         _explained(facts),
         "<h2>Every measurement</h2>",
         measurement_section.measurements(facts),
@@ -286,6 +287,11 @@ def _constraints(section: Mapping[str, Any] | None) -> str:
         "public and hold inside the model, so no row was drawn and discarded.</p>"
         + _table("Constraints, and synthetic rows that violate them", ["constraint", "rows#"], rows)
     )
+
+
+def _of_method(notes: Sequence[str]) -> str:
+    """Return what the method itself has to say of the release; empty for most."""
+    return "<h2>Notes of the method</h2>" + _bullets(notes) if notes else ""
 
 
 def _explained(facts: Mapping[str, Any]) -> str:

@@ -10,11 +10,11 @@ import pytest
 from espalier.core.errors import EspalierError, SchemaError
 from espalier.core.project.coarsening import group
 from espalier.core.project.schema import Column
+from espalier.core.server import job
+from espalier.core.server.job import Job
 from espalier.pages.common import charts, fields, text
 from espalier.pages.data.typed_columns import column_of, join, numbers, row_of, split
 from espalier.pages.release import spending
-from espalier.pages.session import job
-from espalier.pages.session.job import Job
 from espalier.pages.session.session import Session, Spent
 from tests.support.app import until
 
