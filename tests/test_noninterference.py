@@ -24,7 +24,7 @@ from espalier.core.privacy import mechanisms
 from espalier.core.privacy.curator import PrivateCurator
 from espalier.core.project.file import Project
 from espalier.core.project.schema import Schema
-from espalier.core.release import spend
+from espalier.core.release import run as release_run
 from espalier.core.release.spend import release
 from espalier.core.tables import frames
 from espalier.core.tables.table import Table
@@ -304,13 +304,13 @@ def fails_for_some(patch):
 
 def tells_progress(patch):
     """Progress that counts rows."""
-    told = spend._Run.release
+    told = release_run.Run.finish
 
-    def run(self, report):
+    def finish(self, report):
         report(0.01, f"Reading {self.private.own.rows} rows")
         return told(self, report)
 
-    patch.setattr(spend._Run, "release", run)
+    patch.setattr(release_run.Run, "finish", finish)
 
 
 @pytest.mark.parametrize("broken", [says_n, scales_by_cell, leaves_without_noise, fails_for_some, tells_progress])

@@ -206,6 +206,49 @@ def bars(
     return figure
 
 
+def coin_toss(figure: go.Figure, start: float, end: float) -> go.Figure:
+    """Add the line of an AUC of 0.5 across the categories from ``start`` to ``end``."""
+    line = {"color": MARK, "width": 2, "dash": "dot"}
+    figure.add_shape(type="line", x0=start, x1=end, y0=0.5, y1=0.5, line=line)
+    figure.add_annotation(
+        x=start, y=0.5, text="coin toss", showarrow=False, xanchor="left", yanchor="bottom", font={"size": 12}
+    )
+    return figure
+
+
+def by_epsilon(lines: Mapping[str, Sequence[tuple[float, float, tuple[float, float] | None]]], unit: str) -> go.Figure:
+    """One line for each method over ε: (ε, figure, interval). The axis of ε is logarithmic."""
+    import plotly.graph_objects as go
+
+    figure = blank(330, showlegend=True)
+    symbols = ("circle", "square", "diamond", "triangle-up", "x", "star")
+    for (label, points), color, symbol in zip(lines.items(), cycle(POOLS), cycle(symbols), strict=False):
+        points = sorted(points)
+        figure.add_trace(
+            go.Scatter(
+                x=[p[0] for p in points],
+                y=[p[1] for p in points],
+                name=short(label, 60),
+                mode="lines+markers",
+                line={"color": color, "dash": "dot" if "no fence" in label else "solid"},
+                marker={"symbol": symbol, "size": 10},
+                error_y={
+                    "array": [p[2][1] - p[1] if p[2] else 0.0 for p in points],
+                    "arrayminus": [p[1] - p[2][0] if p[2] else 0.0 for p in points],
+                    "color": color,
+                },
+                hovertemplate="ε = %{x:g}: %{y:.3f}<extra>" + short(label, 60) + "</extra>",
+            )
+        )
+    every = sorted({p[0] for points in lines.values() for p in points})
+    figure.update_xaxes(
+        title="ε", type="log", tickmode="array", tickvals=every, ticktext=[f"{epsilon:g}" for epsilon in every]
+    )
+    figure.update_yaxes(title=unit)
+    figure.update_layout(legend={"yanchor": "top", "y": -0.25})
+    return figure
+
+
 def _ink() -> str:
     """Colours that are visible on bars and on the page, light or dark."""
     return "#e6ebe7" if st.context.theme.type == "dark" else "#1f2a24"

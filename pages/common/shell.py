@@ -10,6 +10,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from espalier.core.project.file import Project
+from espalier.pages.common import downloads, tour
 from espalier.pages.common.text import CONFIDENTIAL, plain
 from espalier.pages.session import restore, session
 
@@ -104,8 +105,26 @@ def start(title: str, lead: str, mark: str = "") -> session.Session:
             st.html(mark, width="content")
         st.title(title, anchor=False)
     st.markdown(lead)
+    if state.touring and state.sample == "readmission":
+        _tour_bar(state, title)
     restore.offer(state)
     return state
+
+
+def _tour_bar(state: session.Session, page: str) -> None:
+    """Show what to see at this stop of the tour, and the way to the next."""
+    here = tour.place(page)
+    with st.container(border=True, horizontal=True, vertical_alignment="center", key="tour-bar"):
+        if here is None:
+            st.markdown("**Tour of readmission.**", width="stretch")
+            link_to(tour.STOPS[0][0], f"First stop: {tour.STOPS[0][0]}")
+            return
+        st.markdown(f"**Stop {here + 1} of {len(tour.STOPS)}.** {tour.STOPS[here][1]}", width="stretch")
+        if here + 1 < len(tour.STOPS):
+            following = tour.STOPS[here + 1][0]
+            link_to(following, f"Next stop: {following}")
+        else:
+            st.button("End the tour", key="tour-bar-end", on_click=setattr, args=(state, "touring", False))
 
 
 def sidebar(state: session.Session) -> None:
@@ -123,7 +142,7 @@ def sidebar(state: session.Session) -> None:
         guessed = bool(project.unconfirmed)
         if guessed:
             st.caption(f"{CONFIDENTIAL} The project file holds guesses that were read off real rows.")
-        st.download_button(
+        downloads.button(
             "Download project file",
             project.dumps(),
             file_name=f"{filename(project.name)}{'-CONFIDENTIAL' if guessed else ''}.json",

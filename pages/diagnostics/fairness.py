@@ -6,6 +6,7 @@ from typing import Any
 
 import streamlit as st
 
+from espalier.core.compare.price import price
 from espalier.pages.common import charts
 from espalier.pages.common.text import method, name, plain
 from espalier.pages.diagnostics.judgement import Facts, reasons
@@ -212,6 +213,15 @@ def _no_promise(facts: Facts) -> None:
 def cost(found: dict[str, Any]) -> None:
     """Compare the release with releases without the fence, at the same budget."""
     facts = found.get("fence_cost")
+    fair, learned = found.get("fairness") or {}, found["tstr"]
+    said = price(
+        (fair.get("demographic_parity_difference_real"), fair.get("demographic_parity_difference")),
+        (learned["accuracy_real"], learned["accuracy_synthetic"]),
+        "the real rows",
+        "With a model trained on this table",
+    )
+    if said and facts:
+        st.markdown(f"**{plain(said)}**")
     if not facts:
         if why := found.get("fence_cost_reason"):
             st.info(f"There is nothing to compare: {plain(why)}.")

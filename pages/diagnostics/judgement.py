@@ -124,14 +124,15 @@ def task(facts: Facts, where: str) -> None:
     if not any(v is not None for values in both for v in values):
         st.info(plain(facts.get("auc_synthetic_reason") or "There is nothing to predict."))
         return
+    figure = charts.bars(
+        ["AUC", "accuracy"],
+        {"trained on synthetic": both[0], "trained on real": both[1]},
+        "share (0 to 1)",
+        (charts.SYNTHETIC, charts.REAL),
+        1.12,
+    )
     charts.show(
-        charts.bars(
-            ["AUC", "accuracy"],
-            {"trained on synthetic": both[0], "trained on real": both[1]},
-            "share (0 to 1)",
-            (charts.SYNTHETIC, charts.REAL),
-            1.12,
-        ),
+        charts.coin_toss(figure, -0.5, 0.5),
         f"task-{facts['target']}",
         "AUC and accuracy of models trained on synthetic and on real rows",
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from espalier.core.evaluation.verdict import verdict
+from espalier.core.evaluation.verdict import Grade, verdict
 from espalier.core.project.file import Project
 from espalier.pages.common.text import plain
 
@@ -19,12 +19,17 @@ _LOOKS = {
 }
 
 
+def show_grade(grade: Grade, headline: str) -> None:
+    """The first sentence in a box, in the colour of its grade."""
+    box, icon = _LOOKS[grade]
+    box(f"**{plain(headline)}**", icon=icon)
+
+
 def show(project: Project, findings: Mapping[str, Mapping[str, Any]]) -> None:
     """The first sentence in a box, the others below it, and the places side by side. The first finding is home."""
     (_, facts), *rest = findings.items()
     found = verdict(project, facts, dict(rest))
-    box, icon = _LOOKS[found.grade]
-    box(f"**{plain(found.headline)}**", icon=icon)
+    show_grade(found.grade, found.headline)
     st.markdown("\n".join(f"- {plain(s)}" for s in found.sentences))
     if rest:
         st.dataframe(

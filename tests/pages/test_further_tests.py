@@ -11,10 +11,10 @@ from streamlit.testing.v1 import AppTest
 
 from espalier.core.compare import membership
 from espalier.core.errors import Cancelled
+from espalier.core.server.job import Job
 from espalier.pages.common.text import plain
 from espalier.pages.diagnostics import membership_attack
 from espalier.pages.session import session
-from espalier.pages.session.job import Job
 from tests.support.app import finish, go, press, sample, sentences, state, until
 
 

@@ -1,0 +1,54 @@
+-- Tables of the ledger and the rights on them. Run once, as administrator, in the ledger's own database:
+--   psql -v ON_ERROR_STOP=1 -d ledger -f ledger-tables.sql
+BEGIN;
+REVOKE ALL ON SCHEMA public FROM PUBLIC;
+GRANT USAGE ON SCHEMA public TO espalier_owner, espalier_app, espalier_auditor;
+GRANT CREATE ON SCHEMA public TO espalier_owner;
+SET ROLE espalier_owner;
+CREATE TABLE espalier_events (
+	seq INTEGER NOT NULL,
+	at TEXT NOT NULL,
+	who TEXT NOT NULL,
+	kind TEXT NOT NULL,
+	population TEXT NOT NULL,
+	table_name TEXT NOT NULL,
+	entry TEXT,
+	neighbors TEXT,
+	rows_per_person INTEGER,
+	epsilon DOUBLE PRECISION,
+	delta DOUBLE PRECISION,
+	rho DOUBLE PRECISION,
+	rho_before DOUBLE PRECISION,
+	rho_after DOUBLE PRECISION,
+	plan TEXT,
+	fingerprint TEXT,
+	released TEXT,
+	note TEXT NOT NULL,
+	previous TEXT NOT NULL,
+	hash TEXT NOT NULL,
+	PRIMARY KEY (seq),
+	UNIQUE (previous),
+	UNIQUE (hash)
+);
+CREATE TABLE espalier_meta (
+	key TEXT NOT NULL,
+	value TEXT NOT NULL,
+	PRIMARY KEY (key)
+);
+CREATE TABLE espalier_releases (
+	hash TEXT NOT NULL,
+	zip BYTEA NOT NULL,
+	PRIMARY KEY (hash)
+);
+CREATE FUNCTION espalier_only_grows() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'a ledger only grows'; END $$;
+CREATE TRIGGER espalier_only_grows BEFORE UPDATE OR DELETE OR TRUNCATE ON espalier_events FOR EACH STATEMENT EXECUTE FUNCTION espalier_only_grows();
+INSERT INTO espalier_meta VALUES ('version', '4'), ('head', '00000000000000000000 0000000000000000000000000000000000000000000000000000000000000000');
+GRANT SELECT, INSERT ON espalier_events TO espalier_app;
+GRANT SELECT ON espalier_events TO espalier_auditor;
+GRANT SELECT, UPDATE ON espalier_meta TO espalier_app;
+GRANT SELECT ON espalier_meta TO espalier_auditor;
+GRANT SELECT, INSERT ON espalier_releases TO espalier_app;
+GRANT SELECT ON espalier_releases TO espalier_auditor;
+RESET ROLE;
+REVOKE CREATE ON SCHEMA public FROM espalier_owner;
+COMMIT;
