@@ -23,6 +23,7 @@ def tilts(edges: Sequence[float], counts: NDArray[Any]) -> NDArray[np.float64]:
     An outermost bin falls away from its only neighbour. If that neighbour holds less, the bin is flat, like a peak.
     """
     ends = np.asarray(edges, dtype=np.float64)
+    ends = np.ldexp(ends, -int(np.frexp(np.abs(ends).max())[1]))  # a power of two, so that no ratio changes
     width, middle = np.diff(ends), (ends[1:] + ends[:-1]) / 2
     density = np.asarray(counts, dtype=np.float64) / width
     if len(density) < 2:
