@@ -211,6 +211,7 @@ CALLERS: dict[str, Reasons] = {
             "core/evaluation/downstream.py",
             "core/evaluation/numeric_fidelity.py",
             "core/evaluation/private/held_out.py",
+            "core/evaluation/separations.py",
         ),
     },
     "rows": {
