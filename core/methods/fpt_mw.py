@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from espalier.core.errors import ProjectError
 from espalier.core.graph.junction_tree import FloatArray
 from espalier.core.graph.separations import Clique
