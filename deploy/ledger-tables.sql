@@ -30,6 +30,12 @@ CREATE TABLE espalier_events (
 	UNIQUE (previous),
 	UNIQUE (hash)
 );
+CREATE TABLE espalier_journal (
+	entry TEXT NOT NULL,
+	place INTEGER NOT NULL,
+	record BYTEA NOT NULL,
+	PRIMARY KEY (entry, place)
+);
 CREATE TABLE espalier_meta (
 	key TEXT NOT NULL,
 	value TEXT NOT NULL,
@@ -40,22 +46,16 @@ CREATE TABLE espalier_releases (
 	zip BYTEA NOT NULL,
 	PRIMARY KEY (hash)
 );
-CREATE TABLE espalier_journal (
-	entry TEXT NOT NULL,
-	place INTEGER NOT NULL,
-	record BYTEA NOT NULL,
-	PRIMARY KEY (entry, place)
-);
 CREATE FUNCTION espalier_only_grows() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'a ledger only grows'; END $$;
 CREATE TRIGGER espalier_only_grows BEFORE UPDATE OR DELETE OR TRUNCATE ON espalier_events FOR EACH STATEMENT EXECUTE FUNCTION espalier_only_grows();
 INSERT INTO espalier_meta VALUES ('version', '4'), ('head', '00000000000000000000 0000000000000000000000000000000000000000000000000000000000000000');
 GRANT SELECT, INSERT ON espalier_events TO espalier_app;
 GRANT SELECT ON espalier_events TO espalier_auditor;
+GRANT SELECT, INSERT, DELETE ON espalier_journal TO espalier_app;
 GRANT SELECT, UPDATE ON espalier_meta TO espalier_app;
 GRANT SELECT ON espalier_meta TO espalier_auditor;
 GRANT SELECT, INSERT ON espalier_releases TO espalier_app;
 GRANT SELECT ON espalier_releases TO espalier_auditor;
-GRANT SELECT, INSERT, DELETE ON espalier_journal TO espalier_app;
 RESET ROLE;
 REVOKE CREATE ON SCHEMA public FROM espalier_owner;
 COMMIT;

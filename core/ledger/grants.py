@@ -15,8 +15,10 @@ from espalier.core.ledger import store
 
 OWNER, APP, READER = "espalier_owner", "espalier_app", "espalier_auditor"
 """Roles: owns the tables and never signs in; the app and the command line; reads for audits."""
-CHANGED = {store._meta.name: "SELECT, UPDATE"}
+CHANGED = {store._meta.name: "SELECT, UPDATE", store._journal.name: "SELECT, INSERT, DELETE"}
 """Tables whose rows change. Every other table only grows."""
+HIDDEN = {store._journal.name}
+"""Tables that an audit does not read: the answers of releases that are not published yet."""
 
 ROLES = f"""-- Roles of the ledger. Run once, as PostgreSQL's administrator, in any database:
 --   psql -v ON_ERROR_STOP=1 -f ledger-roles.sql
@@ -50,7 +52,8 @@ def _lines() -> Iterator[str]:
     yield f"INSERT INTO {store._meta.name} VALUES ('version', '{store.VERSION}'), ('head', '{store._head(0, '')}');"
     for table in store._metadata.sorted_tables:
         yield f"GRANT {CHANGED.get(table.name, 'SELECT, INSERT')} ON {table.name} TO {APP};"
-        yield f"GRANT SELECT ON {table.name} TO {READER};"
+        if table.name not in HIDDEN:
+            yield f"GRANT SELECT ON {table.name} TO {READER};"
     yield "RESET ROLE;"
     yield f"REVOKE CREATE ON SCHEMA public FROM {OWNER};"
     yield "COMMIT;"
