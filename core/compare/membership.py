@@ -140,8 +140,9 @@ def play(
     ``targets`` is how many, half of them outliers, or which rows of ``table``, counted from 0.
 
     Each release spends the ρ that the plan would spend on ``table``. Rows are attacked one by one: the person column
-    is left out, and so are rows held out for private figures. The first of ``attacks`` is the main one, and ``classifier``
-    learns from the summaries. ``rng`` deals out rows and never draws protective noise. ``report`` hears of every release and cancels by raising. Raises
+    is left out, and so are rows held out for private figures. The first of ``attacks`` is the main one, and
+    ``classifier`` learns from the summaries. ``rng`` deals out rows and never draws protective noise. ``report``
+    hears of every release and cancels by raising. Raises
     :class:`EspalierError` where the plan cannot be carried out or the game could not be judged.
     """
     project.need_unit()
