@@ -9,15 +9,17 @@ from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from espalier.core.errors import LedgerError, ProjectError, TableError, Unfinished
+from espalier.core.errors import LedgerError, ProjectError, SizeError, TableError, Unfinished
 from espalier.core.ledger.ledger import Ledger
 from espalier.core.methods import METHODS
+from espalier.core.planning import space
 from espalier.core.privacy.journal import Journal, Record, RequestDiffers, request_digest
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
@@ -380,3 +382,16 @@ def run_facts() -> Any:
 def test_every_method_has_a_case():
     """A new method must be resumed too."""
     assert set(METHODS) == {make()[0].plan.method for make in MADE.values()}
+
+
+def test_a_disk_with_too_little_room_is_refused_before_anything_is_drawn(tmp_path, recorder, monkeypatch):
+    """The check counts what goes to one disk together, from public facts alone."""
+    free = SimpleNamespace(free=6 << 20)
+    monkeypatch.setattr(space.shutil, "disk_usage", lambda _: free)
+    given, rows = project(**CASES["mst"]), table(400)
+    release(given, rows, folder=tmp_path / "fits").save(tmp_path / "fits")
+    recorder.used.clear()
+    free.free = 3 << 20
+    with pytest.raises(SizeError, match="has 3 MiB free, and the release may need [0-9]+ MiB there. Nothing was drawn"):
+        release(given, rows, folder=tmp_path / "full")
+    assert not recorder.used
