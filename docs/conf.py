@@ -13,7 +13,8 @@ release = version = __version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc"]
 root_doc = "docs/index"
-include_patterns = ["*.md", "docs/**.md", "benchmarks/README.md", "verifier/README.md", "sample_data/README.md"]
+_ROOMS = ("benchmarks", "verifier", "sample_data", "deploy")
+include_patterns = ["*.md", "docs/**.md", *(f"{room}/README.md" for room in _ROOMS)]
 exclude_patterns = ["build", ".venv"]
 myst_heading_anchors = 4
 suppress_warnings = ["myst.header"]  # a page may begin below the first level
