@@ -266,7 +266,6 @@ OPENERS: Reasons = {
         "core/tables/parquet_files.py",
         "core/tables/excel.py",
         "core/tables/reading.py",
-        "core/tables/unpacking.py",
         "core/tables/spark.py",
         "core/tables/engines.py",
     ),

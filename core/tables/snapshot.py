@@ -47,7 +47,7 @@ class Snapshot:
     ) -> None:
         self.schema, self.file = schema, file
         self.lot_key = lot_key
-        """The key of its row limits (:mod:`espalier.core.tables.lots`); it needs no secrecy."""
+        """The key of its row limits (:mod:`espalier.core.tables.row_limits`); it needs no secrecy."""
         self._deal: random_rows.Deal | None = None
         self.person_column, self.row_limit = person_column, row_limit
         self._digest = digest

@@ -14,6 +14,7 @@ import pytest
 pytestmark = [pytest.mark.browser]
 
 
+@pytest.mark.nightly  # the last test walks the same way
 def test_a_fairness_officer_releases_in_four_clicks_and_reads_the_gap(person) -> None:
     person.visit("Home", "Espalier")
     person.press("Open hiring")
