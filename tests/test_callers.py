@@ -300,6 +300,7 @@ OPENERS: Reasons = {
     "the audit log": ("core/server/events.py",),
     "the process's own memory": ("core/server/monitor.py",),
     "fonts of the report": ("core/report/style.py",),
+    "figures of the pictures of the samples": ("pages/home/story.py",),
     "scripts and styles of the app": (
         "pages/board/board.py",
         "pages/common/picture.py",

@@ -123,7 +123,7 @@ def _analyse(opt: argparse.Namespace) -> None:
     else:
         figure = figure_from_text.regression(schema, opt.outcome, _columns(opt.predictors))
     with bar(opt.json) as report:
-        answers = study.with_copies(opt.number, report).ask(figure)
+        answers = study.about(figure.columns).with_copies(opt.number, report).ask(figure)
     if opt.json:
         found = [{**answer_text.to_json(schema, a), "of": answer_text.asked(schema, figure)} for a in answers]
         print(json.dumps(found, indent=1, ensure_ascii=False, allow_nan=False))

@@ -201,7 +201,8 @@ def results(state: Session, plans_by_name: Mapping[str, Project]) -> None:
     )
     if any(keeps_causes_only(p.plan) for p in plans_by_name.values()):
         st.info(
-            "These figures are of the open table alone. A plan of the causal regime keeps direct causes only: it may "
+            "Unless another table is chosen under *Tested on*, these figures are of the open one. A plan of the causal "
+            "regime keeps direct causes only: it may "
             "predict worse here and better in another place. Diagnostics can test a release on a table from there."
         )
     names_of = [o.name for o in found if o.name in plans_by_name]
