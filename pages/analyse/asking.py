@@ -75,7 +75,7 @@ def ask(project: Project, key: str, rows: int) -> Figure | None:
     if happens is None:
         return None
     if kind == "Proportion":
-        return of_observed(project.schema, Proportion(happens, one))
+        return of_observed(project.schema, Proportion(happens, () if one is None else (one,)))
     if one is None or other is None:
         return None
     if one == other:
