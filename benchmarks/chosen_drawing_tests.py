@@ -24,7 +24,7 @@ import numpy as np
 from benchmarks.tables import drawn, network_arrows
 from espalier.core.analysis.chosen_statements import alternatives, chosen, covariances, picked, powers
 from espalier.core.analysis.drawing import LEVEL, outcome, tested
-from espalier.core.analysis.null import Null
+from espalier.core.analysis.independence_fit import Null
 from espalier.core.graph.annotations import Annotation
 from espalier.core.graph.dag import Dag
 from espalier.core.graph.separations import Separation

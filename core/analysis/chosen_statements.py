@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from espalier.core.analysis.null import Null
+from espalier.core.analysis.independence_fit import Null
 from espalier.core.analysis.strength import associated, scores
 from espalier.core.graph.dag import Dag
 from espalier.core.graph.separations import Separation

@@ -151,6 +151,14 @@ def counted(group: Group, measurements: Sequence[Measurement], merged: Merged, k
     return Counted(np.array(list(by_score)), table[:, 0], table[:, 1], sigma, k)
 
 
+def thin_bins(contrast: Contrast, measurements: Sequence[Measurement], merged: Merged, enough: float) -> bool:
+    """Return whether a mean of more than two scores depends on a cell with fewer rows than this multiple of noise."""
+    if contrast.scores <= {0.0, 1.0}:
+        return False
+    read = (counted(group, measurements, merged) for group in contrast.groups)
+    return any(one is None or bool((one.counts < enough * one.sigma * np.sqrt(one.cells)).any()) for one in read)
+
+
 def interval(
     contrast: Contrast, measurements: Sequence[Measurement], merged: Merged, k: int = 1, level: float = 0.95
 ) -> CountInterval | None:

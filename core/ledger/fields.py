@@ -24,12 +24,26 @@ MOST_NUMBER = 1e6
 MOST_TEXT = 2000
 MOST_PLAN = 1 << 24
 """Letters of a plan as JSON."""
-INVISIBLE = {chr(code) for code in (0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0)}
-"""Letters and marks that show nothing."""
-INVISIBLE |= {chr(code) for codes in (range(0xFE00, 0xFE10), range(0xE0100, 0xE01F0)) for code in codes}
+INVISIBLE = {chr(code) for code in (0x034F, 0x115F, 0x1160, 0x2065, 0x2800, 0x3164, 0xFFA0, 0x16FE4, 0x1D159)}
+"""Letters, marks and unassigned codes that show nothing."""
+for _codes in ((0x17B4, 0x17B6), (0x180B, 0x1810), (0xFE00, 0xFE10), (0xFFF0, 0xFFF9), (0xE0000, 0xE1000)):
+    INVISIBLE |= {chr(code) for code in range(*_codes)}
+LIKE_MARKS = {
+    "-": (0x2010, 0x2011, 0x2012, 0x2013, 0x2014, 0x2015, 0x2043, 0x2212, 0x02D7),
+    "'": (0x60, 0xB4, 0x02B9, 0x02BB, 0x02BC, 0x02BD, 0x02CA, 0x02CB, 0x2018, 0x2019, 0x201B, 0x2032),
+    '"': (0x201C, 0x201D, 0x201F, 0x2033),
+    "/": (0x2044, 0x2215, 0x29F8),
+    ":": (0x02D0, 0x2236, 0xA789),
+    "*": (0x204E, 0x2217),
+    "|": (0x01C0, 0x2223),
+    "~": (0x02DC, 0x223C),
+    ",": (0x201A,),
+}
+"""Marks, and others that look like them."""
+_PLAIN_MARK = {code: mark for mark, codes in LIKE_MARKS.items() for code in codes}
 FLOATS = ("epsilon", "delta", "rho", "rho_before", "rho_after")
 WHOLE = ("seq", "rows_per_person")
-KINDS = ("open", "join", "reserve", "select", "measure", "look", "spend", "return", "diagnose")
+KINDS = ("open", "join", "reserve", "select", "measure", "look", "stop", "spend", "return", "diagnose")
 OPTIONAL = ("entry", "neighbors", "rows_per_person", *FLOATS, "plan", "fingerprint", "released")
 """Fields that a kind of event may leave out."""
 
@@ -98,14 +112,15 @@ def line(name: str, value: Any, most: int = MOST_TEXT) -> str:
 def look_alike(name: str, known: Iterable[str]) -> str | None:
     """The first of the ``known`` names that differs from ``name`` but may look the same on a screen.
 
-    Names are compared in Unicode's normal form NFKC, without invisible characters, and with each run of blanks as one.
+    Names are compared in Unicode's normal form NFKC, without invisible characters, with each run of blanks as one, and
+    with dashes, quotes and similar marks in their plain form. Letters that look like another letter are not compared.
     """
     wanted = _as_seen(name)
     return next((other for other in known if other != name and _as_seen(other) == wanted), None)
 
 
 def _as_seen(name: str) -> str:
-    plain = unicodedata.normalize("NFKC", name)
+    plain = unicodedata.normalize("NFKC", name.translate(_PLAIN_MARK))
     visible = (c for c in plain if unicodedata.category(c) not in ("Cf", "Cc") and c not in INVISIBLE)
     return " ".join(unicodedata.normalize("NFKC", "".join(visible)).split())
 

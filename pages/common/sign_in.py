@@ -29,6 +29,7 @@ import streamlit as st
 from streamlit import runtime
 from streamlit.runtime.pages_manager import PagesManager
 
+from espalier.core.server import events
 from espalier.pages.common.text import name
 
 Role = Literal["steward", "viewer"]
@@ -39,12 +40,17 @@ LASTS = 12 * 3600.0
 SECRET = 32
 """Least number of characters of a cookie secret. Strangers receive texts signed with it and could guess a short one."""
 
+_SEEN = "espalier-signed-in"
+"""Key of a session for the person and role whose sign-in was recorded as an event."""
 _LOCAL = ("127.0.0.1", "localhost", "::1")
 _LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 _asked: set[Path] = set()
 """Secrets files that required a sign-in. If they vanish, no one is let in."""
 _ended: dict[tuple[Any, ...], float] = {}
-"""Sign-ins that were ended, and when. A session in another tab keeps the sign-in that it began with."""
+"""Sign-ins that were ended, and when by the monotonic clock. A session in another tab keeps the sign-in that it began
+with."""
+_STARTED = time.time() - time.monotonic()
+"""What the clock showed when the monotonic one showed 0, by this server's start."""
 
 
 def guarded() -> bool:
@@ -82,9 +88,14 @@ def signed_in() -> bool:
     return (
         st.user.is_logged_in is True
         and isinstance(began, int | float)
-        and time.time() - began < LASTS
+        and abs(_now() - began) < LASTS
         and _sign_in() not in _ended
     )
+
+
+def _now() -> float:
+    """Return the time. A clock that is set back while the server runs makes no sign-in last longer."""
+    return max(time.time(), _STARTED + time.monotonic())
 
 
 def _sign_in() -> tuple[Any, ...]:
@@ -93,8 +104,9 @@ def _sign_in() -> tuple[Any, ...]:
 
 def sign_out() -> None:
     """End this sign-in, in every tab that it opened."""
-    now = time.time()
-    for old in [key for key, at in _ended.items() if now - at > LASTS]:
+    events.emit("sign-out", who())
+    now = time.monotonic()  # a clock that is set forward and back again forgets no ended sign-in
+    for old in [key for key, at in _ended.items() if now - at > 2 * LASTS]:
         del _ended[old]
     _ended[_sign_in()] = now
     st.logout()
@@ -119,6 +131,9 @@ def enter(needed: Role) -> None:
         st.button("Sign in", type="primary", on_click=st.login, icon=":material/login:")
         st.stop()
     mine = role()
+    if st.session_state.get(_SEEN) != (who(), mine):
+        st.session_state[_SEEN] = who(), mine
+        events.emit("sign-in" if mine else "refuse", who(), role=mine, what="sign-in")
     with st.sidebar:
         st.caption(f"Signed in as {name(who())}" + (f", {mine}" if mine else ""))
         st.button("Sign out", on_click=sign_out, icon=":material/logout:")
@@ -153,6 +168,7 @@ def need_steward() -> None:
     Callbacks that spend call this, because Streamlit runs them before the page checks the role.
     """
     if role() != "steward":
+        events.emit("refuse", who(), what="steward")
         st.error("Only a steward may do this. Ask the steward of this server.")
         st.stop()
 

@@ -453,6 +453,9 @@ ALIKE = {
     "variation selector": "café\ufe0e",
     "wide letter": "\uff43afé",
     "filler": "café\u3164",
+    "Mongolian selector": "ca\u180bfé",
+    "code without a letter": "caf\U000e0080é",
+    "empty note": "café\U0001d159",
 }
 
 
@@ -469,6 +472,14 @@ def test_a_name_that_looks_like_an_open_one_is_refused(tmp_path, name):
     ledger.open_table("cafés", **terms)
     ledger.open_table("other", "café")
     assert ledger.population_of("other").name == "café"
+
+
+@pytest.mark.parametrize(("name", "other"), [("a-b", "a\u2011b"), ("a-b", "a\u2212b"), ("o'n", "o\u2019n")])
+def test_a_name_with_another_dash_or_quote_is_refused(tmp_path, name, other):
+    ledger = opened(tmp_path / "l.db", name)
+    with pytest.raises(LedgerError, match="looks like"):
+        ledger.open_table(other, epsilon=1.0, delta=DELTA)
+    ledger.open_table(name.replace("-", "").replace("'", ""), epsilon=1.0, delta=DELTA)
 
 
 def test_names_that_look_alike_in_an_older_ledger_stay_readable(tmp_path, monkeypatch):

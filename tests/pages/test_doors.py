@@ -152,6 +152,32 @@ def test_signing_out_in_one_tab_ends_the_other(visit: Any, monkeypatch: pytest.M
     assert not any(b.label == "Sign in" for b in again.button), "a new sign-in counts"
 
 
+@pytest.mark.parametrize("moved", [-86_400.0, 7 * 86_400.0])
+def test_a_clock_that_is_set_back_revives_no_sign_in(monkeypatch: pytest.MonkeyPatch, moved: float) -> None:
+    now, clock = time.time(), {"real": 0.0, "shown": 0.0}
+    monkeypatch.setattr(sign_in, "_ended", {})
+    monkeypatch.setattr(sign_in, "_STARTED", now)
+    monkeypatch.setattr(sign_in.time, "time", lambda: now + clock["shown"])
+    monkeypatch.setattr(sign_in.time, "monotonic", lambda: clock["real"])
+    monkeypatch.setattr(st, "logout", lambda: None)
+
+    def enters(who: str, began: float) -> bool:
+        monkeypatch.setattr(st, "user", User({"email": who, "iat": began}))
+        return sign_in.signed_in()
+
+    assert enters("anna@hospital.example", now)
+    sign_in.sign_out()
+    clock |= {"real": 60.0, "shown": moved}
+    enters("ben@partner.example", now + 60)
+    sign_in.sign_out()
+    clock["shown"] = 120.0
+    assert not enters("anna@hospital.example", now), "it was ended"
+    assert enters("carl@hospital.example", now)
+    clock |= {"real": sign_in.LASTS + 1, "shown": 180.0}
+    assert not enters("carl@hospital.example", now), "it is twelve hours old, whatever the clock shows"
+    assert not enters("carl@hospital.example", now + 3 * sign_in.LASTS), "it began in a far future"
+
+
 def test_who_is_no_steward_any_more_spends_nothing(visit: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     app = go(sample(visit(email="anna@hospital.example"), "hiring"), "release")
     held = state(app)
