@@ -26,6 +26,7 @@ HEAD = """\
 #
 # Espalier wrote this script; it runs as it is next to copies.csv. Each copy is the release with another sample of
 # people and other noise. Estimate in each alone, then combine: never stack the copies into one table.
+# Where a group is small compared with its noise, Espalier's own interval follows from the noisy counts instead.
 
 copies <- read.csv("copies.csv", colClasses = "character", na.strings = NULL, check.names = FALSE, encoding = "UTF-8")
 copies$rows <- as.numeric(copies$rows)
