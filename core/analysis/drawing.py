@@ -108,7 +108,7 @@ def _chosen(curator: Curator, project: Project) -> tuple[Separation, ...]:
     if not isinstance(project.plan.statements, int):
         return candidates
     delta, rows = curator.unit.count_sensitivity, curator.rows or project.plan.rows or UNKNOWN_ROWS
-    known: dict[tuple[int, int, int, float], bool] = {}
+    known: dict[tuple[float, ...], bool] = {}
 
     def null(statement: Separation, of: int) -> Null:
         (rho,) = _price(curator, project, statement, of).values()
