@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -124,7 +125,7 @@ def _chosen(curator: Curator, project: Project) -> tuple[Separation, ...]:
     wanted = max(project.plan.statements, min(len(contested(project.dag)), MOST_CONTESTED))
     for most in range(min(wanted, len(candidates)), 0, -1):
         if found := [s for s in candidates if powerful(s, most)]:
-            return chosen(project.dag, found, lambda s, of=most: null(s, of), LEVEL / most, most)
+            return chosen(project.dag, found, partial(null, of=most), LEVEL / most, most)
     return ()
 
 
