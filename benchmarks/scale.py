@@ -290,7 +290,6 @@ def release(folder: Path, rows: int) -> None:
 
 def app(folder: Path, rows: int) -> None:
     """Must show 7: a file of the server opened, planned and released in a browser; the memory of the real server."""
-    from espalier.pages.data import opening_on_server
     from tests.reliability.load import CHROMIUMS, memory, server
 
     if importlib.util.find_spec("playwright") is None or not any(map(shutil.which, CHROMIUMS)):
@@ -299,7 +298,7 @@ def app(folder: Path, rows: int) -> None:
     path, project = folder / "adult.parquet", folder / "adult.json"
     generate_apart(path, rows)
     project.write_text(adult_project("prism").dumps(), "utf-8")
-    os.environ[opening_on_server.ALLOWED] = "1"
+    os.environ["ESPALIER_SERVER_TABLES"] = str(path.parent)
     with server(str(folder)) as (address, pid):
         idle, start = memory(pid), tree_seconds(pid)
         seen = driven(address, path, project, rows)

@@ -19,7 +19,7 @@ from espalier.core.project.plan import Plan
 from espalier.core.statement.folder import signed_files
 from espalier.core.statement.keys import server_signer
 from espalier.pages.analyse import open_release
-from espalier.pages.common import charts, shell, sign_in, text
+from espalier.pages.common import charts, downloads, shell, sign_in, text
 from espalier.pages.common.text import name, plain
 from espalier.pages.glossary.terms import term
 from espalier.pages.release import bundle, payment
@@ -192,7 +192,7 @@ def releases(state: Session, ledger: Ledger, p: Population) -> None:
         st.dataframe(rows, hide_index=True, placeholder="")
     stem = shell.filename(project.name)
     with st.container(horizontal=True):
-        st.download_button(
+        downloads.button(
             "All files (zip)",
             zipped(files),
             file_name=f"{stem}-{picked}.zip",
@@ -203,7 +203,7 @@ def releases(state: Session, ledger: Ledger, p: Population) -> None:
             icon=":material/download:",
         )
         for file, title, mime in bundle.handed_over(files):
-            st.download_button(
+            downloads.button(
                 title,
                 files[file],
                 file_name=f"{stem}-{file}",
@@ -229,7 +229,7 @@ def checks(ledger: Ledger) -> None:
     """Verify, and export."""
     with st.container(horizontal=True):
         verify = st.button("Check every hash and sum", icon=":material/fact_check:")
-        st.download_button(
+        downloads.button(
             "Export as CSV",
             ledger.csv(),
             file_name="ledger.csv",
@@ -237,7 +237,7 @@ def checks(ledger: Ledger) -> None:
             on_click="ignore",
             icon=":material/download:",
         )
-        st.download_button(
+        downloads.button(
             "Export as JSON",
             json.dumps(ledger.to_json(), indent=1, ensure_ascii=False, allow_nan=False),
             file_name="ledger.json",

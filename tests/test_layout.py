@@ -18,6 +18,7 @@ LAYERS = (
     "progress",
     "display",
     "xml_text",
+    "limited_file",
     "code_books",
     "graph",
     "project",
@@ -35,12 +36,26 @@ LAYERS = (
     "statement",
     "release",
     "compare",
+    "server",
     "notebook",
     "cli",
 )
 """The rooms of `core`, lowest first: a room imports only rooms before it."""
-TOP = {"app.py", "core", "pages", "espalier", "verifier", "tests", "sample_data", "benchmarks", "docs", "README.md"}
+TOP = {
+    "app.py",
+    "deploy",
+    "core",
+    "pages",
+    "espalier",
+    "verifier",
+    "tests",
+    "sample_data",
+    "benchmarks",
+    "docs",
+    "README.md",
+}
 TOOLING = {
+    "deploy",
     "requirements.txt",
     "CHANGELOG.md",
     "CITATION.cff",

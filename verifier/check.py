@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from .budget import check_budget
-from .folder import Finding, Folder, Unreadable, check_files, check_signature
+from .folder import LIMIT, Finding, Folder, Unreadable, check_files, check_signature
 from .model import check_model
 from .noise import check_noise
 from .rows import check_linked, check_rows
@@ -54,6 +54,15 @@ def verify(path: Path, key: bytes | None = None, export: bytes | None = None) ->
     return folder.findings
 
 
+def _read(path: Path) -> bytes:
+    """The bytes of a file outside the folder, at most 1 GiB."""
+    with path.open("rb") as file:
+        data = file.read(LIMIT + 1)
+    if len(data) > LIMIT:
+        raise Unreadable(f"{path} is larger than 1 GiB")
+    return data
+
+
 def main(argv: list[str] | None = None) -> int:
     """Print the findings: 0 all holds, 1 something does not, 2 unreadable."""
     parser = argparse.ArgumentParser(prog="verifier", description="Check a release by Espalier from its folder alone.")
@@ -62,7 +71,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--ledger", type=Path, metavar="EXPORT.json", help="an export of the ledger")
     opt = parser.parse_args(argv)
     try:
-        findings = verify(opt.folder, *(None if p is None else p.read_bytes() for p in (opt.key, opt.ledger)))
+        findings = verify(opt.folder, *(None if p is None else _read(p) for p in (opt.key, opt.ledger)))
     except (Unreadable, OSError) as error:
         print(f"unreadable: {error}", file=sys.stderr)
         return 2

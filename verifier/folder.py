@@ -1,6 +1,7 @@
 """Check 1: the files are those of the statement, and the key that it names has signed it."""
 
 import base64
+import gzip
 import hashlib
 import io
 import json
@@ -22,7 +23,7 @@ WITHOUT = {"answers.npz": ("decoder", "copula", "fpt-mw", "linked"), "model.npz"
 """Files, and the methods whose releases may lack them."""
 STATEMENT, SIGNATURE = "statement.json", "statement.sig"
 UNREAD = re.compile(r"synthetic-whole\.csv|synthetic\.(parquet|sav|dta|xpt)|dictionary\..*|questions\.csv|copies/.*npz")
-LIMIT = 1 << 30
+LIMIT, MOST_JSON = 1 << 30, 64 << 20
 Array = Any  # an array of numpy
 Clique = tuple[str, ...]
 
@@ -44,6 +45,9 @@ class Folder:
 
     def __init__(self, path: Path) -> None:
         self.path, self.findings = path, list[Finding]()
+        odd = [p for p in path.rglob("*") if p.exists() and not (p.is_dir() or p.is_file())]
+        if odd:
+            raise Unreadable(f"{odd[0]} is a pipe or a device")
         self.names = {p.relative_to(path).as_posix() for p in path.rglob("*") if p.is_symlink() or not p.is_dir()}
         if "release.json" not in self.names:
             raise Unreadable(f"{path} holds no release.json")
@@ -69,13 +73,23 @@ class Folder:
     def read(self, name: str) -> bytes:
         """The bytes of a file; never through a link, and at most 1 GiB."""
         path = self.path / name
-        if path.is_symlink() or path.stat().st_size > LIMIT:
-            raise Unreadable(f"{name} is a link, or larger than 1 GiB")
+        if path.is_symlink() or not path.is_file() or path.stat().st_size > LIMIT:
+            raise Unreadable(f"{name} is a link, no file, or larger than 1 GiB")
         return path.read_bytes()
 
     def json(self, name: str) -> Any:
-        """A JSON file of the folder."""
+        """A JSON file of the folder, at most 64 MiB."""
         return parsed(self.read(name), name)
+
+    def unpacked(self, name: str) -> bytes:
+        """The bytes of a gzip file; at most 150 times its size, or 50 MB."""
+        packed = self.read(name)
+        most = max(50_000_000, 150 * len(packed))
+        with gzip.open(io.BytesIO(packed)) as file:
+            data = file.read(most + 1)
+        if len(data) > most:
+            raise ValueError(f"{name} unpacks to more than 150 times its size")
+        return data
 
     def arrays(self, name: str) -> tuple[Any, dict[str, Array]]:
         """The head and the arrays of an ``.npz`` file; nothing is unpickled, and at most 1 GiB unpacked."""
@@ -98,6 +112,8 @@ def parsed(data: bytes, name: str) -> Any:
             raise ValueError("a key is repeated")
         return dict(pairs)
 
+    if len(data) > MOST_JSON:
+        raise Unreadable(f"{name} is larger than {MOST_JSON >> 20} MiB")
     try:
         return json.loads(data, object_pairs_hook=unique, parse_constant=int)  # int("NaN") is an error
     except (ValueError, RecursionError) as error:

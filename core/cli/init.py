@@ -238,7 +238,8 @@ def _with_books(schema: Schema, opt: argparse.Namespace) -> Schema:
 def _of_book(column: Column, book: str) -> Column:
     """The column declared by a book of Espalier, or by the user's own file."""
     from espalier.core.code_books import CODE_BOOKS
-    from espalier.core.code_books.importing import read_own_book
+    from espalier.core.code_books.importing import MOST_BYTES, read_own_book
+    from espalier.core.limited_file import read_limited
     from espalier.core.project.schema import HierarchyToBuy
 
     if book in CODE_BOOKS:
@@ -248,7 +249,7 @@ def _of_book(column: Column, book: str) -> Column:
         raise ProjectError(
             f"--code-book: {book!r} is neither a file nor one of the books {', '.join(CODE_BOOKS)}", key="code_book"
         )
-    own = read_own_book(place.read_bytes(), atc=book.startswith("atc:"))
+    own = read_own_book(read_limited(place, MOST_BYTES), atc=book.startswith("atc:"))
     made = HierarchyToBuy.of(column.name, own.groups, missing=True, missing_marks=column.missing_marks)
     return replace(made, value_labels=tuple(own.labels.items()))
 

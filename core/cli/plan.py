@@ -145,8 +145,9 @@ def run(opt: argparse.Namespace) -> None:
             print(f"{numbers}  {one.name} ({one.how})")
         if len(shown.asked) > MOST_SHOWN:
             print(f"{'':>23}  … {len(shown.asked) - MOST_SHOWN:,} more, all in --json")
+    width = f", treewidth {shown.size.treewidth}" if shown.size.treewidth else ""
     print(
-        f"model: at most {shown.size.cells:,} cells, {shown.size.bytes / 2**20:.1f} MiB, about "
+        f"model: at most {shown.size.cells:,} cells{width}, {shown.size.bytes / 2**20:.1f} MiB, about "
         f"{max(shown.size.seconds, 0.1):.1f} s in all"
     )
     for analysis in shown.analyses:

@@ -9,7 +9,9 @@ from typing import Any
 
 from espalier.core.cli import project_file
 from espalier.core.errors import ProjectError
+from espalier.core.limited_file import read_limited
 from espalier.core.project.file import Project
+from espalier.core.project.json_text import MOST_JSON
 from espalier.core.project.question_list import QuestionList, read_questions
 
 
@@ -23,6 +25,13 @@ def add_option(command: Any) -> None:
     )
 
 
+def _text(path: Path) -> str:
+    data = read_limited(path, MOST_JSON)
+    if len(data) > MOST_JSON:
+        raise ProjectError(f"it is larger than {MOST_JSON >> 20} MiB")
+    return data.decode("utf-8-sig")
+
+
 def load(opt: argparse.Namespace) -> Project:
     """The project that was named, with the questions of ``--questions``; raises :class:`ProjectError`."""
     project = project_file.load(opt.project)
@@ -30,7 +39,7 @@ def load(opt: argparse.Namespace) -> Project:
         return project
     listed = project.question_list
     try:
-        more = read_questions(opt.questions.read_text("utf-8-sig"), project.schema, listed.counts)
+        more = read_questions(_text(opt.questions), project.schema, listed.counts)
         return replace(project, question_list=QuestionList((*listed.questions, *more), listed.counts))
     except OSError as error:
         raise ProjectError(f"cannot read {opt.questions}: {error.strerror or error}") from None

@@ -11,6 +11,7 @@ from espalier.core.dictionaries.ddi import read_ddi
 from espalier.core.dictionaries.redcap import is_redcap, read_redcap
 from espalier.core.dictionaries.stat_files import is_stat_file, read_stat_dictionary
 from espalier.core.errors import SchemaError
+from espalier.core.limited_file import read_limited
 from espalier.core.tables.stat_rows import READERS
 
 MOST_BYTES = 256 << 20
@@ -28,11 +29,11 @@ def read_dictionary(source: str | Path | bytes, name: str | None = None, column:
         path = Path(source)
         shown = name or path.name
         try:
-            if path.is_file() and path.stat().st_size > MOST_BYTES:
-                raise SchemaError(f"{shown} is larger than {MOST_BYTES >> 20} MiB")
-            data = path.read_bytes()
+            data = read_limited(path, MOST_BYTES)
         except OSError as error:
             raise SchemaError(f"cannot read the dictionary {source}: {error.strerror or error}") from None
+    if len(data) > MOST_BYTES:
+        raise SchemaError(f"{shown} is larger than {MOST_BYTES >> 20} MiB")
     if is_stat_file(shown):
         return read_stat_dictionary(data, shown)
     start = data[:4096].lstrip(b"\xef\xbb\xbf \r\n\t")

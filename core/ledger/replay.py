@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, TypeVar, get_args
 
 from espalier.core.ledger.events import Event, tampered
-from espalier.core.ledger.fields import MOST_ROWS_PER_PERSON
+from espalier.core.ledger.fields import FLOATS, MOST_NUMBER, MOST_ROWS_PER_PERSON
 from espalier.core.ledger.population import (
     Diagnosis,
     Entry,
@@ -57,6 +58,7 @@ class _State:
 
     def take(self, e: Event) -> None:
         """One event more; raises ValueError, KeyError or TypeError where it breaks a rule."""
+        _check_fields(e)
         if e.kind in ("open", "join"):
             self._table(e)
         else:
@@ -72,6 +74,8 @@ class _State:
             self.diagnoses[e.population].append(Diagnosis(e.at, e.who, e.table_name, e.note))
         elif e.kind in ("select", "measure", "look"):
             self._part(e, e.kind)
+        elif e.kind == "stop":
+            self._stop(e)
         elif e.kind in ("spend", "return"):
             self._end(e)
         else:
@@ -96,12 +100,12 @@ class _State:
         _require(e.table_name not in self.tables, "a table is opened twice")
         self.tables[e.table_name] = e.population
         if e.plan is not None:  # else it was opened before person columns were fixed
-            self.persons[e.table_name] = person_in(json.loads(e.plan))
+            self.persons[e.table_name] = person_in(_read(e.plan))
 
     def _open(self, e: Event) -> None:
         _require(e.population not in self.populations, "a total is set twice")
         epsilon, delta, rho = _given(e.epsilon), _given(e.delta), _given(e.rho)
-        for_draws = 0.0 if e.plan is None else _share(json.loads(e.plan), "delta_for_draws")
+        for_draws = 0.0 if e.plan is None else _share(_read(e.plan), "delta_for_draws")
         _require(0 < epsilon <= 100 and 0 < delta < 1 and 0 <= for_draws < delta, "its total cannot be")
         most = rho_of(epsilon, conversion_delta(delta, for_draws))
         _require(LEAST_RHO <= rho <= most * (1 + 1e-6), "its ρ is more than its (ε, δ) allows")
@@ -125,7 +129,7 @@ class _State:
         self.diagnoses[e.population] = []
 
     def _reserve(self, e: Event) -> None:
-        p, stored = self.populations[e.population], json.loads(_given(e.plan))
+        p, stored = self.populations[e.population], _read(_given(e.plan))
         id_, rho, epsilon, delta = _given(e.entry), _given(e.rho), _given(e.epsilon), _given(e.delta)
         _require(id_ not in self.entries, "an entry is reserved twice")
         unit = p.neighbors, p.rows_per_person, p.delta
@@ -136,6 +140,8 @@ class _State:
         before, after = self._change(e, Fraction(rho), Fraction(draws))
         _require(self.rho[p.name] <= Fraction(p.rho), "it reserves more than the total")
         _require(self.delta[p.name] <= Fraction(p.delta_for_draws), "it reserves more δ₀ than is for draws")
+        relation = stored.get("relation")
+        _require(isinstance(stored["project"], str) and isinstance(relation, str | None), "its plan is of another kind")
         entry = Entry(
             id_,
             p.name,
@@ -157,7 +163,7 @@ class _State:
             delta_reserved=draws,
             delta_counted=draws,
             one_row_per_person=_answer(stored),
-            relation=stored.get("relation"),
+            relation=relation,
         )
         self.entries[id_] = replace(entry, another_unit=self._another_unit(entry, stored))
 
@@ -197,6 +203,10 @@ class _State:
             note="; ".join(filter(None, (entry.note, e.note))),
         )
 
+    def _stop(self, e: Event) -> None:
+        entry = self._running(e)
+        self.entries[entry.id] = replace(entry, note="; ".join(filter(None, (entry.note, e.note))))
+
     def _running(self, e: Event) -> Entry:
         entry = self.entries[_given(e.entry)]
         _require((entry.population, entry.table) == (e.population, e.table_name), "its entry is of another table")
@@ -212,6 +222,24 @@ class _State:
         self.rho[e.population] += rho
         self.delta[e.population] += delta
         return before, after
+
+
+def _check_fields(e: Event) -> None:
+    """Raise ValueError for a number that no event has, and for an entry where there is none."""
+    for name in FLOATS:
+        value = getattr(e, name)
+        _require(value is None or 0 <= value <= MOST_NUMBER, f"its {name} cannot be")
+    _require(e.entry is None or e.kind not in ("open", "join", "diagnose"), "it is of no entry")
+
+
+def _read(plan: str) -> Any:
+    """Return the JSON of an event; raise ValueError for a number that is not finite."""
+
+    def finite(text: str) -> float:
+        _require(math.isfinite(number := float(text)), "its plan holds a number that is not finite")
+        return number
+
+    return json.loads(plan, parse_constant=finite, parse_float=finite)
 
 
 def _share(stored: Any, key: str) -> float:

@@ -136,7 +136,7 @@ class Stepping:
     people: Marginals
     target: str
     max_cells: int
-    rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng())
+    rng: np.random.Generator
     tables: dict[Pair, NoisyTable] = field(default_factory=dict)
     echoes: dict[str, float] = field(default_factory=dict)
     columns: dict[str, StepColumn] = field(default_factory=dict)
@@ -146,7 +146,8 @@ class Stepping:
     def of(cls, curator: Curator, project: Project, frame: Frame, rho: float, people: Marginals) -> Stepping:
         """Return the start: nothing is counted yet."""
         layout = Layout.of(project, frame.separations)
-        return cls(curator, layout, rho * (1 - 1e-9), people, project.plan.target or "", project.plan.max_cells)
+        target, most = project.plan.target or "", project.plan.max_cells
+        return cls(curator, layout, rho * (1 - 1e-9), people, target, most, curator.chance())
 
     # Counting ---------------------------------------------------------------------------------------------------------
 
@@ -540,7 +541,7 @@ LINKED = Method(
             "visit pairs": "counts of visits",
         },
     ),
-    capabilities=Capabilities(constraints=False, linked=True),
+    capabilities=Capabilities(constraints=False, linked=True, unread=("accounting", "copies")),
     limits=Limits(
         cells=lambda project: most_cells(project, Workload.of(project).max_cells),
         fits=lambda project: FITS,  # noqa: ARG005

@@ -138,6 +138,7 @@ class Preview:
             "refused": self.frame.refused,
             "cells": self.size.cells,
             "bytes": self.size.bytes,
+            **({"treewidth": self.size.treewidth} if self.size.treewidth else {}),
             "seconds": self.size.seconds,
             **({"test_drawing": [predicted(test) for test in self.tests]} if self.project.plan.test_drawing else {}),
             **({"analyses": [one.plan() for one in self.analyses]} if self.analyses else {}),
@@ -205,6 +206,7 @@ class _NoRows:
 
 
 def _preview(project: Project, rows: int | None, assumed: Mapping[str, float] | None = None) -> Preview:
+    project.schema.need_distinct()
     project.need_unit()
     plan, method, sizes = project.plan, method_of(project.plan), project.schema.sizes
     frame = frame_of(project)
@@ -329,8 +331,6 @@ def _warnings(
         )
     if plan.question_share and not project.question_list:
         out.append("Nothing is asked, so the share for questions goes to the method.")
-    if plan.question_share and method.capabilities.questions == "alone":
-        out.append(f"The method {method.title} spends its whole budget on questions: their share is not read.")
     if plan.test_drawing and not any(line.pool == POOL for line in lines):
         out.append(
             "Nothing of the drawing can be tested: it implies no independence, or no odds ratio up to 2.5 would be "

@@ -44,6 +44,8 @@ from espalier.core.privacy.accounting import epsilon_of, rho_of
 from espalier.core.privacy.unit import Unit
 from espalier.core.project.schema import MOST_CATEGORIES
 
+LARGEST = 2**61
+"""The largest threshold, in rows."""
 LONGEST = 200
 """Characters of a text that may become a category; longer texts are no categories. A public rule, row by row."""
 
@@ -129,7 +131,7 @@ def cost(unit: Unit, sigma: float, threshold: int) -> tuple[float, float]:
 def threshold_for(unit: Unit, rho: float, delta: float) -> Threshold:
     """The recipe that costs at most (``rho``, ``delta``): σ = Δ/√(2ρ), and the lowest whole threshold that keeps δ₀.
 
-    Raises :class:`BudgetError` where either is not positive.
+    Raises :class:`BudgetError` where either is not positive, or δ₀ too small for floats.
     """
     if not (rho > 0 and math.isfinite(rho) and 0 < delta < 1):
         raise BudgetError(f"bought categories need a positive ρ ({rho:g}) and δ₀ ({delta:g})", requested=rho)
@@ -140,6 +142,8 @@ def threshold_for(unit: Unit, rho: float, delta: float) -> Threshold:
         sigma = math.nextafter(sigma, math.inf)
     while cost(unit, sigma, high)[1] > delta:
         high *= 2
+        if high > LARGEST:
+            raise BudgetError(f"no threshold of categories costs as little as δ₀ = {delta:.3g}: give a larger delta")
     low = d.most + 1
     while high - low > 1:
         middle = (low + high) // 2

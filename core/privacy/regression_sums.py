@@ -209,6 +209,8 @@ class RegressionSums:
             if name not in sizes or sizes[name] - size not in (0, 1) or (sizes[name] > size and not design.missing):
                 raise ValueError(f"{name!r} was scored for another table")
         for block in design.blocks:
+            if np.abs(block.lines.astype(np.float64)).max() > ONE:  # whose squares would wrap around
+                raise ValueError(f"the scores of {block.columns} are too long")
             squares = (block.flat.astype(np.int64) ** 2).sum(axis=1)
             if block.lines.shape[:-1] != tuple(design.sizes[c] for c in block.columns) or squares.max() > ONE**2:
                 raise ValueError(f"the scores of {block.columns} do not fit the columns, or are too long")

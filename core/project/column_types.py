@@ -18,6 +18,9 @@ from espalier.core.project.column import NUMBER, Column, plain_text
 from espalier.core.project.dates import DateBins, date_texts, day_number
 from espalier.core.project.numerals import STYLES, plain_number
 
+LARGEST_EDGE = 1e307
+"""The largest absolute value of a bin edge: sums and differences of two edges stay finite."""
+
 
 @dataclass(frozen=True, repr=False)
 class Categories(Column, kinds=("categorical", "ordinal")):
@@ -63,8 +66,7 @@ class Categories(Column, kinds=("categorical", "ordinal")):
 
     def judge(self, texts: Sequence[str]) -> NDArray[np.int64]:
         """Return the code of each text, see :meth:`Column.judge`."""
-        known = {c: i for i, c in enumerate(self.categories)}
-        known |= {member: known[group] for group, members in self.groups for member in members}
+        known = dict(self.texts)
         known |= dict.fromkeys((MISSING, *self.missing_marks), self.empty_code)
         unknown = self.unknown_code
         if self.code_book:
@@ -94,6 +96,8 @@ class Numbers(Column, kinds=("numeric",)):
             raise self.error(f"kind is {self.kind!r}; a column of numbers is numeric")
         if len(self.edges) < 2 or not all(math.isfinite(e) for e in self.edges):
             raise self.error("a numeric column needs at least two finite edges")
+        if max(map(abs, self.edges)) > LARGEST_EDGE:
+            raise self.error(f"edges must lie between {-LARGEST_EDGE:g} and {LARGEST_EDGE:g}")
         for low, high in zip(self.edges, self.edges[1:], strict=False):
             if not low < high:
                 raise self.error(f"edges must increase, but {high:g} follows {low:g}")
@@ -187,7 +191,7 @@ class Numbers(Column, kinds=("numeric",)):
             low = np.asarray(self.edges[:-1])[np.minimum(codes, self.values - 1)]
             high = np.asarray(self.edges[1:])[np.minimum(codes, self.values - 1)]
             # five figures of a bin's width are enough, where no precision is declared
-            step = self.step or 10.0 ** (np.floor(np.log10(high - low)) - 4)
+            step = self.step or np.maximum(10.0 ** (np.floor(np.log10(high - low)) - 4), math.ulp(0.0))
             numbers = np.maximum(np.floor(numbers / step + 1e-9) * step, low)
             texts = [f"{x:.12g}" if self.decimals is None else f"{x:.{self.decimals}f}" for x in numbers]
             ends = high == self.edges[-1]  # the last bin is closed

@@ -11,6 +11,7 @@ from espalier.core.graph.dag import Dag, Interaction
 from espalier.core.graph.roles import Roles
 from espalier.core.graph.separations import Separation
 from espalier.core.project.analyses import PlannedAnalysis, fitting_analyses
+from espalier.core.project.asked import AskedQuestion
 from espalier.core.project.constraints import Constraints
 from espalier.core.project.declared_by import DeclaredBy
 from espalier.core.project.file import Project
@@ -277,6 +278,10 @@ class ProjectEditor:
         own = self.project.plan
         kept = plan.changed(person=own.person, rows_per_person=own.rows_per_person)
         self.project = replace(self.project, plan=kept)
+
+    def ask(self, asked: Iterable[AskedQuestion]) -> None:
+        """Replace the questions that were asked of a release; each is kept once."""
+        self.project = replace(self.project, asked=tuple(dict.fromkeys(asked)))
 
     def sign(self, signoff: Mapping[str, str]) -> None:
         """Replace the signatures and the reason for the plan; empty ones are left out."""

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from espalier.core.errors import ProjectError
+from espalier.core.errors import ProjectError, first_twice
 from espalier.core.project.column import Column
 from espalier.core.project.column_types import Categories, Dates, Numbers
 from espalier.core.project.schema import Schema
@@ -34,6 +34,8 @@ from espalier.core.project.schema import Schema
 FORMAT = "espalier-project/2"
 """The format of a project file with linked tables."""
 BEFORE, EARLIER, POSITION = "@before", "@earlier", "position"
+VISIT = "visit"
+"""The column of a released visit that holds its position, from 1."""
 MOST_KEPT = 20
 """The largest number of visits that a release keeps. Weights count in units of 1/lcm(1, …, k − 1)."""
 
@@ -146,6 +148,8 @@ class Linked:
                 key="schema",
                 column=odd[0],
             )
+        if odd := [name for name in schema.names if not self.plain(name)]:
+            raise ProjectError(f"{odd[0]!r} names a table and no column", column=odd[0])
         if odd := [name for name in schema.names if name.endswith((BEFORE, EARLIER)) or name == self.gap_name]:
             raise ProjectError(f"{odd[0]!r} is a name that linked tables use; rename the column", column=odd[0])
         for name in (f"{self.people}.{self.key}", f"{self.people}.{self.by}", f"{self.visits}.{self.by}"):
@@ -154,6 +158,14 @@ class Linked:
         for table, columns in ((self.people, self.person_columns(schema)), (self.visits, self.step_columns(schema))):
             if not columns:
                 raise ProjectError(f"the table {table!r} needs at least one column in the schema", key="schema")
+        for table, columns in ((self.people, self.person_columns(schema)), (self.visits, self.visit_columns(schema))):
+            if (twice := first_twice([*map(self.plain, columns), *self.identifiers(table)])) is not None:
+                raise ProjectError(
+                    f"the released table {table!r} would have two columns {twice!r}. Rename one, or name another "
+                    "identifier of visits",
+                    key="tables",
+                    column=f"{table}.{twice}",
+                )
         if self.gap and (self.dated not in schema or not isinstance(schema[self.dated], Dates)):
             raise ProjectError(
                 f"gaps between visits need the order column {self.dated!r} in the schema, as a column of dates",
@@ -173,6 +185,10 @@ class Linked:
                         key="dag",
                         column=name,
                     )
+
+    def identifiers(self, table: str) -> tuple[str, ...]:
+        """Return the invented columns of a released table: who, which visit, and the visit's identifier."""
+        return (self.key,) if table == self.people else (self.by, VISIT, *filter(None, [self.visit_key]))
 
     def completed(self, schema: Schema) -> Schema:
         """Return the schema with the number of visits, between the columns of the two tables."""

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from espalier.core.models.base import Codes
 from espalier.core.project.dates import date_texts, day_number, invented
-from espalier.core.project.linked import Linked
+from espalier.core.project.linked import VISIT, Linked
 from espalier.core.project.schema import MISSING, Schema
 from espalier.core.release.output import write_texts
-from espalier.core.tables.released import VISIT, csv_text, linked_schemas
+from espalier.core.tables.released import csv_text, linked_schemas
 
 Texts = dict[str, list[str]]
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from espalier.core.errors import ProjectError
 from espalier.core.ledger.archive import check_release
-from espalier.core.project.json_text import read_json
+from espalier.core.limited_file import read_limited
+from espalier.core.project.json_text import MOST_JSON, read_json
 from espalier.core.statement import label, registry
 from espalier.core.statement.catalogues import EXPORTS, dumps
 from espalier.core.statement.claims import FORMAT, SIGNATURE, STATEMENT
@@ -19,7 +21,7 @@ def read_statement(folder: Path) -> dict[str, Any]:
     """``statement.json`` of a release folder; raises :class:`ProjectError` where there is none."""
     check_release(folder)
     try:
-        made = read_json((folder / STATEMENT).read_bytes(), STATEMENT)
+        made = read_json(_read(folder / STATEMENT), STATEMENT)
     except FileNotFoundError:
         raise ProjectError(
             f"{folder} holds no {STATEMENT}: it was released by an earlier version, so it has no statement",
@@ -37,9 +39,9 @@ def exported(folder: Path, kind: str | None) -> str:
     made = read_statement(folder)
     try:
         if kind is None:
-            return (folder / STATEMENT).read_text("utf-8")
+            return _read(folder / STATEMENT).decode()
         if kind == "croissant":
-            return (folder / "croissant.json").read_text("utf-8")
+            return _read(folder / "croissant.json").decode()
         if kind in EXPORTS:
             return dumps(EXPORTS[kind](made))
         if not made["private"]:
@@ -49,6 +51,16 @@ def exported(folder: Path, kind: str | None) -> str:
         raise ProjectError(f"cannot read {error.filename}: {error.strerror}", path=str(folder)) from None
     except (KeyError, TypeError, AttributeError, ValueError):
         raise ProjectError(f"{folder / STATEMENT} is damaged", path=str(folder)) from None
+
+
+def _read(path: Path) -> bytes:
+    """Return the bytes of a JSON file of a release folder; raise :class:`OSError` for a pipe or a device."""
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "it is no file", str(path))
+    data = read_limited(path, MOST_JSON)
+    if len(data) > MOST_JSON:
+        raise OSError(errno.EFBIG, f"it is larger than {MOST_JSON >> 20} MiB", str(path))
+    return data
 
 
 def sign_folder(folder: Path, signer: Signer) -> None:

@@ -15,11 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from espalier.core.errors import ProjectError
+from espalier.core.limited_file import read_limited
 from espalier.core.statement.claims import canonical
 
 SIGNED = "espalier-signature/1"
 KEY, PASSPHRASE = "ESPALIER_SIGNING_KEY", "ESPALIER_KEY_PASSPHRASE"
 """Environment variables: the file of the private key that a server signs with, and its passphrase."""
+LONGEST_KEY = 1 << 20
+"""Bytes of a key file that are read."""
 SHORTEST = 8
 """Fewest characters of a passphrase."""
 
@@ -94,7 +97,7 @@ def load_signer(path: Path, passphrase: str) -> Signer:
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
     try:
-        data = path.read_bytes()
+        data = read_limited(path, LONGEST_KEY)
     except OSError as error:
         raise ProjectError(f"cannot read {path}: {error.strerror or error}", path=str(path)) from None
     try:

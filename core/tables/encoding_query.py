@@ -217,10 +217,9 @@ def _in_calendar(day: Any) -> Any:
 
 def _categories(value: Any, column: Column, unknown: Any) -> Any:
     _refuse_nested(value)
-    place = {category: i for i, category in enumerate(column.categories)}
-    texts: dict[int, list[str]] = {i: [category] for category, i in place.items()}
-    for group, members in column.groups:
-        texts[place[group]] += members
+    texts: dict[int, list[str]] = {}
+    for text, code in column.texts.items():
+        texts.setdefault(code, []).append(text)
     kind = value.type()
     if kind.is_string():
         found_at = sorted(

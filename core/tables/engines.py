@@ -18,6 +18,7 @@ from ibis.backends.sql import SQLBackend
 
 from espalier.core.errors import TableError
 from espalier.core.tables.catalogue import ROWS, Origin, origin
+from espalier.core.tables.connection import LOCKED, parts_of, time_limit
 from espalier.core.tables.stream import Stream
 
 MEMORY = "384MB"
@@ -30,6 +31,7 @@ FIRST = {
         "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
         "SET SESSION time_zone = '+00:00'",
         "SET SESSION sql_select_limit = 18446744073709551615",
+        f"SET SESSION lock_wait_timeout = {LOCKED}",
     ),
 }
 """Session settings: one statement sees one state of the rows, times are in UTC, and no row is left out."""
@@ -40,12 +42,23 @@ def open_url(url: str, name: str) -> tuple[Any, Any, str | None]:
     backend = _spark(url) if url.startswith("pyspark://") else ibis.connect(url)
     if backend.name == "postgres":  # else a backslash in a category could end its literal
         backend.con.execute("SET standard_conforming_strings = on")
+        backend.con.execute(f"SET statement_timeout = '{time_limit()}s'")
+        backend.con.execute(f"SET lock_timeout = '{LOCKED}s'")
     return _binary(backend, _named(backend, name))
 
 
 def origin_of(backend: Any, name: str) -> Origin:
     """Return the kind of the relation ``name`` in the catalogue."""
     return origin(backend, _named(backend, name))
+
+
+def keeps_codes(backend: Any) -> bool:
+    """Whether the engine may keep codes in a temporary table until a release ends."""
+    if backend.name != "postgres":
+        return False
+    from espalier.core.tables.postgres_rows import keeps_codes as asked
+
+    return asked(backend.con)
 
 
 def open_stream(url: str, name: str, shown: str) -> Stream:
@@ -93,8 +106,8 @@ def answers(backend: Any, query: Any, rows: int) -> Iterator[Any]:
 
 
 def _named(backend: Any, name: str) -> Any:
-    catalog, _, own = name.rpartition(".")
-    return backend.table(own, database=tuple(catalog.split(".")) if catalog else None)
+    *catalog, own = parts_of(name)
+    return backend.table(own, database=tuple(catalog) or None)
 
 
 def _check_url(url: str, scheme: str) -> None:

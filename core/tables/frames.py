@@ -277,13 +277,18 @@ def panel(linked: Linked, schema: Schema, data: Any) -> Panel:
 
 @contextmanager
 def opened(
-    data: Any, schema: Schema, person: str | None = None, most: int | None = None, report: Report = silent
+    data: Any,
+    schema: Schema,
+    person: str | None = None,
+    most: int | None = None,
+    report: Report = silent,
+    key: str | None = None,
 ) -> Iterator[Source]:
     """Open ``data`` as a source.
 
     A :class:`Relation` is read into one snapshot, with at most ``most`` rows of each person. The snapshot is removed in
     the end, also after an error. An error from ``report`` cancels its scans too. Other data goes through
-    :func:`as_table`.
+    :func:`as_table`. ``key`` is the key of the row limits of an earlier snapshot, so that the same rows are kept.
     """
     if isinstance(data, Snapshot | PostgresSnapshot):
         yield data
@@ -297,7 +302,7 @@ def opened(
         last[0] = fraction, message
         report(fraction, message)
 
-    source = data.snapshot(schema, person, most if person is not None else None, report=heard)
+    source = data.snapshot(schema, person, most if person is not None else None, key=key, report=heard)
     source.pulse = lambda: report(*last[0])
     try:
         yield source

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from espalier.core.errors import SchemaError
+from espalier.core.project.column_types import LARGEST_EDGE
 from espalier.core.project.numerals import plain_number
 from espalier.core.project.schema import MISSING, NUMBER, Column, Kind, LeftOut, Schema
 from espalier.core.tables.text_table import TextColumn, TextTable
@@ -27,6 +28,8 @@ from espalier.core.tables.value_patterns import (
 
 FEW = 20
 """Largest number of distinct numbers of a column that is guessed as categories."""
+LEAST_WIDTH = 1e-307
+"""Numbers must differ by more for a guess of bins: powers of ten below are no numbers."""
 MOST = 0.75
 """Bins of equal width are not proposed if one bin would hold more than this share of the distinct numbers."""
 _MARKS = {
@@ -134,12 +137,12 @@ def guess_column(name: str, column: TextColumn, marks: tuple[str, ...] = ()) -> 
         )
     style = number_style(values)
     numeric, numbers = _numbers(values, style)
-    if numeric and len(values) > FEW:
-        whole = all(x.is_integer() for x in numbers)
+    whole = all(x.is_integer() for x in numbers)
+    if numeric and len(values) > FEW and (edges := _round_edges(numbers, whole)):
         return Column(
             name,
             "numeric",
-            edges=_round_edges(numbers, whole),
+            edges=edges,
             integer=whole,
             missing=missing,
             missing_marks=marks,
@@ -162,7 +165,7 @@ def guess_column(name: str, column: TextColumn, marks: tuple[str, ...] = ()) -> 
 
 
 def guess_bounds(column: TextColumn, marks: Sequence[str], style: str = "", *, whole: bool) -> tuple[float, ...] | None:
-    """Round bins for a column that is declared to hold numbers without bounds; `None` if no two of its cells differ.
+    """Round bins for a column that is declared to hold numbers without bounds; `None` if there are none.
 
     Cells that are no numbers are ignored. Private.
     """
@@ -170,7 +173,7 @@ def guess_bounds(column: TextColumn, marks: Sequence[str], style: str = "", *, w
     numbers = [x for x in (float(v) for v in plain if v and NUMBER.fullmatch(v)) if math.isfinite(x)]
     if len(set(numbers)) < 2:
         return None
-    return _round_edges(numbers, whole)
+    return _round_edges(numbers, whole) or None
 
 
 def _numbers(values: Sequence[str], style: str = "") -> tuple[bool, list[float]]:
@@ -198,11 +201,13 @@ def reasons(column: TextColumn, guess: Column) -> tuple[str, ...]:
     values = [v for v in column.values if v != MISSING and v not in guess.missing_marks]
     numeric, _ = _numbers(values, number_style(values))
     many = f"{len(values):,} different value{'s' * (len(values) != 1)}"
-    if numeric and len(values) > FEW and guess.dates is None:
+    if guess.kind == "numeric" and guess.dates is None:
         why = f"All of its {many} are numbers, and there are more than {FEW}: they are taken as numbers in bins."
         cover = "The bins run over round numbers, and end above the largest number in the table."
         whole = "All of them are whole." if guess.integer else "Some of them are not whole."
         kind = [why, cover, whole]
+    elif numeric and len(values) > FEW:
+        kind = [f"Its {many} are numbers too large or too close for bins: they are taken as categories in their order."]
     elif numeric:
         kind = [f"Its {many} are numbers, but no more than {FEW}: they are taken as categories in their order."]
     elif guess.dates is not None:
@@ -245,12 +250,14 @@ def possible_marks(column: TextColumn) -> tuple[str, ...]:
 
 def _round_edges(numbers: Sequence[float], whole: bool) -> tuple[float, ...]:
     """Edges at round numbers, about ten bins, that cover ``numbers``: of one width, or, where that would put most of
-    them into one bin and none is negative, at 1, 2, 5, 10, 20, …
+    them into one bin and none is negative, at 1, 2, 5, 10, 20, … None if floats hold no such edges.
 
     The last edge is above the largest number, and the first below the smallest unless that is 0: an edge that is a
     person's number would be no public bound.
     """
     low, high = min(numbers), max(numbers)
+    if not (high - low > LEAST_WIDTH and max(-low, high) <= LARGEST_EDGE / 2):
+        return ()
     step = 10.0 ** math.floor(math.log10((high - low) / 4))
     while (high - low) / step > 11:
         step *= 2 if str(step / 10 ** math.floor(math.log10(step)))[0] != "2" else 2.5
@@ -259,6 +266,8 @@ def _round_edges(numbers: Sequence[float], whole: bool) -> tuple[float, ...]:
     first = 0 if low == 0 else math.ceil(low / step) - 1
     last = math.floor(high / step) + 1
     edges = tuple(float(f"{i * step:.12g}") for i in range(first, last + 1))
+    if len(set(edges)) < len(edges):
+        return ()
     fullest = np.histogram(numbers, edges)[0].max()
     return (
         _growing_edges(numbers, whole)

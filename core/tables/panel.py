@@ -120,15 +120,16 @@ class Panel(Table):
         """Return ``total`` people: others are left out at random, or invented people with invented visits are added."""
         check_limited(self)
         assert self.linked is not None
-        chosen = np.sort(random_rows.first(random_rows.fresh_lots(self.rows), total))
+        chosen = np.sort(random_rows.first(random_rows.lots_for(self.rows, self.deal), total))
         short = total - len(chosen)
         codes = {
-            c.name: np.concatenate([self.codes[c.name][chosen], random_rows.invented_codes(short, c.size)])
+            c.name: np.concatenate([self.codes[c.name][chosen], random_rows.invented_codes(short, c.size, self.deal)])
             for c in self.schema.columns
         }
         sizes, visits = self.steps.sizes, {}
         for name, of in self.visits.items():
-            made = random_rows.invented_codes(short * self.linked.keep, sizes[name]).reshape(short, self.linked.keep)
+            cells = random_rows.invented_codes(short * self.linked.keep, sizes[name], self.deal)
+            made = cells.reshape(short, self.linked.keep)
             made[:, 0] = codes[name][len(chosen) :] if name in codes else sizes[f"{name}@before"] - 1
             visits[name] = np.concatenate([of[chosen], made.astype(of.dtype)])
         return replace(self, codes=codes, visits=visits, rows=total, person=None)

@@ -19,6 +19,7 @@ from urllib.parse import unquote
 from espalier.core.errors import TableError
 from espalier.core.tables.arrow_text import value_type
 from espalier.core.tables.text_table import check_names
+from espalier.core.tables.unpacking import check_texts, unshared
 
 BATCH_ROWS = 1 << 18
 SUFFIX = ".parquet"
@@ -164,6 +165,7 @@ def _in(file: Path, folder: Path) -> str:
 def _footer(path: Path, root: Path) -> _File:
     with _open(path, ()) as file:
         types, rows = file.schema_arrow, file.metadata.num_rows
+        check_texts(file.metadata, path.stat().st_size, str(path))
     try:
         folders = tuple(_cell(part) for part in path.relative_to(root).parts[:-1] if "=" in part)
     except UnicodeDecodeError:
@@ -213,7 +215,11 @@ def _batches(file: _File, names: Sequence[str]) -> Generator[Any]:
             if any(n not in now.names or _type(now, n) != _type(file.types, n) for n in stored):
                 raise TableError(f"{file.path} was changed after it was opened; open it again")
             try:
-                for batch in opened.iter_batches(BATCH_ROWS, columns=stored):
+                if listed == texts:
+                    batches = opened.iter_batches(BATCH_ROWS, columns=stored)
+                else:
+                    batches = unshared(opened, file.path.stat().st_size, str(file.path), stored)
+                for batch in batches:
                     skipped, start = min(max(done - start, 0), batch.num_rows), start + batch.num_rows
                     if rows := batch.num_rows - skipped:
                         done += rows

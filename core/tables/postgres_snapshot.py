@@ -46,6 +46,8 @@ from espalier.core.tables.postgres_statements import (
     recoding,
     truncation,
 )
+from espalier.core.tables.random_rows import Deal
+from espalier.core.tables.refusals import together
 from espalier.core.tables.relation import Relation
 from espalier.core.tables.row_limits import new_key, runs
 from espalier.core.tables.source import NO_VISITS, More, check_limited
@@ -69,6 +71,8 @@ class PostgresSnapshot:
     ) -> None:
         """Encode, and keep at most ``most`` rows of each person; raises :class:`TableError` that quotes no cell."""
         self.schema, self.person_column, self.row_limit = schema, person, most
+        self.lot_key = "" if person is None else key or new_key()
+        """The key of its row limits; it needs no secrecy."""
         self._relation = relation  # its connection lasts as long as an object refers to it
         self._shown, self._con = relation.shown, relation.backend.con
         self.pulse = pulse
@@ -84,7 +88,7 @@ class PostgresSnapshot:
             self.rows = self._check(person)
             self.digest = self._digested(self.rows)
             if person is not None and most is not None:
-                for statement in truncation(schema, most, key or new_key()):
+                for statement in truncation(schema, most, self.lot_key):
                     self._run(statement)
                 self.rows = self._counted()
             if not self.rows:
@@ -111,9 +115,13 @@ class PostgresSnapshot:
         largest = [f"coalesce(max(c{i}), 0)" for i in range(len(columns))]
         asked = ", ".join(["count(*)", *largest, *([unnamed] if person is not None else [])])
         rows, *found = self._run(f"SELECT {asked} FROM {CODES}").fetchone()
-        for column, code in zip(columns, found, strict=False):
-            if code >= column.size:
-                raise refusal(self._shown, column.name, empty=code > column.size)
+        wrong = [
+            refusal(self._shown, column.name, empty=code > column.size)
+            for column, code in zip(columns, found, strict=False)
+            if code >= column.size
+        ]
+        if wrong:
+            raise together(wrong)
         if person is not None and found[-1]:
             raise TableError(f"the person column {person!r} is empty in some row", column=person)
         return int(rows)
@@ -135,6 +143,10 @@ class PostgresSnapshot:
         found = self._run(f"SELECT {', '.join(sums)} FROM {CODES}").fetchone()
         head = json.dumps([[c.name, c.labels] for c in self.schema.columns])
         return hashlib.sha256(f"{head}:{rows}:{':'.join(str(int(x)) for x in found)}".encode()).digest()
+
+    def dealt_by(self, deal: Deal) -> PostgresSnapshot:  # noqa: ARG002
+        """Return the snapshot itself: the server draws its lots."""
+        return self
 
     @property
     def in_memory(self) -> None:

@@ -26,8 +26,10 @@ from espalier.core.project.public_grid import as_read
 from espalier.core.project.schema import Schema
 from espalier.core.tables.arrow_text import from_arrow, is_plain, value_type
 from espalier.core.tables.catalogue import ROWS, TRUSTED
-from espalier.core.tables.encoding import Batch, Encoder, refuse
+from espalier.core.tables.connection import while_opening
+from espalier.core.tables.encoding import Batch, Encoder, fitting
 from espalier.core.tables.engine_errors import OURS, engine_errors
+from espalier.core.tables.refusals import together
 from espalier.core.tables.row_limits import new_key
 from espalier.core.tables.scan import scan, scan_people
 from espalier.core.tables.snapshot import Snapshot
@@ -87,7 +89,8 @@ class Relation:
     ``feed`` gives rows that are encoded here. Without one the engine encodes: ``backend`` is the connection, ``table``
     the relation in it. ``plain`` is then the query that reads ``table`` with texts compared byte by byte, if the engine
     may compare otherwise: a collation in which two identifiers are equal would merge two people. ``origin`` is the kind
-    of relation in the engine's catalogue (`espalier.core.tables.catalogue`); `None` for files.
+    of relation in the engine's catalogue (`espalier.core.tables.catalogue`); `None` for files. ``keeps`` states whether
+    the engine may keep codes in a temporary table; PostgreSQL streams them otherwise.
     """
 
     shown: str
@@ -96,6 +99,7 @@ class Relation:
     table: Any = None
     plain: str | None = None
     origin: str | None = None
+    keeps: bool = True
 
     @property
     def columns(self) -> dict[str, str]:
@@ -107,7 +111,7 @@ class Relation:
     @property
     def remote(self) -> bool:
         """Whether its rows stay in a server that answers only counts and sums."""
-        return self.feed is None and bool(self.backend.name == "postgres")
+        return self.feed is None and bool(self.backend.name == "postgres") and self.keeps
 
     @property
     def notice(self) -> str:
@@ -194,17 +198,19 @@ class Relation:
     def _needed(self, schema: Schema, person: str | None) -> list[str]:
         """Return the columns that a release reads; raise :class:`TableError` for one that the table does not have."""
         columns = self.columns
-        for name in (*schema.names, *([person] if person is not None else [])):
-            if name not in columns:
-                known = ", ".join(list(columns)[:12]) + (", …" if len(columns) > 12 else "")
-                raise TableError(f"there is no column {name!r}; the table has {known}", column=name)
+        asked = (*schema.names, *([person] if person is not None else []))
+        if lacking := [name for name in asked if name not in columns]:
+            known = ", ".join(list(columns)[:12]) + (", …" if len(columns) > 12 else "")
+            named = ", ".join(map(repr, lacking))
+            what = f"column {named}" if len(lacking) == 1 else f"column of these: {named}"
+            raise TableError(f"there is no {what}; the table has {known}", column=lacking[0], columns=lacking)
         return [name for name in columns if name in schema or name == person]
 
     def _encoding(self, schema: Schema, person: str | None) -> Any:
         from espalier.core.tables.encoding_query import encoding, packed
 
         codes = encoding(self.table, schema, self.backend.name, person)
-        return packed(codes, schema) if self.backend.name == "pyspark" else codes
+        return codes if self.remote else packed(codes, schema)
 
     def snapshot(
         self,
@@ -249,7 +255,7 @@ class Relation:
         report(0.0, "Reading the table")
         needed, rows = self._needed(schema, person), 0
         if self.feed is None:
-            answer, total = self._spark(schema, person, lambda: report(0.0, "Reading the table")), None
+            answer, total = self._coded(schema, person, lambda: report(0.0, "Reading the table")), None
         else:
             answer, total = self._encoded(self.feed, needed, schema, person), self.feed.rows
         with closing(answer):
@@ -263,15 +269,26 @@ class Relation:
         with closing(feed.batches(needed)) as batches:
             for batch in batches:
                 yield encode(batch)
+        encode.check()
 
-    def _spark(self, schema: Schema, person: str | None, pulse: Callable[[], None]) -> Generator[Batch]:
-        from espalier.core.tables.spark import written
+    def _coded(self, schema: Schema, person: str | None, pulse: Callable[[], None]) -> Generator[Batch]:
+        """Yield the codes of an engine that encodes rows and keeps none."""
+        query = self.query(schema, person)
+        if self.backend.name == "postgres":
+            from espalier.core.tables.postgres_rows import streamed
 
-        with closing(written(self.backend._session, self.query(schema, person), schema, pulse)) as batches:
+            answers = streamed(self.backend.con, query, schema, person is not None, pulse)
+        else:
+            from espalier.core.tables.spark import written
+
+            answers = written(self.backend._session, query, schema, pulse)
+        wrong: dict[str, TableError] = {}
+        with closing(answers) as batches:
             for batch in batches:
-                for column, codes in zip(schema.columns, batch.codes, strict=True):
-                    refuse(self.shown, column, codes)
-                yield batch
+                pairs = zip(schema.columns, batch.codes, strict=True)
+                yield Batch([fitting(self.shown, column, codes, wrong) for column, codes in pairs], batch.person)
+        if wrong:
+            raise together([wrong[name] for name in schema.names if name in wrong])
 
 
 _URL = re.compile(r"([a-z][a-z0-9+]*)://")
@@ -292,13 +309,16 @@ def open_relation(where: str | Path, relation: str | None = None) -> Relation:
     if (scheme := _URL.match(text := str(where))) is None:
         return Relation(text, _file(Path(text)))
     shown = f"the {scheme[1]} relation {relation!r}"
+    if scheme[1] == "mariadb":
+        text = text.replace("mariadb://", "mysql://", 1)
+        scheme = _URL.match(text) or scheme
     if not relation:
         raise TableError("a connection needs the name of its table: add --relation NAME")
     try:
         if scheme[1] in ENGINES:
             backend, table, plain = engines.open_url(text, relation)
-            origin = engines.origin_of(backend, relation)
-            opened = Relation(shown, backend=backend, table=table, plain=plain, origin=origin)
+            origin, keeps = engines.origin_of(backend, relation), engines.keeps_codes(backend)
+            opened = Relation(shown, backend=backend, table=table, plain=plain, origin=origin, keeps=keeps)
             weakref.finalize(opened, engines.disconnect, backend)
         else:
             stream = engines.open_stream(text, relation, shown)
@@ -312,7 +332,7 @@ def open_relation(where: str | Path, relation: str | None = None) -> Relation:
         how = wheel_with(extra) if extra else f"Install it with: pip install 'ibis-framework[{engine}]>=12,<13'"
         raise TableError(f"The driver for {engine} is not installed where Espalier runs. {how}") from None
     except Exception as error:
-        raise TableError(f"cannot open {shown}: {type(error).__name__}") from None
+        raise TableError(f"cannot open {shown}: {while_opening(error)}") from None
     return opened
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from espalier.core.project.linked import Linked
+from espalier.core.project.linked import VISIT, Linked
 from espalier.core.project.schema import Identifier, Schema
 from espalier.core.tables.csv_lines import DELIMITERS
 from espalier.core.tables.csv_safety import defuse, restore
@@ -33,18 +33,13 @@ def csv_text(schema: Schema, table: Mapping[str, Sequence[str]]) -> str:
     return "\n".join(lines)
 
 
-VISIT = "visit"
-"""The column of a released visit that holds its position, from 1."""
-
-
 def linked_schemas(linked: Linked, schema: Schema) -> dict[str, Schema]:
     """Return the schema of each released table with its identifiers, by name."""
-    people, visits = (linked.table_schema(schema, table) for table in (linked.people, linked.visits))
-    more = [linked.by, VISIT, *([linked.visit_key] if linked.visit_key else [])]
-    return {
-        linked.people: replace(people, identifiers=(Identifier(linked.key, True, 0),)),
-        linked.visits: replace(visits, identifiers=tuple(Identifier(n, True, i) for i, n in enumerate(more))),
-    }
+    out = {}
+    for table in (linked.people, linked.visits):
+        identifiers = tuple(Identifier(name, True, i) for i, name in enumerate(linked.identifiers(table)))
+        out[table] = replace(linked.table_schema(schema, table), identifiers=identifiers)
+    return out
 
 
 def read_linked(linked: Linked, schema: Schema, files: Mapping[str, bytes]) -> Panel:

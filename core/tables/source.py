@@ -18,6 +18,7 @@ from espalier.core.project.linked import Pair
 from espalier.core.project.schema import Schema
 from espalier.core.tables.counting import Cells
 from espalier.core.tables.gradient import Weights
+from espalier.core.tables.random_rows import Deal
 
 if TYPE_CHECKING:
     from espalier.core.tables.table import Table
@@ -61,6 +62,15 @@ class Source(Protocol):
     @property
     def digest(self) -> bytes:
         """The digest that identifies the table. PRIVATE: it leaves only through a keyed fingerprint."""
+        ...
+
+    @property
+    def lot_key(self) -> str:
+        """The key by which rows of each person were chosen when it was read; it needs no secrecy. Empty for none."""
+        ...
+
+    def dealt_by(self, deal: Deal) -> Self:
+        """Return the same rows, of which parts are chosen with the lots of ``deal``."""
         ...
 
     @property

@@ -13,10 +13,11 @@ import math
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from espalier.core.errors import TableError, wheel_with
 from espalier.core.tables.text_table import MAX_CELLS, Cells, TextTable, check_names
+from espalier.core.tables.unpacking import BOMB_BYTES, BOMB_RATIO
 
 _COUNTED = b"HEADER RECORD*******LIBV8"
 """The start of a SAS transport file that states its number of rows."""
@@ -74,21 +75,50 @@ def read_stat(data: bytes, shown: str, *, rows: bool, suffix: str = "") -> tuple
     with tempfile.TemporaryDirectory(prefix="espalier-") as folder:
         place = Path(folder) / f"file{suffix}"
         place.write_bytes(data)
-        read = getattr(library, reader)
+        read, cells = getattr(library, reader), dict[str, Any]()
         try:
             _, facts = read(str(place), metadataonly=True, **options)
             if not rows:
                 return {}, facts
             check_names(facts.column_names, shown)
-            most = MAX_CELLS // max(len(facts.column_names), 1)
-            if (facts.number_rows or 0) > most:
-                raise TableError(f"{shown} holds too many cells; Espalier reads smaller tables only")
-            cells, facts = read(str(place), row_limit=most + 1, **options)
+            most = _most_rows(facts, data)
+            if (facts.number_rows or 0) <= most:
+                cells, facts = read(str(place), row_limit=most + 1, **options)
+            if (facts.number_rows or 0) > most or any(len(column) > most for column in cells.values()):
+                raise TableError(
+                    f"{shown} holds too many cells, or unpacks to more than {BOMB_RATIO} times its size. Give CSV or "
+                    "Parquet"
+                )
         except TableError:
             raise
         except Exception:  # its text may quote a cell
             raise TableError(f"{shown} cannot be read as a file of {name}; save it anew, or give CSV") from None
     return dict(cells), facts
+
+
+def _most_rows(facts: Any, data: bytes) -> int:
+    """Return the most rows that a file may have: by its cells, and by what it unpacks to compared with its size.
+
+    SPSS packs equal cells, and rows of Stata may share one long text.
+    """
+    shared = _longest(data)
+    widths = [max(facts.variable_storage_width.get(name) or shared, 8) for name in facts.column_names]
+    return min(MAX_CELLS // max(len(widths), 1), max(BOMB_BYTES, BOMB_RATIO * len(data)) // max(sum(widths), 1))
+
+
+def _longest(data: bytes) -> int:
+    """Return the bytes of the longest text that rows of a Stata file may share, or more.
+
+    Each such text follows the letters GSO, two numbers, its kind, and its length in four bytes.
+    """
+    order: Literal["little", "big"] = "little" if b"<byteorder>LSF" in data[:200] else "big"
+    at, longest = data.find(b"GSO"), 0
+    place = 12 if b"<release>117" in data[:200] else 16
+    while at >= 0:
+        length = int.from_bytes(data[at + place : at + place + 4], order)
+        longest = max(longest, min(length, len(data) - at))
+        at = data.find(b"GSO", at + 3)
+    return longest
 
 
 def stat_table(data: bytes, shown: str) -> TextTable:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import gzip
 import io
 import zlib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from espalier.core.errors import TableError
 
@@ -13,6 +15,8 @@ MAX_BYTES = 1 << 30
 BOMB_BYTES, BOMB_RATIO = 50_000_000, 150
 """A file that unpacks to more than these bytes, and to more than this multiple of its size, is refused as an attack:
 ordinary tables shrink to a fifth or a fiftieth."""
+FEW_ROWS, JOINED_ROWS = 64, 1 << 16
+"""Rows of a batch of texts that may be far longer than their bytes in the file, and of several such batches joined."""
 
 
 def check_ordinary(path: Path) -> None:
@@ -49,3 +53,30 @@ def check_ratio(size: int, packed: int, shown: str) -> None:
             f"{shown} unpacks to more than {BOMB_RATIO} times its size, as no table that people keep does; "
             "give the table as a plain CSV file"
         )
+
+
+def check_texts(facts: Any, packed: int, shown: str) -> None:
+    """Refuse a Parquet file whose texts unpack to far more than its size, by what its footer states."""
+    groups = [facts.row_group(i) for i in range(facts.num_row_groups)]
+    chunks = [group.column(i) for group in groups for i in range(group.num_columns)]
+    check_ratio(sum(c.total_uncompressed_size for c in chunks if c.physical_type == "BYTE_ARRAY"), packed, shown)
+
+
+def unshared(file: Any, packed: int, shown: str, names: Sequence[str] | None = None) -> Iterator[Any]:
+    """Yield the batches of a Parquet file whose texts may be stored as what differs from the text before.
+
+    Few bytes of such a file may state many long texts, so their sizes are added up after every few rows. Raise
+    :class:`TableError` where they are far more than the file's.
+    """
+    import pyarrow as pa
+
+    held, rows, size = list[Any](), 0, 0
+    for batch in file.iter_batches(FEW_ROWS, columns=names):
+        held.append(batch)
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+        check_ratio(size, packed, shown)
+        if rows >= JOINED_ROWS:
+            yield from pa.Table.from_batches(held).combine_chunks().to_batches()
+            held, rows = [], 0
+    if held:
+        yield from pa.Table.from_batches(held).combine_chunks().to_batches()

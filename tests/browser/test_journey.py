@@ -14,6 +14,7 @@ import pytest
 pytestmark = [pytest.mark.browser]
 
 
+@pytest.mark.nightly  # the last test walks the same way
 def test_a_fairness_officer_releases_in_four_clicks_and_reads_the_gap(person) -> None:
     person.visit("Home", "Espalier")
     person.press("Open hiring")
@@ -29,8 +30,9 @@ def test_a_fairness_officer_releases_in_four_clicks_and_reads_the_gap(person) ->
 
 def test_a_stakeholder_follows_the_tour_and_takes_the_zip(person) -> None:
     person.visit("Home", "Espalier")
-    person.press("Open readmission for the tour")
-    person.press("Go to stop 1: Structure")
+    person.press("Start the tour")
+    person.press("Go to the first stop")
+    person.sees("Stop 1 of 5")
     person.paints(".canvas")
     person.sees("3 direct causes of readmitted")
     person.visit("Release")

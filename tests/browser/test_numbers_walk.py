@@ -14,6 +14,7 @@ WAIT = 240
 """Seconds to wait for a job at most, on a crowded machine; on an idle one both tests need some 20 s each."""
 
 
+@pytest.mark.nightly  # tests/pages/test_pages.py compares numbers without a browser
 def test_lengths_of_stay_are_released_privately_and_compared(person) -> None:
     person.visit("Home", "Espalier")
     person.press("Open stays")

@@ -16,7 +16,7 @@ from espalier.core.ledger.population import Population
 from espalier.core.ledger.store import _head
 from espalier.core.ledger.verify import check_export, check_release
 
-COMMANDS = (["list"], ["verify"], ["export"], ["take", "abcd", "--out", "o"])
+COMMANDS = (["list"], ["verify"], ["export"], ["export", "--format", "json"], ["take", "abcd", "--out", "o"])
 TYPES = {"text": "abc", "nothing": None, "float": 1.5, "blob": b"1"}
 VALUES = {
     "no rows per person": {"rows_per_person": 0},
@@ -24,6 +24,12 @@ VALUES = {
     "more rows per person than a plan has": {"rows_per_person": 2**62},
     "another relation of neighbours": {"neighbors": "none"},
     "a tiny total": {"rho": 5e-324},
+    "an infinite sum": {"rho_before": float("inf")},
+    "a sum below 0": {"rho_after": -1.0},
+    "a sum that no ledger reaches": {"rho_before": 1e308},
+    "an entry of an opened table": {"entry": "e"},
+    "no number in the plan": {"plan": '{"person": null, "x": NaN}'},
+    "an infinite number in the plan": {"plan": '{"person": null, "x": 1e999}'},
 }
 
 
@@ -50,6 +56,31 @@ def refused(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
         line = [str(tmp_path / "o") if word == "o" else word for word in command]
         assert main(["ledger", *line, "--ledger", str(path)]) == 3, line
         assert "tampered with" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("odd", [None, b"1", 7])
+def test_a_first_event_without_a_hash_ends_in_a_message(odd, tmp_path, monkeypatch, capsys):
+    """It was a traceback: only the last event's types were checked before the first hash names a file."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    path = crafted(tmp_path / "l.db", {}, signed=True)
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TEMP TABLE later AS SELECT * FROM espalier_events")
+        connection.execute("UPDATE later SET seq = 2")
+        connection.execute("INSERT INTO espalier_events SELECT * FROM later")
+        connection.execute("UPDATE espalier_events SET hash = ? WHERE seq = 1", [odd])
+        head = connection.execute("SELECT hash FROM espalier_events WHERE seq = 2").fetchone()[0]
+        connection.execute("UPDATE espalier_meta SET value = ? WHERE key = 'head'", [_head(2, head)])
+    connection.close()
+    refused(path, tmp_path, capsys)
+
+
+def test_a_damaged_name_of_a_table_ends_in_a_message(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    Ledger(tmp_path / "l.db", create=True).open_table("register", epsilon=3, delta=1e-9)
+    damaged = (tmp_path / "l.db").read_bytes().replace(b"espalier_releases", b"espalier_rele\xff\xfees")
+    (tmp_path / "l.db").write_bytes(damaged)
+    assert main(["ledger", "list", "--ledger", str(tmp_path / "l.db")]) == 2
+    assert "it is damaged; bring back a backup" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", TYPES)

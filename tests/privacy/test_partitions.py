@@ -110,6 +110,12 @@ def test_rho_is_converted_at_what_the_thresholds_leave_of_delta():
             rho_beside(1.0, 1e-6, deltas)
 
 
+def test_a_delta_that_no_threshold_reaches_is_refused():
+    """It was a traceback of a threshold beyond 64 bits."""
+    with pytest.raises(BudgetError, match="give a larger delta"):
+        threshold_for(Unit("replace-one", 2), 1e-3, 1e-301)
+
+
 def test_what_cannot_be_bought():
     for rho, delta in ((0.0, 1e-6), (0.1, 0.0), (0.1, 1.0), (math.inf, 0.1), (math.nan, 0.1)):
         with pytest.raises(BudgetError, match="positive"):

@@ -159,6 +159,9 @@ def test_tables_that_leave_their_bounds_are_refused():
     block = recipe.design.blocks[0]
     for design in (
         replace(recipe.design, blocks=(replace(block, lines=2 * block.lines), *recipe.design.blocks[1:])),
+        replace(
+            recipe.design, blocks=(replace(block, lines=np.full_like(block.lines, -(2**63))), *recipe.design.blocks[1:])
+        ),
         replace(recipe.design, outcome=recipe.design.outcome + 1),
         replace(recipe.design, sizes={**recipe.design.sizes, "b": 3}),
     ):

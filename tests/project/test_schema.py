@@ -71,6 +71,7 @@ RNG = np.random.default_rng(0)
         ({"name": "a", "kind": "numeric", "edges": [0, True]}, "list of numbers"),
         ({"name": "a", "kind": "numeric", "edges": [0, "1"]}, "list of numbers"),
         ({"name": "a", "kind": "numeric", "edges": [0, 10**400]}, "too large"),
+        ({"name": "a", "kind": "numeric", "edges": [1e308, 1.2e308, 1.5e308]}, "must lie between -1e\\+307"),
         ({"name": "a", "kind": "numeric", "edges": [0.1, 0.9, 2], "integer": True}, "no whole number"),
         ({"name": "a", "kind": "numeric", "edges": [0, 1], "categories": ["x"]}, "has edges, not categories"),
         ([], "must be an object"),

@@ -33,7 +33,8 @@ def share_scripts() -> None:
     By itself each `AppTest` reads the metadata of every installed package, and each of its runs compiles its scripts.
     """
     manifest_scanner.scan_component_manifests = functools.cache(manifest_scanner.scan_component_manifests)
-    app_test.ScriptCache = local_script_runner.ScriptCache = lambda: _SCRIPTS
+    for module in (app_test, local_script_runner):
+        vars(module)["ScriptCache"] = lambda: _SCRIPTS
 
 
 share_scripts()

@@ -26,6 +26,7 @@ from espalier.core.tables import csv_batches
 from espalier.core.tables.frames import as_table, located, read_data, text_of
 from espalier.core.tables.reading import read_table
 from espalier.core.tables.relation import open_relation
+from espalier.core.tables.table import Table
 
 SCHEMA = Schema((Column("a", "categorical", categories=("x", "y")),))
 NUMBERS = Schema((Column("a", "numeric", edges=(0.0, 10.0, 20.0)),))
@@ -636,3 +637,26 @@ def test_a_sqlite_file_of_utf_16_is_refused(tmp_path, encoding):
     con.close()
     with pytest.raises(TableError, match="is stored as UTF-16"):
         open_relation(f"sqlite:///{tmp_path / 't.db'}", "t")
+
+
+TEXTS_WITHOUT_DICTIONARY = {
+    "what differs from the text before": {"column_encoding": {"a": "DELTA_BYTE_ARRAY"}, "compression": "none"},
+    "whole texts, packed": {"compression": "zstd"},
+}
+
+
+@pytest.mark.parametrize("read", [read_table, streamed])
+@pytest.mark.parametrize("how", TEXTS_WITHOUT_DICTIONARY.values(), ids=TEXTS_WITHOUT_DICTIONARY)
+def test_a_small_parquet_file_of_many_long_texts_is_refused_before_they_are_read(tmp_path, read, how):
+    """A file of 1,144 bytes took 2 GB."""
+    path = tmp_path / "t.parquet"
+    long = pa.array([b"x" * 500_000] * 200).cast(pa.string())
+    parquet.write_table(pa.table({"a": long}), path, use_dictionary=False, **how)
+    with pytest.raises(TableError, match="unpacks to more than 150 times its size"):
+        read(path)
+    short = pa.array([f"{i % 7:04d}" for i in range(200_000)])
+    parquet.write_table(pa.table({"a": short}), path, use_dictionary=False, **how)
+    wanted = [int(text) for text in short.to_pylist()]
+    schema = Schema((Column("a", "categorical", categories=tuple(f"{i:04d}" for i in range(7))),))
+    found = streamed(path, schema) if read is streamed else Table.encode(read_table(path), schema).codes["a"].tolist()
+    assert found == wanted

@@ -168,3 +168,21 @@ def test_refusals_quote_no_identifier():
         panel(LINK, SCHEMA, visits(("1", "1", "a", "p")))
     with pytest.raises(ProjectError, match="from 2 to 20"):
         Linked("people", "visits", "id", "id", "at", 1)
+
+
+@pytest.mark.parametrize(
+    ("link", "column"),
+    [
+        (Linked("people", "visits", "id", "id", "at", 3), "visits.visit"),
+        (Linked("people", "visits", "id", "id", "at", 3, "visit"), "visits.x"),
+        (Linked("people", "visits", "id", "id", "at", 3, "id"), "visits.x"),
+        (Linked("people", "visits", "id", "visit", "at", 3), "visits.x"),
+        (Linked("people", "visits", "id", "id", "at", 3, "key"), "visits.key"),
+    ],
+    ids=["a column", "the visit's identifier", "the person's", "the position", "an identifier in the schema"],
+)
+def test_a_released_table_with_two_columns_of_one_name_is_refused_with_the_project(link, column):
+    """It was noticed when the release was written, after the budget was spent."""
+    schema = Schema((Column("people.a", "categorical", ("n", "y")), Column(column, "categorical", tuple("pqrs"))))
+    with pytest.raises(ProjectError, match="would have two columns"):
+        link.check(link.completed(schema))

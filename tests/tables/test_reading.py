@@ -488,6 +488,23 @@ def test_bins_that_are_guessed_fit_skewed_numbers_and_those_of_any_size(numbers,
     assert 3 <= len(edges) <= 14
 
 
+@pytest.mark.parametrize(
+    "values",
+    [
+        [str(i / 7) for i in range(30)] + ["-1.7e308", "1.7e308"],
+        [str(k * 5e-324) for k in range(40)],
+        [repr(1 + k * 2**-52) for k in range(40)],
+        [str(10**22 + k) for k in range(40)],
+    ],
+    ids=["far apart", "subnormal", "a few floats apart", "one float"],
+)
+def test_numbers_that_no_round_bins_fit_are_guessed_as_categories(values):
+    column = TextColumn.of(values)
+    guess = guess_column("x", column)
+    assert guess.kind == "ordinal"
+    assert "too large or too close for bins" in reasons(column, guess)[0]
+
+
 def test_a_guess_says_why_and_leaves_marks_out():
     cells = TextColumn.of(["?", *map(str, range(30))])
     assert guess_column("a", cells).kind == "categorical"

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from espalier.core.errors import TableError
+from espalier.core.tables import stat_rows
 from espalier.core.tables.reading import read_table
 from espalier.core.tables.text_table import TextTable
 from tests.support.layouts import DAYS, NUMBERS, REALS, TEXTS, WRITTEN_DATES, WRITTEN_REALS, WRITTEN_TEXTS
@@ -88,3 +89,25 @@ def test_rows_of_sas7bdat_are_refused_with_the_reason():
 def test_a_damaged_file_is_refused_without_a_traceback(start):
     with pytest.raises(TableError, match="cannot be read as a file of"):
         read_table(start + b"\0" * 300, "t")
+
+
+def test_a_small_file_of_spss_with_very_many_rows_is_refused_before_they_are_read(tmp_path, monkeypatch):
+    """12 kB held a million rows, and a megabyte would have taken gigabytes."""
+    monkeypatch.setattr(stat_rows, "BOMB_BYTES", 100_000)
+    place = tmp_path / "t.zsav"
+    pyreadstat.write_sav(pd.DataFrame({"a": [0.0] * 100_000}), str(place), compress=True)
+    with pytest.raises(TableError, match="unpacks to more than 150 times its size"):
+        read_table(place)
+
+
+@pytest.mark.parametrize("version", [117, 118])
+def test_rows_of_stata_that_share_one_long_text_are_refused_before_they_are_read(tmp_path, version):
+    """A file of 1 MB took 1.6 GB."""
+    place, shared = tmp_path / "t.dta", "x" * 200_000
+    for rows, text in ((1500, shared), (3, "short")):
+        frame = pd.DataFrame({"a": [0.0] * rows, "s": pd.Series([text] * rows, dtype=object)})
+        frame.to_stata(place, version=version, convert_strl=["s"], write_index=False)
+        if text is shared:
+            with pytest.raises(TableError, match="unpacks to more than 150 times its size"):
+                read_table(place)
+    assert read_table(place).columns["s"].values == ("short",)

@@ -111,7 +111,7 @@ _READERS: dict[str, Callable[[str, int], MixedGraph]] = {
 
 def _decode(data: str | bytes) -> str:
     if len(data) > MAX_BYTES:
-        raise GraphError(f"a graph file may have up to {MAX_BYTES // 1_000_000} MB; this one has {len(data):,} bytes")
+        raise GraphError(f"a graph file may have up to {MAX_BYTES // 1_000_000} MB; this one is larger than that")
     text = data if isinstance(data, str) else _text(data)
     text = text.removeprefix("\ufeff")
     if "\x00" in text:

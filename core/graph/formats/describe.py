@@ -5,15 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 from espalier.core.errors import GraphError
-from espalier.core.graph.formats import FORMATS, read_graph
+from espalier.core.graph.formats import FORMATS, MAX_BYTES, read_graph
 from espalier.core.graph.formats.mixed import MixedGraph, Node, shown
 from espalier.core.graph.formats.resolve import resolve
+from espalier.core.limited_file import read_limited
 
 
 def load_graph(path: Path) -> MixedGraph:
     """The graph in a file; raises :class:`GraphError` naming file and line."""
     try:
-        return read_graph(path.read_bytes(), path.name)
+        return read_graph(read_limited(path, MAX_BYTES), path.name)
     except OSError as error:
         raise GraphError(f"cannot read {path}: {error.strerror or error}", path=str(path)) from None
     except GraphError as error:

@@ -2,7 +2,8 @@
 
 The thread never touches Streamlit. A page starts a job, a fragment polls it, and the session collects what it made.
 All sessions of the server share one queue: few jobs run at once, so that memory stays bounded however many people
-press the button, and each sees how many are before it.
+press the button, and each sees how many are before it. A server that stops drains the queue: no job is taken any more,
+and those that run may end.
 """
 
 from __future__ import annotations
@@ -11,13 +12,15 @@ import logging
 import threading
 import time
 import traceback
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, Literal
 
 from espalier.core.errors import Cancelled, EspalierError
 from espalier.core.progress import Report
+from espalier.core.server.settings import number
 
-LONGEST = 30 * 60.0
+LONGEST = 60.0 * number("ESPALIER_JOB_MINUTES")
 """Seconds after which a running job gives up, also when its browser tab was closed."""
 GONE = 60.0
 """Seconds after which a job that still waits is dropped when its browser tab was closed: nothing is spent."""
@@ -32,10 +35,34 @@ class Queue:
         self._running: list[Job] = []
         self._waiting: list[Job] = []
         self._changed = threading.Condition()
+        self._draining = False
+        self.ended: Counter[str] = Counter()
+        """How many jobs ended, by their state."""
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Numbers of jobs that run and that wait."""
+        with self._changed:
+            return len(self._running), len(self._waiting)
+
+    @property
+    def draining(self) -> bool:
+        """Whether the server stops, so that no job is taken."""
+        return self._draining
+
+    def drain(self, seconds: float) -> bool:
+        """Take no job any more, drop those that wait, and wait for the others; True if all have ended."""
+        with self._changed:
+            self._draining = True
+            for job in self._waiting:
+                job.cancel()
+            return self._changed.wait_for(lambda: not self._running, seconds)
 
     def join(self, job: Job) -> None:
         """Take the last place; raises :class:`EspalierError` where there is none."""
         with self._changed:
+            if self._draining:
+                raise EspalierError("The server is about to stop and takes no new work. Nothing is spent")
             if len(self._waiting) >= self._most:
                 raise EspalierError(
                     f"the server is busy: {self._most} jobs are waiting already. Try again in a few minutes"
@@ -60,6 +87,7 @@ class Queue:
             for places in (self._waiting, self._running):
                 if job in places:
                     places.remove(job)
+                    self.ended[job.state] += 1
             self._changed.notify_all()
 
     def place(self, job: Job) -> str:
@@ -72,7 +100,7 @@ class Queue:
         return f"Waiting: {len(before)} {what}{'s' if len(before) != 1 else ''} before yours"
 
 
-QUEUE = Queue(at_once=2, most=50)
+QUEUE = Queue(at_once=number("ESPALIER_JOBS"), most=50)
 """The one queue of this server's process."""
 
 
@@ -95,7 +123,10 @@ class Job:
         self.kind, self.done, self.ended = kind, done, ended
         self.state: Literal["waiting", "running", "done", "failed", "cancelled"] = "waiting"
         self.fraction, self.message = 0.0, "Starting"
+        self._began = 0.0
         self.result: Any = None
+        self.if_cancelled: Callable[[], str] = lambda: ""
+        """Returns what a cancel costs now, as a sentence; the empty text for work that spends nothing."""
         self.reason = ""
         self._work, self._wanted, self._stop, self._deadline = work, wanted, threading.Event(), float("inf")
         self._thread = threading.Thread(target=self._run, name=f"job-{kind}", daemon=True)
@@ -117,6 +148,13 @@ class Job:
         """Was it asked to stop when there was nothing left to stop?"""
         return self.state == "done" and self._stop.is_set()
 
+    def seconds_left(self, now: float | None = None) -> float | None:
+        """Return an estimate from the fraction that is done; None in the first seconds, and before it runs."""
+        past = (time.monotonic() if now is None else now) - self._began
+        if self.state != "running" or self.fraction < 0.05 or past < 2.0:
+            return None
+        return past * (1 - self.fraction) / self.fraction
+
     def wait(self, seconds: float) -> None:
         """Wait for the end, for work that is likely to be quick (and for tests)."""
         self._thread.join(seconds)
@@ -126,7 +164,8 @@ class Job:
             raise Cancelled("cancelled")
         if time.monotonic() > self._deadline:
             raise Cancelled(
-                "this took longer than half an hour and was stopped; coarsen the columns with most categories"
+                f"this took longer than {LONGEST / 60:.0f} minutes and was stopped; coarsen the columns with most "
+                "categories"
             )
         self.fraction, self.message = min(max(float(fraction), 0.0), 1.0), message
 
@@ -143,7 +182,8 @@ class Job:
     def _run(self) -> None:
         try:
             self._queue()
-            self.state, self._deadline = "running", time.monotonic() + LONGEST
+            self.state, self._began = "running", time.monotonic()
+            self._deadline = self._began + LONGEST
             self._report(0.0, "Starting")
             self.result = self._work(self._report)
             self.state = "done"
