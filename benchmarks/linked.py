@@ -111,13 +111,17 @@ def released(project: Project, panel: Panel) -> tuple[Panel, float]:
 
 
 def mean(of: list[dict[str, float | None]]) -> dict[str, float]:
-    """Return the mean of each figure."""
-    return {key: float(np.mean([found[key] or 0.0 for found in of])) for key in of[0]}
+    """Return the mean of each figure that is known."""
+    known = [key for key, value in of[0].items() if value is not None]
+    return {key: float(np.mean([found[key] or 0.0 for found in of])) for key in known}
 
 
 def show(title: str, found: Mapping[str, float | None]) -> None:
     """Print one line of figures."""
-    print(f"{title:<28} " + "  ".join(f"{key} {value or 0:.3f}" for key, value in found.items()), flush=True)
+    print(
+        f"{title:<28} " + "  ".join(f"{key} {value:.3f}" for key, value in found.items() if value is not None),
+        flush=True,
+    )
 
 
 def panel() -> None:
