@@ -1,11 +1,12 @@
--- Tables of the ledger and the rights on them. Run once, as administrator, in the ledger's own database:
+-- Tables of the ledger and the rights on them. Run as administrator in the ledger's own database, once and
+-- after each upgrade. What is there stays as it is. PostgreSQL 14 or later.
 --   psql -v ON_ERROR_STOP=1 -d ledger -f ledger-tables.sql
 BEGIN;
 REVOKE ALL ON SCHEMA public FROM PUBLIC;
 GRANT USAGE ON SCHEMA public TO espalier_owner, espalier_app, espalier_auditor;
 GRANT CREATE ON SCHEMA public TO espalier_owner;
 SET ROLE espalier_owner;
-CREATE TABLE espalier_events (
+CREATE TABLE IF NOT EXISTS espalier_events (
 	seq INTEGER NOT NULL,
 	at TEXT NOT NULL,
 	who TEXT NOT NULL,
@@ -30,21 +31,30 @@ CREATE TABLE espalier_events (
 	UNIQUE (previous),
 	UNIQUE (hash)
 );
-CREATE TABLE espalier_meta (
+CREATE TABLE IF NOT EXISTS espalier_journal (
+	entry TEXT NOT NULL,
+	place INTEGER NOT NULL,
+	record BYTEA NOT NULL,
+	PRIMARY KEY (entry, place)
+);
+CREATE TABLE IF NOT EXISTS espalier_meta (
 	key TEXT NOT NULL,
 	value TEXT NOT NULL,
 	PRIMARY KEY (key)
 );
-CREATE TABLE espalier_releases (
+CREATE TABLE IF NOT EXISTS espalier_releases (
 	hash TEXT NOT NULL,
 	zip BYTEA NOT NULL,
 	PRIMARY KEY (hash)
 );
-CREATE FUNCTION espalier_only_grows() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'a ledger only grows'; END $$;
-CREATE TRIGGER espalier_only_grows BEFORE UPDATE OR DELETE OR TRUNCATE ON espalier_events FOR EACH STATEMENT EXECUTE FUNCTION espalier_only_grows();
-INSERT INTO espalier_meta VALUES ('version', '4'), ('head', '00000000000000000000 0000000000000000000000000000000000000000000000000000000000000000');
+CREATE OR REPLACE FUNCTION espalier_only_grows() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'a ledger only grows'; END $$;
+CREATE OR REPLACE TRIGGER espalier_only_grows BEFORE UPDATE OR DELETE OR TRUNCATE ON espalier_events FOR EACH STATEMENT EXECUTE FUNCTION espalier_only_grows();
+INSERT INTO espalier_meta VALUES ('version', '4'), ('head', '00000000000000000000 0000000000000000000000000000000000000000000000000000000000000000')
+  ON CONFLICT DO NOTHING;
 GRANT SELECT, INSERT ON espalier_events TO espalier_app;
 GRANT SELECT ON espalier_events TO espalier_auditor;
+GRANT SELECT, INSERT, DELETE ON espalier_journal TO espalier_app;
+GRANT SELECT ON espalier_journal TO espalier_auditor;
 GRANT SELECT, UPDATE ON espalier_meta TO espalier_app;
 GRANT SELECT ON espalier_meta TO espalier_auditor;
 GRANT SELECT, INSERT ON espalier_releases TO espalier_app;

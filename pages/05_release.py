@@ -148,7 +148,7 @@ def spend(state: Session, table: Table | None, seen: Preview) -> None:
 
 if state.job is not None and state.job.kind == "release":
     shell.progress()
-    st.caption("You may visit the other pages meanwhile. What has been drawn when you cancel stays spent.")
+    st.caption("You may visit the other pages meanwhile.")
 elif state.job is not None:
     st.info("The diagnostics are being worked out; release again when they are done.")
     shell.progress()

@@ -39,9 +39,8 @@ every = [*made, *state.taken]
 which = every[0]
 if len(every) > 1:
     which = st.selectbox("Release", every, format_func=said, key=open_release.chooser(state))
-project = made[which].project if which in made else state.taken[which].project
-if project.linked is not None:
-    transitions.show(project, made[which].to_json(), f"transition-{which}")
+if which in made and made[which].project.linked is not None:
+    transitions.show(made[which].project, made[which].to_json(), f"transition-{which}")
     shell.sidebar(state)
     st.stop()
 if state.studied is None or state.studied[0] != which:

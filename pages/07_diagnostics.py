@@ -18,6 +18,7 @@ from espalier.pages.diagnostics import (
     numeric_columns,
     price_elasticities,
     question_errors,
+    separations,
     summary,
 )
 from espalier.pages.glossary.terms import term
@@ -113,6 +114,7 @@ if state.findings:
             judgement.task(learned, which)
     with fair:
         fairness.show(facts["fairness"], facts.get("fairness_reason", ""), which)
+        separations.show(facts.get("separations", ()))
     with cost:
         fairness.cost(facts)
     with one:

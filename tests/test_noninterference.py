@@ -189,7 +189,13 @@ def postgresql(cells, _place):
     return server, "people_of_two_tables"
 
 
-ENTRANCES = (csv, parquet, parquet_folder, duckdb, sqlite, postgresql)
+def postgresql_read_only(cells, place):
+    server, relation = postgresql(cells, place)
+    return f"{server}&options=-cdefault_transaction_read_only%3Don", relation
+
+
+READ_ONLY = pytest.param(postgresql_read_only, marks=pytest.mark.nightly)
+ENTRANCES = (csv, parquet, parquet_folder, duckdb, sqlite, postgresql, READ_ONLY)
 PLANS = {
     "independent": {"method": "independent"},
     "prism": {"method": "prism", "features": 2},
@@ -222,7 +228,7 @@ def by_command(entrance, plan, neighbors, tmp_path, capsys):
 @pytest.fixture
 def _served(request):
     """The server of PostgreSQL, where the test needs it."""
-    if request.getfixturevalue("entrance") is postgresql:
+    if request.getfixturevalue("entrance") in (postgresql, postgresql_read_only):
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("TEST_POSTGRES", request.getfixturevalue("postgres"))
             yield

@@ -111,6 +111,11 @@ class System:
 
     def interval(self, contrast: FloatArray) -> tuple[float, float | None, float | None]:
         """Return the value of ``contrast`` · γ and the ends of its interval, `None` where it is unbounded."""
+        unit = float(np.abs(contrast).max())  # a coefficient per unit of a wide range has a square of 0 in floats
+        if unit != 1.0:
+            found = self.interval(contrast / unit)
+            value, low, high = (None if x is None else unit * x for x in found)
+            return float(value or 0.0), low, high
         gamma = np.linalg.solve(self.left, self.right)
         towards = np.linalg.solve(self.left, contrast)
         v = float(contrast @ towards)
@@ -326,8 +331,11 @@ class Regressed:
         }
 
     def _coefficient(self, term: str, contrast: FloatArray) -> Coefficient:
-        """Estimate one coefficient. Without a positive definite system it has no value either."""
-        if not self.system.definite:
+        """Estimate one coefficient. Without a positive definite system it has no value either.
+
+        Nor has it one where floats cannot tell a unit more from none, as in a column of numbers around 10¹⁸.
+        """
+        if not self.system.definite or not contrast.any():
             return Coefficient(term, None, None, None)
         found = self.system.interval(contrast)
         linear = self.regression.family == "linear"

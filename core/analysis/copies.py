@@ -31,6 +31,9 @@ the same direction, and no interval accounts for it. On Adult at ε = 1, interva
 copies smooth by 3, and 93 % if they smooth by 0.3. Without smoothing a fit takes ten times as long.
 """
 
+MOST_DRAWN = 4_000_000
+"""Rows that are drawn as the sample, at most: a release may state up to 10⁹ rows, which no memory holds."""
+
 FIRM = 2.0
 """The fit of a copy divides the noise of single-column counts (`one_ways`) by this factor."""
 
@@ -87,13 +90,27 @@ def perturbed(
 
     All cliques count the same n rows. n is the model's total, which is public or comes from noisy answers alone.
     """
-    return disturbed(measurements, model, model.sample(max(round(model.total), 1), rng), recipe, rng)
+    return disturbed(measurements, model, drawn_sample(model, rng), recipe, rng)
+
+
+def drawn_sample(model: CopyableModel, rng: np.random.Generator) -> Rows:
+    """Return n rows of ``model``, or `MOST_DRAWN` if there are more."""
+    return model.sample(min(max(round(model.total), 1), MOST_DRAWN), rng)
+
+
+def widening(total: float, drawn: int) -> float:
+    """Return the factor that gives deviations of the counts of ``drawn`` rows the covariance of those of n rows.
+
+    The deviations of m rows drawn one by one have the covariance m·C, and C does not depend on m. So the factor is
+    √(n/m); it is 1 if all n were drawn.
+    """
+    return math.sqrt(max(round(total), 1) / drawn)
 
 
 def disturbed(
     measurements: Sequence[Measurement], model: CopyableModel, drawn: Rows, recipe: Recipe, rng: np.random.Generator
 ) -> tuple[Measurement, ...]:
-    """Return `perturbed` measurements, with ``drawn`` as the n rows."""
+    """Return `perturbed` measurements, with ``drawn`` as the n rows, or as some of them (`widening`)."""
     n = len(next(iter(drawn.values())))
     codes = {name: recipe.merged[name][drawn[name]] if name in recipe.merged else drawn[name] for name in drawn}
     out: list[Measurement] = []
@@ -102,7 +119,7 @@ def disturbed(
         if m.clique not in known:
             expected = fold(model.marginal(m.clique), m.clique, recipe.merged) * (n / model.total)
             known[m.clique] = _count(codes, m.clique, m.values.shape) - expected
-        sampled = math.sqrt(recipe.rows_per_person) * known[m.clique]
+        sampled = widening(model.total, n) * math.sqrt(recipe.rows_per_person) * known[m.clique]
         out.append(replace(m, values=m.values + sampled + rng.normal(0.0, m.sigma, m.values.shape)))
     return tuple(out)
 

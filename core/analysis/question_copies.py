@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from espalier.core.analysis.copies import SMOOTHING, Recipe, Rows, disturbed
+from espalier.core.analysis.copies import SMOOTHING, Recipe, Rows, disturbed, drawn_sample, widening
 from espalier.core.methods.question_answers import Asked
 from espalier.core.models.question_fit.model import VisibleModel
 from espalier.core.privacy.draws import Measurement
@@ -33,8 +33,8 @@ def asked_copies(
 
 def _perturbed(asked: Asked, centre: VisibleModel, schema: Schema, recipe: Recipe, rng: np.random.Generator) -> Asked:
     """Return all measurements perturbed: by the sampling of one set of n rows, and by independent noise."""
-    n = max(round(centre.total), 1)
-    drawn = centre.sample(n, rng)
+    drawn = drawn_sample(centre, rng)
+    n = len(next(iter(drawn.values())))
     told, direct = asked.answers, asked.answers.direct
     rows = {**drawn, **{count.name: count.values(drawn) for count in told.counts}}
 
@@ -45,7 +45,8 @@ def _perturbed(asked: Asked, centre: VisibleModel, schema: Schema, recipe: Recip
         expected = np.array([centre.fitted[question.name] for question in told.questions]) * (n / centre.total)
         sampled = answers(Table(schema, drawn, n), told.questions, told.counts, asked.base.sizes) - expected
         noise = rng.normal(0.0, direct.sigma, len(expected))
-        direct = replace(direct, values=direct.values + math.sqrt(recipe.rows_per_person) * sampled + noise)
+        wide = widening(centre.total, n) * math.sqrt(recipe.rows_per_person)
+        direct = replace(direct, values=direct.values + wide * sampled + noise)
     whole = replace(recipe, merged={})  # questions and counts are measured over unmerged categories
     counted = replace(
         told,

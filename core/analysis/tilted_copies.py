@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from espalier.core.analysis.copies import Recipe, Refit, Rows, disturbed
+from espalier.core.analysis.copies import Recipe, Refit, Rows, disturbed, drawn_sample, widening
 from espalier.core.graph.separations import Clique
 from espalier.core.methods.embedding import ordered_columns, sums_of
 from espalier.core.models.graphical import GraphicalModel
@@ -33,12 +32,14 @@ def tilted_copies(
     One set of n rows of the released model perturbs the counts and the sums. Each copy takes as long as the weighting
     of the release.
     """
-    n, sums = max(round(model.total), 1), model.sums
+    sums = model.sums
     ordered = ordered_columns(schema, sums.recipe.target)
-    expected = n * sums_of(model.pool, sums.recipe, model.weights)
+    expected = sums_of(model.pool, sums.recipe, model.weights)
     for _ in range(recipe.copies):
-        drawn: Mapping[str, NDArray[Any]] = model.sample(n, rng)
-        sampled = math.sqrt(recipe.rows_per_person) * (sums_of(drawn, sums.recipe) - expected)
+        drawn = drawn_sample(model, rng)
+        n = len(drawn[sums.recipe.target])
+        wide = widening(model.total, n) * math.sqrt(recipe.rows_per_person)
+        sampled = wide * (sums_of(drawn, sums.recipe) - n * expected)
         values = sums.values + sampled + rng.normal(0.0, sums.sigma, sums.values.shape)
         base = refit(disturbed(measurements, model, drawn, recipe, rng))
         made = tilted(base, replace(sums, values=values), ordered, impossible, rng)

@@ -62,9 +62,12 @@ def _copies(opt: argparse.Namespace) -> None:
     import numpy as np
 
     from espalier.core.analysis.study import Study
+    from espalier.core.project.plan import IN_MEMORY
     from espalier.core.release.files import check_folder, copy_files, save_files
 
     study = Study.of_folder(opt.folder)
+    if study.rows > IN_MEMORY:
+        raise ProjectError(f"copies are drawn in memory, at most {IN_MEMORY:,} rows each; this release has more")
     out = opt.out or opt.folder.resolve().with_name(f"{opt.folder.resolve().name}-copies")
     check_folder(out)
     with bar(opt.quiet) as report:

@@ -45,11 +45,11 @@ class _Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {message}\n")
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit status."""
-    parser = _Parser(prog="espalier", description="Synthetic tables under differential privacy.")
-    parser.add_argument("--version", action="version", version=f"espalier {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="command", title="commands")
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands."""
+    made = _Parser(prog="espalier", description="Synthetic tables under differential privacy.")
+    made.add_argument("--version", action="version", version=f"espalier {__version__}")
+    commands = made.add_subparsers(dest="command", metavar="command", title="commands")
     groups = (
         init,
         plan,
@@ -68,10 +68,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     for group in groups:
         group.add(commands)
+    return made
 
-    opt = parser.parse_args(argv)
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit status."""
+    known = parser()
+    opt = known.parse_args(argv)
     if opt.command is None:
-        parser.print_help(sys.stderr)
+        known.print_help(sys.stderr)
         return 2
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):

@@ -63,6 +63,9 @@ LEAST, SURE, ABOVE_BASE = 0.02, 3.0, 2.0
 """The gate opens where the base misses more than this share of the rows, by this number of standard deviations of the
 probe's noise, and more than this many times what a base of the same noise misses of its own rows."""
 
+MOST_DRAWN = 4_000_000
+"""Rows that the bootstrap of the gate draws, at most. Fewer make the gate open later."""
+
 MOST_CLASSES = 200
 """Classes of the target, at most: each has its own vector of noisy sums."""
 
@@ -370,10 +373,11 @@ def probed(
         return Found(0.0, 0.0, 0.0, limit, sums.sigma, sums.values.size)
     ours = sums_of(pool, sums.recipe) * (rows / len(pool[sums.recipe.target]))
     square = float(np.sum((sums.values - ours) ** 2)) - sums.sigma**2 * sums.values.size
-    drawn = model.sample(max(round(rows), 1), rng)
-    again = replace(base, measurements=tuple(_noisy(m, base, drawn, rng) for m in base.measurements)).model()
+    few = min(max(round(rows), 1), MOST_DRAWN)
+    drawn, each = model.sample(few, rng), max(round(rows), 1) / few
+    again = replace(base, measurements=tuple(_noisy(m, base, drawn, rng, each) for m in base.measurements)).model()
     theirs = sums_of(again.sample(POOL, rng, even=True), sums.recipe) * (rows / POOL)
-    own = float(np.sum((sums_of(drawn, sums.recipe) - theirs) ** 2))
+    own = float(np.sum((each * sums_of(drawn, sums.recipe) - theirs) ** 2))
     missed, by_noise = math.sqrt(max(square, 0.0)) / rows, math.sqrt(own) / rows
     return Found(missed, by_noise, (square - own) / noise, limit, sums.sigma, sums.values.size)
 
@@ -391,8 +395,11 @@ def sums_of(rows: Rows, recipe: ClassSums, weights: NDArray[np.float64] | None =
     return total / UNIT
 
 
-def _noisy(m: Any, base: Marginals, rows: Rows, rng: np.random.Generator) -> Any:
-    """Return the counts of ``rows`` with noise as in ``m``; not protective, as these rows are synthetic."""
+def _noisy(m: Any, base: Marginals, rows: Rows, rng: np.random.Generator, each: float) -> Any:
+    """Return the counts of ``rows``, ``each`` of which stands for several, with noise as in ``m``.
+
+    The noise is not protective, as these rows are synthetic.
+    """
     codes = [base.merged[n][rows[n]] if n in base.merged else rows[n] for n in m.clique]
     counts = np.bincount(np.ravel_multi_index(codes, m.values.shape), minlength=m.values.size)
-    return replace(m, values=counts.reshape(m.values.shape) + rng.normal(0.0, m.sigma, m.values.shape))
+    return replace(m, values=each * counts.reshape(m.values.shape) + rng.normal(0.0, m.sigma, m.values.shape))

@@ -23,15 +23,17 @@ def tilts(edges: Sequence[float], counts: NDArray[Any]) -> NDArray[np.float64]:
     An outermost bin falls away from its only neighbour. If that neighbour holds less, the bin is flat, like a peak.
     """
     ends = np.asarray(edges, dtype=np.float64)
-    width, middle = np.diff(ends), (ends[1:] + ends[:-1]) / 2
-    density = np.asarray(counts, dtype=np.float64) / width
-    if len(density) < 2:
-        return np.zeros(len(density))
-    between = np.diff(density) / np.diff(middle)
-    below, above = np.append(max(between[0], 0.0), between), np.append(between, min(between[-1], 0.0))
-    slope = np.where(below * above > 0, np.sign(below) * np.minimum(np.abs(below), np.abs(above)), 0.0)
-    rise = slope * width / 2
-    return np.asarray(np.clip(np.divide(rise, density, out=np.zeros_like(rise), where=density > 0), -1, 1))
+    if len(ends) < 3:
+        return np.zeros(len(ends) - 1)
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # bins at the ends of floats are flat
+        width, middle = np.diff(ends), (ends[1:] + ends[:-1]) / 2
+        density = np.asarray(counts, dtype=np.float64) / width
+        between = np.diff(density) / np.diff(middle)
+        below, above = np.append(max(between[0], 0.0), between), np.append(between, min(between[-1], 0.0))
+        slope = np.where(below * above > 0, np.sign(below) * np.minimum(np.abs(below), np.abs(above)), 0.0)
+        rise = slope * width / 2
+        tilt = np.divide(rise, density, out=np.zeros_like(rise), where=density > 0)
+    return np.asarray(np.clip(np.nan_to_num(tilt, nan=0.0, posinf=0.0, neginf=0.0), -1, 1))
 
 
 def places(

@@ -191,7 +191,7 @@ class Numbers(Column, kinds=("numeric",)):
             low = np.asarray(self.edges[:-1])[np.minimum(codes, self.values - 1)]
             high = np.asarray(self.edges[1:])[np.minimum(codes, self.values - 1)]
             # five figures of a bin's width are enough, where no precision is declared
-            step = self.step or 10.0 ** (np.floor(np.log10(high - low)) - 4)
+            step = self.step or np.maximum(10.0 ** (np.floor(np.log10(high - low)) - 4), math.ulp(0.0))
             numbers = np.maximum(np.floor(numbers / step + 1e-9) * step, low)
             texts = [f"{x:.12g}" if self.decimals is None else f"{x:.{self.decimals}f}" for x in numbers]
             ends = high == self.edges[-1]  # the last bin is closed

@@ -16,6 +16,8 @@ MOST = 20
 """Largest number of regressions of a plan."""
 MOST_PREDICTORS = 15
 """Largest number of predictors of a regression."""
+LEAST_MEAN, LARGEST_MEAN = 1e-6, 8e6
+"""Largest outcome of a Poisson regression: its logarithm must be within the range of the linear predictor, ± 16."""
 MOST_TERMS = 40
 """Largest number of coefficients of a regression, without the intercept."""
 _KEYS = {"name", "outcome", "on", "family", "robust", "interactions"}
@@ -120,6 +122,12 @@ class BoughtRegression:
             raise _error(f"{what}: a logistic regression needs an event, such as {name + '=…'!r}", column=name)
         if self.family == "poisson" and (value or column.middles[0] < 0):
             raise _error(f"{what}: a Poisson regression needs a numeric outcome without negative values", column=name)
+        if self.family == "poisson" and not LEAST_MEAN <= column.middles[column.values - 1] <= LARGEST_MEAN:
+            raise _error(
+                f"{what}: a Poisson regression needs an outcome whose largest value is from {LEAST_MEAN:g} to "
+                f"{LARGEST_MEAN:,.0f}. Give {name!r} in another unit",
+                column=name,
+            )
         if (terms := self.terms(schema)) > MOST_TERMS:
             raise _error(
                 f"{what} has {terms} coefficients, more than the {MOST_TERMS} allowed. Leave out a predictor, or give "

@@ -201,10 +201,11 @@ class Run:
             report(0.9, "Evaluating it on the held-out rows")
         synthetic = Table(project.schema, codes, len(next(iter(codes.values()))))
         spending = carried.curator.spending
+        judged, lost = None, ""
         try:
-            judged, lost = self.private.judge(project, synthetic, carried.curator.budget, spending.rho), ()
+            judged = self.private.judge(project, synthetic, carried.curator.budget, spending.rho)
         except RequestDiffers:  # other rows were drawn from the same answers: another machine, or other libraries
-            judged, lost = None, (NOT_JUDGED,)
+            lost = NOT_JUDGED
         wanted = self.begun.given.schema
         made = Release(
             self.begun.given.bought(project.schema),
@@ -217,7 +218,7 @@ class Run:
             rows,
             Spending(budget.rho, [*self.private.schema_spending.draws, *spending.draws]),
             seconds,
-            (*preview.warnings, *nothing_found(wanted, project.schema), *lost),
+            (*preview.warnings, *nothing_found(wanted, project.schema), *filter(None, [lost])),
             judged,
             whole=whole,
             drawing=outcome(project, carried.tests, rng),

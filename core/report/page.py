@@ -225,7 +225,7 @@ def _frame(facts: Mapping[str, Any]) -> str:
         out.append(f"<p>{METHODS[facts['method']].guidance.unseparated(bool(facts['project']['dag']['edges']))}</p>")
     for s in facts["separations"]:
         given = _list(s["given"]) if s["given"] else "nothing"
-        state = "holds" if s["holds"] else "DOES NOT HOLD"
+        state = "holds, CMI 0 in the model" if s["holds"] else "DOES NOT HOLD"
         out.append(
             f"<p>{_list(s['left'])} and {_list(s['right'])} are independent given {given} "
             f'<span class="soft">({escape(s["why"])})</span>: <span class="ok">{state}</span>.</p>'

@@ -21,7 +21,7 @@ CROWDED = 20
 MOST_LINES = 3
 """Measured pairs that were not drawn are shown up to this number for each column that has a line."""
 STYLE = (
-    "text{font:14px 'Espalier Sans','Source Sans 3','Source Sans Pro',system-ui,sans-serif;text-anchor:middle;"
+    "text{font:14px 'Espalier Sans','Source Sans','Source Sans 3',system-ui,sans-serif;text-anchor:middle;"
     "fill:#1f2933}rect{fill:#eef1f4;stroke:#52606d}.outcome rect{fill:#ffe3b0}.protected rect{fill:#f9cfd6}"
     ".admissible rect{fill:#cfe8d5}.inadmissible rect{fill:#dcd6f7}.group rect{stroke-width:3}.line{fill:none;"
     "stroke:#24684a;stroke-width:2.4}.thin{fill:none;stroke:#24684a;stroke-width:1.2;opacity:.65}.faded{fill:none;"
@@ -60,16 +60,18 @@ def release_picture(facts: Mapping[str, Any]) -> ReleasePicture:
     """Return the pictures of a release from the facts of ``release.json``."""
     project = facts["project"]
     names = [c["name"] for c in project["schema"]]
+    known = set(names)
     roles = {name: role for role, columns in project["roles"].items() for name in columns}
     target = project["plan"].get("target")
     if target:
         roles.setdefault(target, "outcome")
-    arrows = [(a, b) for a, b in project["dag"]["edges"] if a in names and b in names]
-    pairs = [tuple(pair) for pair in facts["edges"] if len(set(pair)) == 2]
+    arrows = [(a, b) for a, b in project["dag"]["edges"] if a in known and b in known]
+    pairs = [tuple(pair) for pair in facts["edges"] if len(set(pair)) == 2 and known.issuperset(pair)]
     measured = {frozenset(pair) for pair in pairs}
     fences = [Separation.read({side: s[side] for side in ("left", "right", "given")}) for s in facts["separations"]]
     refused = {frozenset(e) for e in arrows if any(s.forbids(*e) for s in fences)} - measured
-    refused |= {frozenset(x["columns"]) for x in (facts.get("explained") or {}).get("refused", [])[:6]} - measured
+    refused |= {frozenset(x["columns"]) for x in (facts.get("explained") or {}).get("refused", [])[:6]}
+    refused = {pair for pair in refused - measured if pair <= known}
     linked = {n for e in arrows for n in e} or {n for pair in pairs for n in pair}
     groups = project["dag"].get("groups", {}) if len(linked) > CROWDED else {}
     box = {name: group for group, inside in groups.items() for name in inside}

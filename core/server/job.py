@@ -123,7 +123,10 @@ class Job:
         self.kind, self.done, self.ended = kind, done, ended
         self.state: Literal["waiting", "running", "done", "failed", "cancelled"] = "waiting"
         self.fraction, self.message = 0.0, "Starting"
+        self._began = 0.0
         self.result: Any = None
+        self.if_cancelled: Callable[[], str] = lambda: ""
+        """Returns what a cancel costs now, as a sentence; the empty text for work that spends nothing."""
         self.reason = ""
         self._work, self._wanted, self._stop, self._deadline = work, wanted, threading.Event(), float("inf")
         self._thread = threading.Thread(target=self._run, name=f"job-{kind}", daemon=True)
@@ -144,6 +147,13 @@ class Job:
     def too_late(self) -> bool:
         """Was it asked to stop when there was nothing left to stop?"""
         return self.state == "done" and self._stop.is_set()
+
+    def seconds_left(self, now: float | None = None) -> float | None:
+        """Return an estimate from the fraction that is done; None in the first seconds, and before it runs."""
+        past = (time.monotonic() if now is None else now) - self._began
+        if self.state != "running" or self.fraction < 0.05 or past < 2.0:
+            return None
+        return past * (1 - self.fraction) / self.fraction
 
     def wait(self, seconds: float) -> None:
         """Wait for the end, for work that is likely to be quick (and for tests)."""
@@ -172,7 +182,8 @@ class Job:
     def _run(self) -> None:
         try:
             self._queue()
-            self.state, self._deadline = "running", time.monotonic() + LONGEST
+            self.state, self._began = "running", time.monotonic()
+            self._deadline = self._began + LONGEST
             self._report(0.0, "Starting")
             self.result = self._work(self._report)
             self.state = "done"

@@ -15,6 +15,7 @@ import io
 import logging
 import os
 import pickle
+import signal
 import socket
 import subprocess
 import sys
@@ -223,6 +224,8 @@ def work(descriptor: int) -> None:
         task, given, limits = line.receive()
         _limit(limits)
         stop, sent = threading.Event(), [0.0]
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to both; the server decides
+        signal.signal(signal.SIGTERM, lambda *_: stop.set())
 
         def listen() -> None:
             with suppress(EOFError):

@@ -38,6 +38,7 @@ _WORDS = (
     ("time limit", r"timed? ?out"),
     ("refused", r"refused|no such file or directory.*\n.*server running|can't connect to .*server|\b200[23]\b"),
     ("authentication", r"authentication|password|access denied|pg_hba|login failed|role .* does not exist"),
+    ("no such file", r"read-only mode: database does not exist"),
     ("no such database", r"database .*does not exist|unknown database"),
     ("locked", r"\block"),
     ("permission", r"permission denied"),

@@ -152,13 +152,37 @@ def sidebar(state: session.Session) -> None:
             width="stretch",
         )
         if state.job is not None:
-            where = "Release" if state.job.kind == "release" else "Diagnostics"
-            st.caption(f"Work is under way: see the {where} page.")
+            where = {"release": "Release", "compare": "Compare", "analyse-answer": "Analyse"}
+            st.caption(f"Work is under way: see the {where.get(state.job.kind, 'Diagnostics')} page.")
 
 
 def filename(text: str) -> str:
     """Return a name that every file system accepts."""
     return re.sub(r"[^\w.-]+", "-", text).strip("-.")[:60] or "project"
+
+
+_FOCUS = """
+const done = new Set();
+export default function ({ data }) {
+  if (done.has(data.once)) return;
+  const heading = [...document.querySelectorAll('[data-testid="stHeading"] :is(h1, h2, h3)')]
+    .find((one) => one.innerText.startsWith(data.text));
+  if (!heading) return;
+  done.add(data.once);
+  heading.tabIndex = -1;
+  heading.focus();
+}
+"""
+
+
+@cache
+def _focusing() -> Any:
+    return st.components.v2.component("espalier_focus", js=_FOCUS, html="<span></span>")
+
+
+def focus(heading: str, once: str) -> None:
+    """Move the keyboard's focus to a heading that begins so, the first time that ``once`` is on a page of this tab."""
+    _focusing()(key="espalier-focus", data={"text": heading, "once": once}, height=1)
 
 
 def need_project(state: session.Session) -> Project:
@@ -208,5 +232,9 @@ def progress() -> None:
     job = session.here().job
     if job is None or job.finished:
         st.rerun()
-    st.progress(job.fraction, text=plain(job.message))
-    st.button("Cancel", on_click=job.cancel, key=f"cancel-{id(job)}", icon=":material/stop_circle:")
+    left = job.seconds_left()
+    st.progress(job.fraction, text=plain(job.message) + ("" if left is None else f" · about {max(left, 1):.0f} s left"))
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.button("Cancel", on_click=job.cancel, key=f"cancel-{id(job)}", icon=":material/stop_circle:")
+        if price := job.if_cancelled():
+            st.markdown(plain(price), width="stretch")

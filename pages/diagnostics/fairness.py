@@ -33,13 +33,13 @@ def _dependence(facts: Facts) -> None:
     st.subheader(
         "Does the outcome depend on protected columns beyond the admissible ones?",
         anchor=False,
-        help="Measured as conditional mutual information, in nats.",
+        help="Measured as conditional mutual information (CMI), in nats.",
     )
     charts.show(
         charts.bars(
             ["real", "synthetic", "model"],
             {"": [facts["cmi_real"], facts["cmi_synthetic"], facts["cmi_model"]]},
-            "what the outcome tells (nats)",
+            "CMI: what the outcome tells (nats)",
             ((charts.REAL, charts.SYNTHETIC, charts.MODEL),),
             figures=".4f",
             marks=("most that chance gives (95 %)", [facts["cmi_real_floor"], facts["cmi_synthetic_floor"], None]),
@@ -234,7 +234,7 @@ def cost(found: dict[str, Any]) -> None:
         "two_way_tv": "error of pairs (share of rows)",
         "kl": "error of pairs (KL divergence, nats)",
         "auc": "AUC of a model trained on it",
-        "cmi": "what the outcome tells about the protected (nats)",
+        "cmi": "CMI: what the outcome tells about the protected (nats)",
     }
     better = {"q": "more", "two_way_tv": "less", "kl": "less", "auc": "more", "cmi": "less"}
 

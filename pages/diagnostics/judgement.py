@@ -137,7 +137,8 @@ def task(facts: Facts, where: str) -> None:
         "AUC and accuracy of models trained on synthetic and on real rows",
     )
     st.markdown(
-        "**How to read it.** Two models of the same kind learn, one from synthetic rows and one from real rows. Both "
+        f"**How to read it.** This is {term('TSTR')}. Two models of the same kind learn, one from "
+        "synthetic rows and one from real rows. Both "
         f"are tested on the same real rows. {term('AUC')} 0.5 is a coin toss, 1 is perfect. Accuracy is the share of "
         "right guesses"
         + (

@@ -36,7 +36,7 @@ def show(project: Project, findings: Mapping[str, Mapping[str, Any]]) -> None:
             [
                 {
                     "tested on": where,
-                    "AUC, trained on synthetic": there["tstr"]["auc_synthetic"],
+                    "TSTR: AUC, trained on synthetic": there["tstr"]["auc_synthetic"],
                     "AUC, trained on real": there["tstr"]["auc_real"],
                     "rows": there["tstr"]["tested_rows"],
                 }
@@ -45,6 +45,6 @@ def show(project: Project, findings: Mapping[str, Mapping[str, Any]]) -> None:
             hide_index=True,
             column_config={
                 k: st.column_config.NumberColumn(format="%.3f")
-                for k in ("AUC, trained on synthetic", "AUC, trained on real")
+                for k in ("TSTR: AUC, trained on synthetic", "AUC, trained on real")
             },
         )

@@ -17,7 +17,7 @@ FIGURES = {
     "accuracy": "Accuracy",
     "auc": "AUC",
     "one_way_tv": "One-way error",
-    "cmi": "Dependence left in the real table",
+    "cmi": "CMI: dependence left in the real table",
 }
 MEANING = (
     "**How to read it.** A model trained on the synthetic rows guesses the target of real rows that the release never "

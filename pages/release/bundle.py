@@ -103,6 +103,7 @@ def show(state: Session, released: ReleaseBundle) -> None:
     release = released.release
     project = release.project
     st.subheader(f"Release {released.number} of {plain(project.name)}: {release.rows:,} synthetic rows", anchor=False)
+    shell.focus(f"Release {released.number} of", f"{id(state)}-{released.number}")
     if not state.has_project or not state.project.says_the_same(released.planned):
         st.info(
             "The open project is another, or has changed since. This release was made from the project as it stood "
@@ -160,7 +161,7 @@ def _picture(release: Release) -> None:
         st.caption(
             "Solid: measured, thick along a drawn arrow. Grey dashes: drawn, not measured. Red dashes: refused by the "
             "fence."
-            + (f" {made.unseen} further measured pairs are listed as text below." if made.unseen > 0 else "")
+            + (f" Measured pairs that are not shown: {made.unseen}, listed as text below." if made.unseen > 0 else "")
             + (f" Without a line: {', '.join(map(plain, made.apart))}." if made.apart else "")
         )
     elif made.whole:

@@ -87,6 +87,17 @@ def start(state: Session, share: float, rho: float, delta: float, paid: Paid | N
         return made, real, holdout
 
     state.start("release", work, done, ended)
+    if state.job is not None:
+        state.job.if_cancelled = lambda: price_of_cancel(began.is_set(), plan.epsilon)
+
+
+def price_of_cancel(began: bool, epsilon: float) -> str:
+    """Return what a cancel costs, before and after the first draw."""
+    if began:
+        return (
+            f"Noise is being drawn: a cancel now counts as spent, up to the whole ε = {epsilon:g}, and gives no table."
+        )
+    return "Nothing is spent yet: a cancel now is free."
 
 
 def kept_back(state: Session, table: Table, share: float, delta: float | None) -> tuple[Preview, int | None]:

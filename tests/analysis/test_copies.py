@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from espalier.core.analysis.combine import combine
-from espalier.core.analysis.copies import Recipe, copies, one_ways, perturbed, warm_refit
+from espalier.core.analysis.copies import MOST_DRAWN, Recipe, copies, drawn_sample, one_ways, perturbed, warm_refit
 from espalier.core.graph.dag import Dag
 from espalier.core.graph.roles import Roles
 from espalier.core.models.graphical import SMOOTHING, estimate
@@ -37,8 +37,10 @@ def measured(rng: np.random.Generator, rows: dict[str, np.ndarray], sigma: float
     return out
 
 
-@pytest.mark.parametrize("k", [1, 4])
-def test_what_is_added_has_the_variance_of_sample_and_noise(k):
+@pytest.mark.parametrize(("k", "most"), [(1, MOST_DRAWN), (4, MOST_DRAWN), (4, 100)])
+def test_what_is_added_has_the_variance_of_sample_and_noise(k, most, monkeypatch):
+    """Also where fewer rows are drawn than the model has: a release may state more than any memory holds."""
+    monkeypatch.setattr("espalier.core.analysis.copies.MOST_DRAWN", most)
     rng = np.random.default_rng(1)
     n, sigma = 400, 3.0
     counts = measured(rng, population_rows(rng, n), sigma)
@@ -49,6 +51,12 @@ def test_what_is_added_has_the_variance_of_sample_and_noise(k):
     variance = k * n * p * (1 - p) + sigma**2
     assert np.allclose(added.var(axis=0) / variance, 1, atol=0.15)  # 5 standard errors of 3,000 draws
     assert np.abs(added.mean(axis=0) / np.sqrt(variance / 3000)).max() < 5
+
+
+def test_a_release_that_states_a_thousand_million_rows_draws_a_few_of_them():
+    rng = np.random.default_rng(3)
+    model = estimate(SIZES, measured(rng, population_rows(rng, 400), 3.0), 1e9)
+    assert len(drawn_sample(model, rng)["a"]) == MOST_DRAWN
 
 
 def test_both_cliques_are_perturbed_by_the_same_rows():

@@ -321,6 +321,13 @@ def test_commands_end_in_a_message(made, tmp_path, real, capsys, name):
         assert "Traceback" not in told
 
 
+def test_copies_of_more_rows_than_memory_holds_are_refused(folder, tmp_path, monkeypatch, capsys):
+    """A release may state 10⁹ rows, and each copy has as many."""
+    monkeypatch.setattr("espalier.core.project.plan.IN_MEMORY", 399)
+    assert main(["copies", str(folder), "--out", str(tmp_path / "o")]) == 2
+    assert "this release has more" in capsys.readouterr().err
+
+
 def test_the_ledger_s_check_of_a_release_reads_within_limits(made, tmp_path):
     """`ledger verify` of a folder with deep JSON ends in a message too."""
     from espalier.core.ledger.ledger import Ledger

@@ -96,6 +96,18 @@ def test_the_kits_tables_are_those_that_the_program_makes(url, empty):
     assert (DEPLOY / "ledger-tables.sql").read_text() == tables_sql()
 
 
+def test_the_tables_are_made_again_after_an_upgrade(url):
+    ledger = Ledger(as_(url, APP), create=True)
+    ledger.open_table("register", epsilon=3, delta=1e-9)
+    engine = sa.create_engine(url.replace("postgresql:", "postgresql+psycopg:"), poolclass=sa.NullPool)
+    with engine.begin() as connection:
+        connection.exec_driver_sql("DROP TABLE espalier_journal")  # as an earlier version left it
+    run(url, str(DEPLOY / "ledger-tables.sql"))
+    assert [p.name for p in Ledger(as_(url, APP)).populations().values()] == ["register"]
+    assert not denied(as_(url, APP), "DELETE FROM espalier_journal")
+    assert denied(as_(url, APP), "DELETE FROM espalier_events")
+
+
 def test_the_apps_role_adds_events_and_rewrites_none(url):
     ledger = Ledger(as_(url, APP), create=True)
     ledger.open_table("register", epsilon=3, delta=1e-9, who="anna")

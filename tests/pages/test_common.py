@@ -272,3 +272,17 @@ def test_a_map_of_two_columns_has_room_for_its_labels() -> None:
     assert len(figure.layout.yaxis.ticktext) == 30
     assert figure.layout.xaxis.ticktext[:2] == ("a0", "a3")
     assert charts.heat([[0.5]], [["x"], ["y"]], ("d", "a"), 1.0).layout.height == 360
+
+
+def test_a_cancel_states_its_price_before_and_after_the_first_draw() -> None:
+    assert spending.price_of_cancel(False, 1.0) == "Nothing is spent yet: a cancel now is free."
+    assert "up to the whole ε = 0.5" in spending.price_of_cancel(True, 0.5)
+
+
+def test_a_job_estimates_what_is_left_from_what_is_done() -> None:
+    one = Job("diagnostics", lambda report: report(0.25, "A quarter"), lambda _: None, lambda _: None)
+    one.wait(10)
+    assert one.seconds_left() is None, "it has ended"
+    one.state, one._began = "running", 100.0
+    assert one.seconds_left(101.0) is None, "too early"
+    assert one.seconds_left(110.0) == pytest.approx(30.0)

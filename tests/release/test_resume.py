@@ -101,7 +101,7 @@ def of_questions() -> tuple[Project, Any]:
     return project(method="fpt-mw", question_list=ASKED, rounds=4, epsilon=2.0), table(400)
 
 
-DAILY = {"mst", "prism", "privbayes learned", "mst with regressions"}
+DAILY = {"mst", "prism", "privbayes learned", "mst with regressions", "linked", "copula"}
 MADE: dict[str, Callable[[], tuple[Project, Any]]] = {
     **{name: partial(of_contract, name) for name in CASES},
     "linked": of_linked,
@@ -112,7 +112,7 @@ MADE: dict[str, Callable[[], tuple[Project, Any]]] = {
 
 @pytest.mark.parametrize(
     "name",
-    [name if name in DAILY | {"linked", "copula"} else pytest.param(name, marks=pytest.mark.nightly) for name in MADE],
+    [name if name in DAILY else pytest.param(name, marks=pytest.mark.nightly) for name in MADE],
 )
 def test_every_method_is_resumed(name, tmp_path, recorder):
     """A crash in the middle, between a draw and its storing, then one after the last answer."""

@@ -140,7 +140,8 @@ def command(arguments: list[str], log: Path, at: int, strike: Callable[[], None]
             with said.open("w") as file, contextlib.redirect_stderr(file), contextlib.redirect_stdout(file):
                 tempfile.tempdir = None
                 if on_disk:  # rows are codes in TMPDIR, as those of large tables
-                    run.IN_MEMORY, frames.LARGE_BYTES = 100, 0
+                    setattr(run, "IN_MEMORY", 100)  # noqa: B010
+                    frames.LARGE_BYTES = 0
                 points = Points(log, at, strike)
                 points.install()
                 status = main(arguments)
@@ -298,10 +299,9 @@ def cases(folder: Path, held: ExitStack) -> Iterator[Case]:
         yield Case("lost database", running.url, running.stop, restart, out)
 
 
-def work(points: int, only: str = "") -> dict[str, Tally]:
-    """Interrupt a release at ``points`` points for each fault."""
+def work(points: int, only: str = "") -> Iterator[tuple[str, Tally]]:
+    """Interrupt a release at ``points`` points for each fault; yield what became of them."""
     os.environ.pop("ESPALIER_LEDGER", None)
-    found: dict[str, Tally] = {}
     with ExitStack() as held:
         folder = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="espalier-interrupted-")))
         os.environ["ESPALIER_LEDGER_KEY"] = str(folder / "key")
@@ -316,11 +316,11 @@ def work(points: int, only: str = "") -> dict[str, Tally]:
             project.write_text(Project("interrupted", SCHEMA, plan, one_row_per_person=True).dumps())
             if case.ledger and "people" not in Ledger(case.ledger, create=True).populations():
                 Ledger(case.ledger).open_table("people", epsilon=100, delta=DELTA, who="faults")
-            tally = found.setdefault(case.name, Tally())
+            tally = Tally()
             number = interrupt(case, project, data, log, 0, tally)
             for at in sorted({round(x) for x in np.linspace(1, number, min(points, number))}):
                 interrupt(case, project, data, log, at, tally)
-    return found
+            yield case.name, tally
 
 
 def run_all() -> int:
@@ -329,16 +329,16 @@ def run_all() -> int:
     parser.add_argument("--points", type=int, default=20)
     parser.add_argument("--only", default="", help="only faults whose name contains this")
     opt = parser.parse_args()
-    found = work(opt.points, opt.only)
+    failed = False
     print("| fault | points | had paid | lost | counted twice | answers changed | drawn twice | answers replayed |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- |")
-    for name, t in found.items():
-        print(
-            f"| {name} | {t.points} | {t.paid} | {t.lost} | {t.twice} | {t.changed} | {t.drawn_twice} | {t.replayed} |"
-        )
-    for wrong in (w for t in found.values() for w in t.wrong):
-        print(wrong, file=sys.stderr)
-    return int(any(t.lost or t.twice or t.changed or t.drawn_twice or t.wrong for t in found.values()))
+    for name, t in work(opt.points, opt.only):
+        counts = t.points, t.paid, t.lost, t.twice, t.changed, t.drawn_twice, t.replayed
+        print(f"| {name} | {' | '.join(map(str, counts))} |", flush=True)
+        for wrong in t.wrong:
+            print(wrong, file=sys.stderr)
+        failed |= bool(t.lost or t.twice or t.changed or t.drawn_twice or t.wrong)
+    return int(failed)
 
 
 if __name__ == "__main__":

@@ -135,13 +135,26 @@ async def look(page: Any, visitor: Visitor) -> None:
     visitor.places |= set(re.findall(r"Waiting: \d+ \w+ before yours", text))
 
 
+async def give(page: Any, label: str, file: Path) -> None:
+    """Put a file into an uploader; again if the page was drawn anew and lost it."""
+    from playwright.async_api import TimeoutError as Late
+
+    box = page.locator("[data-testid=stFileUploader]").filter(has_text=label)
+    for _ in range(6):
+        await page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for()
+        await asyncio.sleep(0.3)
+        await box.locator("input[type=file]").set_input_files(file)
+        with suppress(Late):
+            await box.get_by_text(file.name).first.wait_for(timeout=40_000)
+            return
+    raise TimeoutError(f"{label!r} does not take {file.name}")
+
+
 async def open_files(page: Any, visitor: Visitor, address: str) -> None:
     """Upload table and project, and go to the Release page."""
     await page.goto(f"{address}/data")
     for label, file in (("Your table", visitor.table), ("Its project file", visitor.project)):
-        box = page.locator("[data-testid=stFileUploader]").filter(has_text=label)
-        await box.locator("input[type=file]").set_input_files(file)
-        await box.get_by_text(file.name).first.wait_for()
+        await give(page, label, file)
     await page.get_by_role("button", name="Open the project with this table").click()
     await page.get_by_text("columns are declared").wait_for()
     await page.locator("[data-testid=stSidebarNavLink]").filter(has_text="Release").click()

@@ -57,7 +57,6 @@ def test_postgres_names_the_cause(postgres):
     assert CAUSES["no such database"] in said(f"postgresql://espalier:hush@/nowhere?host={host}")
     assert CAUSES["authentication"] in said(f"postgresql://nobody:hush@/postgres?host={host}")
     assert CAUSES["no such relation"] in said(postgres, "nothing")
-    assert CAUSES["TLS"] in said("postgresql://me:hush@127.0.0.1:1/d?sslmode=verify-full&sslrootcert=/nowhere/ca.pem")
     assert CAUSES["refused"] in said("postgresql://me:hush@127.0.0.1:1/d")
     with psycopg.connect(postgres, autocommit=True) as con:
         con.execute("DROP ROLE IF EXISTS stranger")
@@ -92,7 +91,7 @@ def test_a_statement_has_a_time_limit(postgres, monkeypatch):
 
 
 def test_files_name_the_cause(tmp_path):
-    assert CAUSES["no such file"] in said(f"duckdb://{tmp_path}/hush-is-not-here.duckdb".replace("hush-", ""))
+    assert CAUSES["no such file"] in said(f"duckdb://{tmp_path}/none.duckdb")
     assert CAUSES["no such file"] in said(f"sqlite://{tmp_path}/none.db")
 
 

@@ -118,12 +118,13 @@ def test_people_in_postgres(people, postgres_layout, tmp_path):
     confirmed(check_people(typed, postgres_layout, tmp_path), len(people.odd))
 
 
-@pytest.fixture
-def postgres_layout(postgres):
+@pytest.fixture(params=["", pytest.param("&options=-cdefault_transaction_read_only%3Don", marks=pytest.mark.nightly)])
+def postgres_layout(postgres, request):
+    """Codes are kept in a temporary table, or are streamed to a session that only reads."""
     import psycopg
 
     with psycopg.connect(postgres, autocommit=True) as con:
-        yield Layout("PostgreSQL, relation", layouts.in_postgres(con, postgres), together=20)
+        yield Layout("PostgreSQL, relation", layouts.in_postgres(con, postgres + request.param), together=20)
         con.execute("DROP TABLE IF EXISTS t; DROP TYPE espalier_kind")
 
 

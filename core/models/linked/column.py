@@ -163,10 +163,8 @@ class _Problem:
         self.shown = [np.bincount(c, weights, h).astype(np.float64) for c, h in zip(codes, heights, strict=True)]
         noise = np.array([table.sigma for table in target.tables.values()])
         typical = target.total / np.array([table.values.size for table in target.tables.values()])
-        evidence = target.total * float(
-            (self.weights.astype(np.float64) ** 2).sum()
-        )  # people to a row, if rows are even
-        sigmas = np.sqrt(noise**2 + typical * (1 + evidence))  # people are a sample, and so is the evidence
+        people_to_a_row = target.total * float((self.weights.astype(np.float64) ** 2).sum())
+        sigmas = np.sqrt(noise**2 + typical * (1 + people_to_a_row))  # people are a sample, and so is the evidence
         strength = sigmas**2 / (np.median(sigmas) * target.total)
         self.penalty = np.concatenate([np.full((h, 1), p) for h, p in zip(heights, strength, strict=True)])
         self.wanted = np.concatenate(
