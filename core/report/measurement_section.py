@@ -99,8 +99,8 @@ def choices(facts: Mapping[str, Any]) -> str:
         scales = _ends([c["scale"] for c in made])
         return (
             f"<p>{len(made)} private choices, out of {min(c['candidates'] for c in made):,} to "
-            f"{max(c['candidates'] for c in made):,} candidates each, with a noise scale of {scales} rows; ρ = "
-            f"{round_up(total_up(c['rho'] for c in made))} together. release.json lists each.</p>"
+            f"{max(c['candidates'] for c in made):,} candidates each, with a noise scale of {scales} rows. "
+            "release.json lists each with its ρ.</p>"
         )
     rows = [
         f"<tr><td>{escape(c['what'])}: {' – '.join(map(escape, c['chosen'])) or 'none exceeds its noise'}</td>"
