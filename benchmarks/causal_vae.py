@@ -30,7 +30,7 @@ import math
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +39,7 @@ from benchmarks.common import one_hot
 from benchmarks.decoder import Arrows, Codes, released
 from benchmarks.decoder_tables import ADULT, arrows, noisy_or
 from espalier.core.evaluation.downstream import CLASSIFIERS, Downstream, Tables, downstream
-from espalier.core.evaluation.membership.attack import Attack, AttackResult, ceiling, run
+from espalier.core.evaluation.membership.attack import Attack, AttackResult, Classifier, ceiling, learner, run
 from espalier.core.evaluation.membership.attack_features import SUMMARIES
 from espalier.core.evaluation.membership.game import Game, choose_targets, publish, shadow_releases
 from espalier.core.models.decoder import Decoder, draw, parents_of, probabilities
@@ -194,11 +194,12 @@ def leak(trainings: int, rows: int = 1000) -> None:
     top = 0.5 * math.erfc(-mu / 2 / math.sqrt(2))
     print(f"decoder, ε = {epsilon:g}, add-remove, {len(inside)} models × {SAMPLES} releases of {SAMPLE_ROWS} rows")
     print(f"Gaussian noise of this budget allows an accuracy of {top:.3f}, any (ε, 0) mechanism {_pure(epsilon):.3f}")
+    print("| features | classifier | split | accuracy | probability of attack | of absence |\n" + "| --- " * 6 + "|")
     for name in SUMMARIES:
         x = np.array([SUMMARIES[name](r, sizes).astype(np.float32) for of_model in releases for r in of_model])
-        for classifier in ("forest", "knn"):
-            random, by_model = split_both_ways(x, np.array(inside), classifier, rng)
-            print(f"{name:<12} {classifier:<7} split at random {random:.3f}, by model {by_model:.3f}", flush=True)
+        for classifier in get_args(Classifier):
+            for split, figures in both_splits(x, np.array(inside), classifier, rng).items():
+                print(f"| {name} | {classifier} | {split} |" + "".join(f" {f:.3f} |" for f in figures), flush=True)
 
 
 def _samples() -> list[slice]:
@@ -210,28 +211,47 @@ def _pure(epsilon: float) -> float:
 
 
 def split_both_ways(
-    x: NDArray[Any], inside: NDArray[np.bool_], classifier: str, rng: np.random.Generator
+    x: NDArray[Any], inside: NDArray[np.bool_], classifier: Classifier, rng: np.random.Generator
 ) -> tuple[float, float]:
-    """Accuracy of ``classifier`` on a random third of the releases, and on models it has not seen (three folds).
+    """Accuracy of ``classifier`` on a random third of the releases, and on models it has not seen (three folds)."""
+    random, by_model = both_splits(x, inside, classifier, rng).values()
+    return random[0], by_model[0]
 
-    ``x`` are features of releases, those of a model one after another and as many of each; ``inside`` is by model.
+
+def both_splits(
+    x: NDArray[Any], inside: NDArray[np.bool_], classifier: Classifier, rng: np.random.Generator
+) -> dict[str, tuple[float, float, float]]:
+    """Accuracy, probability of attack and of absence on a random third of the releases, and on unseen models.
+
+    ``x`` are features of releases, those of a model one after another and as many of each; ``inside`` is by model. The
+    probability of attack is that of saying *in* where the target was in, of absence that of saying *out* where not.
     """
     model = np.repeat(np.arange(len(inside)), len(x) // len(inside))
     y = inside[model]
     third = rng.random(len(y)) < 1 / 3
     ins, outs = (rng.permutation(np.flatnonzero(inside == side)) for side in (True, False))
     folds = [np.isin(model, np.concatenate([ins[i::FOLDS], outs[i::FOLDS]])) for i in range(FOLDS)]
+    random = _right(x, y, third, classifier)
     by_model = np.concatenate([_right(x, y, fold, classifier) for fold in folds])
-    return float(_right(x, y, third, classifier).mean()), float(by_model.mean())
+    truth = np.concatenate([y[fold] for fold in folds])
+    return {"releases": _figures(random, y[third]), "models": _figures(by_model, truth)}
 
 
-def _right(x: NDArray[Any], y: NDArray[np.bool_], tested: NDArray[np.bool_], classifier: str) -> NDArray[np.bool_]:
-    from sklearn.ensemble import RandomForestClassifier
-    from sklearn.neighbors import KNeighborsClassifier
+def _figures(right: NDArray[np.bool_], inside: NDArray[np.bool_]) -> tuple[float, float, float]:
+    return float(right.mean()), float(right[inside].mean()), float(right[~inside].mean())
 
-    forest = RandomForestClassifier(50, random_state=0)
-    fitted = (forest if classifier == "forest" else KNeighborsClassifier(5)).fit(x[~tested], y[~tested])
-    return np.asarray(fitted.predict(x[tested]) == y[tested])
+
+def _right(
+    x: NDArray[Any], y: NDArray[np.bool_], tested: NDArray[np.bool_], classifier: Classifier
+) -> NDArray[np.bool_]:
+    """Return which tested releases are judged right, by a classifier trained on at most `TRAINED` of the others."""
+    rest = np.flatnonzero(~tested)
+    some = rest[:: max(1, len(rest) // TRAINED)]
+    return np.asarray(learner(classifier).fit(x[some], y[some]).predict(x[tested]) == y[tested])
+
+
+TRAINED = 1_000
+"""Releases that a classifier learns from, about: support vectors cost their square."""
 
 
 # --- the membership game ------------------------------------------------------------------------------------------

@@ -14,8 +14,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from espalier.core.analysis.independence_fit import Counts, Null
 from espalier.core.analysis.independence_test import LARGEST_NOTICED, judged, p_value
-from espalier.core.analysis.null import Counts, Null
 from espalier.core.analysis.strength import POWER, associated, noticed, power, strength
 from espalier.core.privacy.accounting import rho_of
 from espalier.core.privacy.mechanisms import add_gaussian, gaussian_scale

@@ -1,6 +1,6 @@
 """Linked tables: people and their visits, on simulated panels of known law.
 
-    python -m benchmarks.linked                 everything; --only panel or time
+    python -m benchmarks.linked                 everything; --only panel, time, coverage or scale
 
 Figures are means of three seeds under add-remove, δ = 1e-6. The panel is compared with 300,000 people of its law.
 """
@@ -9,14 +9,20 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import os
+import resource
+import tempfile
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from espalier.core.analysis.transitions import step_tables
 from espalier.core.evaluation.linked import figures_of
+from espalier.core.evaluation.linked_pictures import transitions
 from espalier.core.methods import fit, frame_of
 from espalier.core.privacy.accounting import Budget
 from espalier.core.privacy.curator import PrivateCurator
@@ -25,7 +31,8 @@ from espalier.core.project.file import Project
 from espalier.core.project.linked import Linked
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
-from espalier.core.tables.panel import Panel
+from espalier.core.tables.panel import Panel, panel_of
+from espalier.core.tables.reading import read_table
 
 EPSILONS, SEEDS, DELTA = (0.5, 1.0, 3.0), 3, 1e-6
 VISIT_COLUMNS = (5, 4, 3, 6, 4, 3, 5, 3)
@@ -137,7 +144,66 @@ def seconds() -> None:
     show("70,000 × 17 × 3, ε = 1", figures_of(real, made) | {"CPU s": used})
 
 
-PARTS = {"panel": panel, "time": seconds}
+def coverage() -> None:
+    """Intervals of all transitions over 30 fresh panels of known law, at ε = 1."""
+    law, rng = Law(), np.random.default_rng(3)
+    project = law.project(1.0)
+    truth = law.panel(project, 300_000, rng)
+    held, shown, wide = 0, 0, list[float]()
+    for _ in range(30):
+        own = law.panel(project, 10_000, rng)
+        curator = PrivateCurator(own, Unit(project.plan.neighbors, 1), Budget.of(project.plan, None), 10**6)
+        facts = fit(curator, project, frame_of(project)).facts(project)
+        for name, table in step_tables(facts, project.schema).items():
+            true, labels = transitions(truth, name), tuple(project.schema[name].labels)
+            for (i, before), (j, after) in itertools.product(enumerate(labels), repeat=2):
+                found = table.transition(labels, before, after)
+                if found.low is not None and found.high is not None:
+                    shown += 1
+                    held += found.low <= true[i, j] <= found.high
+                    wide.append(found.high - found.low)
+    print(f"coverage of 95 % intervals {held / shown:.3f}, mean width {np.mean(wide):.3f}, {shown:,} intervals")
+
+
+def scale() -> None:
+    """A million visits of 200,000 people from two CSV files: reading, counting, fitting and drawing, and the peak of
+    memory."""
+    law = Law(sizes=(5, 4, 3, 6, 4), keep=8, seed=4)
+    project = law.project(1.0)
+    with tempfile.TemporaryDirectory() as folder:
+        files = [Path(folder) / name for name in ("patients.csv", "visits.csv")]
+        pid = os.fork()  # so that the simulation's memory is not this process's
+        if not pid:
+            _write(law, *files)
+            os._exit(0)
+        os.waitpid(pid, 0)
+        start = time.process_time()
+        assert project.linked is not None
+        real = panel_of(project.linked, project.schema, *(read_table(file) for file in files))
+        read = time.process_time() - start
+    made, used = released(project, real)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    many = int(real.steps.numbers.sum())
+    more = {"CPU s, reading": read, "CPU s, release": used, "peak GB": peak}
+    show(f"{many:,} visits, ε = 1", figures_of(real, made) | more)
+
+
+def _write(law: Law, people: Path, visits: Path) -> None:
+    """Write 200,000 people of a law with one to eight visits each, five on average."""
+    rng, count = np.random.default_rng(1), 200_000
+    rows, cells = law.people(count, rng)
+    many = np.clip(rng.binomial(8, 0.62, count), 1, 8)
+    who = np.repeat(np.arange(count), many)
+    at = np.arange(len(who)) - np.repeat(np.cumsum(many) - many, many)
+    with people.open("w") as file:
+        file.write("patient_id,age,region\n")
+        np.savetxt(file, np.column_stack([np.arange(count), rows["patients.age"], rows["patients.region"]]), "%d", ",")
+    with visits.open("w") as file:
+        file.write(",".join(["patient_id", "admitted", *(f"c{j}" for j in range(len(cells)))]) + "\n")
+        np.savetxt(file, np.column_stack([who, at, *(codes[who, at] for codes in cells.values())]), "%d", ",")
+
+
+PARTS = {"panel": panel, "time": seconds, "coverage": coverage, "scale": scale}
 
 
 def main() -> None:

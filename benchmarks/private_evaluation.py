@@ -27,8 +27,8 @@ from espalier.core.evaluation.private.counts import HeldOutCounts
 from espalier.core.graph.roles import Roles
 from espalier.core.project.file import Project
 from espalier.core.release.spend import release
-from espalier.core.tables.reading import TextColumn, TextTable
 from espalier.core.tables.table import Table
+from espalier.core.tables.text_table import TextColumn, TextTable
 from sample_data.make import HIRING, applicants
 
 POPULATION = 200_000

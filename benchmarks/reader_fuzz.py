@@ -38,7 +38,7 @@ import numpy as np
 from espalier.core.errors import EspalierError
 from espalier.core.project.schema import Column, Schema
 from espalier.core.project.schema_json import column_from_json
-from espalier.core.tables.reading import _text
+from espalier.core.tables.text_table import cell_text
 from tests.support import layouts
 from tests.support.postgres import Absent, server
 from tests.support.row_by_row import LIMIT, OWNER, PERSON, ROW, Cells, Kind, Layout, kept, read, released
@@ -125,7 +125,7 @@ def _mutated(rng: random.Random, like: Any) -> Any:
 
 def column(rng: random.Random, name: str, kind: Kind, view: str, cells: list[Any]) -> Column:
     """A description at random; some declare texts of the cells."""
-    texts = sorted({*kind.categories, *(str(x) for x in cells if x is not None), *map(_text, cells)} - {""})
+    texts = sorted({*kind.categories, *(str(x) for x in cells if x is not None), *map(cell_text, cells)} - {""})
     texts = [text for text in texts if _is_text(text)]
     missing = rng.random() < 0.8
     unknown = "missing" if missing and rng.random() < 0.7 else "refuse"

@@ -127,7 +127,8 @@ def duckdb_scan(path: Path, schema: Schema) -> float:
     """CPU seconds that DuckDB needs to encode the rows of a Parquet file or folder, and to keep nothing."""
     import ibis
 
-    from espalier.core.tables.sql import MEMORY, encoding
+    from espalier.core.tables.encoding_query import encoding
+    from espalier.core.tables.engines import MEMORY
 
     backend = ibis.duckdb.connect(temp_directory="", memory_limit=MEMORY, preserve_insertion_order=False)
     backend.con.execute("SET enable_progress_bar = false")
@@ -289,7 +290,6 @@ def release(folder: Path, rows: int) -> None:
 
 def app(folder: Path, rows: int) -> None:
     """Must show 7: a file of the server opened, planned and released in a browser; the memory of the real server."""
-    from espalier.pages.data import opening_on_server
     from tests.reliability.load import CHROMIUMS, memory, server
 
     if importlib.util.find_spec("playwright") is None or not any(map(shutil.which, CHROMIUMS)):
@@ -298,7 +298,7 @@ def app(folder: Path, rows: int) -> None:
     path, project = folder / "adult.parquet", folder / "adult.json"
     generate_apart(path, rows)
     project.write_text(adult_project("prism").dumps(), "utf-8")
-    os.environ[opening_on_server.ALLOWED] = "1"
+    os.environ["ESPALIER_SERVER_TABLES"] = str(path.parent)
     with server(str(folder)) as (address, pid):
         idle, start = memory(pid), tree_seconds(pid)
         seen = driven(address, path, project, rows)
@@ -434,18 +434,18 @@ def spark(folder: Path, rows: int) -> None:
     if importlib.util.find_spec("pyspark") is None:
         print("Spark is not installed here: pip install -r requirements-spark.txt")
         return
-    from espalier.core.tables import sql
+    from espalier.core.tables import encoding_query, engines
     from espalier.core.tables.relation import open_relation
 
     path, schema = folder / "adult.parquet", adult_project("mst").schema
     generate_apart(path, rows)
     url = "pyspark://?spark.master=local[2]&spark.driver.memory=2g&spark.ui.showConsoleProgress=false"
-    session = sql._spark(url)._session
+    session = engines._spark(url)._session
     session.read.parquet(str(path)).createOrReplaceTempView("adult")
     session.sql("SELECT count(*) FROM adult").collect()  # it has started
     process = int(session._jvm.java.lang.ProcessHandle.current().pid())
     relation = open_relation(url, "adult")
-    encoded = relation._text(sql.encoding(relation.table, schema, "pyspark"))
+    encoded = relation._text(encoding_query.encoding(relation.table, schema, "pyspark"))
     codes = ", ".join(f"max(c{i})" for i in range(len(ORDER)))
 
     def cpu() -> float:

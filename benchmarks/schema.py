@@ -44,8 +44,9 @@ from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, HierarchyToBuy, Numbers, Schema, to_buy
 from espalier.core.release.spend import release
 from espalier.core.tables.consistency import settle, violations
-from espalier.core.tables.reading import TextColumn, TextTable, read_table
+from espalier.core.tables.reading import read_table
 from espalier.core.tables.table import Table
+from espalier.core.tables.text_table import TextColumn, TextTable
 
 SHARE, AT_MOST = 0.03, 50
 """Of ρ for the schema; and categories of a column at most."""

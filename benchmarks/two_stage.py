@@ -1,6 +1,7 @@
 """Numbers as numbers: the two-stage method, which is not private, and its private counterpart.
 
     python -m benchmarks.two_stage insurance    the paper's insurance table with linkage and membership rows
+    python -m benchmarks.two_stage stages       insurance: ΔMSE and linkage for each stage one, stage two and α
     python -m benchmarks.two_stage lookalikes   the same on look-alikes of Tarragona, Census and EIA
     python -m benchmarks.two_stage bound        LID measured against equation (10), d = 1, 3, 8, and the LID asked
     python -m benchmarks.two_stage private      R² of a forest trained on private rows: nonlinear 3-d and insurance
@@ -33,6 +34,7 @@ from benchmarks.lookalikes import KINDS, lookalike
 from benchmarks.smooth_tables import LARGE, SMALL
 from espalier.core.blurring import kernel
 from espalier.core.blurring.inputs import alpha_for, bound, disclosed, hypercube, matched, nearness, thresholds
+from espalier.core.blurring.responses import RESPONSES
 from espalier.core.blurring.rows import Made, Numbers, Options, synthesize
 from espalier.core.errors import ProjectError
 from espalier.core.evaluation.marketing import delta_mse, elasticity, mapd, optimal_markup, profit_ratio
@@ -263,7 +265,7 @@ def paper_table(shared: Shared, runs: int) -> None:
             left = len(rest.held[case.target])
             public, test = rest.take(np.arange(shared.public)), rest.take(np.arange(shared.public, left))
             real, rng = shared.numbers(own), np.random.default_rng(seed)
-            made = synthesize(real, Options(alpha=alpha), rng)
+            made = synthesize(real, Options(eta=ETA, alpha=alpha, outcome="ridge"), rng)
             gains = [_gain(model, case, (public, test), shared.rows(made), rng) for model in ("krr", "forest")]
             d = made.disclosure
             shares = (d.lid_inputs, d.lid_outcome, d.linked, d.linked_anonymized, d.membership)
@@ -275,6 +277,29 @@ def paper_table(shared: Shared, runs: int) -> None:
             f"member AUC {member:.2f}, sd(y*)/sd(y) {spread:.2f}",
             flush=True,
         )
+
+
+def stages(shared: Shared, runs: int) -> None:
+    """ΔMSE and linkage for each source of inputs, regression and α, on the paper's split."""
+    case = shared.case
+    print("| stage one | stage two | α | ΔMSE, ridge | ΔMSE, forest | linked | LID |\n" + "| --- " * 7 + "|")
+    one = [(source, "auto") for source in ("uniform", "weibull", "cauchy")]
+    two = [("hypercube", name) for name in (*RESPONSES, "auto")]
+    for (source, name), alpha in itertools.product([*two, *one], (0.2, 0.5, 0.8)):
+        found, chosen = [], set()
+        for seed in range(runs):
+            own, rest = case.split(seed)
+            left = len(rest.held[case.target])
+            public, test = rest.take(np.arange(shared.public)), rest.take(np.arange(shared.public, left))
+            rng = np.random.default_rng(seed)
+            made = synthesize(shared.numbers(own), Options(alpha=alpha, inputs=source, outcome=name), rng)
+            gains = [_gain(model, case, (public, test), shared.rows(made), rng) for model in ("krr", "forest")]
+            found.append((*gains, made.disclosure.linked, made.disclosure.lid_inputs))
+            chosen.add(made.regression.name)
+        ridge, forest, linked, lid = np.mean(found, axis=0)
+        said = f"{name} ({', '.join(sorted(chosen))})" if name == "auto" else name
+        cells = f"{ridge:.0%} | {forest:.0%} | {linked:.0%} | {lid:.1%} |"
+        print(f"| {source} | {said} | {alpha:g} | {cells}", flush=True)
 
 
 def _gain(model: str, case: Case, beside: tuple[Rows, Rows], made: Rows, rng: np.random.Generator) -> float:
@@ -381,7 +406,8 @@ def main() -> None:
     """Run what is named."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
-        "part", choices=("insurance", "lookalikes", "bound", "private", "chosen", "marginal", "speed", "price")
+        "part",
+        choices=("insurance", "stages", "lookalikes", "bound", "private", "chosen", "marginal", "speed", "price"),
     )
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--runs", type=int, default=3)
@@ -398,6 +424,8 @@ def main() -> None:
         compared(tables(), [{"method": "prism"}, {"method": "mst", "width": 2}], (1.0, 3.0), given.runs)
     elif given.part == "insurance":
         paper_table(Shared(insurance(given.data), ("age", "bmi"), 200), given.runs)
+    elif given.part == "stages":
+        stages(Shared(insurance(given.data), ("age", "bmi"), 200), given.runs)
     elif given.part == "lookalikes":
         for name in KINDS:
             paper_table(alike(name), given.runs)

@@ -186,6 +186,16 @@ class SizeError(EspalierError):
         self.data.setdefault("key", "max_cells")
 
 
+class Unfinished(EspalierError):
+    """An interrupted release cannot go on as asked: its rows are needed, or it is damaged, or has ended.
+
+    >>> import espalier as es
+    >>> es.resume("release")
+    Traceback (most recent call last):
+    espalier.core.errors.Unfinished: There is no unfinished release to release.
+    """
+
+
 class Cancelled(EspalierError):
     """The user cancelled the work.
 

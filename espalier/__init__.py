@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from espalier.core.errors import SchemaError as SchemaError
     from espalier.core.errors import SizeError as SizeError
     from espalier.core.errors import TableError as TableError
+    from espalier.core.errors import Unfinished as Unfinished
     from espalier.core.graph.dag import Dag as Dag
     from espalier.core.graph.roles import Roles as Roles
     from espalier.core.graph.separations import Separation as Separation
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from espalier.core.project.plan import Plan as Plan
     from espalier.core.project.schema import Column as Column
     from espalier.core.project.schema import Schema as Schema
+    from espalier.core.release.resume import resume as resume
     from espalier.core.release.spend import release as release
     from espalier.core.tables.guessing import guess_schema as guess_schema
     from espalier.core.tables.reading import read_table as read_table
@@ -63,6 +65,7 @@ _WHERE = {
     "guess_schema": "tables.guessing",
     "preview": "planning.preview",
     "release": "release.spend",
+    "resume": "release.resume",
     "load_release": "analysis.loading",
     "evaluate": "notebook",
     "Study": "analysis.study",
@@ -82,6 +85,7 @@ _WHERE = {
     "LedgerError": "errors",
     "LedgerUnavailable": "errors",
     "SizeError": "errors",
+    "Unfinished": "errors",
     "Cancelled": "errors",
 }
 """The module of `espalier.core` that defines each exported name."""

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from espalier.pages.common import sign_in
+from espalier.pages.common import housekeeping, sign_in
 
 # Absolute, because Streamlit resolves relative paths against the script it runs. (It shows strings, so this is none.)
 FOLDER = Path(sign_in.__file__).resolve().parent.parent
@@ -12,6 +12,7 @@ FOLDER = Path(sign_in.__file__).resolve().parent.parent
 
 def main() -> None:
     """Show the page that the visitor asked for. Streamlit calls this on every rerun."""
+    housekeeping.start()
     st.set_page_config(page_title="Espalier", page_icon="🌿", layout="wide")
     shared = st.Page(FOLDER / "11_shared.py", title="Shared", icon=":material/share:")
     if sign_in.role() != "steward":

@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 
 from espalier.core.errors import EspalierError
 from espalier.core.project.plan import Plan
-from espalier.core.tables.reading import TextTable
+from espalier.core.tables.linked_text import LinkedText
 from espalier.core.tables.relation import Relation
+from espalier.core.tables.text_table import TextTable
 from espalier.pages.common import shell, sign_in
 from espalier.pages.common.text import CONFIDENTIAL, name, names, plain
 from espalier.pages.data import (
@@ -18,6 +19,7 @@ from espalier.pages.data import (
     constraint_editor,
     dictionary_upload,
     hierarchy_editor,
+    linked_tables,
     opening,
     opening_on_server,
     person_question,
@@ -129,8 +131,11 @@ if not state.has_project:
 else:
     opened(state)
     head = st.container()
-    person_question.show(state)
-    dictionary_upload.show(state)
+    if state.project.linked is None:
+        person_question.show(state)
+        dictionary_upload.show(state)
+    else:
+        linked_tables.show(state)
     if not column_review.show(state):
         with head:
             column_review.lead_on(state)
@@ -145,6 +150,8 @@ else:
     with rows:
         if state.relation is not None:
             first_rows(state, state.relation)
+        elif isinstance(state.text, LinkedText):
+            linked_tables.rows(state.text)
         elif state.text is None:
             st.info("No table is open. Open one under “Open something else”.")
         else:

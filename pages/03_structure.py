@@ -11,7 +11,16 @@ from espalier.pages.common import shell, sign_in, text
 from espalier.pages.common.text import name, names, plain
 from espalier.pages.glossary.terms import term
 from espalier.pages.plan import drawing_test
-from espalier.pages.structure import arrow_fields, arrow_table, effects, graph_files, implications, merging, separations
+from espalier.pages.structure import (
+    arrow_fields,
+    arrow_table,
+    effects,
+    graph_files,
+    implications,
+    merging,
+    separations,
+    two_slices,
+)
 
 sign_in.enter("steward")
 state = shell.start(
@@ -24,6 +33,9 @@ project = shell.need_project(state)
 dag, found = implications.now(state)
 board.show(state, found)
 arrow_fields.view(state)
+
+if project.linked is not None:
+    two_slices.show(state)
 
 left, right = shell.beside((3, 2), "structure")
 with left:

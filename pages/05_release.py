@@ -7,6 +7,7 @@ from espalier.core.errors import EspalierError, sentence
 from espalier.core.planning.preview import Preview
 from espalier.core.privacy.accounting import round_up
 from espalier.core.privacy.contribution import public_rows
+from espalier.core.server.release_job import Paid
 from espalier.core.tables.table import Table
 from espalier.pages.common import shell, sign_in, text
 from espalier.pages.common.text import name, names, plain
@@ -132,7 +133,7 @@ def spend(state: Session, table: Table | None, seen: Preview) -> None:
 
         def start() -> None:
             typed = st.session_state.get(note, "")  # as it is now, also where it was typed just before the click
-            paid = None if population is None else spending.Paid(state.paid_from or "", payment.who(), typed, ticked)
+            paid = None if population is None else Paid(state.paid_from or "", payment.who(), typed, ticked)
             spending.start(state, share / 100, seen.budget.rho, seen.budget.delta, paid)
 
         st.button(
@@ -147,7 +148,7 @@ def spend(state: Session, table: Table | None, seen: Preview) -> None:
 
 if state.job is not None and state.job.kind == "release":
     shell.progress()
-    st.caption("You may visit the other pages meanwhile. What has been drawn when you cancel stays spent.")
+    st.caption("You may visit the other pages meanwhile.")
 elif state.job is not None:
     st.info("The diagnostics are being worked out; release again when they are done.")
     shell.progress()

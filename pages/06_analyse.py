@@ -2,11 +2,10 @@
 
 import streamlit as st
 
-from espalier.core.analysis.combine import PYTHON, R
-from espalier.core.analysis.study import SUGGESTED, Study
+from espalier.core.analysis.study import Study
 from espalier.core.errors import EspalierError
 from espalier.core.statement.check import checked_files
-from espalier.pages.analyse import asking, bought, open_release
+from espalier.pages.analyse import answers, asking, bought, open_release, transitions
 from espalier.pages.common import shell, sign_in
 from espalier.pages.common.text import plain
 from espalier.pages.glossary.terms import term
@@ -40,12 +39,13 @@ every = [*made, *state.taken]
 which = every[0]
 if len(every) > 1:
     which = st.selectbox("Release", every, format_func=said, key=open_release.chooser(state))
-came = bool(made[which].copies) if which in made else len(state.taken[which].given) > 1
+if which in made and made[which].project.linked is not None:
+    transitions.show(made[which].project, made[which].to_json(), f"transition-{which}")
+    shell.sidebar(state)
+    st.stop()
 if state.studied is None or state.studied[0] != which:
     try:
-        with st.spinner(f"Making {SUGGESTED} copies, where it has none…"):
-            found = Study.of(made[which]) if which in made else state.taken[which]
-            state.studied = which, found.with_copies()
+        state.studied = which, Study.of(made[which]) if which in made else state.taken[which]
     except EspalierError as error:
         bought.show(made[which].regressions if which in made else ())
         st.info(f"{plain(str(error)[:1].upper() + str(error)[1:])}")
@@ -60,28 +60,28 @@ holds, result = state.checked[which]
 
 bought.show_planned(made[which].analyses if which in made else study.analyses)
 bought.show(made[which].regressions if which in made else study.regressions)
-figure = asking.ask(study.project, f"analyse-{which}", study.rows)
-if figure is not None:
+asked = asking.ask(study, f"analyse-{which}")
+if asked is not None:
     try:
-        asking.show(study, figure)
+        with st.spinner("Working it out…"):
+            found = answers.answered(state, which, study, asked)
+        if found is None:
+            answers.offer(state, which, study, asked)
+        else:
+            asking.show(study, found.figure, found.answers)
+            answers.keep_button(state, asked, found)
+            there = "came with" if len(study.given) > 1 else "were made just now from"
+            st.caption(
+                f"{said(which)}: combined from {len(found.study.given)} {term('copies')}, which {there} it. The "
+                "intervals do not cover how the columns that are counted together were chosen, nor where a number lies "
+                "inside its bin.",
+                help="Copies follow the noisy counts more closely than the table does, so a figure may differ a little "
+                "from the table's own.",
+            )
     except (EspalierError, ValueError) as error:
         st.error(plain(error))
 else:
     st.info("Choose the columns above. The answer and its interval appear here.")
-there = "came with" if came else "were made just now from"
-st.caption(
-    f"{said(which)}: combined from {len(study.given)} {term('copies')}, which {there} it. The intervals do not cover "
-    "how the columns that are counted together were chosen, nor where a number lies inside its bin.",
-    help="Copies follow the noisy counts more closely than the table does, so a figure may differ a little from the "
-    "table's own.",
-)
+answers.so_far(state, which, study)
 open_release.show(state, open_=False)
-with st.expander("Do it elsewhere: Python and R"):
-    st.markdown(
-        "Each copy is what the release might have been, had the people and the noise come out otherwise. Estimate in "
-        "each alone, then combine. **Never stack the copies into one table**: that would count every person many "
-        "times. A plan with `copies` hands them over with the release; `espalier copies FOLDER` makes them later."
-    )
-    st.code(PYTHON, "python")
-    st.code(R, "r")
 shell.sidebar(state)

@@ -6,7 +6,7 @@ import streamlit as st
 
 from espalier.core.blurring.registry import is_blurring
 from espalier.core.evaluation import MOST_ROWS
-from espalier.pages.common import shell, sign_in, text
+from espalier.pages.common import downloads, shell, sign_in, text
 from espalier.pages.common.text import name, plain
 from espalier.pages.diagnostics import (
     blurred,
@@ -14,12 +14,15 @@ from espalier.pages.diagnostics import (
     fairness,
     further_tests,
     judgement,
+    linked_tables,
     numeric_columns,
     price_elasticities,
     question_errors,
+    separations,
     summary,
 )
 from espalier.pages.glossary.terms import term
+from espalier.pages.home import story
 from espalier.pages.plan import private_evaluation
 
 sign_in.enter("steward")
@@ -46,6 +49,11 @@ if released is None:
     shell.sidebar(state)
     st.stop()
 
+if released.release.project.linked is not None:
+    linked_tables.show(state, released)
+    shell.link_to("Plan", "Change the plan", primary=False)
+    shell.sidebar(state)
+    st.stop()
 if released.real is None:
     st.info(
         "This release was made from a table that is read where it is, and each comparison reads it again. Columns, "
@@ -79,6 +87,8 @@ if reason := state.trouble.get("diagnostics"):
 
 if state.findings:
     summary.show(released.release.project, state.findings)
+    if state.sample and state.sample == released.release.project.name:
+        story.show(state.sample)
     shown = list(state.findings)
     which = shown[0]
     if len(shown) > 1:
@@ -104,6 +114,7 @@ if state.findings:
             judgement.task(learned, which)
     with fair:
         fairness.show(facts["fairness"], facts.get("fairness_reason", ""), which)
+        separations.show(facts.get("separations", ()))
     with cost:
         fairness.cost(facts)
     with one:
@@ -119,7 +130,7 @@ if state.findings:
     for place in asked:
         with place:
             question_errors.show(facts["asked"], released.release.model)
-    st.download_button(
+    downloads.button(
         "Download confidential figures",
         json.dumps(state.findings, indent=1, ensure_ascii=False, allow_nan=False),
         file_name=f"{shell.filename(released.release.project.name)}-diagnostics-CONFIDENTIAL.json",

@@ -16,6 +16,6 @@ chosen = comparison.plans(state, project)
 if state.job is not None:
     shell.progress()
 elif comparison.allowed(state):
-    comparison.start_button(state, chosen)
+    comparison.start_button(state, chosen, comparison.tested_on(state, project))
 comparison.results(state, chosen)
 shell.sidebar(state)

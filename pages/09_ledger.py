@@ -9,7 +9,7 @@ from typing import Any
 import streamlit as st
 
 from espalier.core.errors import EspalierError
-from espalier.core.ledger.archive import zipped
+from espalier.core.ledger.archive import tables_of, zipped
 from espalier.core.ledger.ledger import Ledger, default_ledger
 from espalier.core.ledger.population import PART_NAMES, Entry, Population
 from espalier.core.methods.pools import pool_in_words
@@ -19,7 +19,7 @@ from espalier.core.project.plan import Plan
 from espalier.core.statement.folder import signed_files
 from espalier.core.statement.keys import server_signer
 from espalier.pages.analyse import open_release
-from espalier.pages.common import charts, shell, sign_in, text
+from espalier.pages.common import charts, downloads, shell, sign_in, text
 from espalier.pages.common.text import name, plain
 from espalier.pages.glossary.terms import term
 from espalier.pages.release import bundle, payment
@@ -187,11 +187,12 @@ def releases(state: Session, ledger: Ledger, p: Population) -> None:
         f"at δ = {round_up(facts['spent']['delta'])}. The files are those of the release: their hash is the "
         "entry's."
     )
-    rows = list(itertools.islice(csv.DictReader(io.StringIO(files["synthetic.csv"].decode())), 10))
-    st.dataframe(rows, hide_index=True, placeholder="")
+    for table in tables_of(files):
+        rows = list(itertools.islice(csv.DictReader(io.StringIO(files[table].decode())), 10))
+        st.dataframe(rows, hide_index=True, placeholder="")
     stem = shell.filename(project.name)
     with st.container(horizontal=True):
-        st.download_button(
+        downloads.button(
             "All files (zip)",
             zipped(files),
             file_name=f"{stem}-{picked}.zip",
@@ -201,8 +202,8 @@ def releases(state: Session, ledger: Ledger, p: Population) -> None:
             type="primary",
             icon=":material/download:",
         )
-        for file, title, mime in bundle.FILES:
-            st.download_button(
+        for file, title, mime in bundle.handed_over(files):
+            downloads.button(
                 title,
                 files[file],
                 file_name=f"{stem}-{file}",
@@ -228,7 +229,7 @@ def checks(ledger: Ledger) -> None:
     """Verify, and export."""
     with st.container(horizontal=True):
         verify = st.button("Check every hash and sum", icon=":material/fact_check:")
-        st.download_button(
+        downloads.button(
             "Export as CSV",
             ledger.csv(),
             file_name="ledger.csv",
@@ -236,7 +237,7 @@ def checks(ledger: Ledger) -> None:
             on_click="ignore",
             icon=":material/download:",
         )
-        st.download_button(
+        downloads.button(
             "Export as JSON",
             json.dumps(ledger.to_json(), indent=1, ensure_ascii=False, allow_nan=False),
             file_name="ledger.json",

@@ -3,18 +3,17 @@
 import streamlit as st
 
 from espalier.core.errors import EspalierError
+from espalier.core.ledger.archive import tables_of
 from espalier.core.privacy.accounting import guess_right, round_up
 from espalier.core.release import shelf
-from espalier.pages.common import shell, sign_in, text
+from espalier.pages.common import downloads, shell, sign_in, text
 from espalier.pages.common.text import names, plain
+from espalier.pages.release import bundle
 
 sign_in.enter("viewer")
 
-FILES = (
-    ("synthetic.csv", "Synthetic table", "text/csv"),
-    ("report.html", "Report", "text/html"),
-    ("release.json", "Accounting (JSON)", "application/json"),
-)
+TAKEN = ("report.html", "release.json")
+"""Files that a viewer may take besides the tables."""
 
 shell.look()
 st.title("Shared releases", anchor=False)
@@ -49,8 +48,9 @@ for release in found:
             except EspalierError as error:
                 st.warning(plain(error))
                 continue
-            for file, label, mime in FILES:
-                st.download_button(
+            tables = tables_of(files)
+            for file, label, mime in bundle.handed_over((*tables, *TAKEN)):
+                downloads.button(
                     label,
                     files[file],
                     file_name=f"{release.id}-{file}",

@@ -658,6 +658,7 @@ def appointments(rng: np.random.Generator, people: int) -> Table:
 
 def write(folder: Path) -> list[Path]:
     """Write every table and project file into ``folder`` and say which files those are."""
+    from .clinic import CLINIC, clinic
     from .stays import STAYS, stays
 
     tables = {
@@ -667,6 +668,7 @@ def write(folder: Path) -> list[Path]:
         "services": register(np.random.default_rng(14), 6_000),
         "visits": appointments(np.random.default_rng(15), 3_000),
         "stays": stays(np.random.default_rng(16), 6_000),
+        **{f"clinic_{name}": table for name, table in clinic(np.random.default_rng(17), 4_000).items()},
     }
     written = []
     for name, table in tables.items():
@@ -675,7 +677,7 @@ def write(folder: Path) -> list[Path]:
             lines = csv.writer(file, lineterminator="\n")
             lines.writerow(table)
             lines.writerows(zip(*table.values(), strict=True))
-    for content in (READMISSION, HIRING, SERVICES, VISITS, STAYS):
+    for content in (READMISSION, HIRING, SERVICES, VISITS, STAYS, CLINIC):
         written.append(folder / f"{content['name']}.json")
         pretty = json.dumps(content, ensure_ascii=False, indent=1)
         written[-1].write_text(pretty + "\n", encoding="utf-8", newline="\n")

@@ -24,7 +24,7 @@ from espalier.core.privacy import mechanisms
 from espalier.core.privacy.curator import PrivateCurator
 from espalier.core.project.file import Project
 from espalier.core.project.schema import Schema
-from espalier.core.release import spend
+from espalier.core.release import run as release_run
 from espalier.core.release.spend import release
 from espalier.core.tables import frames
 from espalier.core.tables.table import Table
@@ -189,7 +189,13 @@ def postgresql(cells, _place):
     return server, "people_of_two_tables"
 
 
-ENTRANCES = (csv, parquet, parquet_folder, duckdb, sqlite, postgresql)
+def postgresql_read_only(cells, place):
+    server, relation = postgresql(cells, place)
+    return f"{server}&options=-cdefault_transaction_read_only%3Don", relation
+
+
+READ_ONLY = pytest.param(postgresql_read_only, marks=pytest.mark.nightly)
+ENTRANCES = (csv, parquet, parquet_folder, duckdb, sqlite, postgresql, READ_ONLY)
 PLANS = {
     "independent": {"method": "independent"},
     "prism": {"method": "prism", "features": 2},
@@ -222,7 +228,7 @@ def by_command(entrance, plan, neighbors, tmp_path, capsys):
 @pytest.fixture
 def _served(request):
     """The server of PostgreSQL, where the test needs it."""
-    if request.getfixturevalue("entrance") is postgresql:
+    if request.getfixturevalue("entrance") in (postgresql, postgresql_read_only):
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("TEST_POSTGRES", request.getfixturevalue("postgres"))
             yield
@@ -304,13 +310,13 @@ def fails_for_some(patch):
 
 def tells_progress(patch):
     """Progress that counts rows."""
-    told = spend._Run.release
+    told = release_run.Run.finish
 
-    def run(self, report):
+    def finish(self, report):
         report(0.01, f"Reading {self.private.own.rows} rows")
         return told(self, report)
 
-    patch.setattr(spend._Run, "release", run)
+    patch.setattr(release_run.Run, "finish", finish)
 
 
 @pytest.mark.parametrize("broken", [says_n, scales_by_cell, leaves_without_noise, fails_for_some, tells_progress])

@@ -286,3 +286,20 @@ def test_services_target_can_be_learnt() -> None:
     assert 0.25 < granted < 0.75
     causes = [cause for cause, effect in project("services")["dag"]["edges"] if effect == target]
     assert auc(fit(frame, causes, target), frame, target) > 0.8
+
+
+def test_the_clinic_tells_its_story() -> None:
+    """Insulin changed at a visit brings patients back after the next; so does their region, past severity and age."""
+    patients, visits = table("clinic_patients"), table("clinic_visits")
+    assert set(visits["patient"]) <= set(patients["patient"])
+    assert patients["patient"].is_unique
+    assert visits["visit_number"].is_unique
+    assert visits["admitted"].between("2023-01-01", "2024-12-31").all()
+    visits = visits.sort_values(["patient", "admitted"]).merge(patients, on="patient")
+    before = visits.groupby("patient").shift()
+    back, changed = visits["back"].eq("yes"), before["insulin"].eq("changed")
+    known = before["insulin"].notna()
+    for severity in ("mild", "moderate", "severe"):
+        some = known & visits["severity"].eq(severity)
+        assert back[some & changed].mean() - back[some & ~changed].mean() > 0.1
+        assert back[some & visits["region"].eq("B")].mean() - back[some & visits["region"].eq("A")].mean() > 0.05

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import signal
 import subprocess
@@ -98,9 +99,11 @@ def test_broken_projects_are_refused(work, capsys, name):
     told(capsys.readouterr().err)
 
 
-def test_every_key_with_every_wrong_value(work, capsys):
+@pytest.mark.parametrize("step", [4, pytest.param(1, marks=pytest.mark.nightly)])
+def test_every_key_with_every_wrong_value(work, capsys, step):
+    """With every fourth change, each key still gets five values or more, and each value meets a quarter of the keys."""
     statuses = []
-    for name, changed in corpus.broken():
+    for name, changed in itertools.islice(corpus.broken(), 0, None, step):
         (work / "p.json").write_text(json.dumps(changed), "utf-8")
         try:
             statuses.append(run("plan", "p.json", "--rows", "60"))
@@ -112,7 +115,7 @@ def test_every_key_with_every_wrong_value(work, capsys):
             told(captured.err)
         else:
             assert "spent in all" in captured.out, name
-    assert len(statuses) > 1000
+    assert len(statuses) > 1000 / step
     assert statuses.count(2) > 0.8 * len(statuses), "almost all of these are wrong"
     assert statuses.count(0) > 0
 

@@ -23,7 +23,7 @@ from espalier.core.graph.adjustment import Effect, verdict
 from espalier.core.methods import METHODS, method_of
 from espalier.core.methods.frame import fence
 from espalier.core.project.file import Project
-from espalier.core.project.schema import Schema
+from espalier.core.project.schema import Column, Schema
 
 BADGES = {
     "counted": "counted",
@@ -58,10 +58,13 @@ def asked(schema: Schema, figure: Figure) -> str:
 
 def _asked(schema: Schema, figure: Figure) -> str:
     def value(level: Level) -> str:
-        return f"{level.column} = {schema[level.column].labels[level.code]}"
+        return f"{level.column} = {value_name(schema[level.column], level.code)}"
+
+    def unit(column: str) -> str:
+        return f"{column} ({schema[column].unit})" if schema[column].unit else column
 
     def outcome(name: str, event: int | None) -> str:
-        return f"the mean of {name}" if event is None else f"the share with {value(Level(name, event))}"
+        return f"the mean of {unit(name)}" if event is None else f"the share with {value(Level(name, event))}"
 
     match figure:
         case Proportion(event, None):
@@ -71,22 +74,29 @@ def _asked(schema: Schema, figure: Figure) -> str:
         case Difference(event, one, other):
             return f"the share with {value(event)}: where {value(one)}, minus where {value(other)}"
         case Mean(column, _, None):
-            return f"the mean of {column}"
+            return f"the mean of {unit(column)}"
         case Mean(column, _, Level() as among):
-            return f"the mean of {column}, among rows with {value(among)}"
+            return f"the mean of {unit(column)}, among rows with {value(among)}"
         case MeanDifference(column, _, one, other):
-            return f"the mean of {column}: where {value(one)}, minus where {value(other)}"
+            return f"the mean of {unit(column)}: where {value(one)}, minus where {value(other)}"
         case OddsRatio(event, instead, one, other):
-            against = schema[instead.column].labels[instead.code]
+            against = value_name(schema[instead.column], instead.code)
             return f"the odds of {value(event)} against {against}: where {value(one)}, divided by where {value(other)}"
         case Regression(event=None):
-            return f"a linear regression: changes in {figure.outcome}"
+            return f"a linear regression: changes in {unit(figure.outcome)}"
         case Regression(event=int(code)):
             return f"a logistic regression: odds ratios of {value(Level(figure.outcome, code))}"
         case StandardisedEffect():
             return f"an effect on {outcome(figure.outcome, figure.event)}"
         case _:
             return ", ".join(figure.columns)
+
+
+def value_name(column: Column, code: int) -> str:
+    """Return a category as people read it: its text, and its label if it has one."""
+    text = column.labels[code]
+    label = column.label_of(text)
+    return f"{text} ({label})" if label else text
 
 
 def sentence(answer: Answer) -> str:

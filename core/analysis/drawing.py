@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from espalier.core.analysis.independence_fit import Counts, Null
 from espalier.core.analysis.independence_test import LARGEST_NOTICED, Tested, judged
-from espalier.core.analysis.null import Counts, Null
 from espalier.core.analysis.strength import POWER, noticed, power
 from espalier.core.errors import ProjectError
 from espalier.core.graph.separations import Separation

@@ -18,6 +18,7 @@ from typing import TypeVar
 from espalier.core.analysis.effect import StandardisedEffect, suggested_form
 from espalier.core.analysis.estimands import (
     Difference,
+    Figure,
     Level,
     Mean,
     MeanDifference,
@@ -28,6 +29,7 @@ from espalier.core.analysis.estimands import (
 from espalier.core.errors import GraphError, ProjectError
 from espalier.core.graph.adjustment import Effect, checked, choices, verdict
 from espalier.core.methods import planned_effect
+from espalier.core.project.asked import AskedQuestion
 from espalier.core.project.file import Project
 from espalier.core.project.schema import Column, Schema
 
@@ -157,6 +159,26 @@ def effect_by_drawing(
             raise GraphError(f"No set of columns closes every other path. {verdict(question, ()).sentence}")
         adjust = found[0].columns
     return effect(schema, treatment, outcome, schema.clique(checked(question, adjust)), rows)
+
+
+def figure_of(project: Project, asked: AskedQuestion, rows: int) -> Figure:
+    """Return the figure of a question; ``rows`` is the number of rows of a copy."""
+    schema = project.schema
+    match asked.kind:
+        case "proportion":
+            return proportion(schema, asked.of, asked.among or None)
+        case "difference":
+            return difference(schema, asked.of, asked.group)
+        case "odds_ratio":
+            return odds_ratio(schema, asked.of, asked.group)
+        case "mean":
+            return mean(schema, asked.of, asked.among or None)
+        case "mean_difference":
+            return mean_difference(schema, asked.of, asked.group)
+        case "regression":
+            return regression(schema, asked.of, asked.on or ())
+        case "effect":
+            return effect_by_drawing(project, asked.treatment, asked.of, asked.on, rows)
 
 
 def middles(column: Column) -> tuple[float, ...]:

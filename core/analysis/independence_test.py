@@ -1,9 +1,9 @@
 """Test of a drawing's implied independences on noisy counts.
 
 The statistic of each independence is a quadratic form of the residuals of its fitted null
-(`espalier.core.analysis.null`). It is compared with the same statistic in tables simulated from that null with sampling
-and noise, after Gaboardi, Lim, Rogers & Vadhan (2016) and Kifer & Rogers (2017), who treat one table. Holm's rule
-adjusts the p values of all independences. The counts are already noisy, so the test costs no budget.
+(`espalier.core.analysis.independence_fit`). It is compared with the same statistic in tables simulated from that null
+with sampling and noise, after Gaboardi, Lim, Rogers & Vadhan (2016) and Kifer & Rogers (2017), who treat one table.
+Holm's rule adjusts the p values of all independences. The counts are already noisy, so the test costs no budget.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from espalier.core.analysis.null import Counts, FloatArray, residuals
+from espalier.core.analysis.independence_fit import Counts, FloatArray, residuals
 from espalier.core.analysis.strength import Strength, noticed, strength
 
 SIMULATED = 999

@@ -14,7 +14,7 @@ from typing import Literal
 
 import numpy as np
 
-from espalier.core.analysis.null import Counts, FloatArray, Null, residuals
+from espalier.core.analysis.independence_fit import Counts, FloatArray, Null, residuals
 
 POWER = 0.8
 FURTHEST = math.log(100)

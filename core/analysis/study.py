@@ -20,6 +20,7 @@ from espalier.core.analysis.estimands import Figure
 from espalier.core.analysis.gate import Gate
 from espalier.core.analysis.loading import read_copies, read_files
 from espalier.core.analysis.missing_shares import missing_shares, questions
+from espalier.core.analysis.nearby import nearby, summed_out
 from espalier.core.analysis.noisy_counts import NoisyCounts
 from espalier.core.analysis.question_copies import asked_copies, fitted_as_copy
 from espalier.core.analysis.tilted_copies import tilted_copies
@@ -102,6 +103,8 @@ class Study:
     """Bought regressions, as in ``release.json``."""
     analyses: tuple[Mapping[str, Any], ...] = ()
     """Planned analyses, as in ``release.json``."""
+    whole: Study | None = None
+    """The study that this one is a part of, for one question; the gate reads all its counts."""
 
     @classmethod
     def of(cls, release: Finished) -> Study:
@@ -165,7 +168,23 @@ class Study:
     def gate(self) -> Gate:
         """Gate that decides which figures carry an interval."""
         labels = {column.name: column.labels for column in self.project.schema.columns}
-        return Gate(self.counted.marginals, self.centre, self.counted.merged, labels)
+        counted = (self.whole or self).counted
+        return Gate(counted.marginals, self.centre, counted.merged, labels)
+
+    def about(self, columns: Sequence[str]) -> Study:
+        """Return the part of this study that a question over ``columns`` depends on, without copies.
+
+        Copies of the part take a fraction of the time. The study itself is returned if it has copies, or if its model
+        was fitted to questions too.
+        """
+        if len(self.given) > 1 or self._asked is not None or not isinstance(self.model, GraphicalModel):
+            return self
+        every = [m.clique for m in self.counted.measurements] + list(self.counted.impossible)
+        kept = nearby(self.model.sizes, every, columns)
+        counted = summed_out(self.counted, kept)
+        sizes = {name: self.model.sizes[name] for name in kept}
+        model = GraphicalModel(sizes, (), {}, self.model.total, self.model.fit)
+        return replace(self, model=model, counted=counted, tilt=None, whole=self)
 
     def drawn(
         self, number: int, rng: np.random.Generator, *, evenly: bool = True
@@ -192,7 +211,7 @@ class Study:
         """
         if not 1 <= number <= MOST:
             raise ProjectError(f"The number of copies ({number}) must be between 1 and {MOST}.", key="copies")
-        evenly = self.project.plan.rows_drawn == "even"
+        evenly = self.whole is not None or self.project.plan.rows_drawn == "even"
         for i, copy in enumerate(self.drawn(number, rng, evenly=evenly)):
             report((i + 1) / number, f"Copy {i + 1} of {number}")
             yield copy
@@ -211,7 +230,8 @@ class Study:
         if len(self.given) < 2:
             raise EspalierError("A figure needs copies. Make some first.")
         plan, sizes = self.project.plan, self.project.schema.sizes
-        copies = Copies(self.given, sizes, plan.rows_drawn == "even", plan.rows_per_person)
-        asked = questions(figure, sizes)
-        missing = missing_shares(asked, self.counted.marginals, self.counted.merged, plan.rows_per_person)
+        evenly = self.whole is not None or plan.rows_drawn == "even"
+        copies = Copies(self.given, sizes, evenly, plan.rows_per_person)
+        asked, counted = questions(figure, sizes), (self.whole or self).counted
+        missing = missing_shares(asked, counted.marginals, counted.merged, plan.rows_per_person)
         return answer(figure, copies, self.gate, missing)

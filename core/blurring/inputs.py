@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
+from scipy.special import expit, ndtr, ndtri
 from scipy.stats import rankdata
 
 from espalier.core.errors import ProjectError
@@ -48,6 +48,20 @@ def hypercube(real: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np
         given = np.linalg.cholesky(_correlation(v))
         v = v @ np.linalg.solve(given.T, wanted.T)
     return np.column_stack([_inverse(real[:, j], ndtr(v[:, j])) for j in range(d)])
+
+
+def independent(real: NDArray[np.float64], source: str, rng: np.random.Generator) -> NDArray[np.float64]:
+    """The paper's other first stages (§5): independent draws, brought to each column's range of 0 to 1.
+
+    ``source`` is "uniform", "weibull" (λ = 1, k = 8) or "cauchy" (x₀ = 0, γ = 1). The paper does not state how draws
+    outside the range are brought into it: Weibull draws are clipped, Cauchy draws pass through their distribution's
+    logistic counterpart, x ↦ 1/(1 + e^(−x)).
+    """
+    if source == "uniform":
+        return rng.random(real.shape)
+    if source == "weibull":
+        return np.clip(rng.weibull(8.0, real.shape), 0, 1)
+    return np.asarray(expit(rng.standard_cauchy(real.shape)))
 
 
 def _scores(real: NDArray[np.float64]) -> NDArray[np.float64]:

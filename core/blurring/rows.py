@@ -8,8 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from espalier.core.blurring.disclosure import membership_auc, reidentified
-from espalier.core.blurring.inputs import Mixed, alpha_for, disclosed, hypercube, matched, mixed, nearness, thresholds
-from espalier.core.blurring.kernel import Regression, fit
+from espalier.core.blurring.inputs import (
+    Mixed,
+    alpha_for,
+    disclosed,
+    hypercube,
+    independent,
+    matched,
+    mixed,
+    nearness,
+    thresholds,
+)
+from espalier.core.blurring.responses import Response, respond
 from espalier.core.errors import ProjectError, TableError
 
 LEFT_OUT = 0.2
@@ -23,14 +33,18 @@ class Options:
     ``alpha`` fixes the mixture instead of the threshold. ``hybrid`` False: rows of stage one have no part of a real
     one. ``residual_noise`` adds draws of leave-one-out residuals to the outcome, which the paper leaves out: without
     them standard errors from the rows are too small. ``landmarks``: see :func:`espalier.core.blurring.kernel.fit`.
+    ``inputs`` is the source of stage one (`independent`, or "hypercube"), ``outcome`` the regression of stage two
+    (`espalier.core.blurring.responses`).
     """
 
-    eta: float = 0.001
+    eta: float = 0.0001
     lid: float = 0.15
     alpha: float | None = None
     hybrid: bool = True
     residual_noise: bool = False
     landmarks: int | None = None
+    inputs: str = "hypercube"
+    outcome: str = "auto"
 
     def __post_init__(self) -> None:
         if not 0 < self.eta < 1:
@@ -106,7 +120,7 @@ class Made:
     outcome: NDArray[np.float64]
     whose: NDArray[np.int64]
     alpha: float
-    regression: Regression
+    regression: Response
     disclosure: Disclosure
 
     def dumps(self) -> bytes | None:
@@ -121,7 +135,8 @@ def synthesize(real: Numbers, options: Options, rng: np.random.Generator) -> Mad
     """
     one = _stage_one(real, options, rng)
     anonymized = _released(real, one.values)
-    regression = fit(np.hstack([real.scaled, real.untouched]), real.outcome, rng, options.landmarks)
+    known = np.hstack([real.scaled, real.untouched])
+    regression = respond(known, real.outcome, rng, options.outcome, options.landmarks)
     inputs = np.hstack([_scaled(real, anonymized), real.untouched])
     outcome = regression.at(inputs)
     if options.residual_noise:
@@ -136,13 +151,20 @@ def synthesize(real: Numbers, options: Options, rng: np.random.Generator) -> Mad
 
 def _stage_one(real: Numbers, options: Options, rng: np.random.Generator) -> Mixed:
     scaled = real.scaled
-    synthetic = matched(scaled, np.clip(hypercube(scaled, rng), 0, 1), rng)
+    synthetic = matched(scaled, _source(scaled, options, rng), rng)
     alpha = options.alpha
     if alpha is None:
         near = nearness(scaled, synthetic, _limits(real, options.eta))
         alpha = alpha_for(near, options.lid) if options.hybrid else 0.0
         alpha = min(alpha, 1 - 1e-6)
     return mixed(scaled, synthetic, alpha)
+
+
+def _source(scaled: NDArray[np.float64], options: Options, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Return synthetic rows from the source of stage one, before they are matched."""
+    if options.inputs == "hypercube":
+        return np.clip(hypercube(scaled, rng), 0, 1)
+    return independent(scaled, options.inputs, rng)
 
 
 def _limits(real: Numbers, eta: float) -> NDArray[np.float64]:
@@ -193,7 +215,7 @@ def _membership(real: Numbers, options: Options, rng: np.random.Generator) -> fl
     try:
         values = _stage_one(part, options, rng).values
     except ProjectError:  # a fifth fewer rows may just miss the threshold: then as near to it as can be
-        values = matched(part.scaled, np.clip(hypercube(part.scaled, rng), 0, 1), rng)
+        values = matched(part.scaled, _source(part.scaled, options, rng), rng)
     rows = np.hstack([_scaled(real, _released(real, values)), part.untouched])
     others = real.take(outside)
     members = np.hstack([part.scaled, part.untouched])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -34,7 +34,7 @@ class TwoStageOptions:
     """The method's own keys of a plan."""
 
     eta: float = option(
-        0.001,
+        0.0001,
         "η: how near counts as disclosed",
         low=1e-6,
         high=0.5,
@@ -47,6 +47,37 @@ class TwoStageOptions:
         high=1.0,
         help="The share of people of whom a value may come that near. It says nothing of whether a row can be traced "
         "to its person.",
+    )
+    alpha: float | None = option(
+        None,
+        "α: part of the real row (blank: from the LID asked)",
+        low=0.0,
+        high=0.999,
+        empty="the largest that keeps to the LID asked",
+        help="1 would be the real row. Given, it replaces the LID asked, and the LID that it has is reported.",
+    )
+    inputs: Literal["hypercube", "uniform", "weibull", "cauchy"] = option(
+        "hypercube",
+        "Stage one: source of the inputs",
+        choices={
+            "hypercube": "Latin hypercube with the columns' distributions and correlation",
+            "uniform": "uniform and independent",
+            "weibull": "Weibull and independent",
+            "cauchy": "Cauchy and independent",
+        },
+        help="The paper's method is the hypercube; the others are its comparisons.",
+    )
+    outcome: Literal["auto", "ridge", "nearest", "adaboost", "forest"] = option(
+        "auto",
+        "Stage two: regression",
+        choices={
+            "auto": "the best in five-fold cross-validation",
+            "ridge": "kernel ridge regression, as published",
+            "nearest": "kernel average of near rows",
+            "adaboost": "AdaBoost over trees",
+            "forest": "random forest",
+        },
+        help="Ridge fails on strongly skewed tables. The choice and the errors are reported.",
     )
     hybrid: bool = option(True, "Mix with the real rows", help="Off: rows of stage one have no part of a real one.")
     anonymize: Sequence[str] | None = option(
@@ -74,6 +105,8 @@ class TwoStageOptions:
 
 def blur(project: Project, real: Rows, report: Report = silent) -> tuple[Rows, Mapping[str, Any]]:
     """One blurred row for each real one, shuffled, and what they disclose."""
+    from threadpoolctl import threadpool_limits
+
     from espalier.core.blurring.kernel import EXACT_ROWS
     from espalier.core.blurring.rows import Numbers, Options, synthesize
 
@@ -100,8 +133,18 @@ def blur(project: Project, real: Rows, report: Report = silent) -> tuple[Rows, M
     )
     report(0.1, "Matching and fitting the real rows")
     landmarks = options.landmarks or (LANDMARKS if rows > EXACT_ROWS else None)
-    wanted = Options(options.eta, options.lid, None, options.hybrid, options.residual_noise, landmarks)
-    made = synthesize(given, wanted, np.random.default_rng())
+    wanted = Options(
+        options.eta,
+        options.lid,
+        options.alpha,
+        options.hybrid,
+        options.residual_noise,
+        landmarks,
+        options.inputs,
+        options.outcome,
+    )
+    with threadpool_limits(1):  # several threads that share two processors took six to nine times as long
+        made = synthesize(given, wanted, np.random.default_rng())
     numbers = {name: made.anonymized[:, i] for i, name in enumerate(moved)} | {target: made.outcome}
     numbers |= {c.name: real.numbers[c.name][made.whose] for c in kept if c.kind == "numeric"}
     codes = {c.name: real.codes[c.name][made.whose] for c in kept}
@@ -113,6 +156,10 @@ def blur(project: Project, real: Rows, report: Report = silent) -> tuple[Rows, M
         "alpha": made.alpha,
         "eta": options.eta,
         "lid_asked": options.lid,
+        **({"alpha_given": True} if options.alpha is not None else {}),
+        "inputs": options.inputs,
+        "regression": made.regression.name,
+        **({"regression_errors": dict(made.regression.errors)} if made.regression.errors else {}),
         "anonymized": list(moved),
         "untouched": [c.name for c in kept],
         "spread": spread,
@@ -149,6 +196,11 @@ def check(project: Project) -> None:
         raise ProjectError(
             f"this method is not private and keeps no {', '.join(promised)}: take that out of the plan", key=promised[0]
         )
+    options = read_options(TwoStageOptions, plan.options)
+    if options.alpha is not None and "lid" in plan.options:
+        raise ProjectError("alpha and lid both fix the mixture: give only one of them", key="alpha")
+    if options.alpha is not None and not options.hybrid:
+        raise ProjectError("without hybrid no part of the real row is mixed in: leave alpha out", key="alpha")
     if plan.fair:
         raise ProjectError(
             f"the method {plan.method} has no fence: set fair to false, or choose a private method", key="fair"

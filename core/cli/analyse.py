@@ -40,6 +40,12 @@ def add(commands: Any) -> None:
     asked.add_argument("--outcome", metavar="COLUMN[=VALUE]", help="a regression on --predictors")
     asked.add_argument("--regression", metavar="NAME", help="a regression that the plan bought, or its outcome")
     asked.add_argument("--effect", nargs=2, metavar=("TREATMENT", "OUTCOME"), help="adjusted by the drawing")
+    asked.add_argument(
+        "--transition",
+        nargs=3,
+        metavar=("COLUMN", "BEFORE", "AFTER"),
+        help="linked tables: the share of AFTER at the next visit after BEFORE",
+    )
     analyse.add_argument(
         "--adjust", metavar="A,B", help="what --effect is adjusted for (default: the cheapest valid set)"
     )
@@ -88,6 +94,9 @@ def _analyse(opt: argparse.Namespace) -> None:
     if opt.regression is not None:
         _regression(opt)
         return
+    if opt.transition is not None:
+        _transition(opt)
+        return
     study = Study.of_folder(opt.folder)
     print(checked_folder(opt.folder)[1], file=sys.stderr)
     schema = study.project.schema
@@ -128,6 +137,22 @@ def _analyse(opt: argparse.Namespace) -> None:
     if steps := answer_text.remedy(study.project, figure, answers):
         print(steps)
     print("From the release alone: no row of the real table was read, and these figures may be shared.")
+
+
+def _transition(opt: argparse.Namespace) -> None:
+    """Print a transition from a visit to the next, from the counts of the release."""
+    from espalier.core.analysis.loading import load_release
+    from espalier.core.analysis.transitions import transition
+    from espalier.core.statement.check import checked_folder
+
+    released = load_release(opt.folder)
+    found = transition(released.facts, released.project.schema, *opt.transition)
+    print(checked_folder(opt.folder)[1], file=sys.stderr)
+    if opt.json:
+        print(json.dumps([found.to_json()], indent=1, ensure_ascii=False, allow_nan=False))
+        return
+    print(found)
+    print("Each person with several kept visits weighs 1. From the release alone; it may be shared.")
 
 
 def _regression(opt: argparse.Namespace) -> None:

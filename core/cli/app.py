@@ -25,15 +25,21 @@ def add(commands: Any) -> None:
 
 
 def run(opt: argparse.Namespace) -> None:
-    """Run Streamlit's own command with the app's script. Its settings are in ``.streamlit`` next to the script."""
+    """Run the app. Its settings are in ``.streamlit`` next to its script."""
+    need_extra()
+    options = [f"--server.port={opt.port}"] if opt.port is not None else []
+    start(*options, *(["--server.headless=true"] if opt.no_browser else []))
+
+
+def need_extra() -> None:
+    """Raise :class:`EspalierError` if a library of the app is missing."""
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         raise EspalierError(f"The app needs {', '.join(missing)}: the extra [app]. {wheel_with('app')}", extra="app")
+
+
+def start(*options: str) -> None:
+    """Run Streamlit's own command with the app's script and further options."""
     folder = Path(espalier.__path__[-1])  # in a clone without symbolic links the clone's root, with its own script
-    command = ["streamlit", "run", str(folder / "app.py")]
-    if opt.port is not None:
-        command.append(f"--server.port={opt.port}")
-    if opt.no_browser:
-        command.append("--server.headless=true")
-    sys.argv = command
+    sys.argv = ["streamlit", "run", str(folder / "app.py"), *options]
     runpy.run_module("streamlit", run_name="__main__")

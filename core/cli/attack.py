@@ -11,6 +11,10 @@ from espalier.core.cli import ledger, project_file
 from espalier.core.cli.number_types import whole
 from espalier.core.cli.terminal import bar
 
+ATTACKS = ("density", "naive", "histogram", "correlation", "ensemble")
+CLASSIFIERS = ("forest", "logistic", "svc", "kernel", "knn")
+"""Names of `espalier.core.evaluation.membership.attack`, written out so that the command line starts quickly."""
+
 
 def add(commands: Any) -> None:
     """Declare the command."""
@@ -32,6 +36,20 @@ def add(commands: Any) -> None:
     attack.add_argument(
         "--rows", type=whole, nargs="+", metavar="N", help="attack these rows of the table instead, the first being 1"
     )
+    attack.add_argument(
+        "--attacks",
+        nargs="+",
+        choices=ATTACKS,
+        default=list(ATTACKS[:4]),
+        metavar="NAME",
+        help=f"attacks that are played, the main one first: {', '.join(ATTACKS)} (default: all but ensemble)",
+    )
+    attack.add_argument(
+        "--classifier",
+        choices=CLASSIFIERS,
+        default=CLASSIFIERS[0],
+        help="what learns from the summaries (default: forest)",
+    )
     attack.add_argument("--json", action="store_true", help="all figures as JSON")
     ledger.add_options(attack)
     attack.add_argument("--by", default="", metavar="WHO", help="who looks (default: the user of this machine)")
@@ -52,7 +70,16 @@ def run(opt: argparse.Namespace) -> None:
     ledger.record_diagnostics(opt, {}, [table.digest])
     with bar(opt.json) as progress:
         targets = [row - 1 for row in opt.rows] if opt.rows else opt.targets
-        played = play(project, table, np.random.default_rng(), models=opt.models, targets=targets, report=progress)
+        played = play(
+            project,
+            table,
+            np.random.default_rng(),
+            models=opt.models,
+            targets=targets,
+            attacks=opt.attacks,
+            classifier=opt.classifier,
+            report=progress,
+        )
     if opt.json:
         print(json.dumps(played.to_json(), indent=1, ensure_ascii=False, allow_nan=False))
     else:

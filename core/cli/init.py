@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from espalier.core.project.declared_by import DeclaredBy
     from espalier.core.project.file import Project
     from espalier.core.project.schema import Column, Schema
-    from espalier.core.tables.reading import TextTable
+    from espalier.core.tables.text_table import TextTable
 
 MANY = 50
 """Categories from which on a column may be one of names or numbers of people."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,13 +48,13 @@ def account(opt: argparse.Namespace, who: str = "", note: str = "") -> Account |
             raise ProjectError("--ledger needs --table NAME: which private table's budget is this paid from?")
         return None
     consent = {key: getattr(opt, key, False) for key in ("again", "another_unit")}
-    return _ledger(opt).account(opt.table, who, note, **consent)
+    return open_ledger(opt).account(opt.table, who, note, **consent)
 
 
 def add(commands: Any) -> None:
     """``ledger`` with its own commands."""
     ledger = commands.add_parser("ledger", help="the steward's ledger: open, list, verify, export, take")
-    acts = ledger.add_subparsers(dest="act", required=True, metavar="open|list|verify|export|take")
+    acts = ledger.add_subparsers(dest="act", required=True, metavar="open|list|verify|export|take|close")
 
     opened = acts.add_parser("open", help="name a private table and set its total, once")
     add_options(opened)
@@ -84,13 +84,16 @@ def add(commands: Any) -> None:
     verify.add_argument("what", nargs="?", type=Path, help="an exported JSON file, or a release's folder")
     export = acts.add_parser("export", help="the whole ledger as CSV or JSON")
     take = acts.add_parser("take", help="write a release that was kept to a folder again")
-    for command in (listed, verify, export, take):
+    close = acts.add_parser("close", help="end a release that was interrupted and that no one will resume")
+    for command in (listed, verify, export, take, close):
         command.add_argument("--ledger", metavar="FILE_OR_URL", help=WHERE)
     listed.add_argument("--table", metavar="NAME", help="only the budget of this table")
     export.add_argument("--format", choices=("csv", "json"), default="csv")
     export.add_argument("--out", type=Path, metavar="FILE", help="a new file (default: print)")
     take.add_argument("entry", help="an entry's id, as list shows it, or its first digits (4 at least)")
     take.add_argument("--out", type=Path, required=True, help="a new or empty folder")
+    close.add_argument("entry", help="an entry's id, as list shows it, or its first digits (4 at least)")
+    close.add_argument("--by", default="", metavar="WHO", help="who closes it (default: the user of this machine)")
     ledger.set_defaults(run=run)
 
 
@@ -99,7 +102,8 @@ def run(opt: argparse.Namespace) -> None:
     _ACTS[opt.act](opt)
 
 
-def _ledger(opt: argparse.Namespace, create: bool = False) -> Ledger:
+def open_ledger(opt: argparse.Namespace, create: bool = False) -> Ledger:
+    """Return the ledger that ``--ledger`` names, or the default one."""
     from espalier.core.ledger.ledger import Ledger, default_ledger
 
     return Ledger(opt.ledger or default_ledger(), create)
@@ -116,7 +120,7 @@ def record_diagnostics(opt: argparse.Namespace, facts: Mapping[str, Any], digest
     entry = facts.get("ledger")
     tables = [opt.table] if opt.table is not None else []
     try:
-        ledger = _ledger(opt)
+        ledger = open_ledger(opt)
     except LedgerUnavailable as error:
         if opt.ledger is not None or tables or not error.data.get("missing"):
             raise
@@ -148,7 +152,7 @@ def _open(opt: argparse.Namespace) -> None:
         raise ProjectError(
             "a new budget needs its total: --epsilon and --delta (or --population NAME, to share one that is open)"
         )
-    ledger = _ledger(opt, create=True)
+    ledger = open_ledger(opt, create=True)
     made = ledger.open_table(
         opt.table,
         opt.population,
@@ -170,7 +174,7 @@ def _list(opt: argparse.Namespace) -> None:
     from espalier.core.ledger.population import PART_NAMES
     from espalier.core.privacy.accounting import round_up
 
-    ledger = _ledger(opt)
+    ledger = open_ledger(opt)
     populations = ledger.populations()
     if opt.table is not None:
         one = ledger.population_of(opt.table)
@@ -226,11 +230,11 @@ def _verify(opt: argparse.Namespace) -> None:
         from espalier.core.ledger.verify import check_export, check_release
 
         if opt.what.is_dir():
-            print(check_release(opt.what, _ledger(opt)))
+            print(check_release(opt.what, open_ledger(opt)))
         else:
-            print(check_export(opt.what, None if opt.ledger is None else _ledger(opt)))
+            print(check_export(opt.what, None if opt.ledger is None else open_ledger(opt)))
         return
-    ledger = _ledger(opt)
+    ledger = open_ledger(opt)
     if problems := ledger.verify():
         raise LedgerError("; ".join(problems))
     count, last = ledger.head()
@@ -240,7 +244,7 @@ def _verify(opt: argparse.Namespace) -> None:
 
 
 def _export(opt: argparse.Namespace) -> None:
-    ledger = _ledger(opt)
+    ledger = open_ledger(opt)
     if opt.format == "csv":
         text = ledger.csv()
     else:
@@ -258,19 +262,52 @@ def _export(opt: argparse.Namespace) -> None:
 
 
 def _take(opt: argparse.Namespace) -> None:
-    from espalier.core.release.files import check_folder, save_files
+    from espalier.core.release.files import check_folder
 
     check_folder(opt.out)
-    ledger = _ledger(opt)
-    entry = _entry_of(ledger, opt.entry)
+    ledger = open_ledger(opt)
+    take(ledger, entry_of(ledger, opt.entry), opt.out)
+
+
+def take(ledger: Ledger, entry: Entry, out: Path) -> None:
+    """Write a release that the ledger keeps to the folder ``out``, with all rows."""
+    from espalier.core.release.files import save_files
+
     released = entry.released
+    if entry.status == "reserved":
+        raise ProjectError(
+            f"the entry {entry.id} has not ended. If no one works on it, finish it: espalier resume {entry.id} "
+            f"--out {out}"
+        )
     if released is None:
         raise ProjectError(f"the entry {entry.id} ended without a release: there is nothing to take")
-    save_files(ledger.files(released), opt.out)
-    print(f"{opt.out}: the release of entry {entry.id}, unchanged ({released})", file=sys.stderr)
+    files = ledger.files(released)
+    save_files(files, out, _all_rows(files))
+    print(f"{out}: the release of entry {entry.id}, unchanged ({released})", file=sys.stderr)
 
 
-def _entry_of(ledger: Ledger, given: str) -> Entry:
+def _all_rows(files: Mapping[str, bytes]) -> dict[str, Callable[[Path], None]]:
+    """Return the writer of all rows, drawn again from the model; empty if ``synthetic.csv`` has them all."""
+    from espalier.core.analysis.loading import read_files
+    from espalier.core.ledger.archive import MODEL
+    from espalier.core.release.output import WHOLE, write_again
+
+    if "rows_shown" not in json.loads(files["release.json"]) or MODEL not in files:
+        return {}
+    read = read_files(files)
+    model, rows = read.model, int(read.facts["rows"])
+    return {} if model is None else {WHOLE["csv"]: lambda path: write_again(model, read.project, rows, path)}
+
+
+def _close(opt: argparse.Namespace) -> None:
+    ledger = open_ledger(opt)
+    entry = entry_of(ledger, opt.entry)
+    account = ledger.account(entry.table, opt.by)
+    account.resumed(entry.id).close(f"closed by {account.who}")
+    print(f"{ledger.name}: entry {entry.id} is closed; ρ = {entry.reserved:.4g} stays spent", file=sys.stderr)
+
+
+def entry_of(ledger: Ledger, given: str) -> Entry:
     """The entry whose id this is, or begins with: `SHORTEST` digits at least; raises :class:`ProjectError`."""
     entries = _entries(ledger)
     if given in entries:
@@ -287,4 +324,4 @@ def _entry_of(ledger: Ledger, given: str) -> Entry:
     return found[0]
 
 
-_ACTS = {"open": _open, "list": _list, "verify": _verify, "export": _export, "take": _take}
+_ACTS = {"open": _open, "list": _list, "verify": _verify, "export": _export, "take": _take, "close": _close}

@@ -6,26 +6,17 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from espalier.core.cli import ledger
 from espalier.core.cli.number_types import whole
 from espalier.core.cli.terminal import bar
-from espalier.core.errors import ProjectError, TableError
+from espalier.core.errors import ProjectError
 
 if TYPE_CHECKING:
     from espalier.core.analysis.loading import Released
     from espalier.core.project.file import Project
-    from espalier.core.project.schema import Schema
-    from espalier.core.tables.reading import TextTable
-
-KEEP = 3
-"""Visits of each person that a draft keeps."""
-
-GAP = (0.0, 1.0, 7.0, 30.0, 90.0, 180.0, 365.0)
-"""Bin edges of the days between two visits in a draft; longer gaps count as the last of them."""
 
 NEXT = """Next:
   1. Read the schema in {out}. Kinds, categories and bin edges were guessed from the rows. Mend what must not be public.
@@ -41,7 +32,7 @@ def add_options(init: argparse.ArgumentParser) -> None:
     )
     link.add_argument("--by", metavar="COLUMN", help="the column of both tables that identifies the person")
     link.add_argument("--order", metavar="COLUMN", help="the column that orders a person's visits, such as a date")
-    link.add_argument("--keep", type=whole, metavar="K", help=f"visits of each person that are kept (default: {KEEP})")
+    link.add_argument("--keep", type=whole, metavar="K", help="visits of each person that are kept (default: 3)")
     link.add_argument(
         "--visit-key", metavar="COLUMN", help="the column that identifies a visit; breaks ties of --order"
     )
@@ -73,47 +64,21 @@ def wanted(opt: argparse.Namespace) -> bool:
 def draft(opt: argparse.Namespace) -> None:
     """Guess the schema of both tables, and write the draft of a linked project."""
     from espalier.core.methods import METHODS
-    from espalier.core.project.column_types import Dates
-    from espalier.core.project.file import Project
     from espalier.core.project.linked import Linked
-    from espalier.core.project.plan import Plan
-    from espalier.core.project.schema import Schema
-    from espalier.core.tables.guessing import guess_schema
+    from espalier.core.tables import linked_text
     from espalier.core.tables.reading import read_table
 
     together = len(opt.table) == 1
-    names = ["people", "visits"] if together else [_stem(path) for path in opt.table]
+    names = linked_text.table_names(opt.table)
     out = opt.out or Path(opt.table[-1]).with_name(f"{names[1]}.json")
     if out.exists():
         raise ProjectError(f"{out} is there already; nothing is overwritten. Name another file: --out FILE")
     read = [read_table(path) for path in opt.table]
-    for table in read:
-        _need(table, opt.by)
-    _need(read[-1], opt.order)
-    guessed = [guess_schema(table, opt.missing) for table in read]
-    dated = opt.order in guessed[-1] and isinstance(guessed[-1][opt.order], Dates)
-    linking = {opt.by, opt.visit_key, *([] if dated else [opt.order])}
-    if together:
-        people, visits = _parted(guessed[0], opt.person_columns, linking)
-    else:
-        people, visits = (_named(schema, linking) for schema in guessed)
-    columns = [
-        replace(column, name=f"{table}.{column.name}")
-        for table, some in zip(names, (people, visits), strict=True)
-        for column in some
-    ]
-    left_out = tuple(
-        replace(c, name=f"{table}.{c.name}")
-        for table, schema in zip(names[-len(guessed) :], guessed, strict=True)
-        for c in schema.left_out
-        if c.name not in linking
-    )
-    keep = opt.keep or KEEP
-    link = Linked(names[0], names[1], opt.by, opt.by, opt.order, keep, opt.visit_key or "", together)
-    link = replace(link, gap=GAP if dated else ())
+    keep = opt.keep or linked_text.KEEP
+    link = Linked(*names, opt.by, opt.by, opt.order, keep, opt.visit_key or "", together)
     (method,) = (m.name for m in METHODS.values() if m.capabilities.linked)
-    plan = Plan(method, 1.0, 1e-6, neighbors="add-remove", person=link.key)
-    made = Project(names[1], Schema(tuple(columns), left_out), plan, one_row_per_person=False, linked=link)
+    made = linked_text.draft(read, link, method, opt.person_columns or (), opt.missing)
+    people, visits = link.person_columns(made.schema), link.visit_columns(made.schema)
     try:
         out.write_text(made.dumps(), "utf-8")
     except OSError as error:
@@ -123,28 +88,6 @@ def draft(opt: argparse.Namespace) -> None:
         "each person, and may hold private values until it is confirmed"
     )
     print(NEXT.format(out=out, data=" ".join(opt.table)), file=sys.stderr)
-
-
-def _stem(path: str) -> str:
-    return Path(path).name.split(".")[0]
-
-
-def _need(table: TextTable, column: str) -> None:
-    if column not in table.columns:
-        raise TableError(f"{table.source}: there is no column {column!r}", column=column)
-
-
-def _named(schema: Schema, linking: set[Any]) -> list[Any]:
-    """Return the columns of one table, without those that link and order."""
-    return [column for column in schema.columns if column.name not in linking]
-
-
-def _parted(schema: Schema, person: Sequence[str], linking: set[Any]) -> tuple[list[Any], list[Any]]:
-    """Return the columns of people and those of visits, both in one file."""
-    if odd := [name for name in person if name not in schema or name in linking]:
-        raise ProjectError(f"--person-columns: {odd[0]!r} is not a column of the person", column=odd[0])
-    rest = _named(schema, linking)
-    return [c for c in rest if c.name in person], [c for c in rest if c.name not in person]
 
 
 def read_linked(project: Project, data: Sequence[str]) -> list[Any]:
@@ -161,7 +104,7 @@ def read_linked(project: Project, data: Sequence[str]) -> list[Any]:
 
 def evaluate(opt: argparse.Namespace, released: Released) -> None:
     """Compare both tables of a release with the real ones."""
-    from espalier.core.evaluation.linked import figures_of
+    from espalier.core.evaluation.linked_verdict import judged
     from espalier.core.tables.frames import panel
     from espalier.core.tables.panel import Panel
 
@@ -175,14 +118,22 @@ def evaluate(opt: argparse.Namespace, released: Released) -> None:
         real = panel(project.linked, project.schema, read_linked(project, opt.data))
         ledger.record_diagnostics(opt, released.facts, [real.digest])
         progress(0.5, "Comparing visits")
-        found = figures_of(real, released.table)
+        found = judged(project, real, released.table)
         progress(1.0, "Done")
     if opt.json:
-        print(json.dumps({"visits": found}, indent=1, allow_nan=False))
+        print(json.dumps(found.to_json(), indent=1, allow_nan=False))
         return
     print("CONFIDENTIAL: computed on real rows. Do not share.\n")
-    for name, value in found.items():
-        print(f"{FIGURES[name]:<66} {'not known' if value is None else f'{value:.3f}'}")
+    print(f"{found.headline}\n")
+    for name, value in found.figures.items():
+        grade = found.grades.get(name, "")
+        print(f"{FIGURES[name]:<66} {'not known' if value is None else f'{value:.3f}'}  {grade}".rstrip())
+    task = found.task
+    if task.auc_synthetic is None or task.auc_real is None:
+        print(f"The next visit was not predicted: {task.reason}")
+        return
+    for trained, value in (("synthetic", task.auc_synthetic), ("real", task.auc_real)):
+        print(f"{f'AUC of {task.target} at the next visit, trained on {trained} people':<66} {value:.3f}")
 
 
 FIGURES = {
@@ -198,5 +149,7 @@ FIGURES = {
     "same_first_third": "Same value at visits 1 and 3, synthetic",
     "distinct_real": "Distinct values of a column over all kept visits, real",
     "distinct": "Distinct values of a column over all kept visits, synthetic",
+    "within_real": "Share of a number's variance that lies within people, real",
+    "within": "Share of a number's variance that lies within people, synthetic",
 }
 """What each figure is, for a terminal."""

@@ -9,13 +9,30 @@ from __future__ import annotations
 import argparse
 import io
 import os
+import signal
 import sys
+import threading
 from collections.abc import Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from typing import NoReturn
 
 from espalier import __version__
-from espalier.core.cli import analyse, app, attack, evaluate, graph, init, ledger, plan, release, statement
+from espalier.core.cli import (
+    analyse,
+    app,
+    attack,
+    backup,
+    doctor,
+    evaluate,
+    graph,
+    init,
+    ledger,
+    plan,
+    release,
+    resume,
+    serve,
+    statement,
+)
 from espalier.core.cli.terminal import Plain
 from espalier.core.errors import BudgetError, EspalierError
 
@@ -28,22 +45,45 @@ class _Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {message}\n")
 
 
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands."""
+    made = _Parser(prog="espalier", description="Synthetic tables under differential privacy.")
+    made.add_argument("--version", action="version", version=f"espalier {__version__}")
+    commands = made.add_subparsers(dest="command", metavar="command", title="commands")
+    groups = (
+        init,
+        plan,
+        release,
+        resume,
+        evaluate,
+        analyse,
+        attack,
+        graph,
+        ledger,
+        statement,
+        app,
+        serve,
+        doctor,
+        backup,
+    )
+    for group in groups:
+        group.add(commands)
+    return made
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status."""
-    parser = _Parser(prog="espalier", description="Synthetic tables under differential privacy.")
-    parser.add_argument("--version", action="version", version=f"espalier {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="command", title="commands")
-    for group in (init, plan, release, evaluate, analyse, attack, graph, ledger, statement, app):
-        group.add(commands)
-
-    opt = parser.parse_args(argv)
+    known = parser()
+    opt = known.parse_args(argv)
     if opt.command is None:
-        parser.print_help(sys.stderr)
+        known.print_help(sys.stderr)
         return 2
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal that has no ρ gets \u03c1
-    if opt.command == "app":  # Streamlit's own output
+    if opt.command not in ("app", "serve") and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, _terminate)
+    if opt.command in ("app", "serve"):  # Streamlit's own output
         return _run(opt)
     with redirect_stdout(Plain(sys.stdout)), redirect_stderr(Plain(sys.stderr)):
         return _run(opt)
@@ -59,9 +99,9 @@ def _run(opt: argparse.Namespace) -> int:
     except EspalierError as error:
         print(_line(error), file=sys.stderr)
         return 2
-    except MemoryError:
+    except MemoryError as error:
         print(
-            "espalier: not enough memory for this; coarsen the columns with the most categories",
+            "espalier: not enough memory for this; coarsen the columns with the most categories" + _notes(error),
             file=sys.stderr,
         )
         return 2
@@ -69,20 +109,35 @@ def _run(opt: argparse.Namespace) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:  # a name that is too long, a folder that may not be listed
         said = f"cannot use {error.filename or 'a file'}: {error.strerror or type(error).__name__}"
-        print(_line(EspalierError(said)), file=sys.stderr)
+        print(_line(EspalierError(said)) + _notes(error), file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
-        spends = opt.command in ("release", "demo")
+    except KeyboardInterrupt as error:
+        spends = opt.command in ("release", "resume", "demo")
         print(
-            f"\nespalier: cancelled; {'what had been drawn counts as' if spends else 'nothing was'} spent",
+            f"\nespalier: cancelled; {'what had been drawn counts as' if spends else 'nothing was'} spent"
+            + _notes(error),
             file=sys.stderr,
         )
-        return 130
+        return 143 if isinstance(error, Terminated) else 130
     return 0
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM: a cancellation by the system."""
+
+
+def _terminate(*_: object) -> NoReturn:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the first one cleans up
+    raise Terminated
+
+
+def _notes(error: BaseException) -> str:
+    """Return what a failed release adds to its error: how to finish it."""
+    return "".join(f". {note}" for note in getattr(error, "__notes__", ()))
 
 
 def _line(error: EspalierError) -> str:
     """One line for the terminal: what names and cells hold must neither steer it nor flood it."""
-    text = " ".join(str(error).split())
+    text = " ".join([*str(error).split(), *getattr(error, "__notes__", ())])
     shown = "".join(c if c.isprintable() else "�" for c in text)
     return "espalier: " + (shown if len(shown) <= LONGEST else f"{shown[: LONGEST - 200]} … {shown[-180:]}")

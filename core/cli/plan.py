@@ -18,7 +18,8 @@ from espalier.core.project.file import Project
 from espalier.core.tables.catalogue import TRUSTED
 
 if TYPE_CHECKING:
-    from espalier.core.planning.preview import Line, Preview
+    from espalier.core.planning.budget_lines import Line
+    from espalier.core.planning.preview import Preview
 
 
 MOST_SHOWN = 40
@@ -71,7 +72,8 @@ def run(opt: argparse.Namespace) -> None:
     """Print the plan: budget, measurements, verdict and warnings. ``--explain-sql`` reads a catalogue, never rows."""
     from espalier.core.analysis.drawing import predicted
     from espalier.core.analysis.planned_analyses import sentence as planned_sentence
-    from espalier.core.planning.preview import not_in_rows, preview
+    from espalier.core.planning.budget_lines import not_in_rows
+    from espalier.core.planning.preview import preview
     from espalier.core.privacy.unit import Unit
 
     if opt.explain_sql:
@@ -143,8 +145,9 @@ def run(opt: argparse.Namespace) -> None:
             print(f"{numbers}  {one.name} ({one.how})")
         if len(shown.asked) > MOST_SHOWN:
             print(f"{'':>23}  … {len(shown.asked) - MOST_SHOWN:,} more, all in --json")
+    width = f", treewidth {shown.size.treewidth}" if shown.size.treewidth else ""
     print(
-        f"model: at most {shown.size.cells:,} cells, {shown.size.bytes / 2**20:.1f} MiB, about "
+        f"model: at most {shown.size.cells:,} cells{width}, {shown.size.bytes / 2**20:.1f} MiB, about "
         f"{max(shown.size.seconds, 0.1):.1f} s in all"
     )
     for analysis in shown.analyses:

@@ -114,12 +114,12 @@ def linked_to(
         table = panel(project.linked, project.schema, linked.read_linked(project, opt.data))
         for warning in account.warnings(table.digest) if account else ():
             print(f"warning: {warning}", file=sys.stderr)
-        made = release(project, table, part(progress, 0.1, 1.0), account, key)
+        made = release(project, table, part(progress, 0.1, 1.0), account, key, output.folder)
     if made.ledger_trouble:
         print(f"warning: {made.ledger_trouble}", file=sys.stderr)
-    made.save(output.folder, output.kind)
+    save(made, output)
     if not output.quiet:
-        _say(made, output.folder)
+        say(made, output.folder)
 
 
 def _not_private(project: Project, opt: argparse.Namespace) -> None:
@@ -205,19 +205,10 @@ def release_to(
     ):
         for warning in account.warnings(table.digest) if account else ():
             print(f"warning: {warning}", file=sys.stderr)
-        made = release(project, table, part(progress, 0.3, 1.0), account, key)
+        made = release(project, table, part(progress, 0.3, 1.0), account, key, out)
     if made.ledger_trouble:
         print(f"warning: {made.ledger_trouble}", file=sys.stderr)
-    try:
-        with bar(quiet or made.whole is None) as progress:
-            made.save(out, output.kind, progress)
-    except EspalierError as error:
-        if made.reservation is None or made.ledger_trouble:
-            raise
-        entry = made.reservation.entry.id
-        raise type(error)(
-            f"{error} The release is paid for and kept: espalier ledger take {entry} --out ANOTHER_FOLDER"
-        ) from None
+    save(made, output)
     if place is not None:
         if far is not None:
             far.close()  # DuckDB refuses writers while it is open
@@ -230,10 +221,26 @@ def release_to(
         for loss in losses(made.project.schema, output.kind):
             print(f"note: {loss}", file=sys.stderr)
     if not quiet:
-        _say(made, out)
+        say(made, out)
 
 
-def _say(made: Release, out: Path) -> None:
+def save(made: Release, output: Output) -> None:
+    """Write the folder. If that fails, the error says how to get the release, which is paid for."""
+    try:
+        with bar(output.quiet or made.whole is None) as progress:
+            made.save(output.folder, output.kind, progress)
+    except BaseException as error:
+        if made.storage is not None:
+            made.storage.leave()
+            error.add_note(f"The release is paid for, and its answers are stored: espalier resume {output.folder}")
+        elif made.reservation is not None:
+            entry, kept = made.reservation.entry.id, not made.ledger_trouble
+            how = "ledger take" if kept else "resume"
+            error.add_note(f"The release is paid for and kept: espalier {how} {entry} --out ANOTHER_FOLDER")
+        raise
+
+
+def say(made: Release, out: Path) -> None:
     """Print the spent budget, and the rest in the ledger."""
     from espalier.core.privacy.accounting import round_up
 

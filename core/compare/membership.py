@@ -17,6 +17,7 @@ from espalier.core.evaluation.membership.attack import (
     BLIND_BELOW,
     Attack,
     AttackResult,
+    Classifier,
     ResampledInterval,
     ceiling,
     run,
@@ -46,12 +47,14 @@ FEWEST = 40
 """Rows of the pool, at most and at least; each table takes half of them. One row weighs more in a small table, so the
 game is harder on a method than the whole table would be."""
 
-ATTACKS: tuple[Attack, ...] = get_args(Attack)
+ATTACKS: tuple[Attack, ...] = tuple(attack for attack in get_args(Attack) if attack != "ensemble")
+"""Those that are played unless others are named: the ensemble takes as long as all summaries."""
 WORDS: dict[Attack, str] = {
     "density": "Likelihood ratio of densities near the row (the main attack)",
     "naive": "Summaries of columns (Stadler et al.)",
     "histogram": "Histograms (Stadler et al.)",
     "correlation": "Correlations (Stadler et al.)",
+    "ensemble": "All three summaries together (ensemble)",
 }
 
 
@@ -129,6 +132,7 @@ def play(
     models: int = MODELS,
     targets: int | Sequence[int] = TARGETS,
     attacks: Sequence[Attack] = ATTACKS,
+    classifier: Classifier = "forest",
     report: Report = silent,
 ) -> Played:
     """Release ``models`` small tables under the plan of ``project`` and attack ``targets`` rows.
@@ -136,8 +140,9 @@ def play(
     ``targets`` is how many, half of them outliers, or which rows of ``table``, counted from 0.
 
     Each release spends the ρ that the plan would spend on ``table``. Rows are attacked one by one: the person column
-    is left out, and so are rows held out for private figures. The first of ``attacks`` is the main one. ``rng`` deals
-    out rows and never draws protective noise. ``report`` hears of every release and cancels by raising. Raises
+    is left out, and so are rows held out for private figures. The first of ``attacks`` is the main one, and
+    ``classifier`` learns from the summaries. ``rng`` deals out rows and never draws protective noise. ``report``
+    hears of every release and cancels by raising. Raises
     :class:`EspalierError` where the plan cannot be carried out or the game could not be judged.
     """
     project.need_unit()
@@ -182,7 +187,7 @@ def play(
     steps = [(attack, releases) for releases in (shadows, published) for attack in attacks]
     for i, (attack, releases) in enumerate(steps):
         mine = part(report, 0.6 + 0.4 * i / len(steps), 0.6 + 0.4 * (i + 1) / len(steps))
-        found.append(run(attack, game, releases, chosen, rng, mine))
+        found.append(run(attack, game, releases, chosen, rng, mine, classifier))
     report(1.0, "Attacked")
     half = len(attacks)
     return Played(
@@ -210,6 +215,8 @@ def rows_of(played: Played) -> list[dict[str, Any]]:
             "AUC, outliers": v.outlying,
             "AUC, published rows": c.auc.value,
             "advantage": v.advantage.value,
+            "probability of attack": v.present,
+            "probability of absence": v.absent,
             "advantage, 95 % from": v.advantage.low,
             "advantage, to": v.advantage.high,
         }

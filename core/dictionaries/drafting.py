@@ -18,7 +18,7 @@ from espalier.core.project.dates import DateBins, Period, day_number
 from espalier.core.project.declared_by import DeclaredBy
 from espalier.core.project.schema import MISSING, NUMBER, Column, Identifier, LeftOut, Schema
 from espalier.core.tables.guessing import FEW, guess_bounds, guess_column, identifiers
-from espalier.core.tables.reading import TextColumn, TextTable
+from espalier.core.tables.text_table import TextColumn, TextTable
 
 Choice = Literal["missing", "guess", "leave-out"]
 CHOICES: dict[Choice, str] = {

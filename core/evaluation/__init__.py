@@ -21,6 +21,7 @@ from espalier.core.evaluation.fairness import Fairness, Group, fairness_of
 from espalier.core.evaluation.fidelity import ColumnFidelity, Fidelity, PairFidelity, fidelity_of
 from espalier.core.evaluation.numeric_fidelity import numbers_of, why_no_numbers
 from espalier.core.evaluation.question_errors import QuestionErrors, asked_of
+from espalier.core.evaluation.separations import separations_of
 from espalier.core.evaluation.utility import FIGURES as UTILITY_FIGURES
 from espalier.core.evaluation.utility import ITSELF, Utility, predict, target_of, utility_of
 from espalier.core.models.base import Model
@@ -72,6 +73,7 @@ class Evaluation:
     asked: QuestionErrors | None = None
     numbers: dict[str, Any] | None = None
     drawn: int | None = None
+    separations: tuple[dict[str, Any], ...] = ()
     looked_at_real_data: bool = field(default=True, init=False)
 
     def _repr_html_(self) -> str:
@@ -95,6 +97,7 @@ class Evaluation:
             **({"tstr_further": [one.to_json() for one in self.further]} if self.further else {}),
             "fidelity": self.fidelity.to_json(),
             "fairness": None if self.fairness is None else self.fairness.to_json(),
+            **({"separations": list(self.separations)} if self.separations else {}),
             **({"asked": self.asked.to_json()} if self.asked else {}),
             "numbers": self.numbers,
             **{f"{name}_reason": why for name, why in self.reasons.items()},
@@ -141,7 +144,8 @@ def evaluate(
     ]
     report(0.6, "Scoring the models")
     fair = fairness_of(project, real, synthetic, model, predictions, _part(report, 0.65, 0.75))
-    looks = fidelity_of(everything, synthetic, _part(report, 0.75, 1.0))
+    apart = separations_of(project, real, synthetic, model, _part(report, 0.75, 0.8))
+    looks = fidelity_of(everything, synthetic, _part(report, 0.8, 1.0))
     report(1.0, "Done")
     reasons = {} if fair else {"fairness": _missing_roles(project)}
     if why := why_no_numbers(project, real, synthetic, holdout):
@@ -157,6 +161,7 @@ def evaluate(
         asked_of(project, everything, synthetic),
         numbers_of(project, real, synthetic, holdout),
         None if real is everything else real.rows,
+        tuple(apart),
     )
 
 

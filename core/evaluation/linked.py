@@ -27,6 +27,7 @@ def figures_of(real: Panel, synthetic: Panel) -> dict[str, float | None]:
     - ``echo_real``, ``echo``: how often a column repeats the visit before the last.
     - ``same_first_third_real``, ``same_first_third``: how often a column has the same value at visits 1 and 3.
     - ``distinct_real``, ``distinct``: distinct values of a column over a person's visits, for people with all of them.
+    - ``within_real``, ``within``: the share of a number's variance that lies within people, over bins.
     """
     (one, other), names = (real.steps, synthetic.steps), _linked(real).step_columns(real.schema)
     person = _linked(real).person_columns(real.schema)
@@ -49,6 +50,8 @@ def figures_of(real: Panel, synthetic: Panel) -> dict[str, float | None]:
         "same_first_third": _apart(synthetic, names),
         "distinct_real": _distinct(real, names),
         "distinct": _distinct(synthetic, names),
+        "within_real": _within(real, names),
+        "within": _within(synthetic, names),
     }
 
 
@@ -98,6 +101,22 @@ def _distinct(panel: Panel, names: Sequence[str]) -> float | None:
         return None
     ordered = [np.sort(panel.visits[name][whole], axis=1) for name in names]
     return float(np.mean([1 + (np.diff(cells, axis=1) != 0).sum(axis=1).mean() for cells in ordered]))
+
+
+def _within(panel: Panel, names: Sequence[str]) -> float | None:
+    """Return the mean share of variance within people over columns of numbers and ordered names; `None` without one."""
+    ordered = [n for n in names if n in panel.schema and panel.schema[n].kind in ("numeric", "ordinal")]
+    seen = np.arange(_linked(panel).keep) < panel.steps.numbers[:, None]
+    several = panel.steps.numbers > 1
+    shares = []
+    for name in ordered:
+        codes = np.where(seen, panel.visits[name], 0).astype(np.float64)[several]
+        there, many = seen[several], panel.steps.numbers[several][:, None]
+        apart = np.where(there, codes - codes.sum(axis=1, keepdims=True) / many, 0.0)
+        whole = np.where(there, codes - codes.sum() / max(there.sum(), 1), 0.0)
+        if total := float((whole**2).sum()):
+            shares.append(float((apart**2).sum()) / total)
+    return float(np.mean(shares)) if shares else None
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -5,7 +5,7 @@ Reads the figures that :func:`espalier.core.evaluation.evaluate` found, and noth
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -19,6 +19,10 @@ CLOSE, FAR = 0.03, 0.10
 
 GOOD_TV, POOR_TV = 0.05, 0.20
 """Mean total variation of single columns up to which they are close, and beyond which noise outweighs the data."""
+
+FAR_OFF = 0.10
+"""Total variation of one column above which the verdict names it; above `POOR_TV` it is noise."""
+MOST_NAMED = 4
 
 CHANCE = 0.55
 """An AUC below which a model is hardly better than a coin."""
@@ -129,11 +133,23 @@ def _columns(f: Mapping[str, Any]) -> tuple[Grade, str]:
     beside = f"single columns differ in {100 * tv:.1f} % of rows on average"
     if pairs is not None:
         beside += f", pairs in {100 * pairs:.1f} %"
+    said = _exceptions(f.get("columns", ()))
     if tv > POOR_TV:
         return "poor", f"This table does not show the real shares: {beside}."
     if tv > GOOD_TV:
-        return "fair", f"This table shows the real shares roughly: {beside}."
-    return "good", f"This table shows the real shares closely: {beside}."
+        return "fair", f"This table shows the real shares roughly{said}: {beside}."
+    return "good", f"This table shows the real shares closely{said}: {beside}."
+
+
+def _exceptions(columns: Sequence[Mapping[str, Any]]) -> str:
+    """Return the columns that are noise, or far off, as an addition to a sentence; empty if there is none."""
+    parts = []
+    for low, high, what in ((POOR_TV, 2.0, "noise"), (FAR_OFF, POOR_TV, "far off")):
+        names = [c["column"] for c in sorted(columns, key=lambda c: -c["tv"]) if low < c["tv"] <= high]
+        if names:
+            more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+            parts.append(f"{', '.join(names[:MOST_NAMED])}{more} ({what})")
+    return f", except {' and '.join(parts)}" if parts else ""
 
 
 def _groups(fair: Mapping[str, Any]) -> str:

@@ -6,6 +6,7 @@ import json
 import secrets
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
@@ -26,6 +27,8 @@ from espalier.core.project.people import stated
 
 KEPT_BYTES = 64 << 20
 """Releases are kept up to this size, zipped."""
+TOO_LARGE = "too large to keep"
+"""Beginning of the note of a release that the ledger does not keep."""
 
 
 @dataclass(frozen=True)
@@ -70,11 +73,18 @@ class Account:
         return [text for text, _ in _warnings(self._events(), self.store, self.table, digest)]
 
     def reserve(
-        self, project: Project, budget: Budget, digest: bytes, delta: float = 0.0, relation: str | None = None
+        self,
+        project: Project,
+        budget: Budget,
+        digest: bytes,
+        delta: float = 0.0,
+        relation: str | None = None,
+        begun: bytes = b"",
     ) -> Reservation:
         """Set ``budget.rho`` and ``delta`` (the δ₀ of all draws) aside, or raise :class:`LedgerError`.
 
-        ``relation`` is what an engine's catalogue says the relation is, such as "view"; the entry records it.
+        ``relation`` is what an engine's catalogue says the relation is, such as "view"; the entry records it. ``begun``
+        are the public facts that a resumed release needs; they are stored in the same transaction.
 
         Nothing may be drawn before this returns.
         """
@@ -128,10 +138,18 @@ class Account:
             )
             return [reserved.row()]
 
-        store.append(make)
+        store.append(make, begun=(id_, begun) if begun else None)
         population = self.population
         entry = next(e for e in population.entries if e.id == id_)
         return Reservation(self, population, entry, tuple(warnings))
+
+    def resumed(self, entry: str) -> Reservation:
+        """Return the reservation of a release that was interrupted, or of one that was too large to keep."""
+        population = self.population
+        found = next((e for e in population.entries if e.id == entry), None)
+        if found is None or found.status == "returned":
+            raise LedgerError(f"the entry {entry} has ended: nothing was drawn for it", entry=entry)
+        return Reservation(self, population, found, ())
 
 
 @dataclass(frozen=True)
@@ -173,11 +191,13 @@ class Reservation:
         if not (0 <= rho <= self.entry.reserved and 0 <= delta <= self.entry.delta_reserved * (1 + ROUNDED)):
             raise LedgerError("a release cannot spend more than was reserved for it", key="rho")
         released, kept = digest_of(files), zipped(files)
-        note = "" if len(kept) <= KEPT_BYTES else f"too large to keep: {len(kept) / 2**20:.0f} MiB zipped"
+        note = "" if len(kept) <= KEPT_BYTES else f"{TOO_LARGE}: {len(kept) / 2**20:.0f} MiB zipped"
         end = _End("spend", rho, min(delta, self.entry.delta_reserved), note, released)
         for wait in (0.2, 1.0, None):
             try:
                 self._close(end, acts, None if note else kept)
+                if not note:
+                    self.forget()
                 return note
             except EspalierError as error:
                 trouble = error
@@ -186,20 +206,63 @@ class Reservation:
             time.sleep(wait)
         return f"{trouble} The release counts in full, as it was reserved; the ledger does not know its hash."
 
-    def end(self, drawn: bool, reason: str, acts: Sequence[Subtotal] = ()) -> str:
-        """The run ended without a release: returned if nothing was ``drawn``, else it counts in full.
+    def forget(self) -> None:
+        """Delete the stored answers of a release that is kept or was written. A failure leaves them, without harm."""
+        with suppress(EspalierError):
+            self.account.store.forget(self.entry.id)
 
-        ``acts`` are what had been drawn by then.
+    def end(self, drawn: bool, reason: str) -> str:
+        """The run ended without a release: returned if nothing was ``drawn``, else it is stopped and counts in full.
 
-        Returns the empty text, or a warning if the ledger could not be written: the entry counts in full.
+        A stopped release can be resumed or closed. Returns the empty text, or a warning if the ledger could not be
+        written: the entry counts in full.
         """
-        e = self.entry
-        end = _End("spend", e.reserved, e.delta_reserved, reason) if drawn else _End("return", 0.0, 0.0, reason)
         try:
-            self._close(end, acts)
+            if drawn:
+                self._stop(reason)
+            else:
+                self._close(_End("return", 0.0, 0.0, reason), ())
+                self.account.store.forget(self.entry.id)
         except EspalierError as error:
             return f"{error} What was reserved counts as spent."
         return ""
+
+    def close(self, reason: str, acts: Sequence[Subtotal] = ()) -> None:
+        """End a release that no one will resume. All that was reserved stays spent; its answers are deleted.
+
+        ``acts`` are what had been drawn, where that is known.
+        """
+        e = self.entry
+        self._close(_End("spend", e.reserved, e.delta_reserved, reason), acts)
+        self.account.store.forget(e.id)
+
+    def append(self, place: int, record: bytes) -> None:
+        """Store the answer at ``place`` durably. A lost connection is tried again; then the run must stop."""
+        for wait in (0.2, 1.0, 3.0, None):
+            try:
+                self.account.store.note(self.entry.id, place + 1, record)
+                return
+            except LedgerUnavailable as error:
+                if wait is None:
+                    raise LedgerUnavailable(
+                        f"{error} The answer was not used. The release stays reserved. Later, finish it: espalier "
+                        f"resume {self.entry.id}"
+                    ) from None
+            time.sleep(wait)
+
+    def _stop(self, reason: str) -> None:
+        """Record that the run stopped, once."""
+        entry = self.entry
+
+        def make(rows: Sequence[Row]) -> list[Row]:
+            events = read_events(rows)
+            replayed = replay(events)[entry.population]
+            if not any(e.id == entry.id and e.status == "reserved" for e in replayed.entries):
+                raise LedgerError(f"the entry {entry.id} has ended already", entry=entry.id)
+            fields = {"population": entry.population, "table_name": entry.table, "entry": entry.id, "note": reason}
+            return [next_event(events, kind="stop", who=self.account.who, **fields).row()]
+
+        self.account.store.append(make)
 
     def _close(self, end: _End, acts: Sequence[Subtotal], zip_: bytes | None = None) -> None:
         """Write the parts that ``acts`` make and the end of the entry, in one transaction; ``zip_`` is kept with it."""
@@ -290,7 +353,7 @@ def _warnings(events: Sequence[Event], store: Store, table: str, digest: bytes) 
     mine = [e for e in marks if e.table_name == table]
     p = population_of(replay(events), table, store.name)
     here, persons = p.name, p.persons
-    if mine and seen[mine[-1].seq] is False:
+    if mine and fingerprint.matches(secret, digest, mine[-1].fingerprint or "", whole=True) is False:
         out.append(
             (
                 f"the table has changed since {table!r} was last released from ({mine[-1].at[:10]}). If it is another "

@@ -1,10 +1,11 @@
 """The ledger's events: what is stored, one line each, and the chain of hashes that links them.
 
-Events are only ever added: ``open`` and ``join`` (a table), ``reserve``, ``spend``, ``return``, ``diagnose``, and for
-the parts of an entry ``select``, ``measure``, ``look`` (the private evaluation). Parts are written together with the
-event that ends their entry, in one transaction. Writing each as it is paid for would protect nothing, since all of the
-reservation counts until the end whatever was drawn; it would show how long each took; and a ledger that is lost in the
-middle would stop a run that is paid for. So a run that crashed has no parts, and counts in full.
+Events are only ever added: ``open`` and ``join`` (a table), ``reserve``, ``stop`` (a release that was interrupted and
+can be resumed; it stays reserved), ``spend``, ``return``, ``diagnose``, and for the parts of an entry ``select``,
+``measure``, ``look`` (the private evaluation). Parts are written together with the event that ends their entry, in one
+transaction. Writing each as it is paid for would protect nothing, since all of the reservation counts until the end
+whatever was drawn, and it would show how long each took. So a run that crashed has no parts, and counts in full. Its
+noisy answers are in a table of their own until it is resumed or closed.
 
 Nothing in an event depends on private rows: plans, sums of ρ and δ₀, hashes of what was released, keyed fingerprints
 (`espalier.core.ledger.fingerprint`), and times to the minute (finer ones would reveal the time of counting).
@@ -25,7 +26,7 @@ from espalier.core.project.plan import Neighbors
 
 Row = Mapping[str, Any]
 """An event as the database stores it: its fields and its hash."""
-Kind = Literal["open", "join", "reserve", "select", "measure", "look", "spend", "return", "diagnose"]
+Kind = Literal["open", "join", "reserve", "select", "measure", "look", "stop", "spend", "return", "diagnose"]
 START = "0" * 64
 """What the first event follows."""
 

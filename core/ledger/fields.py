@@ -43,7 +43,7 @@ LIKE_MARKS = {
 _PLAIN_MARK = {code: mark for mark, codes in LIKE_MARKS.items() for code in codes}
 FLOATS = ("epsilon", "delta", "rho", "rho_before", "rho_after")
 WHOLE = ("seq", "rows_per_person")
-KINDS = ("open", "join", "reserve", "select", "measure", "look", "spend", "return", "diagnose")
+KINDS = ("open", "join", "reserve", "select", "measure", "look", "stop", "spend", "return", "diagnose")
 OPTIONAL = ("entry", "neighbors", "rows_per_person", *FLOATS, "plan", "fingerprint", "released")
 """Fields that a kind of event may leave out."""
 

@@ -1,7 +1,8 @@
 """Keyed fingerprints: is this the table that was released from before? Without the key a fingerprint says nothing.
 
 A mark is ``key:nonce:tag``. ``key`` names the secret that made it, ``nonce`` is drawn anew each time and ``tag`` is
-HMAC-SHA256 of nonce and table digest under the secret. Without the secret a tag looks like random text, so
+HMAC-SHA256 of nonce and table digest under the secret. Linked tables have one digest for each table and one tag for
+each, ``tag,tag``, so either table is recognised on its own. Without the secret a tag looks like random text, so
 it does not reveal the table, and since each mark has its own nonce, two marks do not even show whether their tables
 were equal. Anyone who holds the secret and a table can check whether the mark is of that table, and nothing else.
 """
@@ -13,26 +14,41 @@ import hmac
 import secrets
 
 KEY_BYTES = 32
+DIGEST_BYTES = 32
+"""Length of the digest of one table."""
 
 
 def mark(secret: bytes, digest: bytes) -> str:
     """A new mark of the table with this ``digest`` (:attr:`espalier.core.tables.table.Table.digest`)."""
     nonce = secrets.token_hex(16)
-    return f"{key_name(secret)}:{nonce}:{_tag(secret, nonce, digest)}"
+    return f"{key_name(secret)}:{nonce}:{','.join(_tags(secret, nonce, digest))}"
 
 
-def matches(secret: bytes, digest: bytes, made: str) -> bool | None:
-    """Return whether ``made`` is a mark of this table; None if it was made with another secret, or is no mark."""
+def matches(secret: bytes, digest: bytes, made: str, *, whole: bool = False) -> bool | None:
+    """Return whether ``made`` is a mark of this table; None if it was made with another secret, or is no mark.
+
+    Of linked tables one match is enough; ``whole`` asks whether all tables are the same.
+    """
     key, _, rest = made.partition(":")
-    nonce, _, tag = rest.partition(":")
-    if key != key_name(secret) or not tag:
+    nonce, _, tags = rest.partition(":")
+    if key != key_name(secret) or not tags:
         return None
-    return hmac.compare_digest(tag, _tag(secret, nonce, digest))
+    mine, theirs = _tags(secret, nonce, digest), tags.split(",")
+    found = [any(hmac.compare_digest(tag, other) for other in theirs) for tag in mine]
+    return all(found) and len(mine) == len(theirs) if whole else any(found)
 
 
 def key_name(secret: bytes) -> str:
     """Return the name of a secret: a hash that does not reveal it."""
     return hashlib.sha256(b"espalier ledger key" + secret).hexdigest()[:8]
+
+
+def _tags(secret: bytes, nonce: str, digest: bytes) -> list[str]:
+    """Return the tag of each table in a digest."""
+    ends = range(0, len(digest), DIGEST_BYTES) if len(digest) % DIGEST_BYTES == 0 else (0,)
+    if len(ends) < 2:
+        return [_tag(secret, nonce, digest)]
+    return [_tag(secret, nonce, digest[i : i + DIGEST_BYTES]) for i in ends]
 
 
 def _tag(secret: bytes, nonce: str, digest: bytes) -> str:

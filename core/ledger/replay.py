@@ -74,6 +74,8 @@ class _State:
             self.diagnoses[e.population].append(Diagnosis(e.at, e.who, e.table_name, e.note))
         elif e.kind in ("select", "measure", "look"):
             self._part(e, e.kind)
+        elif e.kind == "stop":
+            self._stop(e)
         elif e.kind in ("spend", "return"):
             self._end(e)
         else:
@@ -200,6 +202,10 @@ class _State:
             released=e.released,
             note="; ".join(filter(None, (entry.note, e.note))),
         )
+
+    def _stop(self, e: Event) -> None:
+        entry = self._running(e)
+        self.entries[entry.id] = replace(entry, note="; ".join(filter(None, (entry.note, e.note))))
 
     def _running(self, e: Event) -> Entry:
         entry = self.entries[_given(e.entry)]

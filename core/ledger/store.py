@@ -33,15 +33,15 @@ from sqlalchemy.exc import SQLAlchemyError
 from espalier.core.errors import LedgerError, LedgerUnavailable
 from espalier.core.ledger.events import Row, read_events, tampered
 from espalier.core.ledger.fields import misfit
-from espalier.core.ledger.fingerprint import KEY_BYTES
 from espalier.core.ledger.places import database_url, file_name, key_file, remembered, shown
 from espalier.core.ledger.replay import replay
+from espalier.core.ledger.secret_file import secret_in, tighten
 
-VERSION = "4"
-"""The layout that is written."""
-READS = ("1", "2", "3", "4")
+VERSION, STOPPED = "4", "5"
+"""The layout that is written; the one of a ledger in which a release was stopped, so that it can be resumed."""
+READS = ("1", "2", "3", VERSION, STOPPED)
 """Layouts that are read. In 1 an entry has no parts; before 3 a table has no person column, and nothing is known of
-diagnostics; before 4 nothing has a δ₀. The first event that is added makes it a 4."""
+diagnostics; before 4 nothing has a δ₀; before 5 nothing was stopped. The first event that is added makes it a 4."""
 PATIENCE = 30
 """Seconds to wait for another writer."""
 DAMAGED = "it is damaged; bring back a backup, and count what was released since"
@@ -81,6 +81,14 @@ _kept = sa.Table(
     sa.Column("hash", sa.Text, primary_key=True),
     sa.Column("zip", sa.LargeBinary, nullable=False),
 )
+_journal = sa.Table(
+    "espalier_journal",
+    _metadata,
+    sa.Column("entry", sa.Text, primary_key=True),
+    sa.Column("place", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("record", sa.LargeBinary, nullable=False),
+)
+"""Answers of unfinished releases: the facts at place 0, then one record per answer. Deleted when a release ends."""
 
 _ONLY_GROWS = {
     "sqlite": [
@@ -115,10 +123,18 @@ class Store:
         with self._plainly("open"):
             if self.path is not None:
                 _need_file(self.path, create)
-            self._engine = _engine(url)
+            self._url, self._engine = url, _engine(url)
             self._check_version(create)
             if self.path is not None:
-                _tighten(self.path)
+                tighten(self.path)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what another process of this machine needs: everything but the engine, which holds no connection."""
+        return {key: value for key, value in self.__dict__.items() if key != "_engine"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._engine = _engine(self._url)
 
     def read(self) -> list[Row]:
         """All events, oldest first. Raises :class:`LedgerError` where some that were there are not any more."""
@@ -130,10 +146,16 @@ class Store:
         self._remember(rows)
         return rows
 
-    def append(self, make: Callable[[Sequence[Row]], Sequence[Row]], kept: tuple[str, bytes] | None = None) -> None:
+    def append(
+        self,
+        make: Callable[[Sequence[Row]], Sequence[Row]],
+        kept: tuple[str, bytes] | None = None,
+        begun: tuple[str, bytes] | None = None,
+    ) -> None:
         """Append what ``make(events)`` returns, all or nothing, while no other process can write.
 
         Nothing is written if ``make`` raises or returns nothing. ``kept`` is a release to keep with it: hash and zip.
+        ``begun`` starts the journal of an entry with the facts of its release.
         Before the commit the events are read back and replayed; where the database stored another value, or an event
         breaks a rule, the transaction is rolled back and :class:`LedgerError` raised.
         """
@@ -147,7 +169,11 @@ class Store:
             self._check_stored(connection, [*there, *rows])
             last = rows[-1]["seq"], rows[-1]["hash"]
             connection.execute(_meta.update().where(_meta.c.key == "head").values(value=_head(*last)))
-            connection.execute(_meta.update().where(_meta.c.key == "version").values(value=VERSION))
+            layout = STOPPED if any(row["kind"] == "stop" for row in [*there, *rows]) else VERSION
+            connection.execute(_meta.update().where(_meta.c.key == "version").values(value=layout))
+            if begun is not None:
+                _journal.create(connection, checkfirst=True)  # an earlier Espalier may have made the ledger
+                self._insert(connection, begun[0], 0, begun[1])
             if kept is not None and not connection.scalar(sa.select(_kept.c.hash).where(_kept.c.hash == kept[0])):
                 connection.execute(_kept.insert().values(hash=kept[0], zip=kept[1]))
         self._remember([*there, *rows])
@@ -167,28 +193,47 @@ class Store:
 
     def secret(self) -> bytes:
         """The fingerprints' secret, from a key file that only its owner can read; made where there is none yet."""
-        try:
-            if not self.key_file.exists():
-                self.key_file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-                new = self.key_file.with_name(f".{self.key_file.name}-{secrets.token_hex(4)}")
-                try:
-                    with open(os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
-                        file.write(secrets.token_hex(KEY_BYTES) + "\n")
-                        file.flush()
-                        os.fsync(file.fileno())
-                    os.link(new, self.key_file)  # all or nothing; a second process takes what is there
-                except FileExistsError:
-                    pass
-                finally:
-                    new.unlink(missing_ok=True)
-            _tighten(self.key_file)
-            key = bytes.fromhex(self.key_file.read_text("ascii").strip())
-        except (OSError, ValueError) as error:
-            reason = error.strerror if isinstance(error, OSError) and error.strerror else "it is damaged"
-            raise LedgerUnavailable(f"the ledger's key file {self.key_file} cannot be used: {reason}") from None
-        if len(key) != KEY_BYTES:
-            raise LedgerUnavailable(f"the ledger's key file {self.key_file} cannot be used: it is damaged")
-        return key
+        return secret_in(self.key_file)
+
+    # Journals of unfinished releases ----------------------------------------------------------------------------------
+
+    def journal(self, entry: str) -> list[bytes]:
+        """Return what is stored of an entry's unfinished release, in order; empty for none."""
+        with self._plainly("read"), self._reading() as connection:
+            if not sa.inspect(connection).has_table(_journal.name):  # an earlier Espalier made the ledger
+                return []
+            asked = sa.select(_journal.c.record).where(_journal.c.entry == entry).order_by(_journal.c.place)
+            return [bytes(record) for record in connection.scalars(asked)]
+
+    def unfinished(self) -> dict[str, int]:
+        """Return the number of stored answers of each unfinished release, by entry."""
+        with self._plainly("read"), self._reading() as connection:
+            if not sa.inspect(connection).has_table(_journal.name):
+                return {}
+            counted = sa.select(_journal.c.entry, sa.func.count()).group_by(_journal.c.entry)
+            return {str(entry): int(count) - 1 for entry, count in connection.execute(counted)}
+
+    def note(self, entry: str, place: int, record: bytes) -> None:
+        """Store a record of an unfinished release durably; the same one may be stored again.
+
+        Raises :class:`LedgerError` if another process stored another record there.
+        """
+        here = (_journal.c.entry == entry) & (_journal.c.place == place)
+        with self._plainly("write"), self._writing() as connection:
+            there = connection.scalar(sa.select(_journal.c.record).where(here))
+            if there is None:
+                self._insert(connection, entry, place, record)
+            elif bytes(there) != record:
+                raise LedgerError(f"another process is working on the release of entry {entry}", entry=entry)
+
+    def forget(self, entry: str) -> None:
+        """Delete the journal of a release that is finished or given up."""
+        with self._plainly("write"), self._writing() as connection:
+            if sa.inspect(connection).has_table(_journal.name):
+                connection.execute(_journal.delete().where(_journal.c.entry == entry))
+
+    def _insert(self, connection: sa.Connection, entry: str, place: int, record: bytes) -> None:
+        connection.execute(_journal.insert().values(entry=entry, place=place, record=record))
 
     def open_to_others(self) -> list[Path]:
         """Files of this ledger that others than their owner may read."""
@@ -372,14 +417,6 @@ def _need_file(path: Path, create: bool) -> None:
         raise LedgerUnavailable(
             f"the ledger {path} {there}; opening a table's budget makes one", missing=not path.exists()
         )
-
-
-def _tighten(path: Path) -> None:
-    """Take away what others may do with the file, where we may."""
-    mode = path.stat().st_mode
-    if os.name == "posix" and mode & 0o077:
-        with suppress(OSError):
-            path.chmod(mode & 0o700)
 
 
 def _why(error: Exception) -> str:

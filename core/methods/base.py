@@ -175,7 +175,8 @@ class Capabilities:
     (``no``), ends with `Marginals`, so that a share of the budget can measure them ``beside`` it
     (`espalier.core.methods.question_answers`), or spends on them ``alone``. ``embedding``: it ends with `Marginals`,
     and a second stage may follow it (`espalier.core.methods.embedding`). ``linked``: it releases people with their
-    visits, from two linked tables.
+    visits, from two linked tables. ``unread`` are the keys of every plan that it does not read: a plan that gives one
+    is warned or refused, and the app offers no field.
     """
 
     fence: Fence = "optional"
@@ -186,6 +187,7 @@ class Capabilities:
     questions: Literal["no", "beside", "alone"] = "no"
     linked: bool = False
     embedding: bool = False
+    unread: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -234,6 +236,14 @@ class Method:
     def fenced(self, plan: Plan) -> bool:
         """Return whether the plan holds the roles' separation."""
         return plan.fair if plan.fair is not None else self.capabilities.fence == "always"
+
+    def unread(self, plan: Plan) -> list[str]:
+        """Return the keys of every plan that ``plan`` gives and this method does not read."""
+        return [key for key in self.capabilities.unread if getattr(plan, key) != getattr(Plan, key)]
+
+    def offers(self, plan: Plan, key: str) -> bool:
+        """Return whether the app shows a field for ``key``: the method reads it, or the plan has to be put right."""
+        return key not in self.capabilities.unread or key in self.unread(plan)
 
     def read(self, plan: Plan) -> Any:
         """Return the plan's options for this method; raises :class:`ProjectError` for an invalid value."""

@@ -89,7 +89,7 @@ def copula(curator: Curator, project: Project, frame: Frame, report: Report = si
     nominal, counted = _nominal(curator, layout)
     report(0.3, "Measuring moments")
     before = len(curator.spending.draws)
-    fitted = fit(layout, curator.measure_sums, rhos, curator.rows, nominal)
+    fitted = fit(layout, curator.measure_sums, rhos, curator.rows, nominal, curator.chance())
     return Smooth(fitted, counted, sum(d.cells for d in curator.spending.draws[before:]))
 
 
@@ -151,5 +151,11 @@ COPULA = Method(
             "two-way": "counts of pairs",
         },
     ),
-    capabilities=Capabilities(fence="never", targets=True, constraints=False, numbers=True),
+    capabilities=Capabilities(
+        fence="never",
+        targets=True,
+        constraints=False,
+        numbers=True,
+        unread=("allocation", "accounting", "copies"),
+    ),
 )

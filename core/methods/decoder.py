@@ -83,6 +83,14 @@ class DecoderOptions:
         help="0: each column depends on its drawn causes only, and separations hold exactly. Above 0, as in the paper, "
         "a hidden variable connects all columns: no separation can be promised.",
     )
+    arrows: Literal["drawn", "none"] = option(
+        "drawn",
+        "Arrows",
+        choices={
+            "drawn": "Each column depends on its drawn causes.",
+            "none": "No arrows: a plain VAE under differential privacy, to compare with. It needs latent dimensions.",
+        },
+    )
     families: Literal["additive", "tables"] = option(
         "additive",
         "Causes of a column",
@@ -175,7 +183,7 @@ def decoder(curator: Curator, project: Project, frame: Frame, report: Report = s
     def gradient(parameters: FloatArray, at: int) -> SumMeasurement:
         return noisy(replace(start, heads=heads, parameters=parameters, step=at))
 
-    made = train(heads, counts, gradient, training, np.random.default_rng(), part(report, 0.05, 1.0))
+    made = train(heads, counts, gradient, training, curator.chance(), part(report, 0.05, 1.0))
     rows = math.fsum(float(v.sum()) for v in counts.values()) / len(counts) if curator.rows is None else curator.rows
     return Trained(replace(made, total=max(float(rows), 1.0)), counts)
 
@@ -204,7 +212,7 @@ def _with_tables(curator: Curator, heads: Heads, options: DecoderOptions, max_ce
         bought[family[name]] = bought.get(family[name], 0.0) + each
     tables = {m.clique: m for m in curator.measure(bought, "families")} if bought else {}
     left = [n for n in effects if n not in counted]
-    whole, made = replace(heads, base=base), untrained(replace(heads, base=base), counts, np.random.default_rng())
+    whole, made = replace(heads, base=base), untrained(replace(heads, base=base), counts, curator.chance())
     if left or not effects:
         trained = replace(
             heads,
@@ -221,7 +229,7 @@ def _with_tables(curator: Curator, heads: Heads, options: DecoderOptions, max_ce
             return noisy(replace(start, heads=trained, parameters=parameters, step=at))
 
         training = Training(options.steps, options.clip)
-        found = train(trained, counts, gradient, training, np.random.default_rng(), part(report, 0.1, 1.0))
+        found = train(trained, counts, gradient, training, curator.chance(), part(report, 0.1, 1.0))
         parameters = made.parameters.copy()
         blocks, own = whole.blocks(parameters)[0], trained.blocks(found.parameters)[0]
         for name in heads.sizes:
@@ -245,9 +253,11 @@ def _last(m: Measurement, name: str) -> FloatArray:
 
 def heads_of(project: Project) -> Heads:
     """The network that a project draws: causes as parents, or without a drawing all earlier columns of the schema."""
-    plan, names = project.plan, project.schema.names
+    plan, names, options = project.plan, project.schema.names, read_options(DecoderOptions, project.plan.options)
     cut = set(plan.weights) if read_options(DecoderOptions, plan.options).regime == "causal" else set()
-    if project.dag.edges:
+    if options.arrows == "none":
+        parents: dict[str, tuple[str, ...]] = dict.fromkeys(names, ())
+    elif project.dag.edges:
         parents = {n: tuple(p for p in project.dag.parents(n) if p not in cut) for n in names}
     else:
         parents = {n: tuple(p for p in names[:i] if p not in cut) for i, n in enumerate(names)}
@@ -266,6 +276,12 @@ def _frame(project: Project, separations: tuple[Separation, ...], warnings: list
             f"with latent above 0 a hidden variable connects all columns, so {what} cannot be kept: set latent to 0",
             key="latent",
         )
+    if options.arrows == "none" and (not options.latent or causal):
+        raise ProjectError(
+            "without arrows only a hidden variable links columns, and no regime reads the drawing: set latent to 1 or "
+            "more and regime to predictive, or arrows to drawn",
+            key="arrows",
+        )
     if causal and project.plan.target is None:
         raise ProjectError("the causal regime is about one column: name the target", key="target", missing="target")
     if causal and not project.dag.edges:
@@ -273,7 +289,7 @@ def _frame(project: Project, separations: tuple[Separation, ...], warnings: list
             f"the causal regime needs a graph: draw what causes {project.plan.target!r} on the Structure page",
             key="regime",
         )
-    if not project.dag.edges:
+    if not project.dag.edges and options.arrows == "drawn":
         warnings.append(
             "Nothing is drawn, so each column is modelled from those before it in the schema: an order, not causes."
         )
@@ -313,7 +329,7 @@ DECODER = Method(
         when="Choose it where the drawing is right and the table has many columns.",
         pools={"training": "training the model", "families": "counts of causes with effects"},
     ),
-    capabilities=Capabilities(targets=True, constraints=False),
-    arrows=lambda project: project.dag.edges,
+    capabilities=Capabilities(targets=True, constraints=False, unread=("allocation", "accounting", "copies")),
+    arrows=lambda project: () if project.plan.options.get("arrows") == "none" else project.dag.edges,
     causes_only=lambda plan: plan.options.get("regime") == "causal",
 )

@@ -220,7 +220,7 @@ def embed(method: Fit, curator: Curator, project: Project, frame: Frame, report:
     Sensitivities are proved at :class:`ClassSums` and :class:`ColumnSets`. Everything else reads the base's model and
     noisy sums, which is post-processing. The ρ add up.
     """
-    plan, whole, rng = project.plan, curator.budget, np.random.default_rng()
+    plan, whole, rng = project.plan, curator.budget, curator.chance()
     shares, auto = Shares.of(plan.embedding_share), isinstance(plan.embedding_share, str)
     split = BudgetSplit.of(plan, whole, curator.sizes)
     # 1 the base, with its part of the budget, and rows of its model

@@ -8,6 +8,7 @@ closer, and for columns that no question names, which come out uniform.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,6 +19,7 @@ from espalier.core.graph.junction_tree import FloatArray
 from espalier.core.graph.separations import Clique
 from espalier.core.methods.base import Capabilities, Guidance, Method
 from espalier.core.methods.frame import Frame
+from espalier.core.methods.marginals import one_ways
 from espalier.core.methods.question_answers import Answers
 from espalier.core.methods.question_links import links_of, scopes_of
 from espalier.core.methods.select.allocation import BudgetSplit
@@ -26,7 +28,8 @@ from espalier.core.models.question_fit.model import VisibleModel
 from espalier.core.models.question_fit.network import Network
 from espalier.core.models.question_fit.weights import multiplicative_weights, public_rule
 from espalier.core.privacy.curator import Curator
-from espalier.core.privacy.question_recipes.lowering import Lowered, lower
+from espalier.core.privacy.draws import Measurement
+from espalier.core.privacy.question_recipes.lowering import Block, Lowered, lower
 from espalier.core.privacy.question_recipes.prediction import check_cost
 from espalier.core.privacy.question_recipes.recipes import QuestionSums, WorstQuestion
 from espalier.core.progress import Report, silent
@@ -60,6 +63,24 @@ class WeightsOptions:
         empty="none: exact",
         help="The paper estimates answers from samples. Exact answers are no worse, and faster.",
     )
+    step: float | None = option(
+        None,
+        "Step size",
+        low=0.001,
+        high=10,
+        empty="from each noisy answer",
+        help="As published, each round moves one weight by this number, up or down. Without it the weight moves toward "
+        "the noisy answer, which needs fewer rounds.",
+    )
+    one_way: float = option(
+        0.0,
+        "Share of the budget for single columns",
+        low=0.0,
+        high=0.5,
+        help="The first table then has the noisy counts of each column instead of equal ones. Columns that no question "
+        "names are uniform without it.",
+        pool="one-way",
+    )
 
 
 @dataclass(frozen=True)
@@ -86,12 +107,13 @@ class Weighted:
     rounds: int
     planned: int
     stopped: bool
+    ones: tuple[Measurement, ...] = ()
     features: tuple[str, ...] = ()
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
-        """Nothing was counted together."""
-        return ()
+        """The columns that were counted, each by itself; nothing was counted together."""
+        return tuple(m.clique for m in self.ones)
 
     @property
     def edges(self) -> tuple[tuple[str, str], ...]:
@@ -102,13 +124,16 @@ class Weighted:
         """Return the model's cost; raise :class:`SizeError` above ``max_cells``."""
         cost = check_cost(self.lowered, further, max_cells=max_cells)
         seconds = self.planned * cost.cells * 1e-6
-        return Size(cost.cells, 2 * self.planned, 64 * cost.cells, seconds, cost.columns, cost.largest, ())
+        drawn = 2 * self.planned + sum(m.values.size for m in self.ones)
+        return Size(
+            cost.cells, drawn, 64 * cost.cells, seconds, cost.columns, cost.largest, (), treewidth=cost.treewidth
+        )
 
     def model(self, report: Report = silent) -> VisibleModel:
         """p ∝ exp Σ θ_j q_j: the weights are the fit."""
         report(0.0, "Writing the weights down")
         lowered = self.lowered
-        network = Network(lowered.sizes, lowered.blocks, lowered.zeros)
+        network = _network(lowered, self.ones)
         said = f"{self.rounds} rounds" + (": a noisy margin said that choices had become noise" if self.stopped else "")
         inner = network.model(self.weights, self.total, FitSummary(self.rounds, 0.0, 0.0, True, said))
         names = [question.name for question in self.answers.questions]
@@ -123,11 +148,12 @@ class Weighted:
 def fpt_mw(curator: Curator, project: Project, frame: Frame, report: Report = silent) -> Weighted:  # noqa: ARG001
     """T rounds of one private choice and one noisy margin, ρ/(2T) each; a margin that is noise ends them.
 
-    T and the threshold are from public figures (`public_rule`). The choice is the exponential mechanism over all
-    questions on both sides, Δ = k rows; the margin a Gaussian of Δ = k rows, debited in every round that runs: it both
-    moves the weight and is the stop test. Ended early, the rest of the budget stays unspent: choices of rounds that ran
-    are paid, and a filter that stops at the planned total holds for adaptive ends too. A count without a question
-    becomes a question for each of its values.
+    ``one_way`` of the budget first counts every column: the search then starts from independent columns with these
+    counts. T and the threshold are from public figures (`public_rule`). The choice is the exponential mechanism over
+    all questions on both sides, Δ = k rows; the margin a Gaussian of Δ = k rows, debited in every round that runs: it
+    both moves the weight and is the stop test. Ended early, the rest of the budget stays unspent: choices of rounds
+    that ran are paid, and a filter that stops at the planned total holds for adaptive ends too. A count without a
+    question becomes a question for each of its values.
     """
     plan, whole = project.plan, curator.whole
     options = read_options(WeightsOptions, plan.options)
@@ -135,7 +161,6 @@ def fpt_mw(curator: Curator, project: Project, frame: Frame, report: Report = si
     asked = (*asked, *_of_counts(asked, counts))
     lowered = lower(whole, asked, counts)
     check_cost(lowered, max_cells=plan.max_cells)
-    network = Network(lowered.sizes, lowered.blocks, lowered.zeros)
     ordered = tuple(asked[j] for j in lowered.order)
     budget, share, total = BudgetSplit.of(plan, curator.budget, curator.sizes), 1.0, float(curator.rows or 0)
     if curator.rows is None:
@@ -143,9 +168,14 @@ def fpt_mw(curator: Curator, project: Project, frame: Frame, report: Report = si
         smallest = min(whole, key=whole.__getitem__)
         (counted,) = curator.measure(budget.split(TOTAL, [(smallest,)]), "total")
         share, total = 1 - TOTAL, max(float(counted.values.sum()), 1.0)
+    ones: list[Measurement] = []
+    if options.one_way:
+        ones = curator.measure(budget.split(options.one_way * share, one_ways(curator)), "one-way")
+        share *= 1 - options.one_way
+    network = _network(lowered, ones)
     rho = budget.budget.rho * share
     rule = public_rule(lowered.sizes, total, len(asked), rho, curator.unit.rows_per_person)
-    rule = replace(rule, rounds=options.rounds or rule.rounds)
+    rule = replace(rule, rounds=options.rounds or rule.rounds, step=options.step)
     each = rho / rule.rounds / 2 * (1 - 1e-12)
     sums = QuestionSums(ordered, counts, whole)
     measured: dict[int, tuple[float, float]] = {}
@@ -166,14 +196,35 @@ def fpt_mw(curator: Curator, project: Project, frame: Frame, report: Report = si
         choose,
         margin,
         samples=options.samples,
-        rng=np.random.default_rng() if options.samples else None,
+        asked=len(asked),
+        rng=curator.chance() if options.samples else None,
+        start=np.concatenate([np.zeros(len(asked)), *(_logarithms(m) for m in ones)]),
         report=report,
     )
     answers = Chosen(asked, counts, None, (), (), measured)
     scopes = tuple(scopes_of(project).values())
     return Weighted(
-        answers, lowered, scopes, course.weights, course.fitted, total, course.rounds, rule.rounds, course.stopped
+        answers,
+        lowered,
+        scopes,
+        course.weights,
+        course.fitted,
+        total,
+        course.rounds,
+        rule.rounds,
+        course.stopped,
+        tuple(ones),
     )
+
+
+def _network(lowered: Lowered, ones: Sequence[Measurement]) -> Network:
+    """The statistics: every question, then the cells of every counted column."""
+    return Network(lowered.sizes, [*lowered.blocks, *(Block(m.clique, None) for m in ones)], lowered.zeros)
+
+
+def _logarithms(m: Measurement) -> FloatArray:
+    """Logarithms of a column's noisy shares, each at least that of one standard deviation of its noise."""
+    return np.log(np.maximum(m.values, max(m.sigma, 1.0)) / max(float(m.values.sum()), 1.0))
 
 
 def _of_counts(asked: tuple[Question, ...], counts: tuple[Any, ...]) -> list[Question]:
@@ -203,5 +254,7 @@ FPT_MW = Method(
         when="Choose it for thousands of questions on a few thousand rows. With fewer questions or more rows, another "
         "method with a share for questions errs less.",
     ),
-    capabilities=Capabilities(questions="alone", constraints=False),
+    capabilities=Capabilities(
+        questions="alone", constraints=False, unread=("allocation", "accounting", "copies", "question_share")
+    ),
 )

@@ -24,7 +24,8 @@ from espalier.core.graph.two_slices import TwoSlices, drawing_order, largest
 from espalier.core.methods.base import Capabilities, Guidance, Limits, Method, Separations
 from espalier.core.methods.frame import Frame
 from espalier.core.methods.marginals import Marginals
-from espalier.core.methods.workload import FITS, Workload, most_cells, workload
+from espalier.core.methods.workload import FITS, most_cells, workload
+from espalier.core.methods.workload_weights import Workload
 from espalier.core.models.graphical import GraphicalModel, Size
 from espalier.core.models.linked.column import NoisyTable, StepColumn, Target, drawn, fit_column
 from espalier.core.models.linked.model import LinkedModel, load_linked
@@ -42,8 +43,10 @@ OWN_POOL = "visits"
 OWN, ECHOES, CHOICE, CHOSEN = 0.50, 0.06, 0.10, 0.34
 """Shares of the visits' budget: counts of each column with itself at the visit before, echoes, choosing further pairs,
 and counting them."""
-BATCHES = 3
+BATCHES = 8
 """Rounds of choosing and counting further pairs, each by the model's remaining errors."""
+EVEN_SHARES = 2
+"""Largest part of a batch that one column's pairs take, in even shares: one missing pair makes many others wrong."""
 FEW_PAIRS, MOST_PAIRS, GOOD_PAIR = 16, 60, 0.008
 """Least and largest number of further pairs, and the largest expected TV error of a typical pair for one more."""
 TIED_VISITS, TIED_PEOPLE = 4, 2
@@ -52,9 +55,10 @@ TIE, WEAK_TIE = 4.0, 0.1
 """σ of a tie: this multiple of the counts' median σ, and at least this part of a mean cell."""
 WEAKER = 3
 """Divisor of the scores of pairs without the plan's target."""
-EVIDENCE, LAST_EVIDENCE = 10_000, 25_000
-"""Steps of synthetic people that the model is fitted on: while pairs are chosen, and in the end."""
-EVALUATIONS, LAST_EVALUATIONS = 20, 40
+EVIDENCE, LATE_EVIDENCE, LAST_EVIDENCE = 10_000, 25_000, 100_000
+"""Steps of synthetic people that the model is fitted on: while pairs are chosen, after that, and in the end. Evidence
+is a sample: with P parameters to a column, n steps leave a total variation of about √P/(2√n)."""
+EVALUATIONS, LATE_EVALUATIONS, LAST_EVALUATIONS = 20, 80, 20
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,7 @@ class LinkedOptions:
 
 
 def linked(curator: Curator, project: Project, frame: Frame, report: Report = silent) -> LinkedFit:
-    """Spend on the person model, then on the steps: own pairs, echoes, and further pairs in three batches."""
+    """Spend on the person model, then on the steps: own pairs, echoes, and further pairs in batches."""
     share = read_options(LinkedOptions, project.plan.options).visit_share
     with curator.within(curator.budget.part(1 - share)):
         people = workload(curator, project, frame, part(report, 0.0, 0.4))
@@ -132,7 +136,7 @@ class Stepping:
     people: Marginals
     target: str
     max_cells: int
-    rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng())
+    rng: np.random.Generator
     tables: dict[Pair, NoisyTable] = field(default_factory=dict)
     echoes: dict[str, float] = field(default_factory=dict)
     columns: dict[str, StepColumn] = field(default_factory=dict)
@@ -142,7 +146,8 @@ class Stepping:
     def of(cls, curator: Curator, project: Project, frame: Frame, rho: float, people: Marginals) -> Stepping:
         """Return the start: nothing is counted yet."""
         layout = Layout.of(project, frame.separations)
-        return cls(curator, layout, rho * (1 - 1e-9), people, project.plan.target or "", project.plan.max_cells)
+        target, most = project.plan.target or "", project.plan.max_cells
+        return cls(curator, layout, rho * (1 - 1e-9), people, target, most, curator.chance())
 
     # Counting ---------------------------------------------------------------------------------------------------------
 
@@ -184,9 +189,16 @@ class Stepping:
         chosen = list[Pair]()
         for _ in range(most):
             pair = self.curator.choose_step(score, candidates, share * CHOICE * self.rho / most, "visit choice")
-            candidates.remove(pair)
             chosen.append(pair)
+            candidates.remove(pair)
+            others = [p for p in candidates if p[1] != pair[1]]
+            is_full = sum(child == pair[1] for _, child in chosen) >= self.most_each(most)
+            candidates = others if is_full and len(others) >= most - len(chosen) else candidates
         self.count(chosen, count, "visit pairs")
+
+    def most_each(self, most: int) -> int:
+        """Return the largest number of pairs of one column in a batch of ``most`` pairs."""
+        return math.ceil(EVEN_SHARES * most / len(self.layout.columns))
 
     def count(self, pairs: Sequence[Pair], rho: float, pool: str) -> None:
         """Count ``pairs`` for ``rho`` together."""
@@ -405,6 +417,8 @@ class LinkedFit:
     def model(self, report: Report = silent) -> LinkedModel:
         """Fit the step model to all counts, on more synthetic people than while pairs were chosen."""
         report(0.0, "Fitting how visits follow each other")
+        self.steps.fitted(LATE_EVIDENCE, LATE_EVALUATIONS, self.steps.order)
+        report(0.5, "Fitting how visits follow each other")
         self.steps.fitted(LAST_EVIDENCE, LAST_EVALUATIONS, self.steps.order)
         return LinkedModel(self.steps.person_model, self.steps.model, self.steps.layout.slices)
 
@@ -419,6 +433,11 @@ class LinkedFit:
                 "keep": link.keep,
                 "order": list(self.steps.order),
                 "steps": [{"parent": p, "column": c, "sigma": t.sigma} for (p, c), t in self.steps.tables.items()],
+                "transitions": [
+                    {"column": c, "sigma": t.sigma, "counts": np.round(t.values, 3).tolist()}
+                    for (p, c), t in self.steps.tables.items()
+                    if p == c + BEFORE
+                ],
             },
         }
 
@@ -522,7 +541,7 @@ LINKED = Method(
             "visit pairs": "counts of visits",
         },
     ),
-    capabilities=Capabilities(constraints=False, linked=True),
+    capabilities=Capabilities(constraints=False, linked=True, unread=("accounting", "copies")),
     limits=Limits(
         cells=lambda project: most_cells(project, Workload.of(project).max_cells),
         fits=lambda project: FITS,  # noqa: ARG005

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from espalier.core.graph.separations import Clique, clique_edges
 from espalier.core.methods.select.refused_pairs import fence_cost_of
+from espalier.core.methods.select.scored_tree import ScoredTree
 from espalier.core.models.graphical import (
     FirstFit,
     GraphicalModel,
@@ -27,6 +28,11 @@ from espalier.core.privacy.draws import Measurement, Merged, ScoreMeasurement
 from espalier.core.progress import Report, silent
 from espalier.core.project.file import Project
 
+TREE_CHOICE = "tree choice"
+"""The pool that chooses a tree."""
+WEIGHTS = "weights"
+"""The pool of noisy associations that only weigh an allocation."""
+
 
 @dataclass(frozen=True)
 class Marginals:
@@ -38,7 +44,8 @@ class Marginals:
     that the frame refused; ``scores`` are all vectors of scores that were bought, these among them. ``impossible`` are
     the cells that no row may have, by clique: they join the model in addition to the counts. ``shrunk``: the model
     believes only as much of each pair's association as noise does not explain
-    (`espalier.core.models.graphical.shrinkage`); a fit together with questions does not.
+    (`espalier.core.models.graphical.shrinkage`); a fit together with questions does not. ``best_tree`` is the tree of
+    scores that were bought to find it.
     """
 
     sizes: Mapping[str, int]
@@ -51,6 +58,7 @@ class Marginals:
     scores: tuple[ScoreMeasurement, ...] = ()
     impossible: Mapping[Clique, NDArray[np.bool_]] = field(default_factory=dict)
     shrunk: bool = False
+    best_tree: ScoredTree | None = None
 
     @classmethod
     def of(cls, curator: Curator, measurements: list[Measurement], **more: Any) -> Marginals:
@@ -115,14 +123,17 @@ class Marginals:
                     "would_join": [list(q) for q in cost.swaps],
                 },
             }
-        others = [x for x in self.scores if x is not bought]
-        if errors := [x for x in others if any(len(q) == 2 for q in x.cliques)]:
+        if self.best_tree:
+            out["best_tree"] = self.best_tree.to_json()
+            out["method_notes"] = [self.best_tree.sentence]
+        others = [x for x in self.scores if x is not bought and x.pool != TREE_CHOICE]
+        if errors := [x for x in others if x.pool != WEIGHTS and any(len(q) == 2 for q in x.cliques)]:
             out["errors"] = [
                 {"columns": list(q), "round": i, "error": v, "sigma": x.sigma}
                 for i, x in enumerate(errors, 1)
                 for q, v in zip(x.cliques, x.values.tolist(), strict=True)
             ]
-        if weights := [x for x in others if all(len(q) != 2 for q in x.cliques)]:
+        if weights := [x for x in others if x.pool == WEIGHTS or all(len(q) != 2 for q in x.cliques)]:
             out["associations"] = [
                 {"columns": list(q), "score": v, "sigma": x.sigma}
                 for x in weights

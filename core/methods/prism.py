@@ -5,14 +5,14 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from espalier.core.graph.separations import Clique, clique_edges
 from espalier.core.methods.base import Capabilities, Guidance, Limits, Method, Purpose
 from espalier.core.methods.frame import Frame, Task
-from espalier.core.methods.marginals import Marginals, one_ways
+from espalier.core.methods.marginals import WEIGHTS, Marginals, one_ways
 from espalier.core.methods.prism_effect import effect_regime
 from espalier.core.methods.prism_frame import (
     PrismOptions,
@@ -24,6 +24,7 @@ from espalier.core.methods.prism_frame import (
     frame_of_prism,
     largest,
 )
+from espalier.core.methods.prism_pools import Pools, pools_of
 from espalier.core.methods.select.allocation import BudgetSplit, Choices
 from espalier.core.methods.select.constrained import fits, trunk
 from espalier.core.methods.select.expected import noisy_total
@@ -31,10 +32,11 @@ from espalier.core.methods.select.feature_subset import choose_features, fit_fea
 from espalier.core.methods.select.pairs import choose_triples
 from espalier.core.methods.select.spanning import Growth
 from espalier.core.methods.select.usefulness import expected_noise, useful_cells
-from espalier.core.methods.workload import Request, Workload, measure_pairs, most_cells
+from espalier.core.methods.workload import Request, measure_pairs, most_cells
+from espalier.core.methods.workload_weights import Workload
 from espalier.core.privacy.curator import Curator
 from espalier.core.privacy.draws import Measurement
-from espalier.core.privacy.scores import ConditionalScore
+from espalier.core.privacy.scores import ConditionalScore, FeatureScore
 from espalier.core.progress import Report, silent
 from espalier.core.project.file import Project
 from espalier.core.project.options import read_options
@@ -50,6 +52,9 @@ On 18 tables at ε = 0.2 to 3 a release took 0.2 to 3.3 times what is planned so
 
 TRIPLES = 0.025
 """What choosing three-way tables costs, out of the background's share."""
+
+FOR_WEIGHTS = 0.05
+"""What weights of the target's pairs cost (§5.4: ε_mi), out of the task's share."""
 
 SIGNAL = 10.0
 """Rows of the target's rarer value per value of a feature, over the noise in a cell, below which the background gets
@@ -90,6 +95,7 @@ class _Run:
     frame: Frame
     options: PrismOptions
     total: float
+    pools: Pools
 
     def clique(self, *names: str) -> Clique:
         """``names`` in schema order."""
@@ -122,12 +128,16 @@ def prism(curator: Curator, project: Project, frame: Frame, report: Report = sil
     if options.regime == "effect" and options.treatment is not None:
         return effect_regime(curator, project, frame, options.treatment, report)
     budget = BudgetSplit.of(project.plan, curator.budget, curator.sizes)
-    ones = curator.measure(budget.split(ONE_WAY, one_ways(curator)), "one-way")
-    run = _Run(curator, budget, project, frame, options, noisy_total(curator, ones))
-    background = _background(run, ones)
-    task, choice = TASK + BACKGROUND - (background or QUIET_ONE_WAY), TRIPLES if background else 0.0
-    if not background:
-        ones += curator.measure(budget.split(QUIET_ONE_WAY, one_ways(curator)), "one-way")
+    if options.task_weights == "bought":
+        budget = replace(budget, rule="optimal")
+    pools = pools_of(options.pools) or Pools(ONE_WAY, SELECTION, 0.0, TASK, BACKGROUND)
+    ones = curator.measure(budget.split(pools.one_way, one_ways(curator)), "one-way")
+    run = _Run(curator, budget, project, frame, options, noisy_total(curator, ones), pools)
+    if not pools.given:
+        run, more = _by_noise(run, ones)
+        ones += more
+    pools = run.pools
+    background, choice = pools.background, pools.pairs
 
     report(0.05, "Choosing what to protect")
     growth = Growth(tuple(curator.sizes), frame.separations)
@@ -136,14 +146,14 @@ def prism(curator: Curator, project: Project, frame: Frame, report: Report = sil
     report(0.2, "Choosing what to count with the target")
     tables: list[Measurement] = []
     for star in stars:
-        share = task * star.part + star.unspent
+        share = pools.task * star.part + star.unspent
         if not star.features:
-            background += share
+            background += share + (choice * star.part if pools.given else 0.0)
             continue
         linked = [*itertools.chain(*(s.pairs for s in stars)), *clique_edges([m.clique for m in tables])]
-        made, spent = _count(run, star, share, choice * star.part if options.three_way else 0.0, linked)
+        made, spent = _count(run, star, share, choice * star.part, linked)
         tables += made
-        background -= spent
+        background -= 0.0 if pools.given else spent
 
     report(0.4, "Choosing the background")
     last, left = list[Measurement](), background
@@ -154,6 +164,15 @@ def prism(curator: Curator, project: Project, frame: Frame, report: Report = sil
     last += curator.measure(budget.split(left, [m.clique for m in tables] or one_ways(curator)), "background")
     found = tuple(n for n in curator.sizes if any(n in s.features for s in stars))
     return Marginals.of(curator, [*ones, *tables, *last], features=found, shrunk=True)
+
+
+def _by_noise(run: _Run, ones: Sequence[Measurement]) -> tuple[_Run, list[Measurement]]:
+    """Return the run with the pools that its noise allows; without a background, also more one-way counts."""
+    background = _background(run, ones)
+    task, pairs = TASK + BACKGROUND - (background or QUIET_ONE_WAY), TRIPLES if background else 0.0
+    made = replace(run, pools=Pools(ONE_WAY, SELECTION, pairs, task, background))
+    again = {} if background else run.budget.split(QUIET_ONE_WAY, one_ways(run.curator))
+    return made, run.curator.measure(again, "one-way") if again else []
 
 
 def _background(run: _Run, ones: Sequence[Measurement]) -> float:
@@ -186,12 +205,13 @@ def _choose(run: _Run, task: Task, growth: Growth) -> _Star:
     """S of one target, drawn or chosen."""
     curator, budget, options = run.curator, run.budget, run.options
     part = task.weight / sum(other.weight for other in run.frame.tasks)
-    features, left = task.features, SELECTION * part
+    features, left = task.features, run.pools.selection * part
     if features is not None:
         for name in features:
             growth.link((name, task.target))
     else:
-        k = options.features or suggested(curator, budget, TASK * part, task.target, task.candidates, run.total)
+        counted = (run.pools.task if run.pools.given else TASK) * part
+        k = options.features or suggested(curator, budget, counted, task.target, task.candidates, run.total)
         choose = fit_features if options.selector == "logistic" else choose_features
         choices = Choices(curator, budget, left, "selection")
         features, left = choose(choices, task.target, task.candidates, k, growth)
@@ -201,13 +221,40 @@ def _choose(run: _Run, task: Task, growth: Growth) -> _Star:
 def _count(
     run: _Run, star: _Star, share: float, choice: float, linked: Sequence[Clique]
 ) -> tuple[list[Measurement], float]:
-    """Return the counts with one target for ``share``, and the part of ``choice`` spent to choose three-way tables."""
+    """Return the counts with one target for ``share``, and the part of ``choice`` spent to choose three-way tables.
+
+    Weights of the pairs are bought from ``choice`` if the plan gives the pools, and from ``share`` otherwise.
+    """
+    given, pool = run.pools.given, "task" if star.target == run.frame.tasks[0].target else f"task: {star.target}"
     joint = _joint(run, star, share, linked)
-    triples, weights, unspent = _three_way(run, star, share, 0.0 if joint else choice, linked)
-    spent = 0.0 if joint else choice - unspent
-    importance = [*[1.0] * len(star.pairs), *weights, *[float(len(star.features))] * len(joint)]
-    pool = "task" if star.target == run.frame.tasks[0].target else f"task: {star.target}"
+    bought = run.options.task_weights == "bought" and len(star.pairs) > 1
+    choosing = choice if run.options.three_way and not joint else 0.0
+    of_pairs = [1.0] * len(star.pairs)
+    if bought and not given:
+        of_pairs = _weights(run, star, FOR_WEIGHTS * share)
+        share *= 1 - FOR_WEIGHTS
+    elif bought and choice:
+        weighing = choice / 2 if choosing else choice
+        of_pairs = _weights(run, star, weighing)
+        choice, choosing = choice - weighing, max(0.0, choosing - weighing)
+    triples, weights, unspent = _three_way(run, star, share, choosing, linked)
+    spent = choosing - unspent
+    share += choice - spent if given else 0.0
+    importance = [*of_pairs, *weights, *[float(len(star.features))] * len(joint)]
     return run.curator.measure(run.budget.split(share, [*star.pairs, *triples, *joint], importance), pool), spent
+
+
+def _weights(run: _Run, star: _Star, share: float) -> list[float]:
+    """Buy each pair's association with the target; return them scaled to mean 1 (Appendix C.2).
+
+    The score is :class:`FeatureScore`, the safe total-variation association, where the paper has mutual information.
+    A pair is believed to have at least the association that is one σ of its noise.
+    """
+    (rho,) = run.budget.split(share, [(star.target,)]).values()
+    what = f"association with {star.target} of {len(star.pairs)} columns (their weights)"
+    made = run.curator.measure_scores(FeatureScore(star.target), star.pairs, rho, what, WEIGHTS)
+    values = np.maximum(made.values, max(1.0, made.sigma))
+    return [float(v) for v in values / values.mean()]
 
 
 def _joint(run: _Run, star: _Star, share: float, linked: Sequence[Clique]) -> list[Clique]:
@@ -276,6 +323,7 @@ PRISM = Method(
             "effect": "counts for the effect",
             "background": "counts of the other columns",
             "pair choice": "choosing the pairs",
+            WEIGHTS: "importance of the target's pairs",
         },
     ),
     capabilities=Capabilities(targets=True, questions="beside", embedding=True),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,6 +11,7 @@ from espalier.core.graph.adjustment import Effect, checked, choices, refuse_fenc
 from espalier.core.graph.separations import Clique, Separation
 from espalier.core.methods.base import PlannedEffect
 from espalier.core.methods.frame import Frame, Task
+from espalier.core.methods.prism_pools import NAMES, pools_of
 from espalier.core.project.file import Project
 from espalier.core.project.options import option, read_options
 from espalier.core.project.plan import Plan
@@ -81,6 +82,24 @@ class PrismOptions:
         help="Three-way tables show how two features act together on the target. They cost more noise; a noisy "
         "choice finds the pairs that depend on each other most, given the target.",
     )
+    task_weights: Literal["even", "bought"] = option(
+        "even",
+        "Importance of the pairs with the target",
+        choices={"even": "all alike", "bought": "by a noisy association with the target"},
+        help="Bought weights take a twentieth of the budget and shape the allocation of the rest: a column that says "
+        "more about the target is counted with less noise (PRISM, Appendix C.2).",
+        only={"regime": ("causal", "graphical", "predictive")},
+    )
+    pools: Mapping[str, float] = option(
+        {},
+        "Pools by hand (blank: by the noise)",
+        low=0,
+        high=1,
+        weights=True,
+        example="target: 0.65",
+        help="The division of the budget between " + ", ".join(NAMES) + ". A pool that is not named gets nothing.",
+        only={"regime": ("causal", "graphical", "predictive")},
+    )
 
 
 def _options(project: Project) -> PrismOptions:
@@ -114,7 +133,26 @@ def largest(project: Project, frame: Frame) -> tuple[Clique, ...]:
 def frame_of_prism(project: Project, separations: tuple[Separation, ...], warnings: list[str]) -> Frame:
     """The targets with their S, where the drawing decides it, and the separations that a regime implies."""
     plan, schema = project.plan, project.schema
-    regime, fence = _options(project).regime, separations
+    options = _options(project)
+    regime, fence = options.regime, separations
+    pools = pools_of(options.pools)
+    if pools and regime == "effect":
+        raise ProjectError("the effect regime has pools of its own: leave pools out of the plan", key="pools")
+    if options.task_weights == "bought" and regime == "effect":
+        raise ProjectError("the effect regime buys no weights: set task_weights to even", key="task_weights")
+    others = len(schema.names) - 1
+    if pools and regime == "predictive" and not pools.selection and (options.features or 0) < others:
+        raise ProjectError(
+            "plan: pools must give the pool 'selection' a share above 0, since features are chosen. To choose none, "
+            f"set features to {others}",
+            key="pools",
+        )
+    if options.task_weights == "bought" and plan.allocation == "uniform":
+        raise ProjectError(
+            "a uniform allocation ignores weights, so none are bought: set allocation to auto or optimal, or "
+            "task_weights to even",
+            key="task_weights",
+        )
     if plan.target is None:
         raise ProjectError("PRISM protects what predicts one column: name the target", key="target", missing="target")
     if regime != "predictive" and not project.dag.edges:

@@ -178,7 +178,12 @@ class Asked:
         whole = predict_size(self.lowered.sizes, (*self.lowered.cliques, *held), noisy=False)
         seconds = base.seconds + (cost.seconds if self._jointly else whole.seconds)
         return replace(
-            base, cells=cost.cells, measured_cells=drawn, bytes=8 * (8 * cost.cells + 32 * drawn), seconds=seconds
+            base,
+            cells=cost.cells,
+            measured_cells=drawn,
+            bytes=8 * (8 * cost.cells + 32 * drawn),
+            seconds=seconds,
+            treewidth=cost.treewidth,
         )
 
     @property

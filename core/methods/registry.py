@@ -76,12 +76,16 @@ def options_of(plan: Plan) -> type[Any]:
 
 
 def unused_options(plan: Plan) -> list[str]:
-    """Return the options that the plan gives and its method ignores, without those that repeat the default."""
-    read = declared(method_of(plan).options)
+    """Return the keys that the plan gives and its method ignores, without those that repeat the default."""
+    method = method_of(plan)
+    read = declared(method.options)
     usual: dict[str, Any] = {}
     for kind in _every_option():
         usual |= vars(kind())
-    return [k for k, v in plan.options.items() if k not in (*read, *ALWAYS) and usual.get(k) != v]
+    return [
+        *method.unread(plan),
+        *(k for k, v in plan.options.items() if k not in (*read, *ALWAYS) and usual.get(k) != v),
+    ]
 
 
 def is_fenced(plan: Plan) -> bool:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from espalier.core.errors import ProjectError
-from espalier.core.graph.separations import Separation, clique_edges
+from espalier.core.graph.separations import Clique, Separation, clique_edges
 from espalier.core.methods.base import Capabilities, Guidance, Limits, Method, Purpose, largest_pair
 from espalier.core.methods.frame import Frame
 from espalier.core.methods.marginals import Marginals, one_ways
@@ -16,7 +18,8 @@ from espalier.core.methods.select.compression import folded, rare_categories
 from espalier.core.methods.select.constrained import joined, trunk, worth_counting
 from espalier.core.methods.select.expected import independent, noisy_total
 from espalier.core.methods.select.refused_pairs import refused_pairs
-from espalier.core.methods.select.spanning import choose_tree
+from espalier.core.methods.select.scored_tree import strongest
+from espalier.core.methods.select.spanning import Growth, choose_tree
 from espalier.core.privacy.curator import Curator
 from espalier.core.privacy.draws import Merged
 from espalier.core.privacy.scores import EdgeScore
@@ -57,6 +60,16 @@ class TreeOptions:
         pool="explain",
         unbought="This plan refuses no pair in a tree, so the share for explaining buys nothing",
     )
+    tree: Literal["greedy", "exact"] = option(
+        "greedy",
+        "How the tree is found",
+        choices={
+            "greedy": "edge by edge, each chosen privately",
+            "exact": "the strongest tree of scores that are bought at once",
+        },
+        help="Greedy: as published. Exact: noisy scores of all allowed pairs, then the strongest tree that respects "
+        "the separations. The report states how much the greedy tree falls short of it.",
+    )
     compress: bool = option(
         False,
         "Merge rare categories",
@@ -88,13 +101,20 @@ def tree(curator: Curator, project: Project, frame: Frame, report: Report = sile
 
     report(0.2, "Choosing the tree")
     score = EdgeScore(independent(ones, noisy_total(curator, ones)))
-    edges, unspent = choose_tree(
-        Choices(curator, budget, choice, "tree choice"),
-        frame.separations,
-        score,
-        linked=clique_edges(joined(curator)),
-        start=trunk(curator),
-    )
+    links, found_best = clique_edges(joined(curator)), None
+    if options.tree == "exact" and (pairs := _allowed(curator, frame, links)):
+        (rho,) = budget.split(choice, one_ways(curator)[:1]).values()
+        bought = curator.measure_scores(score, pairs, rho, f"scores of {len(pairs)} pairs", "tree choice")
+        found_best = strongest(bought, curator.sizes, frame.separations, links, trunk(curator))
+        edges, unspent = list(found_best.edges), 0.0
+    else:
+        edges, unspent = choose_tree(
+            Choices(curator, budget, choice, "tree choice"),
+            frame.separations,
+            score,
+            linked=links,
+            start=trunk(curator),
+        )
     edges = [*worth_counting(curator, project.constraints), *edges]
     explained = None
     if options.explain and (refused := refused_pairs(curator.sizes, frame.separations, edges)):
@@ -113,7 +133,19 @@ def tree(curator: Curator, project: Project, frame: Frame, report: Report = sile
         found += measure_further(
             curator, budget, Further(further, steps, options.width, plan.max_cells), found, frame, report
         )
-    return Marginals.of(curator, found, merged=merged, explained=explained)
+    return Marginals.of(curator, found, merged=merged, explained=explained, best_tree=found_best)
+
+
+def _allowed(curator: Curator, frame: Frame, linked: Sequence[Clique]) -> list[Clique]:
+    """Return the pairs that the frame lets be edges, largest table first; none if there is nothing to choose."""
+    growth = Growth(
+        tuple(curator.sizes), frame.separations, [c for c in curator.sizes if curator.sizes[c] > 1], curator.sizes
+    )
+    for clique in linked:
+        growth.link(clique)
+    for pair in trunk(curator):
+        growth.add(pair)
+    return growth.candidates() if growth.parts > 1 else []
 
 
 def _scores_of(count: int) -> str:

@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from espalier.core.errors import ProjectError
 from espalier.core.graph.separations import Clique, Separation, clique_edges
 from espalier.core.methods.base import Capabilities, Guidance, Limits, Method, Purpose, Separations
 from espalier.core.methods.frame import Frame
 from espalier.core.methods.marginals import Marginals, one_ways
 from espalier.core.methods.select.allocation import BudgetSplit, Choices, label
-from espalier.core.methods.select.cliques import MOST_ROUNDS, rounds
+from espalier.core.methods.select.cliques import rounds
 from espalier.core.methods.select.constrained import joined
 from espalier.core.methods.select.expected import Expected, by_model, independent, noisy_total
 from espalier.core.methods.select.marginals import (
@@ -37,15 +36,19 @@ from espalier.core.methods.select.pairs import Reach, choose_pairs
 from espalier.core.methods.select.refused_pairs import refused_pairs, strongest_tree
 from espalier.core.methods.select.spanning import Growth, choose_tree
 from espalier.core.methods.select.usefulness import expected_noise
+from espalier.core.methods.workload_weights import (
+    BATCHES,
+    MOST_PAIRS,
+    WIDTH,
+    Workload,
+    WorkloadOptions,
+)
 from espalier.core.privacy.curator import Curator
 from espalier.core.privacy.draws import Measurement, ScoreMeasurement
 from espalier.core.privacy.scores import EdgeScore
 from espalier.core.progress import Report, silent
 from espalier.core.project.file import Project
-from espalier.core.project.options import option, read_options
-
-MAX_CELLS = 100_000
-"""Cells of the largest clique. On Adult at ε = 1 50,000 give a TV of 0.0097 in 1.6 s, 200,000 0.0092 in 6 s."""
+from espalier.core.project.options import read_options
 
 FEW = 350
 """So many weighted candidates at most are scored together. Their noise grows with the root of their number, that of a
@@ -64,139 +67,14 @@ CHOICE = 0.06
 FIRST = 0.5
 """The first round's part of the remaining budget for pairs."""
 
-WIDTH, MOST_PAIRS, BATCHES = 6, 80, 8
-"""Where pairs are chosen one at a time: the largest clique less one, how many join the tree at most, and how many times
-they are counted on the way. Width 4 with 4 batches gives Adult a TV of 0.0098 at ε = 1 and these 0.0090; alarm with
-30,000 rows has 0.0062 with 4 batches and 0.0055 with 8."""
-
 FITS = 1 + BATCHES
 """Models that are fitted on the way, for the planned seconds: that of the tree, and one a batch."""
-
-PER_COLUMN, TOGETHER = 2, 4
-"""Where pairs are chosen one at a time: so many choices a column at most where they are counted badly, and the columns
-of the largest table that is counted instead of its pairs. Mean two-way TV at ε = 1 of six random networks of twelve
-binary columns (1,600 rows) and two draws of asia (1,200 and 1,600), ten runs each: 0.0176 with up to 40 pairs, 0.0170
-with 16; 0.0168 with up to 40 pairs and tables, 0.0160 to 0.0162 with 16 or 24. Adult, whose columns are larger (five
-runs): 0.0095 with up to 40, 0.0090 with 26."""
 
 GOOD_PAIR = 0.0105
 """The expected TV error of a typical pair up to which more pairs than `MOST_ROUNDS` are counted. With up to 80 instead
 of 40, whatever the error, alarm with 30,000 rows has a TV of 0.0054 instead of 0.0058 at ε = 1 (where they err by
 0.0075 to 0.0106), but child with 20,000 rows 0.0087 instead of 0.0079 (from 0.011) and alarm with 8,000 at ε = 0.2
 0.056 instead of 0.053."""
-
-
-@dataclass(frozen=True)
-class WorkloadOptions:
-    """The purpose of the table, the size of the model, and what is reported about the fence."""
-
-    weights: Mapping[str, float] = option(
-        {},
-        "Weights of columns, pairs and triples",
-        weights=True,
-        low=0.0,
-        high=1000.0,
-        help="How much each counts, 1 unless given. A column's weight is that of all its pairs; 0 leaves it out of "
-        'them. "age × income" weighs one pair, and three names make a table of three columns a candidate.',
-    )
-    triples: int = option(
-        0,
-        "Tables of three columns, at most",
-        low=0,
-        high=20,
-        whole=True,
-        help="In the second round, three columns that the first has linked may be counted together. They "
-        "show how two columns act together on a third, and cost more noise. Three or four columns of few values are "
-        "counted together anyway where that tells their pairs better.",
-    )
-    clique_cells: int = option(
-        MAX_CELLS,
-        "Cells of the model's largest table, at most",
-        low=100,
-        high=100_000_000,
-        whole=True,
-        help="More cells let more pairs be counted. Time and memory grow with them.",
-    )
-    explain: float = option(
-        0.0,
-        "Share of the budget that explains the fence's cost",
-        low=0.0,
-        high=0.5,
-        fenced=True,
-        help="Buys noisy scores of the pairs that the fence refuses, and an estimate of what the fence cost. "
-        "Without it a release says nothing about them. The counts get that much less.",
-        pool="explain",
-        unbought="This plan refuses no pair in a tree, so the share for explaining buys nothing",
-    )
-
-
-@dataclass(frozen=True)
-class Workload:
-    """The purpose of the table: ``columns`` and ``cliques`` have weights, 1 unless given.
-
-    A pair has the weight given for it, else the product of its columns' weights. ``cliques`` may hold triples, which
-    are further candidates. ``max_cells`` caps the model; at most ``triples`` more join the second round. If pairs are
-    chosen one at a time, they are counted in ``batches``, with at most ``rounds`` rounds of choosing
-    unless pairs are counted well, and up to ``together`` small columns may be counted together.
-    """
-
-    columns: Mapping[str, float] = field(default_factory=dict)
-    cliques: Mapping[Clique, float] = field(default_factory=dict)
-    max_cells: int = MAX_CELLS
-    triples: int = 0
-    batches: int = BATCHES
-    rounds: int = MOST_ROUNDS
-    together: int = 2
-
-    @classmethod
-    def of(cls, project: Project) -> Workload:
-        """Return the workload that the plan describes; raise :class:`ProjectError` for an unknown name."""
-        options = read_options(WorkloadOptions, project.plan.options)
-        given = {_columns_of(project, name): weight for name, weight in options.weights.items()}
-        return cls(
-            {q[0]: weight for q, weight in given.items() if len(q) == 1},
-            {q: weight for q, weight in given.items() if len(q) > 1},
-            min(options.clique_cells, project.plan.max_cells),
-            options.triples,
-            rounds=min(MOST_ROUNDS, PER_COLUMN * len(project.schema.names)),
-            together=TOGETHER,
-        )
-
-    @property
-    def weighted(self) -> bool:
-        """Return whether it gives candidates different weights, other than by leaving some out."""
-        given = (*self.columns.values(), *self.cliques.values())
-        return (
-            self.triples > 0
-            or any(weight not in (0.0, 1.0) for weight in given)
-            or any(len(q) > 2 for q in self.cliques)
-        )
-
-    def weight(self, clique: Clique) -> float:
-        """Return the weight of one marginal."""
-        return self.cliques.get(clique, math.prod(self.columns.get(name, 1.0) for name in clique))
-
-    def candidates(self, sizes: Mapping[str, int]) -> list[Clique]:
-        """All pairs of columns that vary and the cliques named, but for those of weight 0 and those too large."""
-        varied = [name for name in sizes if sizes[name] > 1]
-        pairs = [*itertools.combinations(varied, 2), *(q for q in self.cliques if len(q) > 2)]
-        return [
-            q
-            for q in dict.fromkeys(pairs)
-            if self.weight(q) > 0 and math.prod(sizes[name] for name in q) <= self.max_cells
-        ]
-
-
-def _columns_of(project: Project, name: str) -> Clique:
-    """Return the column, pair or triple called ``name``."""
-    schema = project.schema
-    parts = [name] if name in schema.names else name.split(" × ")
-    if not set(parts) <= set(schema.names) or len(set(parts)) < len(parts) or len(parts) > 3:
-        raise ProjectError(
-            f"plan: weights names {name!r}, which is neither a column nor two or three of them, such as 'a × b'",
-            key="weights",
-        )
-    return schema.clique(parts)
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,15 @@ a total variation distance says nothing and is called *vacuous*.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from espalier.core.analysis.drawing import POOL
 from espalier.core.graph.separations import Clique
+from espalier.core.methods import method_of
+from espalier.core.privacy.draws import Draw
+from espalier.core.project.plan import Plan
 
 BETA = 0.05
 """The bounds hold together with probability 1 − β."""
@@ -131,3 +135,11 @@ def excess_risk(distance: float, features: int, rows: float, loss: float, norm: 
     """
     complexity = norm * math.sqrt(features / rows)
     return 2 * loss * distance + 2 * complexity + 2 * loss * math.sqrt(math.log(2 / beta) / (2 * rows))
+
+
+def error_bounds_of(draws: Sequence[Draw], rows: float, plan: Plan) -> ErrorBounds:
+    """What theory says of everything that ``draws`` counted, on a table of ``rows`` rows."""
+    counted = (
+        Counted(d.columns, d.cells, d.scale) for d in draws if d.kind == "count" and d.columns and d.pool != POOL
+    )
+    return error_bounds(counted, rows, plan.rows or rows, plan.target if method_of(plan).capabilities.targets else None)

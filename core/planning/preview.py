@@ -22,9 +22,10 @@ from espalier.core.evaluation.private.held_out import rehearse
 from espalier.core.graph.separations import Clique
 from espalier.core.methods import METHODS, Frame, asks, asks_causes_only, frame_of, method_of, unused_options
 from espalier.core.methods.embedding import SECONDS, Embedded
-from espalier.core.methods.select.allocation import MOST_BY_HAND, label
 from espalier.core.models.graphical import Size
-from espalier.core.planning.error_bounds import Counted, ErrorBounds, error_bounds
+from espalier.core.planning.budget_lines import Line, given_by_hand, grouped, lines_of
+from espalier.core.planning.duration import seconds_of
+from espalier.core.planning.error_bounds import ErrorBounds, error_bounds_of
 from espalier.core.planning.expected_answers import Expected
 from espalier.core.planning.expected_answers import expected as expected_answers
 from espalier.core.planning.hierarchies import Foreseen, foreseen
@@ -37,46 +38,14 @@ from espalier.core.privacy.bought_schema import Part, budget_of
 from espalier.core.privacy.contribution import held_rows, public_rows
 from espalier.core.privacy.curator import Curator, Impossible
 from espalier.core.privacy.draws import Draw
-from espalier.core.privacy.rehearsal import UNKNOWN_ROWS, Rehearsal
+from espalier.core.privacy.rehearsal import Rehearsal
 from espalier.core.privacy.spending import Spending
 from espalier.core.privacy.unit import Unit
 from espalier.core.project.file import Project
 from espalier.core.project.options import declared
-from espalier.core.project.plan import Plan
 
-IN_ROWS = ("step-counts", "echoes")
-"""Recipes of sums with a σ in rows, which are people in linked tables."""
 NAMED = 2
 """Methods that a refusal names, if a plan's questions do not fit."""
-
-START, FITTED, PER_FIT, PER_ROW, PER_PAIR = 0.013, 0.75, 0.0136, 0.97e-6, 0.165e-5
-"""Seconds of a release: at least; of the last fit, as a part of the model's own estimate; of each fit on the way; of a
-private choice per row, and per pair of columns. Fitted to seven tables and seven methods (``TUNED`` in
-benchmarks/verdict.py); on eight others 51 of 58 releases took between half and twice
-as long."""
-
-
-@dataclass(frozen=True)
-class Line:
-    """One row of the budget table.
-
-    ``columns`` is None where a private choice decides them at release; then ``cells`` and ``sigma`` are those of the
-    largest candidate. ``sigma`` is in rows (for a choice: the scale of its score's noise); ``error`` the expected
-    absolute error per cell σ√(2/π) as a share of n, None where n is not known; ``bound`` (a total variation distance,
-    see `espalier.core.planning.error_bounds`) is what the whole marginal stays within with all others in 95 of 100
-    releases. ``sums``: a vector of sums that are no counts, such as a gradient, with σ in their own unit and not in
-    rows.
-    """
-
-    pool: str
-    what: str
-    columns: Clique | None
-    cells: int | None
-    rho: float
-    sigma: float
-    error: float | None
-    bound: float | None = None
-    sums: bool = False
 
 
 @dataclass(frozen=True)
@@ -169,6 +138,7 @@ class Preview:
             "refused": self.frame.refused,
             "cells": self.size.cells,
             "bytes": self.size.bytes,
+            **({"treewidth": self.size.treewidth} if self.size.treewidth else {}),
             "seconds": self.size.seconds,
             **({"test_drawing": [predicted(test) for test in self.tests]} if self.project.plan.test_drawing else {}),
             **({"analyses": [one.plan() for one in self.analyses]} if self.analyses else {}),
@@ -236,6 +206,7 @@ class _NoRows:
 
 
 def _preview(project: Project, rows: int | None, assumed: Mapping[str, float] | None = None) -> Preview:
+    project.schema.need_distinct()
     project.need_unit()
     plan, method, sizes = project.plan, method_of(project.plan), project.schema.sizes
     frame = frame_of(project)
@@ -258,7 +229,7 @@ def _preview(project: Project, rows: int | None, assumed: Mapping[str, float] | 
     size = size.chosen(method.limits.fits(project), sizes)
     forest = _parts([name for name, size in sizes.items() if size > 1], fitted.edges) > 1
     draws = curator.spending.draws
-    size = replace(size, seconds=_seconds(size, draws, rows, len(sizes), method.limits.fits(project)))
+    size = replace(size, seconds=seconds_of(size, draws, rows, len(sizes), method.limits.fits(project)))
     stage = ""
     if isinstance(fitted, Embedded):
         stage = fitted.stage(rows or plan.rows, plan)
@@ -297,15 +268,6 @@ def _preview(project: Project, rows: int | None, assumed: Mapping[str, float] | 
     return replace(shown, private_evaluation=tuple(lines_of(bought, held or None)), expected=expected, delta=delta)
 
 
-def _seconds(size: Size, draws: Sequence[Draw], rows: int | None, columns: int, fits: int) -> float:
-    """The seconds that a release takes, with its private choices, which score every pair of columns on all rows."""
-    if any(draw.kind == "gradient" for draw in draws):
-        return size.seconds
-    choices = sum(draw.kind == "choice" for draw in draws)
-    scored = choices * (PER_ROW * (rows or UNKNOWN_ROWS) + PER_PAIR * columns**2)
-    return START + FITTED * size.seconds + PER_FIT * fits + scored
-
-
 def _verdict(
     project: Project,
     budget: Budget,
@@ -324,43 +286,6 @@ def _verdict(
         return None
     purpose: Purpose = "outcome" if method.capabilities.targets or method.fenced(plan) else "pairs"
     return verdict_of(noise, purpose, budget.epsilon, budget.delta, Assumed(rows, **assumed))
-
-
-def error_bounds_of(draws: Sequence[Draw], rows: float, plan: Plan) -> ErrorBounds:
-    """What theory says of everything that ``draws`` counted, on a table of ``rows`` rows."""
-    counted = (
-        Counted(d.columns, d.cells, d.scale) for d in draws if d.kind == "count" and d.columns and d.pool != POOL
-    )
-    return error_bounds(counted, rows, plan.rows or rows, plan.target if method_of(plan).capabilities.targets else None)
-
-
-def lines_of(draws: Iterable[Draw], rows: int | None = None, bounds: ErrorBounds | None = None) -> Iterator[Line]:
-    """The draws as rows of the budget table; ``rows`` is n where it is known."""
-    most = {m.clique: m.tv for m in bounds.marginals} if bounds else {}
-    for d in draws:
-        if d.kind == "count":
-            error = d.scale * math.sqrt(2 / math.pi) / rows if rows else None
-            known = None if d.is_open else d.columns
-            yield Line(d.pool, d.what, known, d.cells, d.rho, d.scale, error, most.get(d.columns or ()))
-        else:
-            what = f"noisy choice of a {d.what}" if d.kind == "choice" else d.what
-            if d.kind == "choice" and d.columns:
-                what += f": {' – '.join(d.columns)}"
-            sums = d.kind in ("gradient", "sums")
-            cells = d.cells if sums else None
-            yield Line(d.pool, what, None, cells, d.rho, d.scale, None, sums=sums and d.recipe not in IN_ROWS)
-
-
-def grouped(lines: Iterable[Line]) -> list[tuple[int, Line]]:
-    """Runs of equal lines, each as (number of lines, first line)."""
-    runs = (list(run) for _, run in itertools.groupby(lines, key=lambda x: (x.pool, x.what, x.rho)))
-    return [(len(run), run[0]) for run in runs]
-
-
-def not_in_rows(lines: Iterable[Line]) -> str:
-    """Return a sentence on lines with σ in another unit than rows; empty if there is none."""
-    what = dict.fromkeys(line.what for line in lines if line.sums)
-    return f"σ of {', '.join(what)} is in the unit of these sums, not in rows." if what else ""
 
 
 def _parts(names: list[str], edges: Iterable[Clique]) -> int:
@@ -406,8 +331,6 @@ def _warnings(
         )
     if plan.question_share and not project.question_list:
         out.append("Nothing is asked, so the share for questions goes to the method.")
-    if plan.question_share and method.capabilities.questions == "alone":
-        out.append(f"The method {method.title} spends its whole budget on questions: their share is not read.")
     if plan.test_drawing and not any(line.pool == POOL for line in lines):
         out.append(
             "Nothing of the drawing can be tested: it implies no independence, or no odds ratio up to 2.5 would be "
@@ -445,7 +368,7 @@ def _warnings(
         out.append(
             f"Some counts will be mostly noise ({shown}). Coarsen such columns on the Data page, or leave them out."
         )
-    out += _by_hand(plan, lines)
+    out += given_by_hand(plan, lines)
     if plan.person is None and plan.rows_per_person > 1:
         out.append(
             f"This plan promises that no one has more than {plan.rows_per_person} rows. The promise is not checked."
@@ -460,22 +383,4 @@ def _warnings(
         out.append(
             "Which shareable figures the rows held out can carry depends on their number; all of them are listed."
         )
-    return out
-
-
-def _by_hand(plan: Plan, lines: tuple[Line, ...]) -> list[str]:
-    """What to say of shares given by hand."""
-    if isinstance(plan.allocation, str):
-        return []
-    out = []
-    counted = {label(line.columns): line.pool for line in lines if line.columns}
-    if odd := [name for name in plan.allocation if name not in counted]:
-        out.append(f"A share is given by hand for {', '.join(odd[:5])}, which this plan does not count.")
-    for pool in dict.fromkeys(counted.values()):
-        taken = sum(share for name, share in plan.allocation.items() if counted.get(name) == pool)
-        if taken > MOST_BY_HAND and any(p == pool and name not in plan.allocation for name, p in counted.items()):
-            out.append(
-                f"The shares given by hand would take {taken:.0%} of the pool {pool}: they are scaled down to "
-                f"{MOST_BY_HAND:.0%}, so that something is left for the other marginals."
-            )
     return out

@@ -32,8 +32,9 @@ from espalier.core.errors import ProjectError
 from espalier.core.privacy.accounting import Budget
 from espalier.core.privacy.draws import Draw
 from espalier.core.privacy.flat_bins import flattest
+from espalier.core.privacy.journal import Journal
 from espalier.core.privacy.mechanisms import add_gaussian, gaussian_scale, gumbel_scale, noisy_max
-from espalier.core.privacy.partitions import find_categories, rho_beside, threshold_for
+from espalier.core.privacy.partitions import LONGEST, Threshold, find_categories, rho_beside, threshold_for
 from espalier.core.privacy.quantiles import (
     calls_of_edges,
     choose_edges,
@@ -83,6 +84,9 @@ NONE = "(none)"
 """The only category of a column in which none came through."""
 
 _LESS = 1 - 1e-12
+
+ESCAPED, NUMBER = 12, 27
+"""Bytes of a letter, and of a number with its comma, in JSON at most."""
 
 
 @dataclass(frozen=True)
@@ -216,12 +220,22 @@ def _levels(column: HierarchyToBuy, unit: Unit, rho: float) -> list[Part]:
     return out
 
 
-def buy(table: Source, wanted: Schema, unit: Unit, parts: Sequence[Part], delta: float, spending: Spending) -> Schema:
+def buy(
+    table: Source,
+    wanted: Schema,
+    unit: Unit,
+    parts: Sequence[Part],
+    delta: float,
+    spending: Spending,
+    journal: Journal | None = None,
+) -> Schema:
     """``wanted`` with the undeclared columns described. All ``parts`` are paid before any row is read.
 
     ``table`` is what the release is made from: split, limited, and encoded for ``wanted`` (`Source.encodes`). ``delta``
-    is the plan's δ. A text without a bought category, and a text that is no number, count as missing.
+    is the plan's δ. A text without a bought category, and a text that is no number, count as missing. The ``journal``
+    stores what is drawn: each level of a hierarchy; the bins, or the categories, of each other column.
     """
+    journal = journal or Journal()
     spending.debit(part.draw for part in parts)
     count = sum(isinstance(part.column, CategoriesToBuy) for part in parts)
     found: dict[str, Column] = {}
@@ -231,52 +245,69 @@ def buy(table: Source, wanted: Schema, unit: Unit, parts: Sequence[Part], delta:
         column = bought[0].column
         match column:
             case NumbersToBuy():
-                found[name] = _bought_bins(table, column, unit, calls)
+                found[name] = _bought_bins(table, column, unit, calls, journal)
             case HierarchyToBuy():
-                found[name] = _expanded(table, column, unit, calls)
+                found[name] = _expanded(table, column, unit, calls, journal)
             case CategoriesToBuy():
                 recipe = threshold_for(unit, calls[0], SLIPS * delta / count)
-                shown = find_categories(table.text_counts(name), recipe, column.at_most)
-                kept = tuple(sorted(shown.counts)) or (NONE,)
+                kept = tuple(_bought_texts(table, column, recipe, journal)) or (NONE,)
                 found[name] = Categories(name, column.kind, kept, missing=True, unknown="missing", **column.about)
     return replace(table.schema, columns=tuple(found.get(c.name, c) for c in wanted.columns))
 
 
-def _expanded(table: Source, column: HierarchyToBuy, unit: Unit, calls: Sequence[float]) -> Column:
+def _bought_texts(table: Source, column: CategoriesToBuy, recipe: Threshold, journal: Journal) -> list[str]:
+    """Return the categories that came through, sorted."""
+
+    def draw() -> list[str]:
+        return sorted(find_categories(table.text_counts(column.name), recipe, column.at_most).counts)
+
+    most = 2 + column.at_most * (ESCAPED * LONGEST + len('"", '))
+    found: list[str] = journal.facts(("categories", column, recipe), most, draw)
+    return found
+
+
+def _expanded(table: Source, column: HierarchyToBuy, unit: Unit, calls: Sequence[float], journal: Journal) -> Column:
     """Return the column with its hierarchy expanded to the depth that the rows support; one call for each level.
 
     What a level divides is decided by the noisy answers of those above it, and a level is one histogram: each row is in
     one group of it, so Δ is `Unit.count_sensitivity`, and what one person moves is known before any row is read. ρ of
     the levels adds up (adaptive composition). A level that divides nothing ends it; the rest of the price stays spent.
     """
-    counts = table.leaf_counts(column.name)
     left = iter(calls)
 
     def ask(cut: Cut) -> tuple[NDArray[np.float64], float]:
         sigma = gaussian_scale(unit.count_sensitivity, next(left))
-        rows = np.zeros(len(cut), dtype=np.int64)
-        np.add.at(rows, cut.groups, counts)
-        return add_gaussian(rows, sigma), sigma
+
+        def draw() -> NDArray[np.float64]:
+            rows = np.zeros(len(cut), dtype=np.int64)
+            np.add.at(rows, cut.groups, table.leaf_counts(column.name))
+            return add_gaussian(rows, sigma)
+
+        return journal.array(("level", column.name, cut.groups, sigma), (len(cut),), draw), sigma
 
     return column.expanded(descend(column.tree, ask, column.size).cut)
 
 
-def _bought_bins(table: Source, column: NumbersToBuy, unit: Unit, calls: Sequence[float]) -> Column:
+def _bought_bins(table: Source, column: NumbersToBuy, unit: Unit, calls: Sequence[float], journal: Journal) -> Column:
     """The bins of a column of numbers, see `_numbers`.
 
     The cells are cut at points that are public or were chosen by earlier answers, so the counts are one histogram: a
     row is in one cell, or in none where its number is missing, and Δ is `Unit.count_sensitivity`.
     """
     name = column.name
-    grid = column_grid(column, column.range or _bought_range(table.grid_counts(name, range_grid()), unit, calls[0]))
-    counts = table.grid_counts(name, grid)
-    chosen = choose_edges(counts, grid, _first_cuts(column.bins), unit, _chooser(calls[-2]), calls[-2])
-    public = round_points(chosen[0], chosen[-1], integer=column.integer)
-    cuts = np.unique([*chosen, *public])
-    cells = np.add.reduceat(counts, np.searchsorted(grid, cuts[:-1]))
-    sigma = gaussian_scale(unit.count_sensitivity, calls[-1])
-    kept = flattest(cuts.tolist(), add_gaussian(cells, sigma), sigma, column.bins, integer=column.integer)
-    edges = tuple(cuts[kept].tolist())
+
+    def draw() -> list[float]:
+        grid = column_grid(column, column.range or _bought_range(table.grid_counts(name, range_grid()), unit, calls[0]))
+        counts = table.grid_counts(name, grid)
+        chosen = choose_edges(counts, grid, _first_cuts(column.bins), unit, _chooser(calls[-2]), calls[-2])
+        public = round_points(chosen[0], chosen[-1], integer=column.integer)
+        cuts = np.unique([*chosen, *public])
+        cells = np.add.reduceat(counts, np.searchsorted(grid, cuts[:-1]))
+        sigma = gaussian_scale(unit.count_sensitivity, calls[-1])
+        kept = flattest(cuts.tolist(), add_gaussian(cells, sigma), sigma, column.bins, integer=column.integer)
+        return [float(edge) for edge in cuts[kept]]
+
+    edges = tuple(journal.facts(("bins", column, calls), 2 + NUMBER * (column.bins + 1), draw))
     return Numbers(name, "numeric", edges, column.integer, missing=True, unknown="missing", **column.about)
 
 

@@ -14,13 +14,19 @@ by anything that is ρ-zCDP for the tables it makes. It is enough to prove, for 
 **Secrecy.** The bound holds for every r, so anyone who knew all the lots would still learn no more than ρ allows: they
 need not stay secret. They must be independent. With a seeded stream dealt out by row number, one row less would shift
 the lots of all rows behind it, and a known seed would make that a difference of many rows. So every lot is 64 fresh
-bits of the operating system's generator, and no function here takes a seed.
+bits of the operating system's generator, or of SHAKE-256 with 256 secret bits: HMAC-SHA256 of a nonce, under the key of
+the ledger's fingerprints. Without that key no one can distinguish the two, and the key is never stored with a release.
+
+**A resumed release** reads the rows again, and needs the same lots only for a hold-out. For row limits and totals, the
+bound holds for every r: answers on T_r(D) and answers on T_s(D) add up to the sum of their ρ. For a hold-out, a person
+who is in the rest of one and in the held part of the other would pay for both. So `same_parts` compares keyed
+fingerprints of both parts before a row is counted, and refuses other parts.
 
 **In a database** the server's strong generator draws the lots, and they are stored in the snapshot before anything is
-picked by them (`espalier.core.tables.remote`). A lot is drawn for each distinct person or row of the snapshot, in
-whatever order the engine meets them: lots that are independent and alike stay so in any order, so the coupling may pair
-them with the people (rows) that both tables share. Where rows are sorted by their lots, ties are broken by place
-(`split`), which a replaced row keeps, or by content (`bounded`), so that all others keep their order
+picked by them (`espalier.core.tables.postgres_snapshot`). A lot is drawn for each distinct person or row of the
+snapshot, in whatever order the engine meets them: lots that are independent and alike stay so in any order, so the
+coupling may pair them with the people (rows) that both tables share. Where rows are sorted by their lots, ties are
+broken by place (`split`), which a replaced row keeps, or by content (`bounded`), so that all others keep their order
 among themselves.
 
 People are compared by the person column's text as written: a person written in two ways counts as two people.
@@ -136,7 +142,7 @@ def bounded(table: S, most: int, total: int | None = None) -> S:
 
     A table without person codes is refused with :class:`TableError`: its rows are bounded by promise, or were already
     filled or cut to a total. A snapshot was cut to k rows of a person when it was made
-    (:mod:`espalier.core.tables.lots` has the proof), so that only the total is left.
+    (:mod:`espalier.core.tables.row_limits` has the proof), so that only the total is left.
     """
     limited = table.limited(most)
     return limited if total is None else limited.to_total(total)

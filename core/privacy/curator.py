@@ -24,6 +24,7 @@ from espalier.core.privacy.accounting import Budget
 from espalier.core.privacy.class_features import ColumnSets
 from espalier.core.privacy.contribution import known_rows
 from espalier.core.privacy.draws import Draw, Measurement, Merged, ScoreMeasurement, SumMeasurement, counts_of, fold
+from espalier.core.privacy.journal import Journal
 from espalier.core.privacy.question_recipes.recipes import QuestionSums, WorstQuestion, answers
 from espalier.core.privacy.scores import (
     FIXED_POINT,
@@ -38,6 +39,7 @@ from espalier.core.privacy.steps import StepScore
 from espalier.core.privacy.sums import PROVED, SumRecipe
 from espalier.core.privacy.unit import Unit
 from espalier.core.project.linked import Pair
+from espalier.core.tables.public_chance import Chance, fresh
 from espalier.core.tables.source import Source
 
 Impossible = Mapping[Clique, NDArray[np.bool_]]
@@ -79,6 +81,8 @@ class Curator(ABC):
         self.scored: list[ScoreMeasurement] = []
         self.impossible: Impossible = impossible or {}
         self.whole: Mapping[str, int] = dict(sizes)
+        self.chance: Chance = fresh
+        """Public chance for methods, such as random features. A resumed release has the same again."""
         self._max_cells = max_cells
         self._order = {name: i for i, name in enumerate(sizes)}
         self._fine: set[Clique] = set()
@@ -303,6 +307,8 @@ class PrivateCurator(Curator):
     Where a table names people, it refuses one in which a person may have more than ``unit.rows_per_person`` rows
     (:func:`espalier.core.privacy.contribution.bounded` ensures it). Without a person column the limit is a promise,
     which nothing checks. ``rows`` is the number of rows where it is public, else None: the exact number never shows.
+    Each answer passes through a ``journal``, which stores it before it is returned and draws none twice
+    (:mod:`espalier.core.privacy.journal` has the proof).
     """
 
     def __init__(
@@ -315,8 +321,12 @@ class PrivateCurator(Curator):
         impossible: Impossible | None = None,
         *,
         held_out: bool = False,
+        journal: Journal | None = None,
     ) -> None:
-        """``max_cells`` is the largest marginal it will count; ``spending`` is where it books, if not in its own."""
+        """``max_cells`` is the largest marginal it will count; ``spending`` is where it books, if not in its own.
+
+        Without a ``journal`` no answer is stored.
+        """
         rows = known_rows(source, unit)
         super().__init__(source.schema.sizes, unit, budget, rows, max_cells, impossible, held_out=held_out)
         if spending is not None:
@@ -324,6 +334,7 @@ class PrivateCurator(Curator):
                 raise ValueError("what is booked elsewhere is held to the budget all the same")
             self.spending = spending
         self._source = source
+        self._journal = journal or Journal()
         self._merged: Merged = {}
         self._counted: dict[Clique, NDArray[np.int64]] = {}
         self._known: tuple[Score | None, dict[Clique, int]] = (None, {})
@@ -357,55 +368,77 @@ class PrivateCurator(Curator):
     def _counts(self, cliques: Sequence[Clique], scales: Mapping[Clique, float]) -> list[NDArray[np.float64]]:
         from espalier.core.privacy.mechanisms import add_gaussian
 
-        return [add_gaussian(c, scales[q]) for q, c in zip(cliques, self._exact(cliques), strict=True)]
+        def draw() -> list[NDArray[np.float64]]:
+            return [add_gaussian(c, scales[q]) for q, c in zip(cliques, self._exact(cliques), strict=True)]
+
+        shapes = [tuple(self.sizes[name] for name in clique) for clique in cliques]
+        asked = ("counts", tuple(cliques), [scales[q] for q in cliques], self._merged)
+        return self._journal.arrays(asked, shapes, draw)
 
     def _pick(self, score: Score, candidates: Sequence[Clique], scale: float) -> Clique:
         from espalier.core.privacy.mechanisms import noisy_max
 
-        known = self._evaluated(score, candidates)
-        chosen = candidates[noisy_max([known[c] for c in candidates], scale)]
+        def draw() -> int:
+            known = self._evaluated(score, candidates)
+            return noisy_max([known[c] for c in candidates], scale)
+
+        chosen = candidates[self._journal.number(("choice", score.recipe, tuple(candidates), scale), draw)]
         self.spending.decided(chosen)
         return chosen
 
     def _scores(self, score: Score, cliques: Sequence[Clique], scale: float) -> NDArray[np.float64]:
         from espalier.core.privacy.mechanisms import add_gaussian
 
-        known = self._evaluated(score, cliques)
-        return add_gaussian(np.array([known[c] for c in cliques], dtype=np.int64), scale)
+        def draw() -> NDArray[np.float64]:
+            known = self._evaluated(score, cliques)
+            return add_gaussian(np.array([known[c] for c in cliques], dtype=np.int64), scale)
+
+        return self._journal.array(("scores", score.recipe, tuple(cliques), scale), (len(cliques),), draw)
 
     def _worst(self, recipe: WorstQuestion, scale: float) -> int:
         from espalier.core.privacy.mechanisms import noisy_max
 
         asked = recipe.asked
-        if self._answered is None or self._answered[0] is not asked:
-            self._answered = asked, answers(self._source, asked.questions, asked.counts, asked.sizes)
-        chosen = noisy_max(recipe.scores(self._answered[1]), scale)
+
+        def draw() -> int:
+            if self._answered is None or self._answered[0] is not asked:
+                self._answered = asked, answers(self._source, asked.questions, asked.counts, asked.sizes)
+            return noisy_max(recipe.scores(self._answered[1]), scale)
+
+        chosen = self._journal.number(("question", asked, recipe.candidates, scale), draw)
         self.spending.decided(asked.questions[recipe.question_of(chosen)[0]].columns(tuple(self.whole)))
         return chosen
 
     def _best_step(self, score: StepScore, candidates: Sequence[Pair], scale: float) -> int:
         from espalier.core.privacy.mechanisms import noisy_max
 
-        unknown = [pair for pair in candidates if pair not in self._stepped]
-        self._stepped |= dict(zip(unknown, self._source.step_counts(unknown), strict=True))
-        chosen = noisy_max([score.value(pair, self._stepped[pair]) for pair in candidates], scale)
+        def draw() -> int:
+            unknown = [pair for pair in candidates if pair not in self._stepped]
+            self._stepped |= dict(zip(unknown, self._source.step_counts(unknown), strict=True))
+            return noisy_max([score.value(pair, self._stepped[pair]) for pair in candidates], scale)
+
+        chosen = self._journal.number(("step", score.recipe, tuple(candidates), scale), draw)
         self.spending.decided(candidates[chosen])
         return chosen
 
     def _set(self, recipe: ColumnSets, scale: float) -> int:
         from espalier.core.privacy.mechanisms import noisy_max
 
-        chosen = noisy_max(recipe.scores(self._source), scale)
+        asked = ("set of columns", recipe.target, tuple(recipe.candidates), scale)
+        chosen = self._journal.number(asked, lambda: noisy_max(recipe.scores(self._source), scale))
         self.spending.decided((*recipe.candidates[chosen], recipe.target))
         return chosen
 
     def _sums(self, recipe: SumRecipe, scale: float) -> NDArray[np.float64]:
         from espalier.core.privacy.mechanisms import add_gaussian
 
-        sums = recipe.sums(self._source)
-        if sums.shape != (recipe.cells,) or sums.dtype != np.int64:
-            raise ValueError(f"other sums were worked out than were asked for ({recipe.what})")
-        return add_gaussian(sums, scale)
+        def draw() -> NDArray[np.float64]:
+            sums = recipe.sums(self._source)
+            if sums.shape != (recipe.cells,) or sums.dtype != np.int64:
+                raise ValueError(f"other sums were worked out than were asked for ({recipe.what})")
+            return add_gaussian(sums, scale)
+
+        return self._journal.array(("sums", recipe, scale), (recipe.cells,), draw)
 
     def _exact(self, cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
         """The exact counts, checked to be those of this table: a scale is proved for counts that sum to n.

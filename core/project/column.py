@@ -17,7 +17,7 @@ value to learn a domain: the schema comes from the user or a data dictionary. Gu
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, get_args
@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from espalier.core.code_books import code_book
 from espalier.core.errors import SchemaError, TableError
 from espalier.core.project.cells import MISSING
+from espalier.core.project.spellings import spellings
 
 if TYPE_CHECKING:
     from espalier.core.project.dates import DateBins
@@ -153,6 +154,26 @@ class Column:
     def groups(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
         """Categories with the texts of the table that count as them."""
         return ()
+
+    @cached_property
+    def texts(self) -> Mapping[str, int]:
+        """Every text with a code of its own: categories, members of groups, and other spellings of both.
+
+        No text of :attr:`missing_marks` is among them. Numbers in bins have none.
+        """
+        known = self._listed
+        more = {} if self.code_book else spellings(known)[0]
+        return {**known, **{text: code for text, code in more.items() if text not in self.missing_marks}}
+
+    @property
+    def _listed(self) -> dict[str, int]:
+        known = {category: i for i, category in enumerate(self.categories)}
+        return known | {member: known[group] for group, members in self.groups for member in members}
+
+    @property
+    def doubled(self) -> tuple[str, str] | None:
+        """Two listed texts that mean one value and have two codes, such as "1" and "1.0"; `None` if there are none."""
+        return None if self.code_book else spellings(self._listed)[1]
 
     @property
     def code_book(self) -> str:

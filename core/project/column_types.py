@@ -66,8 +66,7 @@ class Categories(Column, kinds=("categorical", "ordinal")):
 
     def judge(self, texts: Sequence[str]) -> NDArray[np.int64]:
         """Return the code of each text, see :meth:`Column.judge`."""
-        known = {c: i for i, c in enumerate(self.categories)}
-        known |= {member: known[group] for group, members in self.groups for member in members}
+        known = dict(self.texts)
         known |= dict.fromkeys((MISSING, *self.missing_marks), self.empty_code)
         unknown = self.unknown_code
         if self.code_book:

@@ -11,9 +11,11 @@ from espalier.core.graph.dag import Dag, Interaction
 from espalier.core.graph.roles import Roles
 from espalier.core.graph.separations import Separation
 from espalier.core.project.analyses import PlannedAnalysis, fitting_analyses
+from espalier.core.project.asked import AskedQuestion
 from espalier.core.project.constraints import Constraints
 from espalier.core.project.declared_by import DeclaredBy
 from espalier.core.project.file import Project
+from espalier.core.project.linked import Linked
 from espalier.core.project.plan import Plan
 from espalier.core.project.question_list import QuestionList
 from espalier.core.project.regressions import fitting
@@ -267,11 +269,19 @@ class ProjectEditor:
         """Change settings of the plan."""
         self.project = self.project.with_plan(**changes)
 
+    def change_link(self, linked: Linked) -> None:
+        """Change how linked tables belong together, such as the arrows from a visit to the next."""
+        self.project = replace(self.project, linked=linked)
+
     def take_plan(self, plan: Plan) -> None:
         """Replace the plan, except for the person column and the rows per person."""
         own = self.project.plan
         kept = plan.changed(person=own.person, rows_per_person=own.rows_per_person)
         self.project = replace(self.project, plan=kept)
+
+    def ask(self, asked: Iterable[AskedQuestion]) -> None:
+        """Replace the questions that were asked of a release; each is kept once."""
+        self.project = replace(self.project, asked=tuple(dict.fromkeys(asked)))
 
     def sign(self, signoff: Mapping[str, str]) -> None:
         """Replace the signatures and the reason for the plan; empty ones are left out."""

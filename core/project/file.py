@@ -14,6 +14,7 @@ from espalier.core.graph.roles import Roles
 from espalier.core.graph.separations import Separation
 from espalier.core.limited_file import read_limited
 from espalier.core.project.analyses import PlannedAnalysis, read_analyses
+from espalier.core.project.asked import AskedQuestion, read_asked
 from espalier.core.project.constraints import KEYS, Constraints
 from espalier.core.project.declared_by import KEY as DICTIONARIES
 from espalier.core.project.declared_by import DeclaredBy, read_declared_by
@@ -65,6 +66,8 @@ class Project:
     """Answer to the question that fixes the unit of privacy; see :mod:`espalier.core.project.people`."""
     linked: Linked | None = None
     """The link between a table of people and a table of their visits; `None` for a single table."""
+    asked: tuple[AskedQuestion, ...] = field(default=(), compare=False)
+    """Questions that were asked of a release. They change nothing about a release."""
 
     def __post_init__(self) -> None:
         if self.linked is not None:
@@ -134,8 +137,9 @@ class Project:
         return (*self.schema.unconfirmed, *map(str, self.constraints.guessed))
 
     def says_the_same(self, other: Project) -> bool:
-        """Return whether both would be released alike. Positions, groups and signatures make no difference."""
-        plain = (replace(p, dag=replace(p.dag, positions={}, groups={}), signoff={}) for p in (self, other))
+        """Return whether both would be released alike. Positions, groups, signatures and asked questions make
+        no difference."""
+        plain = (replace(p, dag=replace(p.dag, positions={}, groups={}), signoff={}, asked=()) for p in (self, other))
         mine, theirs = (p.to_json() for p in plain)
         return mine == theirs
 
@@ -175,6 +179,7 @@ class Project:
             **self.question_list.to_json(),
             **({"analyses": [one.to_json() for one in self.analyses]} if self.analyses else {}),
             **self.constraints.to_json(),
+            **({"asked": [one.to_json() for one in self.asked]} if self.asked else {}),
             **({"signoff": dict(self.signoff)} if self.signoff else {}),
             "plan": self.plan.to_json(),
         }
@@ -193,7 +198,7 @@ class Project:
         if data.get("format") != FORMAT and not is_linked:
             raise ProjectError(f"this is not an Espalier project: format is {data.get('format')!r}, not {FORMAT!r}")
         known = {"format", "name", "schema", "left_out", "dag", "roles", "separations"}
-        known |= {"questions", "counts", "analyses", "signoff", "plan", ONE_ROW, DICTIONARIES, *KEYS}
+        known |= {"questions", "counts", "analyses", "asked", "signoff", "plan", ONE_ROW, DICTIONARIES, *KEYS}
         known |= {"tables"} if is_linked else set()
         if odd := set(data) - known:
             raise ProjectError(f"unknown key {sorted(odd)[0]!r} in the project file", key=sorted(odd)[0])
@@ -222,6 +227,7 @@ class Project:
             signoff=_signoff(data.get("signoff", {})),
             dictionaries=read_declared_by(data.get(DICTIONARIES, [])),
             one_row_per_person=read_answer(data[ONE_ROW]) if ONE_ROW in data else UNASKED,
+            asked=read_asked(data.get("asked", [])),
         )
 
     def check_text(self) -> None:

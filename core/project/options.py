@@ -25,9 +25,10 @@ class Option:
 
     ``low`` and ``high`` are both allowed. ``whole`` asks for a whole number; ``empty`` explains a missing value,
     where None is allowed. ``columns``: it is a list of column names. ``weights``: it maps names of columns, or of
-    several ("age × income"), to numbers; with a ``low`` of 0 that may be 0. Its field is drawn only where the plan has
-    a fence (``fenced``) and where the options in ``only`` have these values. ``pool`` is the pool that this share pays
-    for, ``unbought`` the reason if a plan buys nothing for it.
+    several ("age × income"), to numbers; with a ``low`` of 0 that may be 0, and ``example`` is one line of them. Its
+    field is drawn only where the plan has a fence (``fenced``) and where the options in ``only`` have these values (or
+    one of a tuple). ``pool`` is the pool that this share pays for, ``unbought`` the reason if a plan buys nothing for
+    it.
     """
 
     label: str
@@ -38,6 +39,7 @@ class Option:
     choices: Mapping[str, str] = field(default_factory=dict)
     empty: str = ""
     weights: bool = False
+    example: str = "age × income: 2"
     columns: Literal["", "one", "several"] = ""
     fenced: bool = False
     pool: str = ""

@@ -154,6 +154,17 @@ class Schema:
         """Names of columns that were guessed, in or out of the schema, and that are not confirmed."""
         return (*(c.name for c in self.guessed), *(c.name for c in self.left_out if not c.confirmed))
 
+    def need_distinct(self) -> None:
+        """Raise :class:`SchemaError` if two categories of a column are one value, such as "1" and "1.0"."""
+        for column in self.columns:
+            if column.doubled is not None:
+                one, other = column.doubled
+                raise SchemaError(
+                    f"column {column.name!r}: {one!r} and {other!r} are the same value, which a database or another "
+                    "file format writes in one way. Join them into one category",
+                    column=column.name,
+                )
+
     def __getitem__(self, name: str) -> Column:
         for c in self.columns:
             if c.name == name:

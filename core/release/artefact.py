@@ -20,11 +20,12 @@ from espalier.core.analysis.noisy_counts import COUNTS, NoisyCounts
 from espalier.core.dictionaries.writing import dictionary_csv, dictionary_json
 from espalier.core.display import card
 from espalier.core.evaluation.private.evaluation import PrivateEvaluation
+from espalier.core.ledger.account import TOO_LARGE
 from espalier.core.ledger.archive import MODEL
 from espalier.core.methods import Fitted, Frame, method_of
 from espalier.core.models.base import Codes, Model
+from espalier.core.planning.error_bounds import error_bounds_of
 from espalier.core.planning.hierarchies import ToldApart
-from espalier.core.planning.preview import error_bounds_of
 from espalier.core.privacy.accounting import Budget, round_up
 from espalier.core.privacy.draws import Draw
 from espalier.core.privacy.partitions import epsilon_beside
@@ -51,6 +52,7 @@ from espalier.core.tables.table import Table
 if TYPE_CHECKING:
     from espalier.core.ledger.account import Reservation
     from espalier.core.planning.verdict import Verdict
+    from espalier.core.release.unfinished import FolderJournal
 
 TableFormat = Literal["csv", "parquet", "sav", "dta", "xpt"]
 """Formats of the released table: CSV is always written, another one next to it."""
@@ -129,6 +131,8 @@ class Release:
     apart: tuple[ToldApart, ...] = ()
     counted: int | None = None
     """Number of rows that the release was made from, where it is public."""
+    storage: FolderJournal | None = None
+    """The stored answers of a release without a ledger, until it is saved."""
     signer: Signer | None = None
     """The key that signs the statement; None for a release without a signature."""
     relation: str | None = None
@@ -336,7 +340,7 @@ class Release:
         if self.tables is not None:
             names = self.tables.texts if kind == "parquet" else ()
             more = {f"{name}.parquet": partial(self.tables.write_parquet, name) for name in names}
-            save_files(self.files, folder, more, self._with_further)
+            self._save(folder, more)
             return
         if kind in STAT_FORMATS:
             more[f"synthetic.{kind}"] = partial(_write_stat, schema, self.table, kind)
@@ -348,7 +352,15 @@ class Release:
             more |= {whole: partial(write_whole, self.project, self.whole, report=report)}
         elif kind == "parquet":
             more |= {WHOLE[kind]: partial(write_texts, [self.table], self.project.schema, self.rows)}
+        self._save(folder, more)
+
+    def _save(self, folder: str | Path, more: Mapping[str, Callable[[Path], None]]) -> None:
+        """Write everything, then delete the stored answers, which served to finish the release."""
         save_files(self.files, folder, more, self._with_further)
+        if self.storage is not None:
+            self.storage.forget()
+        if self.reservation is not None and self.ledger_trouble.startswith(TOO_LARGE):
+            self.reservation.forget()
 
     def _with_further(self, further: Mapping[str, Mapping[str, Any]]) -> dict[str, bytes]:
         """The statement again, with the digests of files that were written after it."""

@@ -167,6 +167,23 @@ def shown(disclosure: Mapping[str, Any]) -> list[tuple[str, str]]:
     return out
 
 
+def _asked(told: Mapping[str, Any]) -> str:
+    """Return what the plan asked of the mixture."""
+    if told.get("alpha_given"):
+        return f"The plan gives α = {told['alpha']:g}; η is {told['eta']:g} of the declared range."
+    return f"The plan requests LID of at most {told['lid_asked']:.0%} at η = {told['eta']:g} of the declared range."
+
+
+def _regression(told: Mapping[str, Any]) -> str:
+    """Return the regression behind the outcome, and how it was chosen; empty for a release of an earlier version."""
+    if "regression" not in told:
+        return ""
+    errors = told.get("regression_errors", {})
+    among = ", ".join(f"{name} {error:.2f}" for name, error in errors.items())
+    chosen = f", chosen by cross-validation (error as a part of the variance: {among})" if among else ""
+    return f" Inputs by {escape(told['inputs'])}; outcome by {escape(told['regression'])}{escape(chosen)}."
+
+
 def render(facts: Mapping[str, Any]) -> str:
     """Return the report's HTML from the facts of ``release.json``. All names are escaped."""
     name = escape(facts["project"]["name"])
@@ -184,8 +201,9 @@ def render(facts: Mapping[str, Any]) -> str:
         f"<h1>{escape(NOT_PRIVATE)}</h1>\n<p>{name}: {facts['rows']:,} rows, made on {escape(facts['date'])} by "
         f"{escape(facts['method_title'])}. {escape(SENTENCE)} It has no ε and no ledger entry.</p>\n"
         f"<h2>What the rows reveal</h2>\n<table>{rows}</table>\n"
-        f"<p>The plan requests LID of at most {told['lid_asked']:.0%} at η = {told['eta']:g} of the declared range. "
+        f"<p>{_asked(told)} "
         "LID measures whether a value is close to the real one, not whether a row can be traced to its person.</p>\n"
         f"<p>Anonymized: {escape(', '.join(told['anonymized']))}. Unchanged from the real row: "
-        f"{escape(', '.join(told['untouched'])) or 'none'}.</p>\n{gain}{made_with(facts)}</body></html>\n"
+        f"{escape(', '.join(told['untouched'])) or 'none'}.{_regression(told)}</p>\n"
+        f"{gain}{made_with(facts)}</body></html>\n"
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import os
+import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -19,8 +20,12 @@ from espalier.core.models.base import Model
 from espalier.core.project.dates import invented
 from espalier.core.project.file import Project
 from espalier.core.project.schema import Schema
+from espalier.core.release.unfinished import check_none, lock, synced
 from espalier.core.tables.consistency import settle
 from espalier.core.tables.released import csv_text
+
+PREFIX, LOCK = ".espalier-", "lock"
+"""Names of a folder that is being written, and of the file in it that its process locks."""
 
 
 def with_identifiers(schema: Schema, table: Mapping[str, list[str]], rng: np.random.Generator) -> dict[str, list[str]]:
@@ -54,7 +59,7 @@ def save_files(
     ``more`` maps names to writers. ``sealed`` returns the files that are written after these, given their digests.
     """
     folder = Path(folder)
-    _check_empty(folder)
+    check_empty(folder)
     _write(files, folder, more or {}, sealed)
 
 
@@ -64,7 +69,8 @@ def check_folder(folder: Path) -> None:
     An empty release is written there and removed again. So what would fail after the budget is spent fails before:
     a link, a mounted or current folder, a name that is too long.
     """
-    _check_empty(folder)
+    check_empty(folder)
+    check_none(folder)
     made = [p for p in (folder, *folder.parents) if not p.exists()]
     try:
         _write({}, folder, {})
@@ -83,7 +89,12 @@ def _write(
     """Write a folder next to its place, then move it there."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".espalier-", dir=folder.parent) as work:
+        _remove_leftovers(folder.parent)
+        with (
+            tempfile.TemporaryDirectory(prefix=PREFIX, dir=folder.parent) as work,
+            (Path(work) / LOCK).open("w") as held,
+        ):
+            lock(held)
             part = Path(work) / "part"
             part.mkdir()
             for name, data in files.items():
@@ -94,13 +105,24 @@ def _write(
             if more and sealed is not None:
                 for name, data in sealed({name: _digest(part / name) for name in more}).items():
                     (part / name).write_bytes(data)
+            for path in (*part.rglob("*"), part):
+                synced(path)
             if folder.exists():
                 folder.rmdir()
             part.rename(folder)
+            synced(folder.parent)
     except OSError as error:
         raise ProjectError(
             f"cannot write to {folder}: {error.strerror or error}. Name a new folder", path=str(folder)
         ) from None
+
+
+def _remove_leftovers(parent: Path) -> None:
+    """Remove the folders of processes that were killed while they wrote here: no one holds their lock."""
+    for left in parent.glob(f"{PREFIX}*/{LOCK}"):
+        with suppress(OSError), left.open("r+") as file:
+            lock(file)
+            shutil.rmtree(left.parent, ignore_errors=True)
 
 
 def _digest(path: Path) -> dict[str, Any]:
@@ -109,7 +131,7 @@ def _digest(path: Path) -> dict[str, Any]:
         return {"bytes": path.stat().st_size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
 
 
-def _check_empty(folder: Path) -> None:
+def check_empty(folder: Path) -> None:
     """Raise :class:`ProjectError` unless ``folder`` is empty or can be made."""
     if str(folder) == "-":
         raise ProjectError("A release is a folder of files and cannot be printed. Name a new folder instead of -.")

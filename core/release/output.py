@@ -58,6 +58,14 @@ def write_whole(project: Project, whole: Snapshot, path: Path, report: Report = 
     _write(made, whole.schema, whole.rows, path, report)
 
 
+def write_again(model: Model, project: Project, rows: int, path: Path, report: Report = silent) -> None:
+    """Draw ``rows`` rows of a released model, and write them all."""
+    rng, even = np.random.default_rng(), project.plan.rows_drawn == "even"
+    _, whole = on_disk(model, project.schema, rows, rng, even=even, report=report)
+    write_whole(project, whole, path, report)
+    whole.close()
+
+
 def write_into(
     project: Project, rows: Mapping[str, Sequence[str]], place: Destination, report: Report = silent
 ) -> None:

@@ -2,51 +2,31 @@
 
 from __future__ import annotations
 
-import json
-import time
-from collections.abc import Iterable, Mapping, Sequence
+import secrets
+from collections.abc import Iterable
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from espalier.core.analysis.drawing import outcome
-from espalier.core.analysis.noisy_counts import NoisyCounts
-from espalier.core.analysis.plan_effect import effect_facts
-from espalier.core.analysis.study import Study
-from espalier.core.errors import Cancelled, EspalierError, ProjectError, SchemaError
-from espalier.core.evaluation.private.evaluation import PrivateEvaluation
-from espalier.core.evaluation.private.held_out import judge
+from espalier.core.errors import ProjectError, SchemaError
+from espalier.core.ledger.secret_file import own_secret
 from espalier.core.methods import check_options, method_of
-from espalier.core.models.base import Codes, Model, NumberModel, VisitModel
-from espalier.core.planning.hierarchies import told_apart
-from espalier.core.planning.preview import Preview, preview
-from espalier.core.planning.procedure import carry_out
-from espalier.core.privacy.accounting import Budget, total_up
-from espalier.core.privacy.bought_schema import Part, buy, nothing_found
-from espalier.core.privacy.contribution import bounded, check_fits, held_rows, public_rows, split
-from espalier.core.privacy.curator import Impossible, PrivateCurator
-from espalier.core.privacy.draws import Draw, subtotals_of
-from espalier.core.privacy.spending import Spending
-from espalier.core.privacy.unit import Unit
+from espalier.core.planning.preview import preview
+from espalier.core.privacy.contribution import check_fits, public_rows
+from espalier.core.privacy.journal import Journal
 from espalier.core.progress import Report, part, silent
 from espalier.core.project.file import Project
-from espalier.core.project.plan import IN_MEMORY, MAX_ROWS, Plan
+from espalier.core.project.plan import IN_MEMORY
 from espalier.core.release.artefact import Release
-from espalier.core.release.files import with_identifiers
-from espalier.core.release.linked_tables import linked_tables
-from espalier.core.release.output import on_disk
+from espalier.core.release.run import PrivateRows, Run, parts, public_facts
+from espalier.core.release.unfinished import Begun, FolderJournal, dealt, marks_of, new_seed
 from espalier.core.statement.keys import Signer
-from espalier.core.tables.consistency import settle
 from espalier.core.tables.frames import opened, panel, relation_of
-from espalier.core.tables.snapshot import Snapshot
+from espalier.core.tables.public_chance import fresh, seeded
 from espalier.core.tables.source import Source
-from espalier.core.tables.table import Table
 
 if TYPE_CHECKING:
-    from espalier.core.ledger.account import Account, Reservation
+    from espalier.core.ledger.account import Account
 
 
 def release(
@@ -55,6 +35,7 @@ def release(
     report: Report = silent,
     ledger: Account | None = None,
     signer: Signer | None = None,
+    folder: str | Path | None = None,
 ) -> Release:
     """Spend the plan's budget on a private table and return the release, which may be shared.
 
@@ -74,7 +55,10 @@ def release(
     ``ledger`` is an account of a :class:`espalier.core.ledger.ledger.Ledger`. The plan's whole ρ and the δ₀ of its
     draws are reserved there before the first draw, and a plan without δ uses the ledger's. A finished release is
     charged what it spent. A failed release is charged nothing if nothing was drawn. Otherwise, and after a crash, it
-    is charged in full.
+    stays reserved in full until :func:`espalier.core.release.resume.resume` finishes it or it is closed.
+
+    Each noisy answer is stored with the entry before it is used. Without a ledger, answers are stored next to
+    ``folder``, the folder that the release will be saved to; without a folder they are not stored.
 
     ``signer`` is the key that signs the release's statement (`espalier.core.statement.keys`).
 
@@ -104,7 +88,8 @@ def release(
         else:
             table = panel(project.linked, project.schema, data)
         origin = None if relation is None else relation.origin
-        return _release(project, table, rest, ledger, held, origin, signer)
+        place = None if folder is None or ledger is not None else Path(folder)
+        return _release(project, table, rest, ledger, held, origin, signer, place)
 
 
 def _release(
@@ -115,6 +100,7 @@ def _release(
     files: ExitStack,
     relation: str | None = None,
     signer: Signer | None = None,
+    folder: Path | None = None,
 ) -> Release:
     """Release an open table. ``files`` closes the intermediate tables.
 
@@ -142,195 +128,25 @@ def _release(
     if project.linked is not None and (plan.rows or total or 0) > IN_MEMORY:
         raise ProjectError(f"Linked tables are made in memory, at most {IN_MEMORY:,} people. Set the plan's rows.")
     shown = preview(planned, total)  # the rehearsal refuses conflicts and plans that are too large
-    rows = _PrivateRows(*_parts(plan, table, total, files), shown.budget)
-    reservation = ledger.reserve(planned, shown.budget, table.digest, shown.delta, relation) if ledger else None
-    try:
-        report(0.0, "Measuring")  # the last moment to cancel without a cost
-        made = _Run(planned, project, rows, total, shown, reservation, relation, signer).release(report)
-        kept = made.files if reservation else {}
-    except BaseException as error:
-        if reservation is None:
-            raise
-        reason = "cancelled" if isinstance(error, Cancelled) else type(error).__name__  # a text could reveal rows
-        trouble = reservation.end(bool(rows.draws), f"ended without a release: {reason}", subtotals_of(rows.draws))
-        if trouble and isinstance(error, EspalierError):
-            raise type(error)(f"{error} {trouble}", **error.data) from None
-        raise
-    if reservation:
-        rho = json.loads(kept["release.json"])["spent"]["rho"]  # the ledger charges the ρ that release.json states
-        delta = total_up(draw.delta for draw in rows.draws)
-        if trouble := reservation.spend(rho, kept, subtotals_of(rows.draws), delta):
-            made = replace(made, ledger_trouble=trouble)
-    return made
-
-
-class _PrivateRows:
-    """Private rows of one release, and the draws made from them.
-
-    ``own`` are the rows that the release is made from, ``held`` the rows held out to evaluate it.
-    """
-
-    def __init__(self, own: Source, held: Source | None, budget: Budget) -> None:
-        self.own, self.held, self._delta = own, held, budget.delta
-        self.schema_spending, self.held_spending = Spending(budget.rho), Spending(0.0)
-        self._curator: PrivateCurator | None = None
-
-    @property
-    def draws(self) -> list[Draw]:
-        """All draws so far, from own and held-out rows."""
-        own = self._curator.spending.draws if self._curator else []
-        return [*self.schema_spending.draws, *own, *self.held_spending.draws]
-
-    def describe(self, project: Project, parts: Sequence[Part]) -> Project:
-        """Buy ``parts`` of the schema from the own rows, and recode all rows with the result."""
-        if not parts:
-            return project
-        wanted = project.schema
-        schema = buy(self.own, wanted, _unit(project.plan), parts, self._delta, self.schema_spending)
-        self.own = self.own.recoded(schema)
-        self.held = None if self.held is None else self.held.recoded(schema)
-        return project.bought(schema)
-
-    def curator(self, project: Project, budget: Budget, impossible: Impossible) -> PrivateCurator:
-        """Return the curator of the own rows."""
-        plan = project.plan
-        self._curator = PrivateCurator(self.own, _unit(plan), budget, plan.max_cells, impossible=impossible)
-        return self._curator
-
-    def judge(self, project: Project, synthetic: Table, budget: Budget, spent: float) -> PrivateEvaluation | None:
-        """Evaluate ``synthetic`` privately on the held-out rows, with the ρ that the release ``spent``.
-
-        The two groups of people are disjoint, so together they cost the larger ρ, that of the release.
-        """
-        if self.held is None:
-            return None
-        self.held_spending.limit = spent
-        return judge(project, synthetic, self.held, replace(budget, rho=spent), self.held_spending)
-
-
-def _unit(plan: Plan) -> Unit:
-    return Unit(plan.neighbors, plan.rows_per_person)
-
-
-@dataclass(frozen=True)
-class _Run:
-    """State of one release.
-
-    ``planned`` is the project with the ledger's δ, ``given`` the project of the caller. ``total`` is the number of
-    rows; `None` if it is private. ``relation`` is the kind of the relation that was read, ``signer`` the key
-    that signs.
-    """
-
-    planned: Project
-    given: Project
-    private: _PrivateRows
-    total: int | None
-    preview: Preview
-    reservation: Reservation | None
-    relation: str | None
-    signer: Signer | None
-
-    def release(self, report: Report) -> Release:
-        """Measure, fit, sample and evaluate."""
-        preview, budget = self.preview, self.preview.budget
-        carried = carry_out(self.planned, budget, preview.frame, self.private, part(report, 0.0, 0.4))
-        project, fitted, plan = carried.project, carried.fitted, carried.project.plan
-        fitted.size(plan.max_cells)
-        report(0.4, "Fitting the model")
-        start = time.perf_counter()
-        model = fitted.model(part(report, 0.4, 0.8))
-        done = time.perf_counter()
-        report(0.8, "Drawing synthetic rows")
-        most = MAX_ROWS if project.linked is None else IN_MEMORY
-        rows = plan.rows or self.total or min(max(round(model.total / (1 - plan.private_evaluation)), 1), most)
-        rng = np.random.default_rng()
-        codes, text, whole = drawn(model, project, rows, rng, part(report, 0.8, 0.9))
-        text = settle(project.constraints, project.schema, codes, text)
-        text = with_identifiers(project.schema, text, rng)
-        tables = None
-        if project.linked is not None:
-            assert isinstance(model, VisitModel)
-            number = codes[project.linked.number]
-            tables = linked_tables(project.linked, project.schema, text, model.visits(codes, rng), number, rng)
-        seconds = {"fit": done - start, "sample": time.perf_counter() - done}
-        if self.private.held is not None:
-            report(0.9, "Evaluating it on the held-out rows")
-        synthetic = Table(project.schema, codes, len(next(iter(codes.values()))))
-        spending = carried.curator.spending
-        judged = self.private.judge(project, synthetic, carried.curator.budget, spending.rho)
-        wanted = self.given.schema
-        made = Release(
-            self.given.bought(project.schema),
-            budget,
-            preview.frame,
-            fitted,
-            model,
-            codes,
-            text,
-            rows,
-            Spending(budget.rho, [*self.private.schema_spending.draws, *spending.draws]),
-            seconds,
-            (*preview.warnings, *nothing_found(wanted, project.schema)),
-            judged,
-            whole=whole,
-            drawing=outcome(project, carried.tests, rng),
-            analyses=tuple(one.facts() for one in carried.analyses),
-            regressions=tuple(one.facts(project.schema) for one in carried.regressions),
-            apart=told_apart(wanted, project.schema),
-            reservation=self.reservation,
-            relation=self.relation,
-            counted=carried.curator.rows,
-            signer=self.signer,
-            verdict=preview.verdict,
-            tables=tables,
-        )
-        if plan.copies:
-            start = time.perf_counter()
-            copies = tuple(Study.of(made).more(plan.copies, rng, part(report, 0.95, 0.98)))
-            made = replace(made, copies=copies, seconds={**seconds, "copies": time.perf_counter() - start})
-        if NoisyCounts.of(fitted) is not None:
-            made = replace(made, effect=effect_facts(Study.of(made), part(report, 0.98, 1.0)))
-        report(1.0, "Done")
-        return made
-
-
-def drawn(
-    model: Model, project: Project, rows: int, rng: np.random.Generator, report: Report = silent
-) -> tuple[Codes, dict[str, list[str]], Snapshot | None]:
-    """Draw ``rows`` rows of ``model`` as codes and as text.
-
-    A model without numbers has them drawn inside its bins. Above `IN_MEMORY` rows the result has the first rows in
-    memory and all rows as codes on disk. Models that draw their own numbers stay in memory.
-    """
-    numbers: Mapping[str, NDArray[np.float64]] = {}
-    whole, even = None, project.plan.rows_drawn == "even"
-    if isinstance(model, NumberModel):
-        codes, numbers = model.sample_numbers(rows, rng)
-    elif rows > IN_MEMORY:
-        codes, whole = on_disk(model, project.schema, rows, rng, even=even, report=report)
-    else:
-        codes = model.sample(rows, rng, even=even)
-    text = {
-        c.name: c.write(numbers[c.name], codes[c.name]) if c.name in numbers else c.decode(codes[c.name], rng)
-        for c in project.schema.columns
-    }
-    return codes, text, whole
-
-
-def _parts(plan: Plan, table: Source, total: int | None, files: ExitStack) -> tuple[Source, Source | None]:
-    """Return the rows of the release and the held-out rows, with at most k rows per person in each."""
-    rest, held, size = table, None, held_rows(plan, total)
-    if plan.private_evaluation:
-        rest, held = split(table, plan.private_evaluation, size or None if plan.person is None else None)
-        files.callback(rest.close)
-        files.callback(held.close)
-    if plan.person is None:
-        return rest, held
-    k = plan.rows_per_person
-    kept = bounded(rest, k, None if total is None else total - size)
-    if kept is not rest:
-        files.callback(kept.close)
-    return kept, None if held is None else bounded(held, k)
+    secret = ledger.store.secret() if ledger else own_secret() if folder else None
+    nonce = secrets.token_hex(16)
+    if secret is not None:
+        table = dealt(table, secret, nonce)
+    own, held = parts(plan, table, total, files)
+    marks = () if secret is None else marks_of(secret, table, own, held)
+    facts = [None if one is None else public_facts(one, plan) for one in (own, held)]
+    assert facts[0] is not None
+    begun = Begun(planned, project, total, relation, facts[0], facts[1], new_seed(), nonce, table.lot_key, marks)
+    reservation, storage = None, None
+    if ledger is not None:
+        digest = table.digest
+        reservation = ledger.reserve(planned, shown.budget, digest, shown.delta, relation, begun.dumps())
+    elif folder is not None:
+        storage = FolderJournal.begin(folder, begun)
+    stored_in = reservation or storage
+    chance = fresh if stored_in is None else seeded(begun.seed)
+    rows = PrivateRows(own, held, shown.budget, Journal((), stored_in), chance)
+    return Run(begun, rows, shown, reservation, storage, signer).finish(report)
 
 
 def _first(said: Iterable[str], most: int = 5) -> str:

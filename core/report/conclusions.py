@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
-from espalier.core.analysis.combine import PYTHON, R
 from espalier.core.analysis.drawing import sentences
 
 
@@ -35,7 +34,7 @@ def _copies(facts: Mapping[str, Any]) -> str:
         "more closely. Their mean may therefore differ slightly from the table's own figure: quote the "
         "mean. The intervals do not cover the private choice of columns that are counted together, nor the position of "
         "a number inside its bin.</p>"
-        f"<pre>{escape(PYTHON)}</pre><pre>{escape(R)}</pre>"
+        "<p>The Analyse page hands over a script in R and in Python for each question, with its copies.</p>"
     )
 
 

@@ -11,6 +11,7 @@ from espalier.core.methods.pools import pool_in_words
 from espalier.core.privacy.accounting import guess_right, round_up
 from espalier.core.privacy.unit import Unit
 from espalier.core.report import picture
+from espalier.core.report.release_picture import release_picture
 
 SIGNED = {
     "drawn_by": "Drew the causes and roles",
@@ -18,25 +19,28 @@ SIGNED = {
     "approved_by": "Approved the release",
 }
 """Statement that each signature makes, by the key of the project file."""
-TREE, STAR = 1.3, 8
-"""Above ``TREE`` pairs per column, only pairs with the target are drawn, and only if there are at most ``STAR``."""
 CHOSEN = {"chosen_because": "Why this plan", "compared_with": "Compared with"}
 
 
 def headline(facts: Mapping[str, Any]) -> str:
-    """Return one paragraph: rows, columns, date and method."""
+    """Return what the table is and what it is not."""
     project, method = facts["project"], METHODS[facts["method"]]
     return (
         f'<p class="lead">{facts["rows"]:,} invented rows in {len(project["schema"])} columns, made on '
         f"{escape(facts.get('date') or 'an unknown day')} by {escape(method.title)}: {escape(method.summary)}. "
         "No row is a real person.</p>"
+        '<div class="two"><div><h3>What it is</h3><p>A stand-in for a real table. Shares and links that were measured '
+        "follow the real ones, up to noise that protects each person.</p></div>"
+        "<div><h3>What it is not</h3><p>No record of anyone, no source for a single case, and no evidence on links "
+        "that were not measured.</p></div></div>"
     )
 
 
 def verdict(facts: Mapping[str, Any]) -> str:
     """Return what the release itself shows about the quality of the table."""
-    said = [_worth(facts), _planned(facts), *_links(facts), _noise(facts)]
-    return "".join(f"<li>{text}</li>" for text in said if text).join(("<h2>What it shows</h2><ul>", "</ul>"))
+    said = [_worth(facts), *_links(facts), _noise(facts)]
+    bullets = "".join(f"<li>{text}</li>" for text in said if text)
+    return f"<h2>What it shows</h2>{_planned(facts)}<ul>{bullets}</ul>"
 
 
 def _worth(facts: Mapping[str, Any]) -> str:
@@ -65,7 +69,12 @@ def _worth(facts: Mapping[str, Any]) -> str:
 def _planned(facts: Mapping[str, Any]) -> str:
     """Return what was expected of the plan before anything was spent; older releases do not state it."""
     found = facts.get("verdict")
-    return f"Expected before anything was spent: {escape(found['headline'])}" if found else ""
+    if not found:
+        return ""
+    return (
+        f'<p class="verdict {escape(found["rating"])}"><strong>Expected before anything was spent.</strong> '
+        f"{escape(found['headline'])}</p>"
+    )
 
 
 def _links(facts: Mapping[str, Any]) -> list[str]:
@@ -97,53 +106,82 @@ def _noise(facts: Mapping[str, Any]) -> str:
     )
 
 
-def pictures(facts: Mapping[str, Any]) -> str:
-    """Return pictures of the drawn graph with its roles, and of the pairs that the model links."""
-    project = facts["project"]
-    names = [c["name"] for c in project["schema"]]
-    roles = {name: role for role, columns in project["roles"].items() for name in columns}
-    target = project["plan"].get("target")
-    if target:
-        roles.setdefault(target, "outcome")
-    arrows = [(a, b) for a, b in project["dag"]["edges"]]
-    drawn = picture.graph(names, arrows, roles, arrows=True)
-    links = [(a, b) for a, b in facts["edges"]]
-    shown, what = links, "What the table's model links directly."
-    if len(links) > TREE * len(names) and target:
-        shown = [pair for pair in links if target in pair]
-        what = f"What the table's model links to {escape(target)} directly. The annex lists all {len(links)} pairs."
-    measured = "" if shown != links and len(shown) > STAR else picture.graph(names, shown, roles, arrows=False)
-    parts = []
+def figure(facts: Mapping[str, Any]) -> str:
+    """Return the large picture: the drawing, what was measured, what the fence refused; empty without a link."""
+    made = release_picture(facts)
+    if not made.whole:
+        return ""
+    drawn = bool(facts["project"]["dag"]["edges"])
+    said = ["Solid lines were measured" + (", thick ones along a drawn arrow." if drawn else ".")]
     if drawn:
-        shared = ", ".join(f"{escape(a)} ↔ {escape(b)}" for a, b in project["dag"].get("hidden", [])[:12])
-        also = f" Pairs that share an unmeasured cause: {shared}." if shared else ""
-        alone = [escape(n) for n in names if not any(n in e for e in arrows)]
-        if alone:
-            more = f" and {len(alone) - 12} more" if len(alone) > 12 else ""
-            also += f" Without arrows: {', '.join(alone[:12])}{more}."
-        parts.append(
-            f"<figure>{drawn}<figcaption>What the expert drew: an arrow is a direct cause.{also}</figcaption></figure>"
-        )
-    if links and not measured:
-        caption = f"The table's model links {len(links)} pairs directly, too many to draw. The annex lists them."
-        parts.append(f"<figure><figcaption>{caption}</figcaption></figure>")
-    if measured:
-        used = [role for role in ("outcome", "protected", "admissible", "inadmissible") if role in roles.values()]
-        key = " ".join(f'<span class="chip {role}">{role}</span>' for role in used)
-        parts.append(f"<figure>{measured}<figcaption>{what}{f' Colours: {key}.' if key else ''}</figcaption></figure>")
-    return f'<div class="figures">{"".join(parts)}</div>' if parts else ""
+        said.append("Grey dashes were drawn and not measured.")
+    if made.refused:
+        said.append("Red dashes are what the fence refuses: the table cannot show them.")
+    if made.unseen > 0:
+        many = f"{made.unseen} further measured pairs are" if made.unseen > 1 else "One further measured pair is"
+        said.append(f"{many} not shown; release.json lists every pair.")
+    if shared := [f"{escape(a)} ↔ {escape(b)}" for a, b in facts["project"]["dag"].get("hidden", [])[:12]]:
+        said.append(f"Pairs that share an unmeasured cause: {', '.join(shared)}.")
+    if made.apart:
+        more = f" and {len(made.apart) - 16} more" if len(made.apart) > 16 else ""
+        said.append(f"Without a line: {', '.join(map(escape, made.apart[:16]))}{more}.")
+    used = [r for r in ("outcome", "protected", "admissible", "inadmissible") if f'class="{r}"' in made.whole]
+    key = " ".join(f'<span class="chip {role}">{role}</span>' for role in used)
+    caption = f"{' '.join(said)}{f' Colours: {key}.' if key else ''}"
+    return f'<figure class="large">{made.whole}<figcaption>{caption}</figcaption></figure>'
 
 
 def privacy(facts: Mapping[str, Any]) -> str:
-    """Return the privacy promise in two sentences."""
+    """Return the privacy promise: the odds of someone who guesses, who is protected, and what was spent before."""
     asked, spent = facts["asked"], facts["spent"]
     person = f"“{escape(spent['person'])}”" if spent.get("person") else None
     unit = Unit(spent["neighbors"], spent["rows_per_person"]).in_words(person, linked="tables" in facts)
-    right = guess_right(asked["epsilon"], asked["delta"])
+    right = round_up(100 * guess_right(asked["epsilon"], asked["delta"]), 3)
+    ledger = facts.get("ledger")
+    before = (
+        "This release is not recorded in a ledger, so others from the same people may add to it."
+        if ledger is None
+        else f"With earlier releases from the same people: ε = {round_up(ledger['after']['epsilon'])} of "
+        f"{ledger['total']['epsilon']:g}."
+    )
     return (
-        "<h2>Privacy</h2><p>Someone guessing between two versions of a person's record is right half the time. With "
-        f"this table, they are right at most {round_up(100 * right, 3)} % of the time. "
-        f"(ε = {round_up(asked['epsilon'])}, δ = {round_up(asked['delta'])}, protecting {unit}.)</p>"
+        '<section class="privacy"><h2>Privacy</h2><div class="odds"><p><strong>50 %</strong> without this table</p>'
+        f"<p><strong>{right} %</strong> with it, at most</p></div>"
+        "<p>Someone guessing between two versions of a person's record is right half the time. With this table, they "
+        f"are right at most {right} % of the time. (ε = {round_up(asked['epsilon'])}, δ = {round_up(asked['delta'])}, "
+        f"protecting {unit}.) {before}</p>"
+        "<p>It does not hide what is true of a whole group: whoever learns that smokers fall ill more often learns it "
+        "of every smoker, in the table or not.</p></section>"
+    )
+
+
+RATINGS = {
+    "works": ("Works", "shares come out close to the real ones"),
+    "weak": ("With care", "noise changes small groups"),
+    "noise": ("Noise", "draw no conclusions from these"),
+}
+
+
+def columns_by_quality(facts: Mapping[str, Any]) -> str:
+    """Return which columns work and which are noise, as expected before the release."""
+    found = (facts.get("verdict") or {}).get("columns", [])
+    errors = _errors(facts)
+    if not found and not errors:
+        return ""
+    rated = {c["column"]: c["rating"] for c in found}
+    rated = rated or {n: "works" if e < 0.02 else "weak" if e < 0.2 else "noise" for n, e in errors.items()}
+    rows = []
+    for rating, (head, meaning) in RATINGS.items():
+        names = [n for n in (c["name"] for c in facts["project"]["schema"]) if rated.get(n) == rating]
+        if names:
+            listed = ", ".join(map(escape, names))
+            rows.append(
+                f'<tr class="{rating}"><th scope="row">{head}</th><td>{len(names)} column{"s" * (len(names) != 1)}: '
+                f'{meaning}</td></tr><tr><td colspan="2" class="names">{listed}</td></tr>'
+            )
+    return (
+        "<h2>What works, and what is noise</h2><table><caption>By the expected error of each column on its own and of "
+        f"its pairs; the annex has the figures.</caption>{''.join(rows)}</table>"
     )
 
 
@@ -187,7 +225,11 @@ def people(facts: Mapping[str, Any]) -> str:
         )
     else:
         rows.append("<tr><td>Budget</td><td>none: not recorded in a ledger</td></tr>")
-    return f"<h2>People responsible</h2><table>{''.join(rows)}</table>"
+    rows.append(
+        '<tr><td>Verification</td><td class="code">compare with the code that <code>espalier verify FOLDER</code> '
+        "prints:</td></tr>"
+    )
+    return f'<section class="people"><h2>People responsible</h2><table>{"".join(rows)}</table></section>'
 
 
 def spent(pools: Mapping[str, float]) -> str:

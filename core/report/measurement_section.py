@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
 from espalier.core.methods.pools import pool_in_words
 from espalier.core.privacy.accounting import round_up, total_up
 from espalier.core.report.html import table
+
+MOST_ROWS = 30
+"""Above this number of measurements or choices, the annex has one row for each pool."""
+MOST_BOUNDS = 10
+"""Number of error bounds in the annex if there are more than `MOST_ROWS`: the largest ones."""
 
 
 def pools(facts: Mapping[str, Any]) -> str:
@@ -31,12 +36,44 @@ def pools(facts: Mapping[str, Any]) -> str:
 def measurements(facts: Mapping[str, Any]) -> str:
     """Return a table of all noisy counts and sums, with ρ and σ."""
     sums = any(m.get("kind") in ("gradient", "sums") for m in facts["measurements"])
+    listed = count_rows(facts)
+    if len(listed) > MOST_ROWS:
+        return _by_pool(facts)
     return table(
         "Noisy counts; σ is the standard deviation of the noise, in rows per cell"
         + (" (for sums other than counts, in their own unit)" if sums else ""),
         ["columns", "pool", "cells#", "ρ#", "σ (rows)#"],
-        count_rows(facts),
+        listed,
     )
+
+
+def _by_pool(facts: Mapping[str, Any]) -> str:
+    """Return one row for each pool; `release.json` has every measurement."""
+    pools: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
+    for m in facts["measurements"]:
+        pools.setdefault((m["pool"], len(m["columns"])), []).append(m)
+    rows = [
+        f"<tr><td>{escape(pool_in_words(pool))}{_of_columns(size)}</td>"
+        f'<td class="n">{len(listed)}</td><td class="n">{sum(m["cells"] for m in listed):,}</td>'
+        f'<td class="n">{round_up(total_up(m["rho"] for m in listed))}</td>'
+        f'<td class="n">{_ends([m["sigma"] for m in listed])}</td></tr>'
+        for (pool, size), listed in pools.items()
+    ]
+    return table(
+        f"{len(facts['measurements'])} noisy counts by pool; release.json lists each. σ is the standard deviation of "
+        "the noise, in rows per cell (for sums other than counts, in their own unit)",
+        ["counts", "number#", "cells#", "ρ#", "σ (rows)#"],
+        rows,
+    )
+
+
+def _of_columns(size: int) -> str:
+    return f", {size} column{'s' * (size != 1)} each" if size else ""
+
+
+def _ends(values: Sequence[float]) -> str:
+    low, high = f"{min(values):.4g}", f"{max(values):.4g}"
+    return low if low == high else f"{low} to {high}"
 
 
 def count_rows(facts: Mapping[str, Any]) -> list[str]:
@@ -57,6 +94,14 @@ def choices(facts: Mapping[str, Any]) -> str:
     """Return a table of all private choices, with ρ and noise scale; empty without choices."""
     if not facts["choices"]:
         return ""
+    made = facts["choices"]
+    if len(made) > MOST_ROWS:
+        scales = _ends([c["scale"] for c in made])
+        return (
+            f"<p>{len(made)} private choices, out of {min(c['candidates'] for c in made):,} to "
+            f"{max(c['candidates'] for c in made):,} candidates each, with a noise scale of {scales} rows. "
+            "release.json lists each with its ρ.</p>"
+        )
     rows = [
         f"<tr><td>{escape(c['what'])}: {' – '.join(map(escape, c['chosen'])) or 'none exceeds its noise'}</td>"
         f'<td class="n">{c["candidates"]:,}</td><td class="n">{round_up(c["rho"])}</td>'
@@ -75,16 +120,21 @@ def bounds(facts: Mapping[str, Any]) -> str:
     found = facts.get("bounds")
     if not found or not found["marginals"]:
         return ""
+    if len(found["marginals"]) > MOST_ROWS:
+        worst = sorted(found["marginals"], key=lambda m: -m["expected_tv"])[:MOST_BOUNDS]
+        caption = f" (the {MOST_BOUNDS} largest of {len(found['marginals'])})"
+    else:
+        worst, caption = found["marginals"], ""
     rows = [
         f"<tr><td>{' × '.join(map(escape, m['clique']))}</td>"
         f'<td class="n">{m["cells"]:,}</td><td class="n">{_expected(m["expected_tv"])}</td>'
         f'<td class="n">{_within(m["tv"])}</td></tr>'
-        for m in found["marginals"]
+        for m in worst
     ]
     inputs = found["inputs"]
     out = "<h2>Error of the counts</h2>" + table(
-        "Noisy counts before the fit: share of rows in the wrong cell (total variation distance). Plan with the "
-        "expected error. All counts together stay below the bound (PRISM's Proposition A.1) in "
+        f"Noisy counts before the fit{caption}: share of rows in the wrong cell (total variation distance). Plan with "
+        "the expected error. All counts together stay below the bound (PRISM's Proposition A.1) in "
         f"{100 * (1 - inputs['beta']):.0f} of 100 releases",
         ["columns", "cells#", "expected#", "bound#"],
         rows,

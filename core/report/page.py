@@ -23,7 +23,10 @@ from espalier.core.report.html import made_with
 from espalier.core.report.html import table as _table
 from espalier.core.report.question_section import question_section
 from espalier.core.report.regression_section import analysis_section, regression_section
-from espalier.core.report.style import STYLE
+from espalier.core.report.style import STYLE, fonts
+
+MOST_PAIRS = 40
+"""Above this number of measured pairs, the annex states their number alone."""
 
 
 def render(facts: Mapping[str, Any], label: str = "") -> str:
@@ -34,21 +37,20 @@ def render(facts: Mapping[str, Any], label: str = "") -> str:
     for item in [*facts.get("schema_bought", []), *facts["choices"], *facts["measurements"]]:
         pools[item["pool"]] = total_up((pools.get(item["pool"], 0.0), item["rho"]))
     parts = [
-        f"<h1>{name}: synthetic table</h1>",
+        f'<div class="first"><h1>{name}: synthetic table</h1>',
         front.headline(facts),
         front.verdict(facts),
-        front.pictures(facts),
-        effect_section(facts),
-        analysis_section(facts),
-        regression_section(facts),
+        front.figure(facts),
+        '</div><div class="second">',
         front.privacy(facts),
-        label,
+        front.columns_by_quality(facts),
         front.advice(facts),
         front.people(facts),
         front.spent(pools),
-        private_evaluation(facts.get("looking"), project["plan"]),
-        front.dictionary(facts),
+        "</div>",
+        _in_full(facts),
         '<div class="annex"><h1>Technical annex</h1>',
+        label,
         "<h2>What is promised</h2>",
         _promise({**spent, **facts["asked"], "counted": spent["rho"], "tables": "tables" in facts}),
         _ledger(facts.get("ledger")),
@@ -61,6 +63,7 @@ def render(facts: Mapping[str, Any], label: str = "") -> str:
         _families(facts.get("families", [])),
         _schema_bought(facts),
         _constraints(facts.get("constraints")),
+        _of_method(facts.get("method_notes", [])),
         _explained(facts),
         "<h2>Every measurement</h2>",
         measurement_section.measurements(facts),
@@ -68,6 +71,7 @@ def render(facts: Mapping[str, Any], label: str = "") -> str:
         evaluation_methods(facts.get("looking")),
         question_section(facts),
         measurement_section.bounds(facts),
+        front.dictionary(facts),
         conclusions(facts),
         "<h2>What to keep in mind</h2>",
         _bullets(
@@ -88,9 +92,22 @@ def render(facts: Mapping[str, Any], label: str = "") -> str:
     body = "\n".join(p for p in parts if p)
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{name}: synthetic table</title>\n'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<style>{STYLE}</style></head>\n'
-        f"<body>\n{body}\n</body></html>\n"
+        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<style>{fonts()}'
+        f"{STYLE}</style></head>\n"
+        f"<body>\n<main>{body}</main>\n</body></html>\n"
     )
+
+
+def _in_full(facts: Mapping[str, Any]) -> str:
+    """Return the figures that the plan paid for, each on the page after the first two; empty without any."""
+    sections = [
+        effect_section(facts),
+        analysis_section(facts),
+        regression_section(facts),
+        private_evaluation(facts.get("looking"), facts["project"]["plan"]),
+    ]
+    said = "\n".join(section for section in sections if section)
+    return f'<div class="paid"><h1>Figures that were paid for</h1>{said}</div>' if said else ""
 
 
 def _stage(made: Mapping[str, Any] | None) -> str:
@@ -208,7 +225,7 @@ def _frame(facts: Mapping[str, Any]) -> str:
         out.append(f"<p>{METHODS[facts['method']].guidance.unseparated(bool(facts['project']['dag']['edges']))}</p>")
     for s in facts["separations"]:
         given = _list(s["given"]) if s["given"] else "nothing"
-        state = "holds" if s["holds"] else "DOES NOT HOLD"
+        state = "holds, CMI 0 in the model" if s["holds"] else "DOES NOT HOLD"
         out.append(
             f"<p>{_list(s['left'])} and {_list(s['right'])} are independent given {given} "
             f'<span class="soft">({escape(s["why"])})</span>: <span class="ok">{state}</span>.</p>'
@@ -218,8 +235,11 @@ def _frame(facts: Mapping[str, Any]) -> str:
             f"<p>Rare categories of {escape(column)} were counted together and are drawn with equal probability: "
             f"{_list(labels)}.</p>"
         )
-    pairs = "; ".join(f"{escape(a)} – {escape(b)}" for a, b in facts["edges"])
-    out.append(f"<p>Pairs of columns measured together: {pairs or 'none'}.</p>")
+    if len(facts["edges"]) > MOST_PAIRS:
+        out.append(f"<p>{len(facts['edges'])} pairs of columns were measured together; release.json lists them.</p>")
+    else:
+        pairs = "; ".join(f"{escape(a)} – {escape(b)}" for a, b in facts["edges"])
+        out.append(f"<p>Pairs of columns measured together: {pairs or 'none'}.</p>")
     return "\n".join(out)
 
 
@@ -269,6 +289,11 @@ def _constraints(section: Mapping[str, Any] | None) -> str:
     )
 
 
+def _of_method(notes: Sequence[str]) -> str:
+    """Return what the method itself has to say of the release; empty for most."""
+    return "<h2>Notes of the method</h2>" + _bullets(notes) if notes else ""
+
+
 def _explained(facts: Mapping[str, Any]) -> str:
     """Return the pairs that the frame refused, with their noisy scores; empty if these were not bought."""
     bought = facts.get("explained")
@@ -302,6 +327,8 @@ def _notes(project: Mapping[str, Any]) -> str:
     columns = [of[0] + _said(said[of]) for of in said if len(of) == 1 and of[0] in known]
     notes = [f"{k}: {v}" for k, v in dag.get("notes", {}).items() if isinstance(v, str)]
     lines = [*arrows, *columns, *notes]
+    if not said and not notes:
+        return f"<h2>The drawn graph</h2><p>{'; '.join(map(escape, lines))}.</p>"
     return "<h2>The drawn graph</h2>" + _bullets(lines) if lines else ""
 
 

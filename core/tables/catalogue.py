@@ -10,6 +10,8 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 Origin = Literal["table", "view", "external", "policy", "unknown"]
+ROWS = "espalier_rows"
+"""Name of the relation in a statement if it is not a table of the engine's catalogue."""
 
 TRUSTED: dict[str, str] = {
     "view": (

@@ -11,11 +11,13 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from contextlib import suppress
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from espalier.core.errors import TableError
 from espalier.core.project.schema import smallest_unsigned
 
 PERSON = "person"
@@ -30,11 +32,19 @@ class CodeFile:
         """``sizes`` are the numbers of codes by column: 0 … size − 1."""
         self._columns = {name: _Packing(size) for name, size in sizes.items()}
         self._file = tempfile.TemporaryFile(prefix="espalier-")  # noqa: SIM115 (it lives as long as this object)
-        self.close = weakref.finalize(self, self._file.close)
+        self.close = weakref.finalize(self, _close, self._file)
         """Release the space on disk. It is also released when this object is garbage."""
         self._parts: list[tuple[int, int]] = []
         self._end, self._lock = 0, threading.Lock()
         self.rows = 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state for another process, which takes over the open file (`espalier.core.server.worker`)."""
+        return {key: value for key, value in self.__dict__.items() if key != "close"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.close = weakref.finalize(self, self._file.close)
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -47,11 +57,18 @@ class CodeFile:
         if not rows:
             return
         with self._lock:
-            self._file.seek(self._end)
-            for name, packing in self._columns.items():
-                if batch[name].shape != (rows,):
-                    raise ValueError("the columns of a batch must be equally long")
-                self._file.write(packing.packed(batch[name]).data)
+            if any(batch[name].shape != (rows,) for name in self._columns):
+                raise ValueError("the columns of a batch must be equally long")
+            try:
+                self._file.seek(self._end)
+                for name, packing in self._columns.items():
+                    self._file.write(packing.packed(batch[name]).data)
+                self._file.flush()
+            except OSError as error:
+                raise TableError(
+                    f"cannot store rows as codes in {tempfile.gettempdir()}: {error.strerror}. Make room there, or set "
+                    "TMPDIR to a folder on another disk"
+                ) from None
             self._parts.append((self._end, rows))
             self._end += sum(packing.bytes(rows) for packing in self._columns.values())
             self.rows += rows
@@ -70,6 +87,11 @@ class CodeFile:
                     batch[name] = packing.unpacked(stored, rows)
                 at += packing.bytes(rows)
             yield batch
+
+
+def _close(file: IO[bytes]) -> None:
+    with suppress(OSError):  # a full disk takes the last bytes no more
+        file.close()
 
 
 class _Packing:

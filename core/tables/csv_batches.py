@@ -15,7 +15,9 @@ from typing import IO, Any
 
 from espalier.core.errors import TableError
 from espalier.core.tables.csv_lines import check_lines, header_names, plain_lines, refused
-from espalier.core.tables.reading import _parsed, check_names, check_ratio
+from espalier.core.tables.reading import _parsed
+from espalier.core.tables.text_table import check_names
+from espalier.core.tables.unpacking import check_ratio
 
 BLOCK = 1 << 24
 LINE = 1 << 26

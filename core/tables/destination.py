@@ -65,11 +65,11 @@ class Destination:
 
         Errors are reported by kind: an engine's own messages may contain the URL.
         """
-        from espalier.core.tables import sql
+        from espalier.core.tables import engines
 
         shown = f"the table {self.name!r} cannot be written"
         with engine_errors(f"{shown}: the database cannot be opened to write", ours=()):
-            engine, con = sql.connect_to_write(self.url)
+            engine, con = engines.connect_to_write(self.url)
         try:
             yield (_copy if engine == "postgres" else _insert), con
         except (*OURS, *BUGS):

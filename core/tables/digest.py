@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from espalier.core.project.schema import Schema
+
+if TYPE_CHECKING:
+    from espalier.core.tables.source import Source
 
 _MIXES = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB), (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53)
 """Odd factors of two 64-bit mixes (those of SplitMix64 and of MurmurHash3)."""
@@ -57,6 +60,14 @@ class Digest:
     def value(self) -> bytes:
         """Return 32 bytes. PRIVATE: rows could be guessed from it; it leaves only through a keyed fingerprint."""
         return hashlib.sha256(b"%d:%d:%d" % (self._rows, *self._sums)).digest()
+
+
+def digest_of(rows: Source) -> bytes:
+    """Return the digest of encoded rows, which may be a part of a table. PRIVATE."""
+    adding = Digest(rows.schema)
+    for batch in rows.batches():
+        adding.add(batch)
+    return adding.value()
 
 
 def _hash(name: str, label: str) -> int:

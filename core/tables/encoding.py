@@ -47,8 +47,8 @@ Refused as types: lists, records, bytes, intervals; moments with a time zone as 
 depends on the zone. A person column is text, a whole number, a decimal without decimal places or a UUID: other types
 may write one person in two ways.
 
-Row limits per person (`espalier.core.tables.lots`) depend on the key, on the person's identifier and on that person's
-rows.
+Row limits per person (`espalier.core.tables.row_limits`) depend on the key, on the person's identifier and on that
+person's rows.
 """
 
 from __future__ import annotations
@@ -64,7 +64,9 @@ from numpy.typing import NDArray
 
 from espalier.core.errors import TableError
 from espalier.core.project.schema import Column, Schema, smallest_unsigned
-from espalier.core.tables.reading import _text, check_type, is_uuid, value_type, wide
+from espalier.core.tables.arrow_text import check_type, is_uuid, value_type, wide
+from espalier.core.tables.refusals import together
+from espalier.core.tables.text_table import cell_text
 
 if TYPE_CHECKING:
     from espalier.core.project.dates import DateBins
@@ -99,12 +101,23 @@ class Encoder:
         self.names = tuple(dict.fromkeys([*schema.names, *([person] if person is not None else [])]))
         """The columns that it reads."""
         self._types = {name: value_type(types.field(name).type) for name in self.names}
-        self._columns = [(column, _way(column, self._types[column.name], shown)) for column in schema.columns]
+        self._columns, wrong = [], []
+        for column in schema.columns:
+            try:
+                self._columns.append((column, _way(column, self._types[column.name], shown)))
+            except TableError as error:
+                wrong.append(error)
         if person is not None:
-            _check_person(person, self._types[person], shown)
+            try:
+                _check_person(person, self._types[person], shown)
+            except TableError as error:
+                wrong.append(error)
+        if wrong:
+            raise together(wrong)
+        self._wrong: dict[str, TableError] = {}
 
     def __call__(self, batch: Any) -> Batch:
-        """Return the codes of an Arrow batch; raise :class:`TableError` for a cell that has none, quoting nothing."""
+        """Return the codes of an Arrow batch. A cell that has none gets any, and :meth:`check` refuses it."""
         held = {name: batch.column(name) for name in self.names}
         for name, array in held.items():
             if value_type(array.type) != self._types[name]:
@@ -112,11 +125,15 @@ class Encoder:
         codes = []
         for column, way in self._columns:
             found = self._read(column.name, way, held[column.name])
-            refuse(self._shown, column, found)
-            codes.append(found)
+            codes.append(fitting(self._shown, column, found, self._wrong))
         if self._person is None:
             return Batch(codes)
         return Batch(codes, self._read(self._person, people, held[self._person]))
+
+    def check(self) -> None:
+        """Raise one :class:`TableError`, quoting nothing, for all columns with cells that have no code."""
+        if self._wrong:
+            raise together([self._wrong[name] for name in self.names if name in self._wrong])
 
     def _read(self, name: str, way: Callable[[Any], Any], array: Any) -> Any:
         import pyarrow as pa
@@ -131,11 +148,13 @@ class Encoder:
             ) from None
 
 
-def refuse(shown: str, column: Column, codes: Codes) -> None:
-    """Raise :class:`TableError` if a code says that its cell is undeclared or must not be empty."""
+def fitting(shown: str, column: Column, codes: Codes, wrong: dict[str, TableError]) -> Codes:
+    """Return codes within the column's size. Codes that mark a refused cell become 0, and ``wrong`` says why."""
     largest = int(codes.max(initial=0))
-    if largest >= column.size:
-        raise refusal(shown, column.name, empty=largest > column.size)
+    if largest < column.size:
+        return codes
+    wrong.setdefault(column.name, refusal(shown, column.name, empty=largest > column.size))
+    return np.where(codes < column.size, codes, 0).astype(codes.dtype)
 
 
 def refusal(shown: str, name: str, *, empty: bool) -> TableError:
@@ -217,13 +236,13 @@ class _Numbers:
         self._kind = smallest_unsigned(column.size + 2)
         texts = list(column.missing_marks)
         if column.kind != "numeric":
-            texts += [*column.categories, *(text for _, members in column.groups for text in members)]
+            texts += column.texts
         found = {self._number(text): code for text, code in zip(texts, column.judge(texts).tolist(), strict=True)}
         found.pop(None, None)
         order = sorted(x for x in found if x is not None)
         self._keys = np.array(order, dtype=self._as)
         self._codes = np.array([found[x] for x in order], dtype=self._kind)
-        """Public numbers with a code of their own (categories, members of groups, marks), and their codes."""
+        """Public numbers with a code of their own (categories, groups, spellings, marks), and their codes."""
 
     def _number(self, text: str) -> int | float | None:
         """The number of this type whose canonical text is ``text``, if there is one."""
@@ -231,7 +250,7 @@ class _Numbers:
             number = int(text) if self._whole else float(text)
         except ValueError:
             return None
-        if _text(number) != text:
+        if cell_text(number) != text:
             return None
         if self._whole:
             low, high = (0, 1 << 64) if self._as.kind == "u" else (-1 << 63, 1 << 63)
@@ -344,7 +363,7 @@ def _texts(values: Any) -> list[str]:
 
     if pa.types.is_fixed_size_binary(values.type):  # of all binary types only UUIDs come here
         return [str(uuid.UUID(bytes=value)) if value is not None else "" for value in values.to_pylist()]
-    return [_text(value) for value in values.to_pylist()]
+    return [cell_text(value) for value in values.to_pylist()]
 
 
 def _cells(array: Any) -> NDArray[Any]:

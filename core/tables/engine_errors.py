@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from espalier.core.errors import EspalierError, TableError
+from espalier.core.tables.connection import while_reading
 
 OURS = (EspalierError, MemoryError)
 """Errors that pass a guard unchanged: they quote nothing from a driver."""
@@ -15,7 +16,7 @@ BUGS = (AttributeError, TypeError, AssertionError)
 
 @contextmanager
 def engine_errors(message: str, ours: tuple[type[Exception], ...] = (*OURS, *BUGS)) -> Iterator[None]:
-    """Raise :class:`TableError` with ``message`` and the type of the error instead of an engine's own error.
+    """Raise :class:`TableError` with ``message`` and the cause, or the error's type, instead of an engine's own error.
 
     Errors in ``ours`` pass. Leave `BUGS` out where a driver's code raises them about a cell.
     """
@@ -24,4 +25,5 @@ def engine_errors(message: str, ours: tuple[type[Exception], ...] = (*OURS, *BUG
     except ours:
         raise
     except Exception as error:
-        raise TableError(f"{message} ({type(error).__name__})") from None
+        cause = while_reading(error)
+        raise TableError(f"{message}: {cause}" if cause else f"{message} ({type(error).__name__})") from None

@@ -17,24 +17,20 @@ import numpy as np
 
 from espalier.core.errors import TableError
 from espalier.core.progress import Report, silent
+from espalier.core.project.file import Project
 from espalier.core.project.linked import Linked
 from espalier.core.project.schema import Schema
+from espalier.core.tables.arrow_text import from_arrow
 from espalier.core.tables.destination import TAKE_ROWS, Destination
+from espalier.core.tables.linked_text import LinkedText
 from espalier.core.tables.panel import Panel, panel_of
-from espalier.core.tables.reading import (
-    WHOLE_FLOATS,
-    Cells,
-    TextColumn,
-    TextTable,
-    check_names,
-    from_arrow,
-    read_table,
-)
+from espalier.core.tables.postgres_snapshot import PostgresSnapshot
+from espalier.core.tables.reading import read_table
 from espalier.core.tables.relation import Relation, is_url, open_relation
-from espalier.core.tables.remote import RemoteSnapshot
 from espalier.core.tables.snapshot import Snapshot
 from espalier.core.tables.source import Source
 from espalier.core.tables.table import Table
+from espalier.core.tables.text_table import WHOLE_FLOATS, Cells, TextColumn, TextTable, check_names
 
 LARGE_BYTES, LARGE_CELLS = 200_000_000, 50_000_000
 """A file of more bytes, or Parquet of more cells, is read where it is, and not as text in memory."""
@@ -246,8 +242,16 @@ def too_large(path: Path) -> bool:
     return bool(facts.num_rows * facts.num_columns > LARGE_CELLS)
 
 
+def encoded(project: Project, text: TextTable) -> Table:
+    """Return a table as read, or two linked ones, as the project describes it. Raises :class:`TableError`."""
+    if project.linked is None:
+        return Table.encode(text, project.schema, project.plan.person)
+    return panel(project.linked, project.schema, text)
+
+
 def panel(linked: Linked, schema: Schema, data: Any) -> Panel:
-    """Return linked tables in memory: a :class:`Panel` unchanged, else a pair of tables or frames, people first.
+    """Return linked tables in memory: a :class:`Panel` unchanged, else a pair of tables or frames, people first, or
+    two tables as read (:class:`LinkedText`).
 
     A single table is enough where both are one file.
     """
@@ -256,6 +260,8 @@ def panel(linked: Linked, schema: Schema, data: Any) -> Panel:
         if read is None or replace(read, arrows=linked.arrows, together=linked.together) != linked:
             raise TableError("the linked tables were read with another link than the project's; read them again")
         return data
+    if isinstance(data, LinkedText):
+        data = data.tables
     both = list(data) if isinstance(data, tuple | list) else [data]
     if len(both) == 1 and linked.together:
         both *= 2
@@ -271,15 +277,20 @@ def panel(linked: Linked, schema: Schema, data: Any) -> Panel:
 
 @contextmanager
 def opened(
-    data: Any, schema: Schema, person: str | None = None, most: int | None = None, report: Report = silent
+    data: Any,
+    schema: Schema,
+    person: str | None = None,
+    most: int | None = None,
+    report: Report = silent,
+    key: str | None = None,
 ) -> Iterator[Source]:
     """Open ``data`` as a source.
 
     A :class:`Relation` is read into one snapshot, with at most ``most`` rows of each person. The snapshot is removed in
     the end, also after an error. An error from ``report`` cancels its scans too. Other data goes through
-    :func:`as_table`.
+    :func:`as_table`. ``key`` is the key of the row limits of an earlier snapshot, so that the same rows are kept.
     """
-    if isinstance(data, Snapshot | RemoteSnapshot):
+    if isinstance(data, Snapshot | PostgresSnapshot):
         yield data
         return
     if not isinstance(data, Relation):
@@ -291,7 +302,7 @@ def opened(
         last[0] = fraction, message
         report(fraction, message)
 
-    source = data.snapshot(schema, person, most if person is not None else None, report=heard)
+    source = data.snapshot(schema, person, most if person is not None else None, key=key, report=heard)
     source.pulse = lambda: report(*last[0])
     try:
         yield source

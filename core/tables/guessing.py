@@ -15,7 +15,7 @@ from espalier.core.errors import SchemaError
 from espalier.core.project.column_types import LARGEST_EDGE
 from espalier.core.project.numerals import plain_number
 from espalier.core.project.schema import MISSING, NUMBER, Column, Kind, LeftOut, Schema
-from espalier.core.tables.reading import TextColumn, TextTable
+from espalier.core.tables.text_table import TextColumn, TextTable
 from espalier.core.tables.value_patterns import (
     amounts,
     contact,

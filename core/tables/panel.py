@@ -18,7 +18,6 @@ What a panel holds of a person depends on that person's rows alone. The rules:
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
@@ -32,9 +31,9 @@ from espalier.core.errors import TableError
 from espalier.core.project.linked import Linked, Pair, Steps
 from espalier.core.project.schema import MISSING, Schema, smallest_unsigned
 from espalier.core.tables import random_rows
-from espalier.core.tables.reading import TextColumn, TextTable
 from espalier.core.tables.source import More, check_limited
 from espalier.core.tables.table import Table, column_of, person_codes
+from espalier.core.tables.text_table import TextColumn, TextTable
 
 
 @dataclass(frozen=True, repr=False)
@@ -121,15 +120,16 @@ class Panel(Table):
         """Return ``total`` people: others are left out at random, or invented people with invented visits are added."""
         check_limited(self)
         assert self.linked is not None
-        chosen = np.sort(random_rows.first(random_rows.fresh_lots(self.rows), total))
+        chosen = np.sort(random_rows.first(random_rows.lots_for(self.rows, self.deal), total))
         short = total - len(chosen)
         codes = {
-            c.name: np.concatenate([self.codes[c.name][chosen], random_rows.invented_codes(short, c.size)])
+            c.name: np.concatenate([self.codes[c.name][chosen], random_rows.invented_codes(short, c.size, self.deal)])
             for c in self.schema.columns
         }
         sizes, visits = self.steps.sizes, {}
         for name, of in self.visits.items():
-            made = random_rows.invented_codes(short * self.linked.keep, sizes[name]).reshape(short, self.linked.keep)
+            cells = random_rows.invented_codes(short * self.linked.keep, sizes[name], self.deal)
+            made = cells.reshape(short, self.linked.keep)
             made[:, 0] = codes[name][len(chosen) :] if name in codes else sizes[f"{name}@before"] - 1
             visits[name] = np.concatenate([of[chosen], made.astype(of.dtype)])
         return replace(self, codes=codes, visits=visits, rows=total, person=None)
@@ -174,11 +174,18 @@ def panel_of(linked: Linked, schema: Schema, people: TextTable, visits: TextTabl
         dense[linked.gap_name] = _gaps(linked, schema, visits, kept, at, number)
     codes |= {linked.number: number, **{name: of_visit[:, 0] for name, of_visit in dense.items() if name in schema}}
     steps = {name: dense[name] for name in linked.step_columns(schema)}
-    # one file has its own digest, so that a ledger knows it from a release as a single table
-    source = visits.digest if linked.together else hashlib.sha256(both.digest + visits.digest).digest()
+    source = digest_of_both([visits] if linked.together else [both, visits])
     return Panel(
         schema, codes, len(found), source, np.arange(len(found)), linked.key, linked=linked, visits=steps, row_limit=1
     )
+
+
+def digest_of_both(tables: Sequence[TextTable]) -> bytes:
+    """Return the digests of tables as read, one after the other. PRIVATE.
+
+    A ledger compares each of them, so it knows one of the tables from a release on its own.
+    """
+    return b"".join(table.digest for table in tables)
 
 
 def _encoded(linked: Linked, schema: Schema, text: TextTable, names: Sequence[str]) -> dict[str, NDArray[Any]]:

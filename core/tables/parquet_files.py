@@ -17,7 +17,9 @@ from typing import Any
 from urllib.parse import unquote
 
 from espalier.core.errors import TableError
-from espalier.core.tables.reading import check_names, check_texts, unshared, value_type
+from espalier.core.tables.arrow_text import value_type
+from espalier.core.tables.text_table import check_names
+from espalier.core.tables.unpacking import check_texts, unshared
 
 BATCH_ROWS = 1 << 18
 SUFFIX = ".parquet"

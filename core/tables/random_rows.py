@@ -1,12 +1,16 @@
-"""Rows chosen at random: fresh lots from the operating system's generator, and the choices made with them.
+"""Rows chosen at random: lots, and the choices made with them.
 
-Every lot is 64 fresh bits, independent of what any row contains and of its person. No function takes a seed, and no lot
-is a hash: `espalier.core.privacy.contribution` proves what such choices protect and explains why a seed would not.
+Every lot is 64 bits, independent of what any row contains and of its person: fresh from the operating system's
+generator, or from a stream whose secret seed an interrupted release needs to choose the same rows again. No lot is a
+hash of a row: `espalier.core.privacy.contribution` proves what such choices protect, and what a public seed would not.
 """
 
 from __future__ import annotations
 
+import hashlib
+import itertools
 import os
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,6 +19,8 @@ from numpy.typing import NDArray
 Rows = NDArray[np.int64]
 Lots = NDArray[np.uint64]
 Mask = NDArray[np.bool_]
+Deal = Callable[[int], Lots]
+"""Returns this number of independent lots, other ones with each call."""
 
 STEP = 1 << 20
 """Lots drawn at a time where only their number is large."""
@@ -25,9 +31,25 @@ def fresh_lots(count: int) -> Lots:
     return np.frombuffer(os.urandom(8 * count), dtype=np.uint64)
 
 
-def by_chance(count: int, share: float) -> Mask:
+def lots_for(count: int, deal: Deal | None) -> Lots:
+    """Return ``count`` lots of ``deal``; fresh ones without it."""
+    return (deal or fresh_lots)(count)
+
+
+def seeded_lots(seed: bytes) -> Deal:
+    """Return lots that no one can distinguish from fresh ones without ``seed``: SHAKE-256 of it and of a counter."""
+    calls = itertools.count()
+
+    def deal(count: int) -> Lots:
+        stream = hashlib.shake_256(b"%d:" % next(calls) + seed)
+        return np.frombuffer(stream.digest(8 * count), dtype="<u8").astype(np.uint64)
+
+    return deal
+
+
+def by_chance(count: int, share: float, deal: Deal | None = None) -> Mask:
     """Choose each of ``count`` people or rows with probability ``share``."""
-    return fresh_lots(count) < np.uint64(share * 2.0**64)
+    return lots_for(count, deal) < np.uint64(share * 2.0**64)
 
 
 def first(lots: Lots, most: int) -> Rows:
@@ -43,7 +65,7 @@ def first_of_each(person: NDArray[Any], lots: Lots, most: int) -> Rows:
     return np.sort(order[place < most])
 
 
-def subset(rows: int, size: int) -> Mask:
+def subset(rows: int, size: int, deal: Deal | None = None) -> Mask:
     """Choose ``size`` of ``rows`` places; every set of that size is equally likely. Memory: one bit array.
 
     Places are drawn until enough different ones are marked. A draw is never larger than the number still missing, so no
@@ -53,11 +75,11 @@ def subset(rows: int, size: int) -> Mask:
     marked = np.zeros(rows, dtype=np.bool_)
     limit = np.uint64(2**64 // rows * rows - 1) if rows else np.uint64(0)
     while missing := few - int(np.count_nonzero(marked)):
-        lots = fresh_lots(min(missing, STEP))
+        lots = lots_for(min(missing, STEP), deal)
         marked[(lots[lots <= limit] % np.uint64(rows)).astype(np.int64)] = True  # the rest would favour low places
     return marked if few == size else ~marked
 
 
-def invented_codes(count: int, size: int) -> Rows:
+def invented_codes(count: int, size: int, deal: Deal | None = None) -> Rows:
     """Return ``count`` codes for invented rows of a column, uniform over its ``size`` codes."""
-    return (fresh_lots(count) % np.uint64(size)).astype(np.int64)
+    return (lots_for(count, deal) % np.uint64(size)).astype(np.int64)

@@ -3,8 +3,8 @@
 :func:`open_relation` connects, and reads only the catalogue, footers or header. :meth:`Relation.snapshot` scans the
 rows once and keeps what a release needs: small whole numbers, at most k rows of a person. Files and most engines give
 rows, which `espalier.core.tables.encoding` turns into codes. PostgreSQL and Spark encode rows themselves
-(`espalier.core.tables.sql`). One statement sees one state of the table, and files that change during the scan are
-refused.
+(`espalier.core.tables.encoding_query`). One statement sees one state of the table, and files that change during the
+scan are refused.
 
 A message names the column. It never quotes a cell, nor the number of wrong cells.
 """
@@ -24,16 +24,20 @@ from espalier.core.progress import Report, silent
 from espalier.core.project.plan import Plan
 from espalier.core.project.public_grid import as_read
 from espalier.core.project.schema import Schema
-from espalier.core.tables.catalogue import TRUSTED
-from espalier.core.tables.encoding import Batch, Encoder, refuse
+from espalier.core.tables.arrow_text import from_arrow, is_plain, value_type
+from espalier.core.tables.catalogue import ROWS, TRUSTED
+from espalier.core.tables.connection import while_opening
+from espalier.core.tables.encoding import Batch, Encoder, fitting
 from espalier.core.tables.engine_errors import OURS, engine_errors
-from espalier.core.tables.lots import new_key
-from espalier.core.tables.reading import TextColumn, TextTable, check_ordinary, from_arrow, is_plain, value_type
+from espalier.core.tables.refusals import together
+from espalier.core.tables.row_limits import new_key
 from espalier.core.tables.scan import scan, scan_people
 from espalier.core.tables.snapshot import Snapshot
+from espalier.core.tables.text_table import TextColumn, TextTable
+from espalier.core.tables.unpacking import check_ordinary
 
 if TYPE_CHECKING:
-    from espalier.core.tables.remote import RemoteSnapshot
+    from espalier.core.tables.postgres_snapshot import PostgresSnapshot
 
 ENGINES = ("postgres", "postgresql", "pyspark")
 """Schemes of the URLs of engines that encode rows themselves. Other engines send their rows in batches."""
@@ -41,8 +45,6 @@ EXTRAS = {"postgres": "postgres", "mysql": "mysql", "pyspark": "spark"}
 """This package's extras that install an engine's driver."""
 SAMPLE_ROWS = 10_000
 """Rows of the sample that a schema is guessed from."""
-ROWS = "espalier_rows"
-"""Name of the relation in a statement if it is not a table of the engine's catalogue."""
 
 
 class Feed(Protocol):
@@ -87,7 +89,8 @@ class Relation:
     ``feed`` gives rows that are encoded here. Without one the engine encodes: ``backend`` is the connection, ``table``
     the relation in it. ``plain`` is then the query that reads ``table`` with texts compared byte by byte, if the engine
     may compare otherwise: a collation in which two identifiers are equal would merge two people. ``origin`` is the kind
-    of relation in the engine's catalogue (`espalier.core.tables.catalogue`); `None` for files.
+    of relation in the engine's catalogue (`espalier.core.tables.catalogue`); `None` for files. ``keeps`` states whether
+    the engine may keep codes in a temporary table; PostgreSQL streams them otherwise.
     """
 
     shown: str
@@ -96,6 +99,7 @@ class Relation:
     table: Any = None
     plain: str | None = None
     origin: str | None = None
+    keeps: bool = True
 
     @property
     def columns(self) -> dict[str, str]:
@@ -107,7 +111,7 @@ class Relation:
     @property
     def remote(self) -> bool:
         """Whether its rows stay in a server that answers only counts and sums."""
-        return self.feed is None and bool(self.backend.name == "postgres")
+        return self.feed is None and bool(self.backend.name == "postgres") and self.keeps
 
     @property
     def notice(self) -> str:
@@ -130,13 +134,13 @@ class Relation:
         if self.feed is not None:
             self.feed.close()
         else:
-            from espalier.core.tables.sql import disconnect
+            from espalier.core.tables.engines import disconnect
 
             disconnect(self.backend)
 
     def sample(self, rows: int = SAMPLE_ROWS) -> TextTable:
         """Return the first ``rows`` rows as text, for a steward who asks for them: only to guess a schema."""
-        from espalier.core.tables.sql import fetched
+        from espalier.core.tables.engines import fetched
 
         with engine_errors(f"{self.shown}: the engine refuses to read", OURS):
             if self.feed is not None:
@@ -165,14 +169,14 @@ class Relation:
         """Return every statement that makes a release's snapshot, as text.
 
         An engine that gives rows gets one statement, and row limits are applied here. The statements of PostgreSQL have
-        placeholders, see :func:`espalier.core.tables.remote_sql.later_statements`.
+        placeholders, see :func:`espalier.core.tables.postgres_statements.later_statements`.
         """
         read = as_read(schema)
         if self.feed is not None:
             return self.feed.statements(self._needed(read, plan.person))
         statements = [self.query(read, plan.person)]
         if self.remote:
-            from espalier.core.tables.remote_sql import later_statements
+            from espalier.core.tables.postgres_statements import later_statements
 
             statements += later_statements(schema, plan)
         return statements
@@ -194,17 +198,19 @@ class Relation:
     def _needed(self, schema: Schema, person: str | None) -> list[str]:
         """Return the columns that a release reads; raise :class:`TableError` for one that the table does not have."""
         columns = self.columns
-        for name in (*schema.names, *([person] if person is not None else [])):
-            if name not in columns:
-                known = ", ".join(list(columns)[:12]) + (", …" if len(columns) > 12 else "")
-                raise TableError(f"there is no column {name!r}; the table has {known}", column=name)
+        asked = (*schema.names, *([person] if person is not None else []))
+        if lacking := [name for name in asked if name not in columns]:
+            known = ", ".join(list(columns)[:12]) + (", …" if len(columns) > 12 else "")
+            named = ", ".join(map(repr, lacking))
+            what = f"column {named}" if len(lacking) == 1 else f"column of these: {named}"
+            raise TableError(f"there is no {what}; the table has {known}", column=lacking[0], columns=lacking)
         return [name for name in columns if name in schema or name == person]
 
     def _encoding(self, schema: Schema, person: str | None) -> Any:
-        from espalier.core.tables.sql import encoding, packed
+        from espalier.core.tables.encoding_query import encoding, packed
 
         codes = encoding(self.table, schema, self.backend.name, person)
-        return packed(codes, schema) if self.backend.name == "pyspark" else codes
+        return codes if self.remote else packed(codes, schema)
 
     def snapshot(
         self,
@@ -214,7 +220,7 @@ class Relation:
         *,
         key: str | None = None,
         report: Report = silent,
-    ) -> Snapshot | RemoteSnapshot:
+    ) -> Snapshot | PostgresSnapshot:
         """Read the rows once, as codes; with ``person``, at most ``most`` rows of each person.
 
         Codes are stored in a file here, those of PostgreSQL in a temporary table there. ``key`` is the key of the row
@@ -226,9 +232,9 @@ class Relation:
         """
         schema = as_read(schema)
         if self.remote:
-            from espalier.core.tables.remote import RemoteSnapshot
+            from espalier.core.tables.postgres_snapshot import PostgresSnapshot
 
-            return RemoteSnapshot(self, schema, person, most, key, lambda: report(0.0, "Reading the table"))
+            return PostgresSnapshot(self, schema, person, most, key, lambda: report(0.0, "Reading the table"))
         files = self.feed.files if self.feed is not None else ()
         before = _state(files)
         with (
@@ -249,7 +255,7 @@ class Relation:
         report(0.0, "Reading the table")
         needed, rows = self._needed(schema, person), 0
         if self.feed is None:
-            answer, total = self._spark(schema, person, lambda: report(0.0, "Reading the table")), None
+            answer, total = self._coded(schema, person, lambda: report(0.0, "Reading the table")), None
         else:
             answer, total = self._encoded(self.feed, needed, schema, person), self.feed.rows
         with closing(answer):
@@ -263,15 +269,26 @@ class Relation:
         with closing(feed.batches(needed)) as batches:
             for batch in batches:
                 yield encode(batch)
+        encode.check()
 
-    def _spark(self, schema: Schema, person: str | None, pulse: Callable[[], None]) -> Generator[Batch]:
-        from espalier.core.tables.spark import written
+    def _coded(self, schema: Schema, person: str | None, pulse: Callable[[], None]) -> Generator[Batch]:
+        """Yield the codes of an engine that encodes rows and keeps none."""
+        query = self.query(schema, person)
+        if self.backend.name == "postgres":
+            from espalier.core.tables.postgres_rows import streamed
 
-        with closing(written(self.backend._session, self.query(schema, person), schema, pulse)) as batches:
+            answers = streamed(self.backend.con, query, schema, person is not None, pulse)
+        else:
+            from espalier.core.tables.spark import written
+
+            answers = written(self.backend._session, query, schema, pulse)
+        wrong: dict[str, TableError] = {}
+        with closing(answers) as batches:
             for batch in batches:
-                for column, codes in zip(schema.columns, batch.codes, strict=True):
-                    refuse(self.shown, column, codes)
-                yield batch
+                pairs = zip(schema.columns, batch.codes, strict=True)
+                yield Batch([fitting(self.shown, column, codes, wrong) for column, codes in pairs], batch.person)
+        if wrong:
+            raise together([wrong[name] for name in schema.names if name in wrong])
 
 
 _URL = re.compile(r"([a-z][a-z0-9+]*)://")
@@ -287,21 +304,25 @@ def open_relation(where: str | Path, relation: str | None = None) -> Relation:
 
     Raises :class:`TableError` if it cannot be opened. Messages never contain the URL, which may contain a password.
     """
-    from espalier.core.tables import sql
+    from espalier.core.tables import engines
 
     if (scheme := _URL.match(text := str(where))) is None:
         return Relation(text, _file(Path(text)))
     shown = f"the {scheme[1]} relation {relation!r}"
+    if scheme[1] == "mariadb":
+        text = text.replace("mariadb://", "mysql://", 1)
+        scheme = _URL.match(text) or scheme
     if not relation:
         raise TableError("a connection needs the name of its table: add --relation NAME")
     try:
         if scheme[1] in ENGINES:
-            backend, table, plain = sql.open_url(text, relation)
-            opened = Relation(shown, backend=backend, table=table, plain=plain, origin=sql.origin_of(backend, relation))
-            weakref.finalize(opened, sql.disconnect, backend)
+            backend, table, plain = engines.open_url(text, relation)
+            origin, keeps = engines.origin_of(backend, relation), engines.keeps_codes(backend)
+            opened = Relation(shown, backend=backend, table=table, plain=plain, origin=origin, keeps=keeps)
+            weakref.finalize(opened, engines.disconnect, backend)
         else:
-            stream = sql.open_stream(text, relation, shown)
-            opened = Relation(shown, stream, origin=sql.origin_of(stream.backend, relation))
+            stream = engines.open_stream(text, relation, shown)
+            opened = Relation(shown, stream, origin=engines.origin_of(stream.backend, relation))
             weakref.finalize(opened, stream.close)
     except EspalierError:
         raise
@@ -311,7 +332,7 @@ def open_relation(where: str | Path, relation: str | None = None) -> Relation:
         how = wheel_with(extra) if extra else f"Install it with: pip install 'ibis-framework[{engine}]>=12,<13'"
         raise TableError(f"The driver for {engine} is not installed where Espalier runs. {how}") from None
     except Exception as error:
-        raise TableError(f"cannot open {shown}: {type(error).__name__}") from None
+        raise TableError(f"cannot open {shown}: {while_opening(error)}") from None
     return opened
 
 

@@ -13,8 +13,9 @@ from espalier.core.project.schema import Identifier, Schema
 from espalier.core.tables.csv_lines import DELIMITERS
 from espalier.core.tables.csv_safety import defuse, restore
 from espalier.core.tables.panel import Panel, panel_of
-from espalier.core.tables.reading import TextColumn, TextTable, read_released
+from espalier.core.tables.reading import read_released
 from espalier.core.tables.table import Table
+from espalier.core.tables.text_table import TextColumn, TextTable
 
 
 def csv_text(schema: Schema, table: Mapping[str, Sequence[str]]) -> str:

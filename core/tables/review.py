@@ -18,7 +18,7 @@ from espalier.core.code_books import CODE_BOOKS, code_book
 from espalier.core.project.schema import MISSING, NUMBER, Column, Schema
 from espalier.core.project.schema_json import column_to_json
 from espalier.core.tables.guessing import FEW, looks_like_contacts
-from espalier.core.tables.reading import TextColumn, TextTable
+from espalier.core.tables.text_table import TextColumn, TextTable
 from espalier.core.tables.value_patterns import leading_zeros, named_like_an_id, no_yes, number_style, two_styles
 
 Group = Literal["obviously public", "look closely", "identifies someone"]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import tempfile
 import weakref
+import zlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -18,7 +19,7 @@ from espalier.core.project.schema import Schema
 from espalier.core.tables.code_file import PERSON, CodeFile
 from espalier.core.tables.digest import Digest
 from espalier.core.tables.encoding import Batch
-from espalier.core.tables.lots import kept_rows
+from espalier.core.tables.row_limits import kept_rows
 from espalier.core.tables.snapshot import Snapshot
 
 BUCKETS = 64
@@ -61,7 +62,7 @@ def scan_people(schema: Schema, batches: Iterator[Batch], column: str, most: int
             rows = kept_rows(key, names, person, columns, sizes, most)
             person, codes = person[rows], {name: codes_of[rows] for name, codes_of in codes.items()}
         file.append(codes | {PERSON: person})
-    return Snapshot(schema, file, column, most, digest.value())
+    return Snapshot(schema, file, column, most, digest.value(), key)
 
 
 def _check_some(rows: int) -> None:
@@ -81,7 +82,8 @@ def _divided(batch: Batch, column: str) -> Iterator[tuple[int, Any]]:
             column=column,
         )
     named = batch.person.dictionary_encode()
-    buckets = np.array([hash(name) % BUCKETS for name in named.dictionary.to_pylist()], dtype=np.uint8)
+    names = (name.encode("utf-8", "surrogatepass") for name in named.dictionary.to_pylist())
+    buckets = np.array([zlib.crc32(name) % BUCKETS for name in names], dtype=np.uint8)  # the same in every process
     bucket = buckets[named.indices.to_numpy()]
     order = np.argsort(bucket, kind="stable")
     columns = {name: pa.array(codes[order]) for name, codes in _named(batch.codes).items()}

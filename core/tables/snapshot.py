@@ -43,8 +43,12 @@ class Snapshot:
         person_column: str | None = None,
         row_limit: int | None = None,
         digest: bytes = b"",
+        lot_key: str = "",
     ) -> None:
         self.schema, self.file = schema, file
+        self.lot_key = lot_key
+        """The key of its row limits (:mod:`espalier.core.tables.row_limits`); it needs no secrecy."""
+        self._deal: random_rows.Deal | None = None
         self.person_column, self.row_limit = person_column, row_limit
         self._digest = digest
         self.pulse: Callable[[], None] = _go_on
@@ -74,6 +78,12 @@ class Snapshot:
                 adding.add(batch)
             self._digest = adding.value()
         return self._digest
+
+    def dealt_by(self, deal: random_rows.Deal) -> Snapshot:
+        """Return the same rows, of which parts are chosen with the lots of ``deal``."""
+        made = self._like(self.file)
+        made._deal = deal
+        return made
 
     @property
     def in_memory(self) -> None:
@@ -179,13 +189,13 @@ class Snapshot:
             at = 0
             for batch in self.file.batches((PERSON,)):
                 person = batch[PERSON]
-                chosen = random_rows.by_chance(int(person.max()) + 1, share)
+                chosen = random_rows.by_chance(int(person.max()) + 1, share, self._deal)
                 held[at : at + len(person)] = chosen[person]
                 at += len(person)
         elif size is None:
-            held = random_rows.by_chance(self.rows, share)
+            held = random_rows.by_chance(self.rows, share, self._deal)
         else:
-            held = random_rows.subset(self.rows, size)
+            held = random_rows.subset(self.rows, size, self._deal)
         return self.take(~held), self.take(held)
 
     def limited(self, most: int) -> Snapshot:
@@ -196,14 +206,14 @@ class Snapshot:
     def to_total(self, total: int) -> Snapshot:
         """Return ``total`` rows: others are left out at random, or invented rows are added."""
         check_limited(self)
-        chosen = self.take(random_rows.subset(self.rows, min(total, self.rows)))
+        chosen = self.take(random_rows.subset(self.rows, min(total, self.rows), self._deal))
         sizes = _inside(self.schema, self.schema.sizes)
         file = CodeFile(sizes)
         for batch in chosen.file.batches():
             file.append({name: batch[name] for name in sizes})
         for start in range(chosen.rows, total, FILL_ROWS):
             rows = min(FILL_ROWS, total - start)
-            file.append({name: random_rows.invented_codes(rows, size) for name, size in sizes.items()})
+            file.append({name: random_rows.invented_codes(rows, size, self._deal) for name, size in sizes.items()})
         chosen.close()
         return self._like(file)
 
@@ -226,8 +236,8 @@ class Snapshot:
 
     def _like(self, file: CodeFile, schema: Schema | None = None) -> Snapshot:
         """Return the rows of ``file`` as a snapshot with the properties of this one."""
-        made = Snapshot(schema or self.schema, file, self.person_column, self.row_limit, self.digest)
-        made.pulse = self.pulse
+        made = Snapshot(schema or self.schema, file, self.person_column, self.row_limit, self.digest, self.lot_key)
+        made.pulse, made._deal = self.pulse, self._deal
         return made
 
     def batches(self, names: Sequence[str] | None = None) -> Iterator[Batch]:

@@ -1,7 +1,7 @@
 """The source: everything that a curator needs from a private table, wherever its rows are stored.
 
 A caller never asks which class implements it. `Table` holds its rows in memory, `Snapshot` holds their codes in a file
-without a name, and `RemoteSnapshot` leaves them in a database.
+without a name, and `PostgresSnapshot` leaves them in a database.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from espalier.core.project.linked import Pair
 from espalier.core.project.schema import Schema
 from espalier.core.tables.counting import Cells
 from espalier.core.tables.gradient import Weights
+from espalier.core.tables.random_rows import Deal
 
 if TYPE_CHECKING:
     from espalier.core.tables.table import Table
@@ -61,6 +62,15 @@ class Source(Protocol):
     @property
     def digest(self) -> bytes:
         """The digest that identifies the table. PRIVATE: it leaves only through a keyed fingerprint."""
+        ...
+
+    @property
+    def lot_key(self) -> str:
+        """The key by which rows of each person were chosen when it was read; it needs no secrecy. Empty for none."""
+        ...
+
+    def dealt_by(self, deal: Deal) -> Self:
+        """Return the same rows, of which parts are chosen with the lots of ``deal``."""
         ...
 
     @property

@@ -11,19 +11,16 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from espalier.core.progress import interruptible
-from espalier.core.project.schema import Schema, smallest_unsigned
-from espalier.core.tables.code_file import PERSON
+from espalier.core.project.schema import Schema
 from espalier.core.tables.encoding import Batch
-from espalier.core.tables.lots import runs
+from espalier.core.tables.packing import unpacked
 
 BATCH_ROWS = 1 << 18
 
 
 def written(session: Any, query: str, schema: Schema, pulse: Callable[[], None]) -> Generator[Batch]:
-    """The codes that ``query`` (of :func:`espalier.core.tables.sql.packed`) answers with.
+    """The codes that ``query`` (of :func:`espalier.core.tables.encoding_query.packed`) answers with.
 
     Raising from ``pulse`` stops Spark. Close it, and the folder is gone.
     """
@@ -39,18 +36,5 @@ def written(session: Any, query: str, schema: Schema, pulse: Callable[[], None])
         for file in sorted(codes.glob("*.parquet")):
             with parquet.ParquetFile(file) as part:
                 for batch in part.iter_batches(BATCH_ROWS):
-                    yield _unpacked(batch, schema)
+                    yield unpacked(batch, schema)
             file.unlink()
-
-
-def _unpacked(batch: Any, schema: Schema) -> Batch:
-    radices = [column.size + 2 for column in schema.columns]
-    codes: list[Any] = [None] * len(radices)
-    for i, run in enumerate(runs(radices)):
-        number = batch.column(f"n{i}").to_numpy().view(np.uint64)
-        for place in reversed(range(len(radices))[run]):
-            above = number // np.uint64(radices[place])  # quicker than divmod
-            code = number - above * np.uint64(radices[place])
-            codes[place] = code.astype(smallest_unsigned(radices[place]))
-            number = above
-    return Batch(codes, batch.column(PERSON) if PERSON in batch.schema.names else None)

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from espalier.core.errors import TableError, wheel_with
-from espalier.core.tables.reading import BOMB_BYTES, BOMB_RATIO, MAX_CELLS, Cells, TextTable, check_names
+from espalier.core.tables.text_table import MAX_CELLS, Cells, TextTable, check_names
+from espalier.core.tables.unpacking import BOMB_BYTES, BOMB_RATIO
 
 _COUNTED = b"HEADER RECORD*******LIBV8"
 """The start of a SAS transport file that states its number of rows."""

@@ -20,7 +20,7 @@ from typing import Any
 
 from espalier.core.errors import TableError
 from espalier.core.tables.engine_errors import OURS, engine_errors
-from espalier.core.tables.reading import _text
+from espalier.core.tables.text_table import cell_text
 
 BATCH_ROWS = 1 << 16
 """Rows of a batch: a driver gives most of them as Python objects, cell by cell."""
@@ -57,7 +57,7 @@ class Stream:
 
     def batches(self, names: Sequence[str], most: int | None = None) -> Generator[Any]:
         """Yield all rows, or the first ``most``. A :class:`TableError` names a column and quotes no cell."""
-        from espalier.core.tables.sql import answers
+        from espalier.core.tables.engines import answers
 
         query = self.table.select(*names)
         with engine_errors(f"{self.shown}: the engine gave up while it read the table", OURS):
@@ -138,7 +138,7 @@ def _as_text(cell: Any) -> str:
     """Return a cell as a table reader writes it."""
     if isinstance(cell, bytes):
         raise ValueError
-    return _text(cell)
+    return cell_text(cell)
 
 
 def _as_stored(cell: Any) -> str:
@@ -150,7 +150,7 @@ def _as_stored(cell: Any) -> str:
     if isinstance(cell, str):
         for number in (int, float):
             with suppress(ValueError):
-                if _text(number(cell)) == cell:
+                if cell_text(number(cell)) == cell:
                     break
         else:
             return cell

@@ -6,7 +6,7 @@ import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +19,9 @@ from espalier.core.project.schema import MISSING, HierarchyToBuy, Schema, smalle
 from espalier.core.tables import random_rows
 from espalier.core.tables.counting import Cells, cells_of, count_many
 from espalier.core.tables.gradient import Weights, residual_sums
-from espalier.core.tables.reading import TextColumn, TextTable
+from espalier.core.tables.refusals import together
 from espalier.core.tables.source import NO_VISITS, More, check_limited
+from espalier.core.tables.text_table import TextColumn, TextTable
 
 
 @dataclass(frozen=True, repr=False)
@@ -46,6 +47,8 @@ class Table:
     row_limit: int | None = None
     values: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     texts: Mapping[str, TextColumn] = field(default_factory=dict)
+    deal: random_rows.Deal | None = None
+    """The lots of rows that are chosen at random."""
 
     def __post_init__(self) -> None:
         """Codes are copied, checked against the schema and frozen; raises :class:`TableError`."""
@@ -78,14 +81,21 @@ class Table:
         codes, values, texts = {}, {}, {}
         for column in schema.columns:  # a missing column is reported before any cell of a wrong file is judged
             column_of(text, column.name)
+        wrong: list[TableError] = []
         for column in schema.columns:
             read = column_of(text, column.name)
-            lookup = column.encode(read.values).astype(smallest_unsigned(column.size))
+            try:
+                lookup = column.encode(read.values).astype(smallest_unsigned(column.size))
+            except TableError as error:
+                wrong.append(error)
+                continue
             codes[column.name] = lookup[read.codes]
             if column.kind == "numeric":
                 values[column.name] = column.numbers(read.values)[read.codes]
             elif column.reads_texts:
                 texts[column.name] = read
+        if wrong:
+            raise together(wrong)
         if person is None:
             return cls(schema, codes, text.rows, text.digest, values=values, texts=texts)
         people = person_codes(text, person)
@@ -103,6 +113,15 @@ class Table:
             return self.source
         parts = (name.encode() + b":" + codes.tobytes() for name, codes in self.codes.items())
         return hashlib.sha256(b"|".join(parts)).digest()
+
+    @property
+    def lot_key(self) -> str:
+        """The key of its row limits: none, they are chosen by :attr:`deal`."""
+        return ""
+
+    def dealt_by(self, deal: random_rows.Deal) -> Self:
+        """Return the same rows, of which parts are chosen with the lots of ``deal``."""
+        return replace(self, deal=deal)
 
     @property
     def in_memory(self) -> Table:
@@ -206,19 +225,19 @@ class Table:
     def split(self, share: float, size: int | None = None) -> tuple[Table, Table]:
         """Return (rest, held): each person, or each row, is held with probability ``share``; or ``size`` rows are."""
         if self.person is not None:
-            held = random_rows.by_chance(int(self.person.max(initial=-1)) + 1, share)[self.person]
+            held = random_rows.by_chance(int(self.person.max(initial=-1)) + 1, share, self.deal)[self.person]
         elif size is None:
-            held = random_rows.by_chance(self.rows, share)
+            held = random_rows.by_chance(self.rows, share, self.deal)
         else:
             held = np.zeros(self.rows, dtype=np.bool_)
-            held[random_rows.first(random_rows.fresh_lots(self.rows), size)] = True
+            held[random_rows.first(random_rows.lots_for(self.rows, self.deal), size)] = True
         return self.take(~held), self.take(held)
 
     def limited(self, most: int) -> Table:
         """Return at most ``most`` rows of each person, chosen at random."""
         if self.person is None:
             raise TableError("this table was read without its person column; read it again with that column")
-        kept = random_rows.first_of_each(self.person, random_rows.fresh_lots(self.rows), most)
+        kept = random_rows.first_of_each(self.person, random_rows.lots_for(self.rows, self.deal), most)
         return replace(self.take(kept), row_limit=most)
 
     def to_total(self, total: int) -> Table:
@@ -227,9 +246,9 @@ class Table:
         An invented row has a code of each column at random, and of a numeric column the middle of that bin.
         """
         check_limited(self)
-        chosen = np.sort(random_rows.first(random_rows.fresh_lots(self.rows), total))
+        chosen = np.sort(random_rows.first(random_rows.lots_for(self.rows, self.deal), total))
         short = total - len(chosen)
-        invented = {c.name: random_rows.invented_codes(short, c.size) for c in self.schema.columns}
+        invented = {c.name: random_rows.invented_codes(short, c.size, self.deal) for c in self.schema.columns}
         codes = {name: np.concatenate([own[chosen], invented[name]]) for name, own in self.codes.items()}
         values = {
             name: np.concatenate([numbers[chosen], self.schema[name].middles[invented[name]]])

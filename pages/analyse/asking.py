@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
+
 import streamlit as st
 
 from espalier.core.analysis import answer_text, figure_from_text
-from espalier.core.analysis.effect import StandardisedEffect
-from espalier.core.analysis.estimands import (
-    Difference,
-    Figure,
-    Level,
-    Mean,
-    MeanDifference,
-    OddsRatio,
-    Proportion,
-    Regression,
-)
-from espalier.core.analysis.figure_from_text import of_observed
+from espalier.core.analysis.answers import Answer
+from espalier.core.analysis.estimands import Figure, Level, Regression
 from espalier.core.analysis.missing_text import missing_sentences
 from espalier.core.analysis.study import Study
 from espalier.core.errors import EspalierError
 from espalier.core.graph.adjustment import Effect, choices
 from espalier.core.methods import planned_effect
+from espalier.core.project.asked import AskedQuestion
 from espalier.core.project.file import Project
 from espalier.pages.common.text import name, names, plain
 
@@ -39,137 +33,138 @@ MEANING = {
 }
 
 
-def ask(project: Project, key: str, rows: int) -> Figure | None:
-    """The fields of a question; None while something is still to be chosen."""
-    kind = st.segmented_control("What to ask", KINDS, default=KINDS[0], required=True, key=f"{key}-kind")
+def ask(study: Study, key: str) -> AskedQuestion | None:
+    """The fields of a question; None while something is still to be chosen. They survive a change of page."""
+    project = study.project
+    kind = st.segmented_control(
+        "What to ask", KINDS, default=KINDS[0], required=True, key=f"{key}-kind", persist_state="session"
+    )
     if kind == KINDS[0]:
         return _regression(project, key)
     if kind == KINDS[1]:
-        return _effect(project, key, rows)
+        return _effect(project, key, study.rows)
     if kind == "Mean":
-        return _mean(project, key)
+        return _mean(study, key)
     columns = [c.name for c in project.schema.columns if c.size > 1]
-    target = project.plan.target
     left, right = st.columns(2)
     with left:
-        event = st.selectbox(
-            "Column",
-            columns,
-            columns.index(target) if target in columns else None,
-            key=f"{key}-event",
-            placeholder="Choose a column",
-        )
-        happens = None if event is None else _value(project, event, "How often is it", f"{key}-event", last=True)
+        event = _column("Column", columns, f"{key}-event", project, start=project.plan.target)
+        happens = None if event is None else _value(project, event, "How often is it", f"{key}-event")
     with right:
-        among = st.selectbox(
-            "Among rows with" if kind == "Proportion" else "Groups by",
+        share = kind == "Proportion"
+        among = _column(
+            "Among rows with" if share else "Groups by",
             [c for c in columns if c != event],
-            None,
-            key=f"{key}-group",
-            placeholder="all rows" if kind == "Proportion" else "Choose a column",
+            f"{key}-group",
+            project,
+            nothing="all rows" if share else "Choose a column",
         )
-        one = None if among is None else _value(project, among, "the value", f"{key}-one-{among}", last=True)
-        other = None
-        if among is not None and kind != "Proportion":
-            other = _value(project, among, "against", f"{key}-other-{among}", last=False)
-    if happens is None:
+        one = other = None
+        if among is not None:
+            first, second = usual(study, among)
+            one = _value(project, among, "the value", f"{key}-one-{among}", second)
+            if not share:
+                other = _value(project, among, "against", f"{key}-other-{among}", first)
+    if event is None or happens is None:
         return None
-    if kind == "Proportion":
-        return of_observed(project.schema, Proportion(happens, one))
-    if one is None or other is None:
+    if share:
+        return AskedQuestion("proportion", _said(project, happens), among="" if one is None else _said(project, one))
+    if one is None or other is None or among is None:
         return None
     if one == other:
         st.info("Choose two values that differ.")
         return None
+    group = f"{_said(project, one)}:{project.schema[among].labels[other.code]}"
     if kind == "Difference":
-        return of_observed(project.schema, Difference(happens, one, other))
-    values = project.schema[happens.column].values
-    two = values == 2 and happens.code < values
-    instead = Level(happens.column, 1 - happens.code) if two else None
+        return AskedQuestion("difference", _said(project, happens), group=group)
+    values = project.schema[event].values
+    instead = 1 - happens.code if values == 2 and happens.code < values else None
     if instead is None:
         with left:
-            instead = _value(project, happens.column, "instead of", f"{key}-instead-{happens.column}", last=False)
-    if instead == happens:
+            instead = _value(project, event, "instead of", f"{key}-instead-{event}", 0).code
+    if instead == happens.code:
         st.info("Choose two values that differ.")
         return None
-    return of_observed(project.schema, OddsRatio(happens, instead, one, other))
+    text = f"{_said(project, happens)}:{project.schema[event].labels[instead]}"
+    return AskedQuestion("odds_ratio", text, group=group)
 
 
-def _mean(project: Project, key: str) -> Mean | MeanDifference | None:
+def usual(study: Study, column: str) -> tuple[int, int]:
+    """Return the two values that are compared unless others are chosen: neighbours in the middle of an ordered column,
+    the two most frequent ones of another. They depend on the released model alone."""
+    described = study.project.schema[column]
+    rows = study.model.marginal((column,))[: described.values]
+    if described.values < 2:
+        return 0, 0
+    if described.kind in ("numeric", "ordinal"):
+        pairs = rows[:-1] + rows[1:]
+        first = int(pairs.argmax())
+        return first, first + 1
+    first, second = (int(code) for code in rows.argsort()[::-1][:2])
+    return min(first, second), max(first, second)
+
+
+def _mean(study: Study, key: str) -> AskedQuestion | None:
+    project = study.project
     numbers = [c.name for c in project.schema.columns if c.kind == "numeric"]
     if not numbers:
         st.info("This release has no numeric column, so there is no mean to ask for.")
         return None
     left, right = st.columns(2)
     with left:
-        column = st.selectbox("Mean of", numbers, None, key=f"{key}-mean", placeholder="Choose a number")
+        column = _column("Mean of", numbers, f"{key}-mean", project, nothing="Choose a number")
     with right:
         columns = [c.name for c in project.schema.columns if c.size > 1 and c.name != column]
-        group = st.selectbox("Groups by", columns, None, key=f"{key}-mean-group", placeholder="no groups")
-        one = None if group is None else _value(project, group, "the value", f"{key}-mean-one-{group}", last=True)
-        other = None if group is None else _value(project, group, "against", f"{key}-mean-other-{group}", last=False)
+        group = _column("Groups by", columns, f"{key}-mean-group", project, nothing="no groups")
+        one = other = None
+        if group is not None:
+            first, second = usual(study, group)
+            one = _value(project, group, "the value", f"{key}-mean-one-{group}", second)
+            other = _value(project, group, "against", f"{key}-mean-other-{group}", first)
     if column is None:
         return None
-    if one is None or other is None:
-        return figure_from_text.mean(project.schema, column)
+    if one is None or other is None or group is None:
+        return AskedQuestion("mean", column)
     if one == other:
         st.info("Choose two values that differ.")
         return None
-    scores = figure_from_text.middles(project.schema[column])
-    return of_observed(project.schema, MeanDifference(column, scores, one, other))
+    return AskedQuestion(
+        "mean_difference", column, group=f"{_said(project, one)}:{project.schema[group].labels[other.code]}"
+    )
 
 
-def _regression(project: Project, key: str) -> Regression | None:
+def _regression(project: Project, key: str) -> AskedQuestion | None:
     columns = [c.name for c in project.schema.columns if c.size > 1]
-    target = project.plan.target
     left, right = st.columns(2)
     with left:
-        outcome = st.selectbox(
-            "Outcome",
-            columns,
-            columns.index(target) if target in columns else None,
-            key=f"{key}-outcome",
-            placeholder="Choose a column",
-        )
+        outcome = _column("Outcome", columns, f"{key}-outcome", project, start=project.plan.target)
     with right:
         predictors = st.multiselect(
             "Predictors, each adjusted for the others",
             [c for c in columns if c != outcome],
             key=f"{key}-predictors",
             placeholder="Choose columns",
+            format_func=partial(_called, project),
+            persist_state="session",
         )
     if outcome is None or not predictors:
         return None
-    column = project.schema[outcome]
     event = outcome
-    if column.kind != "numeric":
+    if project.schema[outcome].kind != "numeric":
         with left:
-            level = _value(project, outcome, "Value to predict", f"{key}-outcome-{outcome}", last=True)
-        event = f"{outcome}={column.labels[level.code]}"
-    return figure_from_text.regression(project.schema, event, predictors)
+            event = _said(project, _value(project, outcome, "Value to predict", f"{key}-outcome-{outcome}"))
+    return AskedQuestion("regression", event, on=tuple(predictors))
 
 
-def _effect(project: Project, key: str, rows: int) -> StandardisedEffect | None:
+def _effect(project: Project, key: str, rows: int) -> AskedQuestion | None:
     columns = [c.name for c in project.schema.columns if c.size > 1]
-    target, effect = project.plan.target, planned_effect(project.plan)
-    planned = effect.treatment if effect else None
+    effect = planned_effect(project.plan)
     left, right = st.columns(2)
     with left:
-        treatment = st.selectbox(
-            "Effect of",
-            columns,
-            columns.index(planned) if planned in columns else None,
-            key=f"{key}-treatment",
-            placeholder="Choose the treatment",
-        )
+        planned = effect.treatment if effect else None
+        treatment = _column("Effect of", columns, f"{key}-treatment", project, "Choose the treatment", planned)
     with right:
-        outcome = st.selectbox(
-            "on",
-            columns,
-            columns.index(target) if target in columns else None,
-            key=f"{key}-effect-outcome",
-            placeholder="Choose a column",
-        )
+        outcome = _column("on", columns, f"{key}-effect-outcome", project, start=project.plan.target)
     if treatment is None or outcome is None or treatment == outcome:
         return None
     if not project.dag.edges:
@@ -184,6 +179,7 @@ def _effect(project: Project, key: str, rows: int) -> StandardisedEffect | None:
                 [c.columns for c in valid],
                 format_func=lambda c: ", ".join(c) or "nothing",
                 key=f"{key}-adjust-{treatment}-{outcome}",
+                persist_state="session",
             )
         figure = figure_from_text.effect_by_drawing(project, treatment, outcome, chosen, rows)
     except EspalierError as error:
@@ -191,22 +187,59 @@ def _effect(project: Project, key: str, rows: int) -> StandardisedEffect | None:
         return None
     adjusted = f"**Adjusted for {names(figure.adjust, 40)}.** " if figure.adjust else ""
     st.markdown(adjusted + plain(answer_text.adjusted_for(project, figure)))
-    return figure
+    return AskedQuestion("effect", outcome, treatment=treatment, on=figure.adjust)
 
 
-def _value(project: Project, column: str, label: str, key: str, *, last: bool) -> Level:
-    labels = project.schema[column].labels
-    first = figure_from_text.last(project.schema[column]) if last else 0
-    code = st.selectbox(label, range(len(labels)), first, format_func=labels.__getitem__, key=f"{key}-{column}-value")
-    if project.schema[column].kind == "numeric":
-        chosen = "missing cells alone" if code > figure_from_text.last(project.schema[column]) else "this one bin alone"
+def _column(
+    label: str,
+    columns: Sequence[str],
+    key: str,
+    project: Project,
+    nothing: str = "Choose a column",
+    start: str | None = None,
+) -> str | None:
+    index = columns.index(start) if start in columns else None
+    return st.selectbox(
+        label,
+        columns,
+        index,
+        key=key,
+        placeholder=nothing,
+        format_func=partial(_called, project),
+        persist_state="session",
+    )
+
+
+def _called(project: Project, column: str) -> str:
+    """A column's name, with its label."""
+    label = project.schema[column].label
+    return f"{column}: {label}" if label else column
+
+
+def _said(project: Project, level: Level) -> str:
+    return f"{level.column}={project.schema[level.column].labels[level.code]}"
+
+
+def _value(project: Project, column: str, label: str, key: str, start: int | None = None) -> Level:
+    described = project.schema[column]
+    labels = [answer_text.value_name(described, code) for code in range(len(described.labels))]
+    first = figure_from_text.last(described) if start is None else start
+    code = st.selectbox(
+        label,
+        range(len(labels)),
+        first,
+        format_func=labels.__getitem__,
+        key=f"{key}-{column}-value",
+        persist_state="session",
+    )
+    if described.kind == "numeric":
+        chosen = "missing cells alone" if code > figure_from_text.last(described) else "this one bin alone"
         st.caption(f"{name(column)} is counted in bins: what is asked is about {chosen}.")
     return Level(column, code)
 
 
-def show(study: Study, figure: Figure) -> None:
+def show(study: Study, figure: Figure, answers: Sequence[Answer]) -> None:
     """The numbers with their intervals and badges, in a table, in sentences, and as text to copy."""
-    answers = study.ask(figure)
     if isinstance(figure, Regression):
         how = "Odds ratios by logistic regression" if figure.event is not None else "Linear regression"
         st.markdown(f"**{how}** of {name(figure.outcome)} on {names(figure.predictors, 40)}.")

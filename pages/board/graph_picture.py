@@ -14,7 +14,7 @@ import streamlit as st
 
 from espalier.core.graph.layout import layout
 from espalier.core.graph.roles import Roles
-from espalier.pages.board.boxes import COLORS, HIGH, folded, high, label, load_vis, width
+from espalier.pages.board.boxes import COLORS, HIGH, folded, label, width
 
 MAX_NODES = 120
 
@@ -105,71 +105,6 @@ def dag(columns: Iterable[str], edges: Sequence[tuple[str, str]], roles: Roles, 
     _draw(places, lines, roles, target, alt, key)
 
 
-def tree(
-    columns: Sequence[str],
-    edges: Sequence[tuple[str, str]],
-    fence: Sequence[tuple[str, str]],
-    roles: Roles,
-    target: str | None,
-    key: str,
-    gate: Sequence[str] = (),
-) -> None:
-    """Measured pairs as lines; ``fence``: refused pairs, dashed and thin; ``gate``: what paths pass through."""
-    if not _fits(columns):
-        return
-    around: dict[str, list[str]] = {c: [] for c in columns}
-    for a, b in edges:
-        around[a].append(b)
-        around[b].append(a)
-    cells: dict[str, tuple[int, float]] = {}
-    tall = {c: high(c, roles, target, ["gate"] * (c in gate)) for c in columns}
-    top = 0.0
-    order = sorted(columns, key=lambda c: (c != target, roles.of(c) != "outcome", -len(around[c])))
-    for start in order:
-        if start not in cells and around[start]:
-            top = _tidy(_root(start, around), around, cells, top, tall) + 0.5 * HIGH
-    wide: dict[int, float] = {}
-    for column, (depth, _) in cells.items():
-        wide[depth] = max(wide.get(depth, 0.0), width(column, roles, target))
-    left = {d: sum(wide[k] + 30 for k in range(d)) + wide[d] / 2 for d in wide}
-    places: dict[Any, tuple[float, float]] = {column: (left[d], y) for column, (d, y) in cells.items()}
-    top += max(tall.values()) / 2
-    alone = _rows(
-        folded([c for c in order if not around[c]], max(sum(wide.values()), 900), roles, target), roles, target
-    )
-    middle = sum(wide.values()) / 2
-    places |= {column: (x + middle, y + top) for column, (x, y) in alone.items()}
-    lines: list[dict[str, Any]] = []
-    for a, b in edges:
-        if level := cells[a][0] == cells[b][0]:  # around the boxes between, which stand below one another
-            a, b = sorted((a, b), key=lambda n: cells[n][1])
-        lines.append({"from": a, "to": b, "arrow": False, "level": level})
-    lines += [{"from": a, "to": b, "arrow": False, "fence": True} for a, b in fence]
-    alt = f"Graph of the released model: {len(edges)} measured pairs, {len(fence)} refused ones dashed; listed as text"
-    if load_vis():
-        _draw(places, lines, roles, target, alt, key, gate)
-
-
-def _walk(root: str, around: dict[str, list[str]]) -> dict[str, int]:
-    """Distance from ``root`` of every column it reaches, breadth first."""
-    depth = {root: 0}
-    queue = [root]
-    for n in queue:
-        for m in around[n]:
-            if m not in depth:
-                depth[m] = depth[n] + 1
-                queue.append(m)
-    return depth
-
-
-def _root(start: str, around: dict[str, list[str]]) -> str:
-    """``start`` if the tree is shallow from there, else a column in its middle."""
-    reach = _walk(start, around)
-    if max(reach.values()) <= 6:
-        return start
-    return min(reach, key=lambda n: max(_walk(n, around).values()))
-
-
 def _fits(columns: Sequence[str]) -> bool:
     if len(columns) > MAX_NODES:
         st.caption(f"{len(columns)} columns are too many for a picture; the list says the same.")
@@ -184,7 +119,6 @@ def _draw(
     target: str | None,
     alt: str,
     key: str,
-    gate: Sequence[str] = (),
 ) -> None:
     nodes: list[dict[str, Any]] = []
     for column, (x, y) in places.items():
@@ -199,7 +133,7 @@ def _draw(
                 "y": float(y),
                 "color": COLORS[role],
                 "strong": column == target,
-                "label": label(column, roles, target, ["gate"] * (column in gate)),
+                "label": label(column, roles, target),
             }
         )
     wide = max(x for x, _ in places.values()) - min(x for x, _ in places.values()) + 200
@@ -218,31 +152,3 @@ def _rows(layers: list[list[Any]], roles: Roles, target: str | None) -> dict[Any
             out[n] = (middle, y)
             x += wide
     return out
-
-
-def _tidy(
-    root: str, around: dict[str, list[str]], cells: dict[str, tuple[int, float]], top: float, tall: dict[str, float]
-) -> float:
-    """A tree from left to right below ``top``: a leaf has a row of its own, a parent sits amid its children."""
-    depth = _walk(root, around)
-    children: dict[str, list[str]] = {n: [] for n in depth}
-    claimed = {root}
-    for n in depth:
-        for m in around[n]:
-            if m not in claimed:
-                claimed.add(m)
-                children[n].append(m)
-
-    def place(n: str, row: float) -> float:
-        row += max(0.0, tall[n] / 2 - 20)
-        end = row + tall[n] / 2 + 32
-        if not children[n]:
-            cells[n] = (depth[n], row)
-            return end
-        for m in children[n]:
-            row = place(m, row)
-        rows = [cells[m][1] for m in children[n]]
-        cells[n] = (depth[n], (rows[0] + rows[-1]) / 2)
-        return max(row, end)
-
-    return place(root, top)

@@ -11,7 +11,7 @@ import streamlit as st
 
 from espalier.core.ledger.population import Population
 from espalier.core.methods.pools import pool_in_words
-from espalier.core.planning.preview import Line
+from espalier.core.planning.budget_lines import Line
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -28,11 +28,30 @@ POOLS = ("#3f9a6b", "#c58a2b", "#5b8fc7", "#b0699c", "#8796a5")
 def show(figure: go.Figure, key: str, alt: str, on_select: Callable[[], None] | None = None) -> None:
     """Draw a figure without a toolbar; a click on a point calls ``on_select``."""
     config = {"displayModeBar": False, "staticPlot": False}
+    legible(figure)
     if on_select is None:
         st.plotly_chart(figure, key=key, config=config, alt=alt)
     else:
         figure.update_layout(dragmode=False)
         st.plotly_chart(figure, key=key, config=config, alt=alt, on_select=on_select, selection_mode="points")
+
+
+def legible(figure: go.Figure) -> None:
+    """Give all text of a figure the page's ink: Streamlit's own grey has a contrast of 3.6:1, and 4.5:1 is needed."""
+    ink = _ink()
+    for update in (figure.update_xaxes, figure.update_yaxes):
+        update(tickfont={"color": ink}, title={"font": {"color": ink}})
+    figure.update_layout(font={"color": ink}, legend={"font": {"color": ink}})
+    figure.update_traces(textfont={"color": ink}, selector=_plain_text)
+    figure.update_traces(
+        colorbar={"tickfont": {"color": ink}, "title": {"font": {"color": ink}}}, selector={"type": "heatmap"}
+    )
+
+
+def _plain_text(trace: Any) -> bool:
+    """Return whether a trace writes its figures without a colour of its own, outside its marks."""
+    outside = trace.type == "bar" or (trace.type == "scatter" and trace.mode == "text")
+    return outside and trace.textfont.color is None
 
 
 def blank(height: int, **layout: Any) -> go.Figure:
@@ -203,6 +222,49 @@ def bars(
         figure.update_layout(showlegend=True)
     figure.update_yaxes(title=unit, range=[0, top + 0.15 * crowded if top else _fitted(series, whiskers, marks)])
     figure.update_xaxes(type="category")
+    return figure
+
+
+def coin_toss(figure: go.Figure, start: float, end: float) -> go.Figure:
+    """Add the line of an AUC of 0.5 across the categories from ``start`` to ``end``."""
+    line = {"color": MARK, "width": 2, "dash": "dot"}
+    figure.add_shape(type="line", x0=start, x1=end, y0=0.5, y1=0.5, line=line)
+    figure.add_annotation(
+        x=start, y=0.5, text="coin toss", showarrow=False, xanchor="left", yanchor="bottom", font={"size": 12}
+    )
+    return figure
+
+
+def by_epsilon(lines: Mapping[str, Sequence[tuple[float, float, tuple[float, float] | None]]], unit: str) -> go.Figure:
+    """One line for each method over ε: (ε, figure, interval). The axis of ε is logarithmic."""
+    import plotly.graph_objects as go
+
+    figure = blank(330, showlegend=True)
+    symbols = ("circle", "square", "diamond", "triangle-up", "x", "star")
+    for (label, points), color, symbol in zip(lines.items(), cycle(POOLS), cycle(symbols), strict=False):
+        points = sorted(points)
+        figure.add_trace(
+            go.Scatter(
+                x=[p[0] for p in points],
+                y=[p[1] for p in points],
+                name=short(label, 60),
+                mode="lines+markers",
+                line={"color": color, "dash": "dot" if "no fence" in label else "solid"},
+                marker={"symbol": symbol, "size": 10},
+                error_y={
+                    "array": [p[2][1] - p[1] if p[2] else 0.0 for p in points],
+                    "arrayminus": [p[1] - p[2][0] if p[2] else 0.0 for p in points],
+                    "color": color,
+                },
+                hovertemplate="ε = %{x:g}: %{y:.3f}<extra>" + short(label, 60) + "</extra>",
+            )
+        )
+    every = sorted({p[0] for points in lines.values() for p in points})
+    figure.update_xaxes(
+        title="ε", type="log", tickmode="array", tickvals=every, ticktext=[f"{epsilon:g}" for epsilon in every]
+    )
+    figure.update_yaxes(title=unit)
+    figure.update_layout(legend={"yanchor": "top", "y": -0.25})
     return figure
 
 

@@ -10,6 +10,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from espalier.core.project.file import Project
+from espalier.pages.common import downloads, tour
 from espalier.pages.common.text import CONFIDENTIAL, plain
 from espalier.pages.session import restore, session
 
@@ -104,8 +105,26 @@ def start(title: str, lead: str, mark: str = "") -> session.Session:
             st.html(mark, width="content")
         st.title(title, anchor=False)
     st.markdown(lead)
+    if state.touring and state.sample == "readmission":
+        _tour_bar(state, title)
     restore.offer(state)
     return state
+
+
+def _tour_bar(state: session.Session, page: str) -> None:
+    """Show what to see at this stop of the tour, and the way to the next."""
+    here = tour.place(page)
+    with st.container(border=True, horizontal=True, vertical_alignment="center", key="tour-bar"):
+        if here is None:
+            st.markdown("**Tour of readmission.**", width="stretch")
+            link_to(tour.STOPS[0][0], f"First stop: {tour.STOPS[0][0]}")
+            return
+        st.markdown(f"**Stop {here + 1} of {len(tour.STOPS)}.** {tour.STOPS[here][1]}", width="stretch")
+        if here + 1 < len(tour.STOPS):
+            following = tour.STOPS[here + 1][0]
+            link_to(following, f"Next stop: {following}")
+        else:
+            st.button("End the tour", key="tour-bar-end", on_click=setattr, args=(state, "touring", False))
 
 
 def sidebar(state: session.Session) -> None:
@@ -123,7 +142,7 @@ def sidebar(state: session.Session) -> None:
         guessed = bool(project.unconfirmed)
         if guessed:
             st.caption(f"{CONFIDENTIAL} The project file holds guesses that were read off real rows.")
-        st.download_button(
+        downloads.button(
             "Download project file",
             project.dumps(),
             file_name=f"{filename(project.name)}{'-CONFIDENTIAL' if guessed else ''}.json",
@@ -133,13 +152,37 @@ def sidebar(state: session.Session) -> None:
             width="stretch",
         )
         if state.job is not None:
-            where = "Release" if state.job.kind == "release" else "Diagnostics"
-            st.caption(f"Work is under way: see the {where} page.")
+            where = {"release": "Release", "compare": "Compare", "analyse-answer": "Analyse"}
+            st.caption(f"Work is under way: see the {where.get(state.job.kind, 'Diagnostics')} page.")
 
 
 def filename(text: str) -> str:
     """Return a name that every file system accepts."""
     return re.sub(r"[^\w.-]+", "-", text).strip("-.")[:60] or "project"
+
+
+_FOCUS = """
+const done = new Set();
+export default function ({ data }) {
+  if (done.has(data.once)) return;
+  const heading = [...document.querySelectorAll('[data-testid="stHeading"] :is(h1, h2, h3)')]
+    .find((one) => one.innerText.startsWith(data.text));
+  if (!heading) return;
+  done.add(data.once);
+  heading.tabIndex = -1;
+  heading.focus();
+}
+"""
+
+
+@cache
+def _focusing() -> Any:
+    return st.components.v2.component("espalier_focus", js=_FOCUS, html="<span></span>")
+
+
+def focus(heading: str, once: str) -> None:
+    """Move the keyboard's focus to a heading that begins so, the first time that ``once`` is on a page of this tab."""
+    _focusing()(key="espalier-focus", data={"text": heading, "once": once}, height=1)
 
 
 def need_project(state: session.Session) -> Project:
@@ -189,5 +232,9 @@ def progress() -> None:
     job = session.here().job
     if job is None or job.finished:
         st.rerun()
-    st.progress(job.fraction, text=plain(job.message))
-    st.button("Cancel", on_click=job.cancel, key=f"cancel-{id(job)}", icon=":material/stop_circle:")
+    left = job.seconds_left()
+    st.progress(job.fraction, text=plain(job.message) + ("" if left is None else f" · about {max(left, 1):.0f} s left"))
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.button("Cancel", on_click=job.cancel, key=f"cancel-{id(job)}", icon=":material/stop_circle:")
+        if price := job.if_cancelled():
+            st.markdown(plain(price), width="stretch")

@@ -29,6 +29,7 @@ import streamlit as st
 from streamlit import runtime
 from streamlit.runtime.pages_manager import PagesManager
 
+from espalier.core.server import events
 from espalier.pages.common.text import name
 
 Role = Literal["steward", "viewer"]
@@ -39,6 +40,8 @@ LASTS = 12 * 3600.0
 SECRET = 32
 """Least number of characters of a cookie secret. Strangers receive texts signed with it and could guess a short one."""
 
+_SEEN = "espalier-signed-in"
+"""Key of a session for the person and role whose sign-in was recorded as an event."""
 _LOCAL = ("127.0.0.1", "localhost", "::1")
 _LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 _asked: set[Path] = set()
@@ -101,6 +104,7 @@ def _sign_in() -> tuple[Any, ...]:
 
 def sign_out() -> None:
     """End this sign-in, in every tab that it opened."""
+    events.emit("sign-out", who())
     now = time.monotonic()  # a clock that is set forward and back again forgets no ended sign-in
     for old in [key for key, at in _ended.items() if now - at > 2 * LASTS]:
         del _ended[old]
@@ -127,6 +131,9 @@ def enter(needed: Role) -> None:
         st.button("Sign in", type="primary", on_click=st.login, icon=":material/login:")
         st.stop()
     mine = role()
+    if st.session_state.get(_SEEN) != (who(), mine):
+        st.session_state[_SEEN] = who(), mine
+        events.emit("sign-in" if mine else "refuse", who(), role=mine, what="sign-in")
     with st.sidebar:
         st.caption(f"Signed in as {name(who())}" + (f", {mine}" if mine else ""))
         st.button("Sign out", on_click=sign_out, icon=":material/logout:")
@@ -161,6 +168,7 @@ def need_steward() -> None:
     Callbacks that spend call this, because Streamlit runs them before the page checks the role.
     """
     if role() != "steward":
+        events.emit("refuse", who(), what="steward")
         st.error("Only a steward may do this. Ask the steward of this server.")
         st.stop()
 

@@ -14,7 +14,7 @@ from espalier.core.graph.separations import Separation
 from espalier.core.methods import METHODS, Frame
 from espalier.core.privacy.accounting import round_up
 from espalier.core.privacy.unit import Unit
-from espalier.core.project.file import Project
+from espalier.core.project.file import LINKED_UNIT, Project
 from espalier.core.project.plan import Neighbors
 
 NEIGHBORS: dict[Neighbors, str] = {
@@ -109,6 +109,8 @@ def unit(neighbors: Neighbors, rows_per_person: int, person: str | None = None) 
 
 def people(project: Project) -> str:
     """Return a sentence on who states the rows per person."""
+    if project.linked is not None:
+        return f"{LINKED_UNIT} The first {project.linked.keep} visits of each person are kept."
     plan, answer = project.plan, project.one_row_per_person
     k = plan.rows_per_person
     if plan.person is not None:

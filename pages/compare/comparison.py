@@ -9,15 +9,21 @@ from typing import Any
 import streamlit as st
 
 from espalier.core.compare.plans import FIGURES, Outcome, best, compare
+from espalier.core.compare.price import price
 from espalier.core.errors import EspalierError
 from espalier.core.methods import DEFAULT, METHODS, keeps_causes_only, method_of, offered
 from espalier.core.project.file import Project
+from espalier.core.tables.reading import read_table
+from espalier.core.tables.table import Table
 from espalier.pages.common import charts, shell
 from espalier.pages.common.text import plain
+from espalier.pages.data.samples import FOLDER, OTHER
 from espalier.pages.glossary.terms import term
 from espalier.pages.session.session import Session
 
 MOST = 8
+NO_FENCE = ", no fence"
+AWAY = "the other hospital"
 BESIDE = 5
 """Number of plans up to which two small multiples are side by side."""
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
@@ -88,7 +94,7 @@ def plans(state: Session, project: Project) -> dict[str, Project]:
             if unfenced and method_of(one.plan).fenced(one.plan):
                 fenced = True
                 free = one.with_plan(**method_of(one.plan).without_fence)
-                out[f"{METHODS[name].title}, ε = {epsilon:g}, no fence"] = free
+                out[f"{METHODS[name].title}, ε = {epsilon:g}{NO_FENCE}"] = free
     if unfenced and out and not fenced:
         st.caption("None of these plans has a fence, so there is none to leave out.")
     if len(out) > MOST:
@@ -97,11 +103,32 @@ def plans(state: Session, project: Project) -> dict[str, Project]:
     return out
 
 
-def start_button(state: Session, chosen: Mapping[str, Project]) -> None:
+def tested_on(state: Session, project: Project) -> Table | None:
+    """Return the second table that plans are judged on: another hospital of the sample, or an upload; else None."""
+    places = ["this table", *([AWAY] if state.sample == "readmission" else []), "another table (upload)"]
+    start = 1 if AWAY in places and keeps_causes_only(project.plan) else 0
+    where = st.selectbox("Tested on", places, start, key=f"compare-where-{state.opened}")
+    if where == AWAY:
+        return Table.encode(read_table(FOLDER / OTHER, OTHER), project.schema)
+    if where == places[-1]:
+        file = st.file_uploader(
+            "A table from another place or year, with the same columns",
+            type=["csv", "gz", "parquet", "xlsx"],
+            key=f"compare-other-{state.opened}",
+        )
+        if file is not None:
+            try:
+                return Table.encode(read_table(file.getvalue(), file.name), project.schema)
+            except EspalierError as error:
+                st.error(plain(error))
+    return None
+
+
+def start_button(state: Session, chosen: Mapping[str, Project], tested: Table | None = None) -> None:
     """Start the comparison as a job that shows its progress and can be cancelled."""
 
     def work(report: Any) -> list[Outcome]:
-        return compare(chosen, state.table(), report=report)
+        return compare(chosen, state.table(), holdout=tested, report=report)
 
     def done(found: list[Outcome]) -> None:
         state.compared = found
@@ -144,6 +171,9 @@ def results(state: Session, plans_by_name: Mapping[str, Project]) -> None:
             },
         },
     )
+    for said in _prices(found):
+        st.markdown(f"**{plain(said)}**")
+    _over_epsilon(found, known)
     places = itertools.cycle(st.columns(2 if len(found) <= BESIDE else 1))
     for key in known:
         what, values = FIGURES[key], [o.figures[key] for o in found]
@@ -184,6 +214,32 @@ def results(state: Session, plans_by_name: Mapping[str, Project]) -> None:
         on_click=_take,
         args=(state, found, chosen, plans_by_name, why),
     )
+
+
+def _prices(found: list[Outcome]) -> list[str]:
+    """Return the price of the fence of each plan that was also tried without it."""
+    by_name = {o.name: o for o in found}
+    out = []
+    for name, fenced in by_name.items():
+        free = by_name.get(name + NO_FENCE)
+        if free is not None:
+            figures = [(free.figures[key], fenced.figures[key]) for key in ("gap", "accuracy")]
+            out.append(price(figures[0], figures[1], "without it", f"{name}: with the fence"))
+    return [said for said in out if said]
+
+
+def _over_epsilon(found: list[Outcome], known: list[str]) -> None:
+    """A small chart of plans over ε, with intervals where the tested rows give them."""
+    key = next((key for key in ("auc", "accuracy", "r2", "two_way_tv") if key in known), None)
+    if key is None or len({o.epsilon for o in found}) < 2:
+        return
+    lines: dict[str, list[tuple[float, float, tuple[float, float] | None]]] = {}
+    for o in found:
+        if (value := o.figures[key]) is not None:
+            label = o.method + (", no fence" if o.name.endswith(NO_FENCE) else "")
+            lines.setdefault(label, []).append((o.epsilon, value, o.intervals.get(key)))
+    st.markdown(f"**{FIGURES[key][:1].upper()}{FIGURES[key][1:]}, by ε**")
+    charts.show(charts.by_epsilon(lines, FIGURES[key]), "compare-epsilon", f"{FIGURES[key]} of each method by ε")
 
 
 def _take(state: Session, found: list[Outcome], chosen: str, plans_by_name: Mapping[str, Project], why: str) -> None:

@@ -12,7 +12,7 @@ from espalier.core.dictionaries.reading import read_dictionary
 from espalier.core.errors import EspalierError, SchemaError
 from espalier.core.project.declared_by import STATEMENT
 from espalier.core.tables.guessing import sure_marks
-from espalier.core.tables.reading import TextTable
+from espalier.core.tables.text_table import TextTable
 from espalier.pages.common.text import CONFIDENTIAL, name, names, plain
 from espalier.pages.session.session import Session
 

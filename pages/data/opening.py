@@ -11,10 +11,12 @@ from espalier.core.project.file import Project
 from espalier.core.project.plan import SCHEMA_SHARE
 from espalier.core.project.schema import Schema
 from espalier.core.tables.guessing import guess_schema, sure_marks
-from espalier.core.tables.reading import TextTable, misread, read_table
+from espalier.core.tables.reading import misread, read_table
+from espalier.core.tables.text_table import TextTable
 from espalier.pages.common.shell import filename
 from espalier.pages.common.text import name, plain
-from espalier.pages.data.samples import FOLDER, SAMPLES
+from espalier.pages.data import linked_tables
+from espalier.pages.data.samples import FOLDER, SAMPLES, read_sample
 from espalier.pages.session.session import Session, blank
 
 
@@ -37,7 +39,8 @@ def samples(state: Session) -> None:
 
 def open_sample(state: Session, key: str, rows: int) -> None:
     """Open a bundled sample with its project."""
-    state.open(Project.load(FOLDER / f"{key}.json"), read_table(FOLDER / f"{key}.csv", f"{key}.csv"), rows, key)
+    project = Project.load(FOLDER / f"{key}.json")
+    state.open(project, read_sample(key, project), rows, key)
 
 
 def upload(state: Session) -> None:
@@ -63,6 +66,8 @@ def upload(state: Session) -> None:
     if file is None:
         state.drafts.upload = None
     if file is None and plan is None:
+        with st.expander("People with several visits: open two linked tables"):
+            linked_tables.upload(state)
         return
     try:
         text = None if file is None else _read(state, file)
@@ -71,10 +76,8 @@ def upload(state: Session) -> None:
         st.error(plain(error))
         return
     if project is not None and project.linked is not None:
-        st.error(
-            "This project links two tables, and the app opens single tables only. Plan and release it on the command "
-            "line: `espalier release PROJECT --data PEOPLE VISITS --out DIR`."
-        )
+        st.markdown(f"{name(project.name)} links a table of people and a table of their visits.")
+        linked_tables.upload(state, project)
         return
     if project is not None:
         what = "Open the project" + (" with this table" if text else "")

@@ -1,4 +1,4 @@
-"""Open a file or a database on the server, if its operator allows it. Its rows are read where they are stored."""
+"""Open a file or a database on the server, if its operator listed it. Its rows are read where they are stored."""
 
 from __future__ import annotations
 
@@ -8,28 +8,27 @@ import streamlit as st
 
 from espalier.core.errors import EspalierError
 from espalier.core.project.file import Project
-from espalier.core.tables.frames import located
+from espalier.core.server import events
+from espalier.core.server.allowed import allowed
 from espalier.core.tables.guessing import guess_schema
 from espalier.pages.common import sign_in
 from espalier.pages.common.shell import filename
 from espalier.pages.common.text import plain
 from espalier.pages.session.session import Session, blank
 
-ALLOWED = "ESPALIER_SERVER_TABLES"
-
 
 def show(state: Session) -> None:
-    """Two fields and what to do with them, for stewards of a server whose environment says ESPALIER_SERVER_TABLES=1."""
-    if os.environ.get(ALLOWED) != "1" or sign_in.role() != "steward":
+    """Two fields and what to do with them, for stewards of a server with an allow-list."""
+    if not (listed := allowed()) or sign_in.role() != "steward":
         return
     with st.container(border=True):
         where = st.text_input(
             "A file or database on the server",
             key=f"far-{state.opened}",
-            placeholder="/data/visits.parquet",
-            help="A CSV or Parquet file or a folder of them, of any size, or env:NAME for a database whose URL is in "
-            "the server's environment or secrets. It is read where it is. Once it is open, the page shows what a "
-            "release keeps of it on this machine.",
+            placeholder=f"{listed.folders[0]}/…" if listed.folders else f"env:{listed.connections[0]}",
+            help="A CSV or Parquet file or a folder of them, of any size, or env:NAME for a database, as the server's "
+            "operator has listed them. It is read where it is. Once it is open, the page shows what a release keeps "
+            "of it on this machine.",
         )
         relation = st.text_input("Name of its table, in a database", key=f"far-table-{state.opened}")
         place = st.container(horizontal=True)
@@ -47,24 +46,29 @@ def show(state: Session) -> None:
 def _open(state: Session, where: str, relation: str) -> None:
     sign_in.need_steward()
     try:
-        found = located(where, relation or None)
+        found = allowed().open(where, relation or None)
         if lacking := [c for c in state.project.schema.names if c not in found.columns]:
             raise EspalierError(f"it has no column {lacking[0]!r}")
-        state.attach_far(found)
+        state.attach_far(found, (where, relation or None))
     except EspalierError as error:
-        state.trouble["open"] = str(error)
+        _refused(state, where, error)
 
 
 def _guess(state: Session, where: str, relation: str) -> None:
     sign_in.need_steward()
     try:
-        found = located(where, relation or None)
+        found = allowed().open(where, relation or None)
         title = filename(relation or os.path.basename(where.rstrip("/")).split(".")[0] or "table")
         drafted: Project = blank(title, guess_schema(found.sample()))
         state.open(drafted)
-        state.attach_far(found)
+        state.attach_far(found, (where, relation or None))
     except EspalierError as error:
-        state.trouble["open"] = str(error)
+        _refused(state, where, error)
+
+
+def _refused(state: Session, where: str, error: EspalierError) -> None:
+    events.emit("refuse", sign_in.who(), {"table": where}, what="open", source="server")
+    state.trouble["open"] = str(error)
 
 
 def offer_whole(state: Session) -> None:
@@ -74,14 +78,14 @@ def offer_whole(state: Session) -> None:
         return
     release = released.release
     st.info(f"The synthetic table below holds {release.shown:,} of {release.rows:,} rows, in random order.")
-    if os.environ.get(ALLOWED) != "1":
+    if not (listed := allowed()).folders:
         return
     folder = st.text_input("Write all rows to a new folder on the server", key=f"far-out-{released.number}")
     if st.button("Write as Parquet", disabled=not folder, key=f"far-write-{released.number}"):
         sign_in.need_steward()
         try:
             with st.spinner("Writing"):
-                release.save(folder, "parquet")
+                release.save(listed.new(folder), "parquet")
             st.success("Written.")
         except EspalierError as error:
             st.error(plain(error))

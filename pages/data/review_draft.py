@@ -24,7 +24,6 @@ from espalier.core.project.schema import (
     to_buy,
 )
 from espalier.core.tables.guessing import guess_column, possible_marks, sure_marks
-from espalier.core.tables.reading import TextColumn, TextTable
 from espalier.core.tables.review import (
     GROUPS,
     HARDLY_REPEATS,
@@ -33,6 +32,7 @@ from espalier.core.tables.review import (
     review_column,
     shown_digest,
 )
+from espalier.core.tables.text_table import TextColumn, TextTable
 from espalier.pages.data.typed_columns import column_of
 
 DECLARED = "declared"

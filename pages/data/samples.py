@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from espalier.core.project.file import Project
+from espalier.core.tables.linked_text import LinkedText
+from espalier.core.tables.reading import read_table
+from espalier.core.tables.text_table import TextTable
+
 FOLDER = Path(__file__).resolve().parents[2] / "sample_data"
 SAMPLES = {
     "readmission": (
@@ -41,5 +46,20 @@ SAMPLES = {
         "6,000 patients, 7 columns. The length of a stay is a number that depends on numbers along curves. "
         "*Shows methods that keep numbers as numbers, and one that is plainly not private.*",
     ),
+    "clinic": (
+        "Clinic",
+        "groups",
+        4000,
+        "4,000 patients and their visits, in two linked tables. A change of insulin brings patients back sooner. "
+        "*Shows how visits that belong together are released, and what follows what.*",
+    ),
 }
 OTHER = "readmission_other_hospital.csv"
+
+
+def read_sample(key: str, project: Project) -> TextTable:
+    """Return the table of a sample as read; a sample of linked tables has one file for each."""
+    if (link := project.linked) is None:
+        return read_table(FOLDER / f"{key}.csv", f"{key}.csv")
+    tables = [read_table(FOLDER / f"{key}_{name}.csv", f"{name}.csv") for name in (link.people, link.visits)]
+    return LinkedText.of(link, tables)

@@ -23,7 +23,7 @@ MOST = 15
 UPRIGHT = 12
 """Up to so many values stand as upright bars."""
 WIDEST = 40
-"""Columns up to which all pairs fit into one map."""
+"""Number of columns in a map of pairs: those with the worst pairs."""
 
 
 def columns(facts: Facts, released: ReleaseBundle) -> None:
@@ -85,11 +85,13 @@ def pairs(facts: Facts, released: ReleaseBundle) -> None:
         st.info(plain(facts.get("two_way_tv_reason", "")))
         return
     st.subheader(f"Pairs differ by {100 * facts['two_way_tv']:.1f} % on average", anchor=False)
-    names = [c["column"] for c in facts["columns"]]
-    if len(names) <= WIDEST:
-        errors = {tuple(p["columns"]): p["tv"] for p in facts["pairs"]}
-        figure, cells = charts.pair_map(names, errors)
-        _clickable(figure, "pair-map", "Error of every pair of columns", cells, "look-pair")
+    errors = {tuple(p["columns"]): p["tv"] for p in facts["pairs"]}
+    names = _worst_first([c["column"] for c in facts["columns"]], errors)
+    shown = set(names[:WIDEST])
+    figure, cells = charts.pair_map(names[:WIDEST], {p: v for p, v in errors.items() if shown.issuperset(p)})
+    _clickable(figure, "pair-map", "Error of every pair of columns, the worst columns first", cells, "look-pair")
+    if len(names) > WIDEST:
+        st.caption(f"The {WIDEST} columns with the worst pairs of {len(names)} are in the map.")
     worst = sorted(facts["pairs"], key=lambda p: -p["tv"])[:MOST]
     charts.show(
         charts.lying(
@@ -115,6 +117,15 @@ def pairs(facts: Facts, released: ReleaseBundle) -> None:
         if chosen in every:
             _two(released, chosen)
     _lost(facts["worse_than_independence"])
+
+
+def _worst_first(names: Sequence[str], errors: Mapping[tuple[str, ...], float]) -> list[str]:
+    """Return columns by their worst pair."""
+    worst = dict.fromkeys(names, 0.0)
+    for pair, error in errors.items():
+        for name in pair:
+            worst[name] = max(worst.get(name, 0.0), error)
+    return sorted(names, key=lambda name: -worst[name])
 
 
 def _two(released: ReleaseBundle, pair: tuple[str, str]) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import streamlit as st
 
+from espalier.core.compare.price import price
 from espalier.pages.common import charts
 from espalier.pages.common.text import method, name, plain
 from espalier.pages.diagnostics.judgement import Facts, reasons
@@ -32,13 +33,13 @@ def _dependence(facts: Facts) -> None:
     st.subheader(
         "Does the outcome depend on protected columns beyond the admissible ones?",
         anchor=False,
-        help="Measured as conditional mutual information, in nats.",
+        help="Measured as conditional mutual information (CMI), in nats.",
     )
     charts.show(
         charts.bars(
             ["real", "synthetic", "model"],
             {"": [facts["cmi_real"], facts["cmi_synthetic"], facts["cmi_model"]]},
-            "what the outcome tells (nats)",
+            "CMI: what the outcome tells (nats)",
             ((charts.REAL, charts.SYNTHETIC, charts.MODEL),),
             figures=".4f",
             marks=("most that chance gives (95 %)", [facts["cmi_real_floor"], facts["cmi_synthetic_floor"], None]),
@@ -212,6 +213,15 @@ def _no_promise(facts: Facts) -> None:
 def cost(found: dict[str, Any]) -> None:
     """Compare the release with releases without the fence, at the same budget."""
     facts = found.get("fence_cost")
+    fair, learned = found.get("fairness") or {}, found["tstr"]
+    said = price(
+        (fair.get("demographic_parity_difference_real"), fair.get("demographic_parity_difference")),
+        (learned["accuracy_real"], learned["accuracy_synthetic"]),
+        "the real rows",
+        "With a model trained on this table",
+    )
+    if said and facts:
+        st.markdown(f"**{plain(said)}**")
     if not facts:
         if why := found.get("fence_cost_reason"):
             st.info(f"There is nothing to compare: {plain(why)}.")
@@ -224,7 +234,7 @@ def cost(found: dict[str, Any]) -> None:
         "two_way_tv": "error of pairs (share of rows)",
         "kl": "error of pairs (KL divergence, nats)",
         "auc": "AUC of a model trained on it",
-        "cmi": "what the outcome tells about the protected (nats)",
+        "cmi": "CMI: what the outcome tells about the protected (nats)",
     }
     better = {"q": "more", "two_way_tv": "less", "kl": "less", "auc": "more", "cmi": "less"}
 

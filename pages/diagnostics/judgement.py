@@ -124,19 +124,21 @@ def task(facts: Facts, where: str) -> None:
     if not any(v is not None for values in both for v in values):
         st.info(plain(facts.get("auc_synthetic_reason") or "There is nothing to predict."))
         return
+    figure = charts.bars(
+        ["AUC", "accuracy"],
+        {"trained on synthetic": both[0], "trained on real": both[1]},
+        "share (0 to 1)",
+        (charts.SYNTHETIC, charts.REAL),
+        1.12,
+    )
     charts.show(
-        charts.bars(
-            ["AUC", "accuracy"],
-            {"trained on synthetic": both[0], "trained on real": both[1]},
-            "share (0 to 1)",
-            (charts.SYNTHETIC, charts.REAL),
-            1.12,
-        ),
+        charts.coin_toss(figure, -0.5, 0.5),
         f"task-{facts['target']}",
         "AUC and accuracy of models trained on synthetic and on real rows",
     )
     st.markdown(
-        "**How to read it.** Two models of the same kind learn, one from synthetic rows and one from real rows. Both "
+        f"**How to read it.** This is {term('TSTR')}. Two models of the same kind learn, one from "
+        "synthetic rows and one from real rows. Both "
         f"are tested on the same real rows. {term('AUC')} 0.5 is a coin toss, 1 is perfect. Accuracy is the share of "
         "right guesses"
         + (

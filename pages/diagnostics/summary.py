@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from espalier.core.evaluation.verdict import verdict
+from espalier.core.evaluation.verdict import Grade, verdict
 from espalier.core.project.file import Project
 from espalier.pages.common.text import plain
 
@@ -19,19 +19,24 @@ _LOOKS = {
 }
 
 
+def show_grade(grade: Grade, headline: str) -> None:
+    """The first sentence in a box, in the colour of its grade."""
+    box, icon = _LOOKS[grade]
+    box(f"**{plain(headline)}**", icon=icon)
+
+
 def show(project: Project, findings: Mapping[str, Mapping[str, Any]]) -> None:
     """The first sentence in a box, the others below it, and the places side by side. The first finding is home."""
     (_, facts), *rest = findings.items()
     found = verdict(project, facts, dict(rest))
-    box, icon = _LOOKS[found.grade]
-    box(f"**{plain(found.headline)}**", icon=icon)
+    show_grade(found.grade, found.headline)
     st.markdown("\n".join(f"- {plain(s)}" for s in found.sentences))
     if rest:
         st.dataframe(
             [
                 {
                     "tested on": where,
-                    "AUC, trained on synthetic": there["tstr"]["auc_synthetic"],
+                    "TSTR: AUC, trained on synthetic": there["tstr"]["auc_synthetic"],
                     "AUC, trained on real": there["tstr"]["auc_real"],
                     "rows": there["tstr"]["tested_rows"],
                 }
@@ -40,6 +45,6 @@ def show(project: Project, findings: Mapping[str, Mapping[str, Any]]) -> None:
             hide_index=True,
             column_config={
                 k: st.column_config.NumberColumn(format="%.3f")
-                for k in ("AUC, trained on synthetic", "AUC, trained on real")
+                for k in ("TSTR: AUC, trained on synthetic", "AUC, trained on real")
             },
         )

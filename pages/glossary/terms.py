@@ -19,6 +19,8 @@ TERMS = {
     "Gate": "The only columns through which two separated groups may be linked; a fence's gate is the admissible ones.",
     "Unmeasured cause": "A cause of two columns that the table does not have; it is drawn as ↔ between them.",
     "Markov blanket": "A column's causes, its effects, and the other causes of those effects: its neighbourhood.",
+    "CMI": "Conditional mutual information: what some columns tell about others once a third group is known, in nats.",
+    "TSTR": "Train on synthetic, test on real: how well a model that learned from synthetic rows does on real ones.",
     "Separation": "Two groups of columns that may show no link except through a third group.",
     "Regime": "Which columns a prediction may rest on: drawn causes, drawn neighbours, or whatever predicts.",
     "AUC": "How well a model ranks: the chance that it puts a case above a non-case. 0.5 is a coin toss, 1 perfect.",

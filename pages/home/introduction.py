@@ -1,4 +1,4 @@
-"""Parts of the Home page: three steps, the samples with the question that each answers, and a guided tour."""
+"""Parts of the Home page: three steps, the samples with their questions and pictures, and a guided tour."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ import streamlit as st
 
 from espalier.pages.common import shell
 from espalier.pages.common.text import plain
+from espalier.pages.common.tour import STOPS
 from espalier.pages.data import opening
 from espalier.pages.data.samples import SAMPLES
+from espalier.pages.home import story
 from espalier.pages.session.session import Session
 
 _TREE = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 48 48">
@@ -40,17 +42,6 @@ STEPS = (
     (":material/verified:", "Release and judge", "One deliberate act. Then see what the table is good for."),
 )
 
-TOUR = (
-    ("Structure", "See the arrows into “readmitted”: the table links it directly to those causes alone."),
-    ("Plan", "Below ε, one sentence states how much better an attacker could guess."),
-    ("Release", "Press the one button that spends. The files below are safe to share."),
-    (
-        "Diagnostics",
-        "Press “Compare with the real rows”. The first sentence compares two models, one trained on this "
-        "table and one on real rows: which predicts better here, and which in another hospital.",
-    ),
-)
-
 
 def steps() -> None:
     """The three steps, side by side."""
@@ -72,18 +63,31 @@ def samples(state: Session) -> None:
     for place, (key, (title, icon, rows, _)) in zip(places, SAMPLES.items(), strict=False):
         with place.container(border=True, height="stretch"):
             st.markdown(f"**:material/{icon}: {title}**  \n{QUESTIONS.get(key, 'An invented table.')}")
+            story.show(key)
             st.button(f"Open {title.lower()}", key=f"home-{key}", on_click=opening.open_sample, args=(state, key, rows))
 
 
 def tour(state: Session) -> None:
-    """Four stops of the sample *readmission*, each with its point of interest."""
-    with st.expander("A guided tour: readmission, in four stops", expanded=state.sample in ("", "readmission")):
-        if state.sample != "readmission":
-            is_open = f"The example {plain(state.sample)} is open now. " if state.sample else ""
-            st.markdown(f"{is_open}The tour is of the example *readmission*: open it, then follow the stops.")
-            given = (state, "readmission", SAMPLES["readmission"][2])
-            st.button("Open readmission for the tour", key="tour-open", on_click=opening.open_sample, args=given)
-            return
-        for i, (page, what) in enumerate(TOUR, 1):
-            st.markdown(f"**{i}. {page}.** {what}")
-            shell.link_to(page, f"Go to stop {i}: {page}", primary=False)
+    """Start the guided tour: a bar then leads from page to page, with the sample *readmission* open."""
+    with st.container(border=True):
+        st.markdown(
+            f"**A guided tour: readmission, in {len(STOPS)} stops.** A bar above each page says what to see there and "
+            "leads to the next."
+        )
+        if state.touring:
+            shell.link_to(STOPS[0][0], "Go to the first stop", primary=False)
+            st.button("End the tour", key="tour-end", on_click=end_tour, args=(state,))
+        else:
+            st.button("Start the tour", key="tour-open", on_click=start_tour, args=(state,), icon=":material/tour:")
+
+
+def start_tour(state: Session) -> None:
+    """Open the sample of the tour, unless it is open, and show the bar."""
+    if state.sample != "readmission":
+        opening.open_sample(state, "readmission", SAMPLES["readmission"][2])
+    state.touring = True
+
+
+def end_tour(state: Session) -> None:
+    """Hide the bar."""
+    state.touring = False

@@ -6,7 +6,8 @@ import streamlit as st
 
 from espalier.core.methods.pools import pool_in_words
 from espalier.core.methods.select.allocation import MOST_BY_HAND, label
-from espalier.core.planning.preview import Line, Preview, preview
+from espalier.core.planning.budget_lines import Line
+from espalier.core.planning.preview import Preview, preview
 from espalier.pages.common.text import plain
 from espalier.pages.session.session import Session
 

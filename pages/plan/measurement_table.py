@@ -8,7 +8,7 @@ from typing import Any
 import streamlit as st
 
 from espalier.core.methods.pools import pool_in_words
-from espalier.core.planning.preview import Line, grouped, not_in_rows
+from espalier.core.planning.budget_lines import Line, grouped, not_in_rows
 from espalier.pages.common.text import plain
 
 HIGHEST = 420

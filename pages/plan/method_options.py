@@ -74,7 +74,8 @@ def _shown(state: Session) -> list[Given]:
     return [
         Given(key, option, now[key])
         for key, option in declared(own).items()
-        if (is_fenced(plan) or not option.fenced) and all(now[k] == v for k, v in option.only.items())
+        if (is_fenced(plan) or not option.fenced)
+        and all(now[k] in (v if isinstance(v, tuple) else (v,)) for k, v in option.only.items())
     ]
 
 
@@ -134,8 +135,8 @@ def _weights(state: Session, given: Given, bound: Bound) -> None:
         s.editor.change_plan(**{key: weights})
 
     lines = "\n".join(f"{what}: {number:g}" for what, number in value.items())
-    tip = f"{option.help} One a line, such as age × income: 2".strip()
-    st.text_area(option.label, lines, placeholder="age × income: 2", help=tip, **bound(state, key, take))
+    tip = f"{option.help} One a line, such as {option.example}".strip()
+    st.text_area(option.label, lines, placeholder=option.example, help=tip, **bound(state, key, take))
     if key in state.trouble:
         st.error(f"{text.plain(state.trouble[key])} The plan keeps its old weights.")
 

@@ -20,7 +20,7 @@ def show(state: Session, spots: dict[str, Any], bound: Bound) -> None:
     st.markdown(f"**Rows per person.** {text.people(project)}")
     shell.link_to("Data", "Change this on Data", primary=False)
     spots["person"] = spots["one_row_per_person"] = st.container()
-    if project.one_row_per_person is not True:
+    if project.linked is None and project.one_row_per_person is not True:
         st.number_input(
             "Rows per person, at most",
             2 if project.one_row_per_person is False and plan.person is None else 1,
@@ -44,6 +44,9 @@ def show(state: Session, spots: dict[str, Any], bound: Bound) -> None:
             "Add-remove does without.",
             **bound(state, "rows"),
         )
+    spots["private_evaluation"] = st.container()
+    if project.linked is not None:
+        return  # not supported yet
     st.toggle(
         "Shareable figures, from people held out",
         plan.private_evaluation > 0,
@@ -53,4 +56,3 @@ def show(state: Session, spots: dict[str, Any], bound: Bound) -> None:
         "The release is made from a tenth fewer rows.",
         **bound(state, "private_evaluation", lambda s, v: s.editor.change_plan(private_evaluation=TENTH if v else 0.0)),
     )
-    spots["private_evaluation"] = st.container()

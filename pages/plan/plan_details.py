@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from espalier.core.methods import method_of
 from espalier.core.methods.pools import pool_in_words
 from espalier.core.planning.preview import Preview
 from espalier.core.privacy.accounting import round_up
@@ -31,7 +32,8 @@ def show(state: Session, seen: Preview) -> None:
             "Memory",
             text.size(seen.size.bytes),
             width="content",
-            help=f"The model has at most {seen.size.cells:,} cells.",
+            help=f"The model has at most {seen.size.cells:,} cells."
+            + (f" Its junction tree has treewidth {seen.size.treewidth}." if seen.size.treewidth else ""),
         )
         st.metric(
             "Time to fit",
@@ -52,6 +54,7 @@ def show(state: Session, seen: Preview) -> None:
             f"Columns on one line are counted together: one {term('marginal')}. σ is the usual size of the "
             f"{term('noise')} in each cell, in rows. Use the expected error; the bound is a worst case."
         )
-    allocation_editor.show(state, seen)
+    if method_of(plan).offers(plan, "allocation"):
+        allocation_editor.show(state, seen)
     if seen.bounds and seen.bounds.tree is not None:
         error_bounds.show(seen.bounds.tree, seen.features, seen.bounds.inputs, plan)

@@ -67,9 +67,10 @@ def show(state: Session) -> Spots:
         with st.expander("More: allocation, accounting, synthetic rows, schema"):
             _more(state)
             spots["schema_share"] = st.container()
-        with st.expander("More: structure that pairs of columns miss", expanded=bool(plan.embedding_share)):
-            _stage(state)
-            spots["embedding_share"] = st.container()
+        if method_of(plan).capabilities.embedding or plan.embedding_share:
+            with st.expander("More: structure that pairs of columns miss", expanded=bool(plan.embedding_share)):
+                _stage(state)
+                spots["embedding_share"] = st.container()
         with st.expander("More: test of the drawing", expanded=bool(plan.test_drawing)):
             drawing_test.fields(state, _bound)
             spots["test_drawing"] = spots["statements"] = st.container()
@@ -173,27 +174,29 @@ def _more(state: Session) -> None:
     plan, method = state.project.plan, method_of(state.project.plan)
     a, b = st.columns(2)
     with a:
-        rules = ["auto", "optimal", "uniform"]
-        st.session_state[f"plan-{state.opened}-allocation"] = (
-            plan.allocation if isinstance(plan.allocation, str) else None
-        )
-        st.selectbox(
-            "Allocation inside a pool",
-            rules,
-            placeholder="by hand, below",
-            help="optimal gives larger tables of counts more; uniform gives all the same; auto takes the one that did "
-            "better in this project's benchmarks. Shares by hand are set further down.",
-            **_bound(state, "allocation"),
-        )
-        kinds = ["zcdp", "basic"]
-        st.selectbox(
-            "Accounting",
-            kinds,
-            index=kinds.index(plan.accounting),
-            help="zcdp adds up ρ and converts once, tightly. basic adds up ε and chooses each noise by itself: it "
-            "spends less than the budget allows, so its noise is larger.",
-            **_bound(state, "accounting"),
-        )
+        if method.offers(plan, "allocation"):
+            rules = ["auto", "optimal", "uniform"]
+            st.session_state[f"plan-{state.opened}-allocation"] = (
+                plan.allocation if isinstance(plan.allocation, str) else None
+            )
+            st.selectbox(
+                "Allocation inside a pool",
+                rules,
+                placeholder="by hand, below",
+                help="optimal gives larger tables of counts more; uniform gives all the same; auto takes the one that "
+                "did better in this project's benchmarks. Shares by hand are set further down.",
+                **_bound(state, "allocation"),
+            )
+        if method.offers(plan, "accounting"):
+            kinds = ["zcdp", "basic"]
+            st.selectbox(
+                "Accounting",
+                kinds,
+                index=kinds.index(plan.accounting),
+                help="zcdp adds up ρ and converts once, tightly. basic adds up ε and chooses each noise by itself: it "
+                "spends less than the budget allows, so its noise is larger.",
+                **_bound(state, "accounting"),
+            )
     with b:
         if method.capabilities.targets:
             _further_targets(state)
@@ -216,15 +219,16 @@ def _more(state: Session) -> None:
             "are chosen privately, from this share, and the counts get that much less. 0.05 is a fair start.",
             **_bound(state, "schema_share"),
         )
-        st.number_input(
-            "Copies for intervals",
-            0,
-            100,
-            plan.copies,
-            help="What the release might have been, had the people and the noise come out otherwise: with 20, an "
-            "interval can be worked out anywhere. They cost no budget, and can be made later too.",
-            **_bound(state, "copies"),
-        )
+        if method.offers(plan, "copies"):
+            st.number_input(
+                "Copies for intervals",
+                0,
+                100,
+                plan.copies,
+                help="What the release might have been, had the people and the noise come out otherwise: with 20, an "
+                "interval can be worked out anywhere. They cost no budget, and can be made later too.",
+                **_bound(state, "copies"),
+            )
 
 
 def _stage(state: Session) -> None:

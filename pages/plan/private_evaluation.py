@@ -9,6 +9,7 @@ import streamlit as st
 from espalier.core.evaluation.private.evaluation import PrivateEvaluation, PrivateFigure
 from espalier.core.planning.preview import Preview
 from espalier.core.privacy.accounting import round_up
+from espalier.pages.common import downloads
 from espalier.pages.common.text import SAFE, name, plain
 from espalier.pages.plan import measurement_table
 
@@ -16,7 +17,7 @@ FIGURES = {
     "accuracy": "Accuracy",
     "auc": "AUC",
     "one_way_tv": "One-way error",
-    "cmi": "Dependence left in the real table",
+    "cmi": "CMI: dependence left in the real table",
 }
 MEANING = (
     "**How to read it.** A model trained on the synthetic rows guesses the target of real rows that the release never "
@@ -92,7 +93,7 @@ def show(evaluation: PrivateEvaluation, stem: str) -> None:
                 "synthetic table is close to it."
             )
         st.markdown(MEANING)
-        st.download_button(
+        downloads.button(
             "Download shareable figures",
             json.dumps(evaluation.to_json(), indent=1, ensure_ascii=False, allow_nan=False),
             file_name=f"{stem}-figures.json",

@@ -2,39 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import streamlit as st
 
 from espalier.core.analysis.noisy_counts import COUNTS
 from espalier.core.errors import EspalierError
-from espalier.core.ledger.archive import zipped
-from espalier.core.methods import is_fenced
-from espalier.core.planning.preview import Line, lines_of
+from espalier.core.ledger.archive import tables_of, zipped
+from espalier.core.planning.budget_lines import Line, lines_of
 from espalier.core.privacy.accounting import round_up
 from espalier.core.privacy.bought_schema import nothing_found
 from espalier.core.release import shelf
 from espalier.core.release.artefact import Release
-from espalier.pages.board import graph_picture
-from espalier.pages.common import charts, shell, sign_in, text
+from espalier.core.report.release_picture import release_picture
+from espalier.pages.common import charts, downloads, picture, shell, sign_in, text
 from espalier.pages.common.text import SAFE, name, names, plain
 from espalier.pages.plan import measurement_table
-from espalier.pages.release import answers, fence, fence_picture, payment
+from espalier.pages.release import answers, fence, payment
 from espalier.pages.session.session import ReleaseBundle, Session
 
 FILES = (
-    ("synthetic.csv", "Synthetic table", "text/csv"),
     ("report.html", "Report", "text/html"),
     ("release.json", "Accounting (JSON)", "application/json"),
     ("project.json", "Project file", "application/json"),
     ("model.npz", "Model", "application/octet-stream"),
     (COUNTS, "Noisy counts", "application/octet-stream"),
 )
-"""What is handed over: file, what it is called on the screen, its type."""
+"""What is handed over besides the tables: file, what it is called on the screen, its type."""
+
+
+def handed_over(names: Iterable[str]) -> list[tuple[str, str, str]]:
+    """Return what of a release with files of these ``names`` is offered one by one, its tables first."""
+    known = list(names)
+    tables = tables_of(known)
+    title = "Synthetic table" if len(tables) < 2 else "Table of {}"
+    first = [(file, title.format(file.removesuffix(".csv")), "text/csv") for file in tables]
+    return [*first, *(of for of in FILES if of[0] in known)]
 
 
 def files(released: ReleaseBundle) -> None:
     """All files of a release as one zip; below it one button for each."""
     stem = shell.filename(released.release.project.name)
-    st.download_button(
+    downloads.button(
         "Download everything (zip)",
         zipped(released.files),
         file_name=f"{stem}-release-{released.number}.zip",
@@ -46,10 +55,8 @@ def files(released: ReleaseBundle) -> None:
     )
     st.markdown(f"{SAFE} Or take one file alone:")
     with st.container(horizontal=True):
-        for file, label, mime in FILES:
-            if file not in released.files:  # a model that must not be written
-                continue
-            st.download_button(
+        for file, label, mime in handed_over(released.files):
+            downloads.button(
                 label,
                 released.files[file],
                 file_name=f"{stem}-{file}",
@@ -59,7 +66,7 @@ def files(released: ReleaseBundle) -> None:
                 icon=":material/download:",
             )
     if copies := [file for file in released.files if file.startswith("copies/")]:
-        st.download_button(
+        downloads.button(
             f"{sum(file.endswith('.csv.gz') for file in copies)} copies, for intervals",
             lambda: zipped({file: released.files[file] for file in copies}),
             file_name=f"{stem}-copies.zip",
@@ -96,6 +103,7 @@ def show(state: Session, released: ReleaseBundle) -> None:
     release = released.release
     project = release.project
     st.subheader(f"Release {released.number} of {plain(project.name)}: {release.rows:,} synthetic rows", anchor=False)
+    shell.focus(f"Release {released.number} of", f"{id(state)}-{released.number}")
     if not state.has_project or not state.project.says_the_same(released.planned):
         st.info(
             "The open project is another, or has changed since. This release was made from the project as it stood "
@@ -132,21 +140,42 @@ def show(state: Session, released: ReleaseBundle) -> None:
             )
             measurement_table.table(list(lines_of(release.private_evaluation.draws)))
     with rows:
-        st.dataframe({n: cells[:20] for n, cells in release.table.items()}, hide_index=True)
+        tables = {"": release.table} if release.tables is None else release.tables.texts
+        for title, table in tables.items():
+            if title:
+                st.markdown(f"**{plain(title)}**")
+            st.dataframe({n: cells[:20] for n, cells in table.items()}, hide_index=True)
 
 
 def _picture(release: Release) -> None:
-    """The model's graph with its fence."""
-    project, edges = release.project, release.edges
-    if release.plan_frame.separations and len(project.schema.names) <= fence_picture.MAX_COLUMNS:
-        fence.picture(release)
-    else:
-        refused = fence.refused_pairs(release)
-        gate = project.roles.admissible if is_fenced(project.plan) else ()
-        columns, target = project.schema.names, project.plan.target
-        graph_picture.tree(columns, edges, refused, project.roles, target, "release-tree", gate)
+    """The drawing, what was measured along it, and what the fence refused: one picture, or before and after."""
+    edges = release.edges
+    made = release_picture(release.to_json())
+    shown = "In one"
+    if made.before:
+        shown = st.segmented_control(
+            "Picture", ("In one", "Before and after"), default="In one", required=True, key="release-picture-of"
+        )
+    if shown == "In one" and made.whole:
+        picture.show(made.whole, "release-picture", "release")
+        st.caption(
+            "Solid: measured, thick along a drawn arrow. Grey dashes: drawn, not measured. Red dashes: refused by the "
+            "fence."
+            + (f" Measured pairs that are not shown: {made.unseen}, listed as text below." if made.unseen > 0 else "")
+            + (f" Without a line: {', '.join(map(plain, made.apart))}." if made.apart else "")
+        )
+    elif made.whole:
+        left, right = st.columns(2)
+        with left:
+            st.markdown("**Before: what was drawn**")
+            picture.show(made.before, "release-before", "drawn")
+        with right:
+            st.markdown("**After: what was measured**")
+            picture.show(made.after, "release-after", "measured")
+    if release.plan_frame.separations:
+        fence.sides_said(release)
     if release.fitted.features:
-        targets = list(project.plan.weights)
+        targets = list(release.project.plan.weights)
         chosen = [c for c in release.fitted.features if c not in targets[:1]]
         st.markdown(f"Measured together with {names(targets)}: {names(chosen, 40)}.")
     for s in release.plan_frame.separations:

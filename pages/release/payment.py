@@ -16,6 +16,7 @@ from espalier.core.privacy.accounting import round_up
 from espalier.core.privacy.contribution import public_rows
 from espalier.core.project.plan import Neighbors
 from espalier.core.release.artefact import Release
+from espalier.core.server import events
 from espalier.core.tables.source import Source
 from espalier.pages.common import fields, shell, sign_in, text
 from espalier.pages.common.text import name, plain
@@ -304,7 +305,9 @@ def _open(state: Session, key: str, nobody: str) -> None:
         )
     except EspalierError as error:
         state.trouble["ledger"] = str(error)
+        events.emit("refuse", sign_in.who(), {"table": entered["table"]}, what="ledger")
         return
+    events.emit("ledger", sign_in.who(), {"table": entered["table"]}, act="open", shared=bool(unit.get("population")))
     if state.has_project and state.has_table:
         state.paid_from = entered["table"].strip()
 

@@ -4,29 +4,21 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any
 
-from espalier.core.errors import LedgerError, TableError
-from espalier.core.ledger.ledger import Ledger, default_ledger
+from espalier.core.errors import Cancelled, LedgerError
 from espalier.core.planning.preview import Preview, preview
 from espalier.core.privacy.accounting import epsilon_of, total_up
 from espalier.core.privacy.contribution import public_rows, split
-from espalier.core.progress import Report, part
+from espalier.core.progress import Report
 from espalier.core.project.file import Project
 from espalier.core.release.artefact import Release
-from espalier.core.statement.keys import server_signer
-from espalier.core.tables.relation import Relation
+from espalier.core.server import events
+from espalier.core.server.release_job import Order, Paid, carry_out
+from espalier.core.server.worker import Limits, run_apart
 from espalier.core.tables.table import Table
+from espalier.pages.common import housekeeping, sign_in
 from espalier.pages.session.session import ReleaseBundle, Session, Spent
-
-
-class Paid(NamedTuple):
-    """Payment of a release: the table's name in the ledger, the person, a note, and a confirmed warning."""
-
-    table: str
-    who: str
-    note: str
-    ticked: bool
 
 
 def start(state: Session, share: float, rho: float, delta: float, paid: Paid | None = None) -> None:
@@ -39,6 +31,9 @@ def start(state: Session, share: float, rho: float, delta: float, paid: Paid | N
     project = state.project
     began, relation, n = threading.Event(), state.relation, state.public_rows
     table = None if relation is not None else state.table()
+    far, apart = state.far, housekeeping.served()
+    said: dict[str, Any] = {"method": project.plan.method, "epsilon": project.plan.epsilon, "ledger": paid is not None}
+    who, named = sign_in.who(), {"project": project.name, "table": paid.table if paid else ""}
     plan, number = project.plan, state.releases + 1
     bill = Spent(state.tables, rho, delta, plan.neighbors, plan.rows_per_person, plan.person)
 
@@ -63,65 +58,46 @@ def start(state: Session, share: float, rho: float, delta: float, paid: Paid | N
         state.spent.append(replace(bill, complete=False))
 
     def work(report: Report) -> tuple[Release, Table | None, Table | None]:
-        if table is None:
-            assert relation is not None
-            try:
-                return _make_far(project, relation, n, paid, began, report), None, None
-            except LedgerError as error:
-                known.extend([True] * (error.data.get("key") == "again"))
-                raise
-        return _make(project, table, share, paid, began, report)
+        """Return the release, the rows that it was made from, and the holdout."""
+        real, holdout, ordered = table, None, project
+        if table is not None and share:
+            ordered, size = _without(project, table, share)
+            real, holdout = split(table, share, size)
+        order = Order(ordered, real, far, n, paid)
+        events.emit("release", who, named, state="began", **said)
+        try:
+            if apart:  # a server's own process keeps neither the rows nor what a release needs of memory
+                made = run_apart(carry_out, order, report, began.set, Limits.of_the_server())
+            else:
+                made = carry_out(order, report, began.set)
+            reserved = made.reservation
+            entry = reserved.entry.id if reserved else None
+            events.emit("release", who, named, state="done", rho=made.spending.rho, entry=entry, **said)
+        except LedgerError as error:
+            events.emit("refuse", who, named, what="ledger", **said)
+            known.extend([True] * (relation is not None and error.data.get("key") == "again"))
+            raise
+        except BaseException as error:
+            ended = "cancelled" if isinstance(error, Cancelled) else "failed"
+            events.emit("release", who, named, state=ended, drawn=began.is_set(), **said)
+            raise
+        if project.schema.undeclared and real is not None:  # the rows are compared under the bought schema
+            real = real.recoded(made.project.schema)
+            holdout = None if holdout is None else holdout.recoded(made.project.schema)
+        return made, real, holdout
 
     state.start("release", work, done, ended)
+    if state.job is not None:
+        state.job.if_cancelled = lambda: price_of_cancel(began.is_set(), plan.epsilon)
 
 
-def _make_far(
-    project: Project, relation: Relation, n: int | None, paid: Paid | None, began: threading.Event, report: Report
-) -> Release:
-    """Release a table that is read once, where it is stored, into codes that are deleted at the end."""
-    from espalier.core.release.spend import release
-    from espalier.core.tables.frames import opened
-
-    plan = project.plan
-    account = Ledger(default_ledger()).account(*paid[:3], again=paid.ticked) if paid else None
-    scan = part(report, 0.0, 0.3)
-    with opened(relation, project.schema, plan.person, plan.rows_per_person, scan) as table:
-        counted = public_rows(plan, table.rows)
-        if counted is not None and counted != n:
-            said = "says nothing" if n is None else f"says {n:,}"
-            raise TableError(
-                f"the table has {counted:,} rows, which are public, and the Plan page {said}; write it there"
-            )
-
-        def report_begun(fraction: float, message: str) -> None:
-            report(0.3 + 0.65 * fraction, message)
-            began.set()
-
-        return release(project, table, report_begun, account, server_signer())
-
-
-def _make(
-    project: Project, table: Table, share: float, paid: Paid | None, began: threading.Event, report: Report
-) -> tuple[Release, Table, Table | None]:
-    """Return the release, the rows that it was made from, and the holdout."""
-    account = Ledger(default_ledger()).account(*paid[:3], again=paid.ticked) if paid else None
-    holdout = None
-    if share:
-        project, size = _without(project, table, share)
-        table, holdout = split(table, share, size)
-    from espalier.core.release.spend import release
-
-    def report_begun(fraction: float, message: str) -> None:
-        report(0.95 * fraction, message)
-        began.set()  # from here on something may have been drawn
-
-    made = release(
-        project, table, report_begun, account, server_signer()
-    )  # from here on it is kept, even after a cancel
-    if project.schema.undeclared:  # the rows are compared under the bought schema
-        table = table.recoded(made.project.schema)
-        holdout = None if holdout is None else holdout.recoded(made.project.schema)
-    return made, table, holdout
+def price_of_cancel(began: bool, epsilon: float) -> str:
+    """Return what a cancel costs, before and after the first draw."""
+    if began:
+        return (
+            f"Noise is being drawn: a cancel now counts as spent, up to the whole ε = {epsilon:g}, and gives no table."
+        )
+    return "Nothing is spent yet: a cancel now is free."
 
 
 def kept_back(state: Session, table: Table, share: float, delta: float | None) -> tuple[Preview, int | None]:

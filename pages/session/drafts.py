@@ -12,7 +12,7 @@ from espalier.core.graph.roles import Roles
 from espalier.core.project.declared_by import DeclaredBy
 from espalier.core.project.editor import Drawing
 from espalier.core.project.file import Project
-from espalier.core.tables.reading import TextTable
+from espalier.core.tables.text_table import TextTable
 from espalier.pages.board.boxes import Places
 from espalier.pages.data.review_draft import ReviewDraft, Settled
 
@@ -126,6 +126,8 @@ class Drafts:
     """Is the answer about the rows of one person being changed?"""
     upload: tuple[str, TextTable] | None = None
     """The uploaded file's id, and the table that was read from it."""
+    linked_uploads: dict[str, TextTable] = field(default_factory=dict)
+    """The uploaded tables of people and visits, by the ids of their files."""
     board: BoardDraft = field(default_factory=BoardDraft)
     arrows: ArrowTableDraft = field(default_factory=ArrowTableDraft)
     graph_file: GraphFileDraft = field(default_factory=GraphFileDraft)

@@ -223,14 +223,13 @@ def _drawn(found: Kept) -> list[tuple[str, ...]]:
 
 def bring_back(state: Session) -> None:
     """Open the draft; the table of a bundled sample comes with it, another one has to be opened again."""
-    from espalier.core.tables.reading import read_table
-    from espalier.pages.data.samples import FOLDER, SAMPLES
+    from espalier.pages.data.samples import SAMPLES, read_sample
 
     found, state.found = state.found, None
     if found is None:
         return
     if found.project is not None:
-        text = read_table(FOLDER / f"{found.sample}.csv", f"{found.sample}.csv") if found.sample in SAMPLES else None
+        text = read_sample(found.sample, found.project) if found.sample in SAMPLES else None
         state.open(found.project, text, found.rows, found.sample if text else "")
     elif state.has_project:
         if found.answer is not None and _answers(state, found):

@@ -25,18 +25,22 @@ from espalier.core.methods.registry import DEFAULT
 from espalier.core.planning.preview import Preview, preview
 from espalier.core.privacy.contribution import public_rows
 from espalier.core.progress import Report
+from espalier.core.project.asked import AskedQuestion
 from espalier.core.project.editor import ProjectEditor
 from espalier.core.project.file import Project
+from espalier.core.project.linked import Linked
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
 from espalier.core.release.artefact import Release
 from espalier.core.release.blurred import Blurred
-from espalier.core.tables.reading import TextTable
+from espalier.core.server import events
+from espalier.core.server.job import Job
+from espalier.core.tables.frames import encoded
 from espalier.core.tables.relation import Relation
 from espalier.core.tables.table import Table
+from espalier.core.tables.text_table import TextTable
 from espalier.pages.common import sign_in
 from espalier.pages.session.drafts import Drafts, Kept
-from espalier.pages.session.job import Job
 
 KEY = "espalier"
 T = TypeVar("T")
@@ -89,6 +93,7 @@ class Opened:
     open_project: ProjectEditor
     text: TextTable | None
     relation: Relation | None
+    far: tuple[str, str | None] | None
     rows: int | None
     sample: str
     tables: int
@@ -105,6 +110,8 @@ class Session:
     text: TextTable | None = None
     relation: Relation | None = None
     """A table that is read where it is stored, instead of ``text``. Only its catalogue is in memory."""
+    far: tuple[str, str | None] | None = None
+    """Place and name of ``relation``, as the steward typed them: a worker opens it again."""
     rows: int | None = None
     """n as given on the Plan page, which never reads it from the table by itself. It may have become private since,
     with a person column or under add-remove: :attr:`public_rows` is what leaves this object."""
@@ -142,7 +149,11 @@ class Session:
 
     # What was found
     studied: tuple[str, Study] | None = None
-    """Which release is analysed, and what it supports, with its copies."""
+    """Which release is analysed, and what it supports."""
+    answered: dict[tuple[str, AskedQuestion], Any] = field(default_factory=dict)
+    """Answers by release and question, with the copies that they came from."""
+    asked_alone: tuple[AskedQuestion, ...] = ()
+    """Questions that are kept while no project is open."""
     taken: dict[str, Study] = field(default_factory=dict)
     """Releases of other sessions, opened to be analysed, by their hashes."""
     checked: dict[str, tuple[bool, str]] = field(default_factory=dict)
@@ -154,11 +165,14 @@ class Session:
     compared: list[Outcome] = field(default_factory=list)
     """Last results of the Compare page."""
 
+    touring: bool = False
+    """Is the guided tour's bar shown?"""
+
     # Work under way
     job: Job | None = None
     trouble: dict[str, str] = field(default_factory=dict)
     """Why something failed, by what was tried."""
-    _encoded: tuple[tuple[Schema, str | None], TextTable, Table | EspalierError] | None = None
+    _encoded: tuple[tuple[Schema, str | None, Linked | None], TextTable, Table | EspalierError] | None = None
     _previewed: tuple[Project, int | None, Preview] | None = None
 
     def open(self, project: Project, text: TextTable | None = None, rows: int | None = None, sample: str = "") -> None:
@@ -173,10 +187,17 @@ class Session:
             self.before = self._opened()
         self.open_project = ProjectEditor(project)
         self.text, self.rows, self.sample = text, rows, sample
-        self.relation = None
+        self.relation = self.far = None
         self.drafts, self._encoded, self.compared = Drafts(), None, []
         self.opened += 1
         self.tables, self.paid_from = self.opened, None
+        self._record_opening("sample" if sample else "upload" if text is not None else "project")
+
+    def _record_opening(self, source: str) -> None:
+        named = {"project": self.project.name if self.has_project else "", "table": ""}
+        if self.relation is not None or self.text is not None:
+            named["table"] = self.relation.shown if self.relation is not None else self.text.source if self.text else ""
+        events.emit("open", sign_in.who(), named, source=source)
 
     def go_back(self) -> None:
         """Reopen the project that was open before, with its drafts and its undo steps."""
@@ -214,18 +235,19 @@ class Session:
 
     def attach(self, text: TextTable) -> None:
         """Open a table for the open project."""
-        self._attach(text, None)
+        self._attach(text, None, None)
 
-    def attach_far(self, relation: Relation) -> None:
-        """Open a table for the open project that is read where it is stored."""
-        self._attach(None, relation)
+    def attach_far(self, relation: Relation, where: tuple[str, str | None]) -> None:
+        """Open a table for the open project that is read where it is stored: at ``where``, as the steward named it."""
+        self._attach(None, relation, where)
 
-    def _attach(self, text: TextTable | None, relation: Relation | None) -> None:
+    def _attach(self, text: TextTable | None, relation: Relation | None, far: tuple[str, str | None] | None) -> None:
         """Replace the table. Its rows are not a sample's, and earlier comparisons were of other rows."""
-        self.text, self.relation, self._encoded = text, relation, None
+        self.text, self.relation, self.far, self._encoded = text, relation, far, None
         self.sample, self.compared = "", []
         self.opened += 1
         self.tables, self.paid_from = self.opened, None
+        self._record_opening("server" if relation is not None else "upload")
 
     @property
     def has_table(self) -> bool:
@@ -243,10 +265,11 @@ class Session:
         if self.text is None:
             raise LookupError("no table is open in memory")
         known = self._encoded
-        sees = self.project.schema, self.project.plan.person
+        project = self.project
+        sees = project.schema, project.plan.person, project.linked
         if known is None or known[0] != sees or known[1] is not self.text:
             try:
-                table: Table | EspalierError = Table.encode(self.text, *sees)
+                table: Table | EspalierError = encoded(project, self.text)
             except EspalierError as error:
                 table = error
             known = self._encoded = (sees, self.text, table)
@@ -270,6 +293,8 @@ class Session:
         known = self._previewed
         if known is None or known[:2] != (planned, rows):
             known = self._previewed = (planned, rows, preview(planned, rows))
+            plan = planned.plan
+            events.emit("plan", sign_in.who(), method=plan.method, epsilon=plan.epsilon, delta=plan.delta)
         return known[2]
 
     def choose_epsilon(self, epsilon: float) -> None:
@@ -288,6 +313,18 @@ class Session:
         columns = tuple(column if c.name == column.name else c for c in schema.columns)
         self.editor.change_schema(replace(schema, columns=columns))
 
+    @property
+    def asked(self) -> tuple[AskedQuestion, ...]:
+        """The questions that are kept: with the open project, or alone."""
+        return self.project.asked if self.has_project else self.asked_alone
+
+    def keep_asked(self, asked: tuple[AskedQuestion, ...]) -> None:
+        """Replace the questions that are kept."""
+        if self.has_project:
+            self.editor.ask(asked)
+        else:
+            self.asked_alone = asked
+
     def answer(self, one_row: bool, person: str | None = None, rows_per_person: int = 1) -> None:
         """Answer whether each person has one row. A person column leaves the schema. Raises :class:`EspalierError`."""
         self.drafts.review.answer(self.editor, one_row, person, rows_per_person)
@@ -302,6 +339,7 @@ class Session:
             try:
                 self.job = Job(kind, work, done, ended, _still_here())
             except EspalierError as error:
+                events.emit("refuse", sign_in.who(), what="queue")
                 self.trouble[kind] = str(error)
 
     def collect(self) -> None:

@@ -10,8 +10,8 @@ import math
 import numpy as np
 import pytest
 
+from espalier.core.analysis.independence_fit import Counts, Null, residuals
 from espalier.core.analysis.independence_test import holm, judged, p_value
-from espalier.core.analysis.null import Counts, Null, residuals
 from espalier.core.analysis.strength import associated, noticed, power, strength
 from espalier.core.graph.dag import Dag
 from espalier.core.graph.separations import Separation

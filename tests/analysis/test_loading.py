@@ -167,10 +167,10 @@ def crafted(files):
         yield f"model: {key} {value}", {**files, "model.npz": head_changed(files["model.npz"], **{key: value})}
 
 
-def damaged(files):
+def damaged(files, times):
     """Files with a byte changed or their end cut off: opened or refused, never a traceback."""
     rng = np.random.default_rng(0)
-    for name in ("model.npz", "answers.npz", "release.json", "synthetic.csv", "copies/01.csv.gz") * 12:
+    for name in ("model.npz", "answers.npz", "release.json", "synthetic.csv", "copies/01.csv.gz") * times:
         data = bytearray(files[name])
         data[rng.integers(len(data))] ^= int(rng.integers(1, 256))
         yield {**files, name: bytes(data)}
@@ -243,9 +243,10 @@ def test_every_crafted_release_is_refused(made, tmp_path, monkeypatch):
     assert number > 70
 
 
-def test_a_damaged_release_never_ends_in_a_traceback(made, tmp_path, monkeypatch):
-    refused = sum(bool(outcomes(files, tmp_path / "o", monkeypatch)) for files in damaged(made.files))
-    assert refused > 40
+@pytest.mark.parametrize("times", [4, pytest.param(12, marks=pytest.mark.nightly)])
+def test_a_damaged_release_never_ends_in_a_traceback(made, tmp_path, monkeypatch, times):
+    refused = sum(bool(outcomes(files, tmp_path / "o", monkeypatch)) for files in damaged(made.files, times))
+    assert refused > 3 * times
 
 
 def test_what_unpacks_to_too_much_is_refused_before_it_is_unpacked(made, tmp_path, monkeypatch):

@@ -26,12 +26,13 @@ from scipy.stats import norm
 
 from espalier.core.privacy import bought_schema, mechanisms, partitions, quantiles
 from espalier.core.privacy.accounting import epsilon_of, rho_of
+from espalier.core.privacy.journal import Journal
 from espalier.core.privacy.quantiles import Choose
 from espalier.core.privacy.unit import Unit
 from espalier.core.project.public_grid import counts_on
 from espalier.core.project.schema import HierarchyToBuy, Schema, to_buy
-from espalier.core.tables.reading import TextColumn, TextTable
 from espalier.core.tables.table import Table
+from espalier.core.tables.text_table import TextColumn, TextTable
 from tests.audits.audit import CONFIDENCE, DELTA, EPSILON, RELATIONS, Case, breaking, telling_seed
 from tests.audits.distinguish import Verdict, audit
 
@@ -124,7 +125,7 @@ def _buy_levels(unit: Unit, rho: float) -> Callable[[Values], object]:
     def buy(values: Values) -> object:
         read = TextColumn(tuple(column.tree.texts), values.astype(np.int64))
         table = Table.encode(TextTable({"code": read}, len(values), "audit"), Schema((column,)))
-        return bought_schema._expanded(table, column, unit, [rho / 3] * 3)
+        return bought_schema._expanded(table, column, unit, [rho / 3] * 3, Journal())
 
     return buy
 
@@ -136,7 +137,7 @@ def _buy_bins(unit: Unit, rho: float) -> Callable[[Values], object]:
     def buy(values: Values) -> object:
         table = Table(Schema((column,)), {"number": np.zeros(len(values))}, len(values), values={"number": values})
         with mock.patch.object(bought_schema, "choose_edges", return_value=(0.0, 2.0, 4.0, 7.0)):
-            return bought_schema._bought_bins(table, column, unit, [rho, rho])
+            return bought_schema._bought_bins(table, column, unit, [rho, rho], Journal())
 
     return buy
 

@@ -20,22 +20,29 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield f"http://127.0.0.1:{port}"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Any]:
-    """One browser for the tests of a file. Its event loop would trouble the tests of other files."""
+    """One browser for the tests of this folder. Its event loop would trouble the tests of other folders."""
     with chromium() as opened:
         yield opened
 
 
+@pytest.fixture(scope="package")
+def context(browser: Any) -> Any:
+    """What the tabs of all tests share: cookies, and the app's compiled scripts, seconds of work for each tab."""
+    return browser.new_context(viewport={"width": 1280, "height": 1400}, has_touch=True)
+
+
 @pytest.fixture
-def person(browser: Any, address: str) -> Iterator[Person]:
-    context = browser.new_context(viewport={"width": 1280, "height": 1400}, has_touch=True)
+def person(context: Any, address: str) -> Iterator[Person]:
+    """A person with a tab of their own, and so with a session of their own."""
     page = context.new_page()
     page.set_default_timeout(60_000)
     someone = Person(page)
     page.goto(f"{address}/data")
     yield someone
-    context.close()
+    for tab in context.pages:
+        tab.close()
 
 
 @pytest.fixture(scope="module")

@@ -77,6 +77,7 @@ def test_dates_by_month_a_refused_combination_and_a_hierarchy(person: Person, tm
     person.fine()
 
 
+@pytest.mark.nightly  # tests/pages/test_bought_schema.py walks it without a browser
 def test_a_table_is_opened_by_names_alone_and_its_schema_bought(person: Person, tmp_path: Path) -> None:
     table = tmp_path / "visits.csv"
     table.write_text(lines())

@@ -95,7 +95,7 @@ def test_nothing_that_people_name_comes_alive(person: Person, tmp_path: Path) ->
     harmless(page)
     person.visit("Diagnostics")
     person.press("Compare with the real rows")
-    page.get_by_text("How to read it").first.wait_for(timeout=120_000)
+    person.finds(page.get_by_text("How to read it").first, 120)
     for tab in ("Task", "Fairness", "Columns", "Pairs"):
         page.get_by_role("tab", name=tab, exact=True).click()
         page.wait_for_timeout(500)

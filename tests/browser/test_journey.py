@@ -14,6 +14,7 @@ import pytest
 pytestmark = [pytest.mark.browser]
 
 
+@pytest.mark.nightly  # the last test walks the same way
 def test_a_fairness_officer_releases_in_four_clicks_and_reads_the_gap(person) -> None:
     person.visit("Home", "Espalier")
     person.press("Open hiring")
@@ -23,14 +24,15 @@ def test_a_fairness_officer_releases_in_four_clicks_and_reads_the_gap(person) ->
     assert person.clicks <= 4
     person.press("Next: Diagnostics")
     person.press("Compare with the real rows")
-    person.page.get_by_text("in how often it says hired = yes fell").first.wait_for(timeout=120_000)
+    person.finds(person.page.get_by_text("in how often it says hired = yes fell").first, 120)
     person.fine()
 
 
 def test_a_stakeholder_follows_the_tour_and_takes_the_zip(person) -> None:
     person.visit("Home", "Espalier")
-    person.press("Open readmission for the tour")
-    person.press("Go to stop 1: Structure")
+    person.press("Start the tour")
+    person.press("Go to the first stop")
+    person.sees("Stop 1 of 5")
     person.paints(".canvas")
     person.sees("3 direct causes of readmitted")
     person.visit("Release")
@@ -110,7 +112,7 @@ def test_a_clinician_learns_in_six_clicks_whether_it_holds_elsewhere(person) -> 
     person.sees(": 8,000 synthetic rows")
     person.press("Next: Diagnostics")
     person.press("Compare with the real rows")
-    person.page.get_by_text("At home the model trained on real rows").first.wait_for(timeout=120_000)
+    person.finds(person.page.get_by_text("At home the model trained on real rows").first, 120)
     person.sees("in the other hospital it is the one trained on synthetic rows")
     assert person.clicks <= 6
 

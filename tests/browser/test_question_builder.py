@@ -32,7 +32,7 @@ def test_a_question_is_added_planned_released_and_read(person) -> None:
     _look(person, "plan")
     person.visit("Release")
     person.press("Spend ε = 1 and release")
-    person.page.get_by_text(": 6,000 synthetic rows").first.wait_for(timeout=240_000)
+    person.finds(person.page.get_by_text(": 6,000 synthetic rows").first, 240)
     person.page.get_by_role("tab", name="Questions").click()
     person.sees("Questions and counts")
     person.page.locator(".js-plotly-plot:visible").first.wait_for()

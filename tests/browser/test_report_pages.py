@@ -1,4 +1,4 @@
-"""The report as paper: what stands before the annex fits on two A4 pages for ten columns."""
+"""The report as paper and on a phone: two pages before the annex, at most four in it, and no serious violation."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from benchmarks.wide_table import write
 from espalier.core.project.file import Project
 from espalier.core.release import release
 from espalier.core.tables.reading import read_table
 from espalier.core.tables.table import Table
+from tests.support.browser import FOUND, RULES, axe
 
 pytestmark = [pytest.mark.browser]
 
@@ -32,3 +34,35 @@ def test_ten_columns_take_two_pages_before_the_annex(samples: Path, browser: Any
     assert 1 <= pages[0] <= 2
     assert pages[1] > pages[0], "the annex begins on a page of its own"
     assert [url for url in asked if url.startswith("http")] == []
+
+
+def pages_of(page: Any, format: str) -> int:
+    return len(re.findall(rb"/Type */Page[^s]", page.pdf(format=format)))
+
+
+@pytest.mark.nightly
+def test_48_columns_take_two_pages_and_an_annex_of_four(tmp_path: Path, browser: Any) -> None:
+    table, file = write(tmp_path, rows=2000)
+    project = Project.load(file)
+    made = release(project, Table.encode(read_table(table), project.schema))
+    whole = made.files["report.html"].decode()
+    page = browser.new_page()
+    for paper in ("A4", "Letter"):
+        page.set_content(whole.split('<div class="annex">')[0])
+        assert pages_of(page, paper) == 2
+        page.set_content(whole)
+        assert pages_of(page, paper) <= 6
+
+
+def test_the_report_fits_a_phone_and_has_no_serious_violation(samples: Path, browser: Any) -> None:
+    project = Project.load(samples / "hiring.json")
+    made = release(project, Table.encode(read_table(samples / "hiring.csv"), project.schema))
+    page = browser.new_page(viewport={"width": 390, "height": 800})
+    page.set_content(made.files["report.html"].decode())
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    found = []
+    for scheme, only in RULES.items():
+        page.emulate_media(color_scheme=scheme)
+        page.evaluate("script => { (0, eval)(script) }", axe())
+        found += page.evaluate(FOUND, only)
+    assert not found, "\n".join(found)

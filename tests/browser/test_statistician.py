@@ -58,12 +58,12 @@ def test_is_heart_failure_associated_with_readmission_after_adjusting_for_age(pe
     begun = time.monotonic()
     person.visit("Analyse")
     person.pick("Predictors", "heart_failure")
-    person.page.get_by_text(SENTENCE).first.wait_for(timeout=100_000)
+    person.finds(person.page.get_by_text(SENTENCE).first, 100)
     person.page.keyboard.press("Escape")
     person.rests()
     person.pick("Predictors", "age")
     person.page.keyboard.press("Escape")
-    person.page.get_by_text("age were each counted with readmitted").first.wait_for(timeout=100_000)
+    person.finds(person.page.get_by_text("age were each counted with readmitted").first, 100)
     said = person.page.get_by_text(SENTENCE).first.inner_text()
     assert time.monotonic() - begun < 120
 

@@ -91,9 +91,26 @@ def test_two_files_in_two_files_out(tables, tmp_path, capsys):
     assert {row["diag"] for row in visits} <= set("abc")
     capsys.readouterr()
     assert main(["evaluate", str(out), "--data", *both, "--json"]) == 0
-    figures = json.loads(capsys.readouterr().out)["visits"]
-    assert 0 <= figures["next_visit_same"] <= 1
-    assert figures["visits_per_person"] < 0.5
+    found = json.loads(capsys.readouterr().out)
+    assert 0 <= found["visits"]["next_visit_same"] <= 1
+    assert found["visits"]["visits_per_person"] < 0.5
+    assert set(found["verdict"]["grades"].values()) <= {"good", "fair", "poor", "unknown"}
+    assert main(["analyse", str(out), "--transition", "visits.back", "no", "yes"]) == 0
+    assert "visits.back: yes at the next visit after no" in capsys.readouterr().out
+    assert main(["analyse", str(out), "--transition", "visits.back", "no", "never"]) == 2
+    assert "'never' is not a value" in capsys.readouterr().err
+    # one of the two tables alone is known to the ledger
+    alone, opened = tmp_path / "alone.json", ["--table", "alone", *ledger[:2], "--population", "others"]
+    assert main(["init", str(tables / "patients.csv"), "--person", "patient", "--out", str(alone)]) == 0
+    data = json.loads(confirmed(alone).read_text())
+    confirmed(alone, person="patient", neighbors="add-remove", delta=1e-6, rows_per_person=1)
+    assert data["schema"]
+    capsys.readouterr()
+    unit = ["--epsilon", "1.2", "--delta", "1e-6", "--neighbors", "add-remove", "--person", "patient"]
+    assert main(["ledger", "open", *opened, *unit]) == 0
+    given = ["release", str(alone), "--data", str(tables / "patients.csv"), *ledger[:2], "--table", "alone"]
+    assert main([*given, "--out", str(tmp_path / "alone")]) == 3
+    assert "was released from before, as 'people'" in capsys.readouterr().err
 
 
 def test_one_file_with_declared_person_columns(tables, tmp_path):

@@ -17,8 +17,8 @@ from espalier.core.project.plan import Plan
 from espalier.core.project.schema_json import column_to_json, schema_to_json
 from espalier.core.report.page import _declared
 from espalier.core.tables.guessing import guess_schema
-from espalier.core.tables.reading import TextColumn, TextTable
 from espalier.core.tables.review import review
+from espalier.core.tables.text_table import TextColumn, TextTable
 
 DECLARED = (
     Declared("id", "identifier"),

@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import math
+from typing import get_args
 
 import numpy as np
 import pytest
 from scipy.stats import norm
 
+from espalier.core.cli import attack as attack_command
 from espalier.core.errors import Cancelled
-from espalier.core.evaluation.membership.attack import BLIND, AttackResult, ResampledInterval, _auc, ceiling, run
-from espalier.core.evaluation.membership.attack_features import correlation, densities, histogram, naive
+from espalier.core.evaluation.membership.attack import (
+    BLIND,
+    Attack,
+    AttackResult,
+    Classifier,
+    ResampledInterval,
+    _auc,
+    _classified,
+    ceiling,
+    run,
+)
+from espalier.core.evaluation.membership.attack_features import SUMMARIES, correlation, densities, histogram, naive
 from espalier.core.evaluation.membership.game import Game, choose_targets, folds_by_model, publish, shadow_releases
 from espalier.core.privacy.unit import Unit
 
@@ -118,3 +130,25 @@ def test_progress_cancels_and_bad_games_are_refused():
         Game(game().pool, SIZES, 120)
     with pytest.raises(ValueError, match="targets"):
         choose_targets(game(), 1000, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("classifier", get_args(Classifier))
+def test_every_classifier_finds_a_difference_that_is_there(classifier):
+    rng = np.random.default_rng(3)
+    inside = np.arange(60) % 2 == 0
+    x = rng.normal(size=(60, 4)) + 3.0 * inside[:, None]
+    scores = _classified(classifier, x[:40], inside[:40], x[40:])
+    assert np.mean((scores > 0) == inside[40:]) > 0.85
+    assert not _classified(classifier, x[:40], np.ones(40, bool), x[40:]).any()
+
+
+def test_the_ensemble_is_all_three_summaries():
+    released = {"a": np.array([0, 1, 1]), "b": np.array([0, 0, 1])}
+    sizes = {"a": 2, "b": 2}
+    parts = [SUMMARIES[name](released, sizes) for name in ("naive", "histogram", "correlation")]
+    assert SUMMARIES["ensemble"](released, sizes).tolist() == np.concatenate(parts).tolist()
+
+
+def test_the_command_line_names_the_attacks_and_classifiers_there_are():
+    assert get_args(Attack) == attack_command.ATTACKS
+    assert get_args(Classifier) == attack_command.CLASSIFIERS

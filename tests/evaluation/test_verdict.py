@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from espalier.core.evaluation.verdict import verdict
+from espalier.core.evaluation.verdict import _columns, verdict
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
@@ -84,3 +84,13 @@ def test_more_than_two_groups_are_named_by_their_column():
     many = FAIR | {"groups": [{"group": {"sex": g}} for g in ("a", "b", "c")]}
     found = verdict(Project("t", SCHEMA, Plan("privci", 1.0, target="y")), facts(0.72, 0.78, **many))
     assert "the gap between the groups by sex in how often" in found.headline
+
+
+def test_the_verdict_names_the_columns_that_are_noise():
+    columns = [{"column": f"diag_{i}", "tv": 0.5 - 0.01 * i} for i in range(1, 7)]
+    columns += [{"column": "age", "tv": 0.15}, {"column": "sex", "tv": 0.01}]
+    found = {"one_way_tv": 0.03, "two_way_tv": None, "columns": columns}
+    grade, said = _columns(found)
+    assert grade == "good"
+    assert "closely, except diag_1, diag_2, diag_3, diag_4 and 2 more (noise) and age (far off): " in said
+    assert "except" not in _columns({**found, "columns": columns[-1:]})[1]

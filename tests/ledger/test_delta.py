@@ -72,7 +72,8 @@ def test_reserved_spent_and_returned_deltas_add_up(tmp_path: Path) -> None:
     acts = subtotals_of([threshold(0.001, 4e-8), threshold(0.002, 4e-8, held_out=True)])
     assert first.spend(0.002, FILES, acts, 8e-8) == ""
     assert second.end(False, "cancelled") == ""
-    assert third.end(True, "cancelled", subtotals_of([threshold(0.001, 4e-8)])) == ""
+    assert third.end(True, "cancelled") == ""
+    third.close("closed", subtotals_of([threshold(0.001, 4e-8)]))
     population = ledger.population_of("people")
     assert [e.delta_counted for e in population.entries] == [8e-8, 0.0, 1e-7]
     assert [p.delta for p in population.entries[0].parts] == [4e-8, 4e-8], "held out or not, δ₀ adds up"
@@ -93,6 +94,7 @@ def test_reserved_spent_and_returned_deltas_add_up(tmp_path: Path) -> None:
         ("look", "4e-08"),
         ("spend", "8e-08"),
         ("return", ""),
+        ("stop", ""),
         ("measure", "4e-08"),
         ("spend", "1e-07"),
     ]

@@ -143,8 +143,10 @@ def refusal(ledger: Ledger, act: str, field: str, value: object) -> EspalierErro
 @pytest.mark.parametrize(("act", "field"), CALLS, ids=map("-".join, CALLS))
 def test_no_odd_value_breaks_the_ledger(ledger, where, act, field):
     """Each odd value of each field is refused with its name, or stored as what it is; both leave a whole ledger."""
-    refused = 0
-    for name, value in (NUMBERS if field in NUMERIC else TEXTS).items():
+    refused, odd = 0, list((NUMBERS if field in NUMERIC else TEXTS).items())
+    if not str(where).endswith(".db"):  # on a server, a third of them: each field another third
+        odd = odd[CALLS.index((act, field)) % 3 :: 3]
+    for name, value in odd:
         before = len(ledger.events())
         error = refusal(ledger, act, field, value)
         if error is not None:
@@ -159,7 +161,7 @@ def test_no_odd_value_breaks_the_ledger(ledger, where, act, field):
                 assert isinstance(getattr(event, key), kind), f"{act} with {field} = {name} stored {key}"
                 assert not isinstance(getattr(event, key), bool)
     Ledger(where).populations()
-    assert refused > 3 or act == "end", "few of the odd values were refused: is the check gone?"
+    assert refused > len(odd) / 4 or act == "end", "few of the odd values were refused: is the check gone?"
 
 
 @pytest.mark.parametrize("value", [True, 1.5, "1", math.nan, 5e-324, 1e308, 2**80], ids=str)

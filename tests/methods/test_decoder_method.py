@@ -166,3 +166,14 @@ def test_a_target_weighs_more_among_many_columns(columns, weight):
     names = [f"c{i}" for i in range(columns)]
     heads = heads_of(project(Dag(), schema=schema_of(**dict.fromkeys(names, 2)), target="c1", targets={"c0": 0.5}))
     assert heads.importance == {"c1": weight, "c0": 0.5 * weight}
+
+
+def test_without_arrows_only_the_hidden_variable_links_columns():
+    for wrong in ({}, {"latent": 2, "regime": "causal"}):
+        with pytest.raises(ProjectError, match="without arrows|the causal regime cannot be kept"):
+            frame_of(project(arrows="none", **wrong))
+    made = project(arrows="none", latent=2)
+    assert not any(heads_of(made).inputs(name) for name in SCHEMA.names)
+    assert heads_of(made).latent == 2
+    assert not frame_of(made).separations
+    assert preview(made, 1000).spent > 0

@@ -155,7 +155,7 @@ def options_used(tree: ast.AST, keys: set[str]) -> Iterator[tuple[int, str]]:
 
 
 def test_no_other_file_names_a_methods_option():
-    keys, of_methods = option_names(), ("core/methods/prism_", "core/blurring/")
+    keys, of_methods = option_names(), ("core/methods/prism_", "core/methods/workload_", "core/blurring/")
     asked = [(where, tree) for where, tree in others() if not where.startswith(of_methods)]
     found = {f"{where}:{line}": key for where, tree in asked for line, key in options_used(tree, keys)}
     assert not found, "these know a method's option: ask the Method instead"

@@ -238,6 +238,25 @@ def test_multiplicative_weights_come_near_what_they_ask():
     assert abs(line["fitted"] - met) < 0.3 * abs(2000 / 6 - met)
 
 
+def test_multiplicative_weights_start_from_one_way_counts():
+    plan = project(method="fpt-mw", question_list=ASKED, rounds=5, one_way=0.3, step=0.2, epsilon=20.0)
+    made = release(plan, table())
+    assert sum(d.pool == "one-way" for d in made.spending.draws) == len(SCHEMA.names)
+    share = sum(d.rho for d in made.spending.draws if d.pool == "one-way") / made.budget.rho
+    assert share == pytest.approx(0.3, rel=1e-3)
+    truth = table().count(("p",)) / 2000  # p is in one question only
+    found = made.model.marginal(("p",)) / made.model.total
+    assert np.abs(found - truth).sum() < 0.2
+    assert np.abs(found - truth).sum() < 0.5 * np.abs(1 / 5 - truth).sum()
+
+
+def test_the_plan_states_the_treewidth():
+    shown = preview(project(method="fpt-mw", question_list=ASKED), 2000)
+    assert shown.size.treewidth >= 2
+    assert shown.to_json()["treewidth"] == shown.size.treewidth
+    assert preview(project(method="mst"), 2000).size.treewidth == 1
+
+
 def test_the_projection_stands_beside_each_answer():
     facts = release(project(method="fpt-lp", question_list=ASKED), table()).to_json()
     best = facts["agreement"]

@@ -20,7 +20,8 @@ from espalier.core.methods import fit, frame_of
 from espalier.core.methods.select.allocation import BudgetSplit
 from espalier.core.methods.select.marginals import TREES
 from espalier.core.methods.select.pairs import tells_its_pairs
-from espalier.core.methods.workload import TOGETHER, Request, Workload, measure_pairs, workload
+from espalier.core.methods.workload import Request, measure_pairs, workload
+from espalier.core.methods.workload_weights import TOGETHER, Workload
 from espalier.core.planning.preview import preview
 from espalier.core.privacy.accounting import Budget
 from espalier.core.privacy.curator import PrivateCurator

@@ -89,3 +89,22 @@ def test_an_effect_is_asked_on_structure_and_answered_on_analyse(app: AppTest) -
     shown = app.dataframe[0].value
     assert any(f.startswith("adjusted difference") for f in shown["figure"])
     assert "Adjusted for" in sentences(app)
+
+
+def test_kept_questions_are_saved_with_the_project_and_leave_again(app: AppTest) -> None:
+    sample(go(app, "data"), "hiring")
+    press(go(app, "release"), "Spend")
+    finish(app)
+    go(app, "analyse")
+    app.segmented_control[0].set_value("Proportion").run()
+    press(app, "Keep this answer")
+    go(app, "plan")
+    go(app, "analyse")
+    assert "Answers so far" in [h.value for h in app.subheader]
+    [asked] = state(app).project.asked
+    assert asked.of == "hired=yes"
+    assert '"asked"' in state(app).project.dumps()
+    assert not any("has changed since" in i.value for i in go(app, "release").info)
+    press(go(app, "analyse"), "Remove")
+    assert not state(app).project.asked
+    assert "Answers so far" not in [h.value for h in app.subheader]

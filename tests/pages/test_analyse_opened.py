@@ -34,9 +34,9 @@ def test_a_zip_is_opened_and_answers(made):
     app.file_uploader[0].upload("hiring.zip", zipped(made.files), "application/zip").run()
     press(app, "Open these files")
     assert not app.error
-    assert "opened: combined from 20" in sentences(app)
     app.segmented_control[0].set_value("Proportion").run()
     assert not app.exception
+    assert "opened: combined from 20" in sentences(app)
     assert len(app.dataframe[0].value) == 1
 
 

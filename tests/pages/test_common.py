@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import threading
-from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from espalier.core.errors import EspalierError, SchemaError
-from espalier.core.graph.roles import Roles
 from espalier.core.project.coarsening import group
 from espalier.core.project.schema import Column
+from espalier.core.server import job
+from espalier.core.server.job import Job
 from espalier.pages.common import charts, fields, text
 from espalier.pages.data.typed_columns import column_of, join, numbers, row_of, split
 from espalier.pages.release import spending
-from espalier.pages.session import job
-from espalier.pages.session.job import Job
 from espalier.pages.session.session import Session, Spent
 from tests.support.app import until
 
@@ -243,48 +241,6 @@ def test_a_failed_job_gives_its_place_back() -> None:
         assert "Alice" not in failed.reason
 
 
-def test_the_fence_is_drawn_with_sides_gate_and_scores() -> None:
-    from espalier.core.graph.separations import Separation
-    from espalier.pages.release import fence_picture
-
-    columns = ("sex", "postcode", "skill", "hired", "club", "a very long name for a column of a table")
-    edges = [("sex", "postcode"), ("sex", "skill"), ("skill", "hired"), ("skill", "club")]
-    roles = Roles(("hired",), ("sex",), ("skill",), ("postcode",))
-    fence = Separation(("hired",), ("sex",), ("skill",))
-    refused = [(("sex", "hired"), 1234.4), (("postcode", "hired"), None)]
-    figure = fence_picture.draw(columns, edges, fence, roles, refused, ("Protected side", "Gate", "Outcome side"))
-    place = {a.text.split("<")[0]: a.x for a in figure.layout.annotations if a.bgcolor}
-    assert place["sex"] == place["postcode"] == 0
-    assert place["skill"] == 1
-    assert place["hired"] == 2
-    assert len(place) == len(columns)
-    texts = [a.text for a in figure.layout.annotations]
-    assert {"<b>Protected side</b>", "<b>Gate</b>", "<b>Outcome side</b>", "1,234"} <= set(texts)
-    assert max(figure.layout.xaxis.range) < 3
-    dashed = [t for t in figure.data if t.line.dash == "dash"]
-    assert [t.text for t in dashed] == [
-        "sex – hired: refused by the frame, score 1,234 rows (noisy)",
-        "postcode – hired: refused by the frame",
-    ]
-    assert len([t for t in figure.data if t.line.dash is None]) == len(edges)
-
-
-def test_no_line_of_the_fence_picture_leaves_the_picture() -> None:
-    from espalier.core.graph.separations import Separation
-    from espalier.pages.release import fence_picture
-
-    gates, beside = ("x", "y", "z"), "pqrst"
-    edges = [("sex", name) for name in (*beside, *gates)] + [(name, "hired") for name in gates]
-    edges += [("p", "z"), ("r", "y"), ("t", "x")]  # with these a line to the gate swings below all boxes
-    columns, fence = ("sex", *beside, *gates, "hired"), Separation(("hired",), ("sex",), gates)
-    roles, heads = Roles(("hired",), ("sex",), gates), ("Protected side", "Gate", "Outcome side")
-    figure = fence_picture.draw(columns, edges, fence, roles, [], heads)
-    low, high = figure.layout.yaxis.range
-    ys = [y for t in figure.data for y in t.y]
-    assert low < min(ys)
-    assert max(ys) < high
-
-
 @pytest.mark.parametrize(
     ("typed", "value"),
     [("1,5", 1.5), (" 0.5 ", 0.5), ("1e-9", 1e-9), ("2,5e-8", 2.5e-8), ("3", 3.0), ("0.125", 0.125), ("0,125", 0.125)],
@@ -307,38 +263,6 @@ def test_releases_for_other_people_are_not_added_up() -> None:
     assert spending.total(state) is None
 
 
-def test_the_pairs_of_a_star_are_told_apart() -> None:
-    from espalier.core.graph.separations import Separation
-    from espalier.pages.release import fence_picture
-
-    leaves = [f"a long name for column {i}" for i in range(20)]
-    columns, edges = ("y", "sex", *leaves), [("y", leaf) for leaf in leaves]
-    fence = Separation(("y",), ("sex",), ())
-    figure = fence_picture.draw(
-        columns, edges, fence, Roles(("y",), ("sex",)), [], ("Protected side", "Gate", "Outcome")
-    )
-    boxes = [a for a in figure.layout.annotations if a.bgcolor]
-    hub = next(b for b in boxes if b.text.startswith("y"))
-    lines = [t for t in figure.data if t.mode == "lines"]
-    assert len(lines) == 20
-    for line in lines:  # straight from the hub to another lane, where no box stands between
-        assert {abs(x - hub.x) for x in (line.x[0], line.x[-1])} == {0, 1}
-    assert len({line.y[0] + line.y[-1] for line in lines}) == 20
-
-
-def test_high_boxes_of_a_tree_do_not_touch() -> None:
-    from espalier.pages.board import graph_picture
-
-    tall = {"y": 58.0, "a": 98.0, "b": 98.0, "c": 38.0, "d": 98.0}
-    around = {"y": ["a", "b", "d"], "a": ["y"], "b": ["y", "c"], "c": ["b"], "d": ["y"]}
-    cells: dict[str, tuple[int, float]] = {}
-    graph_picture._tidy("y", around, cells, 0.0, tall)
-    line = sorted((row, n) for n, (depth, row) in cells.items() if depth == 1)
-    assert len(line) == 3
-    for (one, a), (other, b) in pairwise(line):
-        assert other - one > (tall[a] + tall[b]) / 2
-
-
 def test_a_map_of_two_columns_has_room_for_its_labels() -> None:
     """A hierarchy's column may have a hundred values; labels without room are left out."""
     figure = charts.heat(
@@ -348,3 +272,17 @@ def test_a_map_of_two_columns_has_room_for_its_labels() -> None:
     assert len(figure.layout.yaxis.ticktext) == 30
     assert figure.layout.xaxis.ticktext[:2] == ("a0", "a3")
     assert charts.heat([[0.5]], [["x"], ["y"]], ("d", "a"), 1.0).layout.height == 360
+
+
+def test_a_cancel_states_its_price_before_and_after_the_first_draw() -> None:
+    assert spending.price_of_cancel(False, 1.0) == "Nothing is spent yet: a cancel now is free."
+    assert "up to the whole ε = 0.5" in spending.price_of_cancel(True, 0.5)
+
+
+def test_a_job_estimates_what_is_left_from_what_is_done() -> None:
+    one = Job("diagnostics", lambda report: report(0.25, "A quarter"), lambda _: None, lambda _: None)
+    one.wait(10)
+    assert one.seconds_left() is None, "it has ended"
+    one.state, one._began = "running", 100.0
+    assert one.seconds_left(101.0) is None, "too early"
+    assert one.seconds_left(110.0) == pytest.approx(30.0)

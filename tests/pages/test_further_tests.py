@@ -11,10 +11,10 @@ from streamlit.testing.v1 import AppTest
 
 from espalier.core.compare import membership
 from espalier.core.errors import Cancelled
+from espalier.core.server.job import Job
 from espalier.pages.common.text import plain
 from espalier.pages.diagnostics import membership_attack
 from espalier.pages.session import session
-from espalier.pages.session.job import Job
 from tests.support.app import finish, go, press, sample, sentences, state, until
 
 
@@ -97,8 +97,12 @@ def test_the_attack_waits_for_its_turn_says_so_and_is_cancelled(
     assert (mine.state, state(released).further) == ("cancelled", {})
 
 
-def test_none_of_it_enters_the_release(released: AppTest) -> None:
+@pytest.mark.parametrize(
+    "button", ["Measure the arrows", pytest.param("Train the classifiers", marks=pytest.mark.nightly)]
+)
+def test_none_of_it_enters_the_release(released: AppTest, button: str) -> None:
     before = dict(state(released).released.files)  # type: ignore[union-attr]
-    finish(press(released, "Train the classifiers"))
+    finish(press(released, button))
+    assert state(released).further
     assert state(released).released.files == before  # type: ignore[union-attr]
     assert not any(b"many_targets" in data or b"attack" in data for data in before.values())

@@ -18,6 +18,7 @@ from espalier.core.ledger.population import PART_NAMES, Population
 from espalier.core.project.file import Project
 from espalier.core.release.shelf import identity
 from espalier.core.release.spend import release
+from espalier.core.server.release_job import Paid
 from espalier.core.tables.table import Table
 from espalier.pages.release import spending
 from espalier.pages.release.payment import NEW, UNRECORDED
@@ -284,7 +285,7 @@ def test_a_closed_tab_leaves_a_finished_entry(where: Path) -> None:
     state.open(
         Project.load(ROOT / "sample_data" / "hiring.json"), read_table(ROOT / "sample_data" / "hiring.csv"), 6000
     )
-    spending.start(state, 0.0, 0.01, 1e-9, spending.Paid("hiring", "Ada", "", False))
+    spending.start(state, 0.0, 0.01, 1e-9, Paid("hiring", "Ada", "", False))
     (worker,) = [t for t in threading.enumerate() if t.name == "job-release"]
     del state
     gc.collect()

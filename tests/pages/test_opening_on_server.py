@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
+
 import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from espalier.core.errors import TableError
 from espalier.core.project.editor import ProjectEditor
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
+from espalier.core.server.allowed import VARIABLE, allowed
 from espalier.core.tables.reading import read_table
 from espalier.core.tables.table import Table
 from espalier.pages.data import opening_on_server
@@ -25,7 +29,7 @@ SCHEMA = Schema((Column("a", "categorical", ("x", "y")), Column("v", "numeric", 
 
 @pytest.fixture
 def state(tmp_path, monkeypatch):
-    monkeypatch.setenv(opening_on_server.ALLOWED, "1")
+    monkeypatch.setenv(VARIABLE, f"{tmp_path},env:FAR_WAREHOUSE")
     rng = np.random.default_rng(0)
     parquet.write_table(
         pa.table({"a": np.array(["x", "y"])[rng.integers(0, 2, 500)], "v": rng.integers(0, 10, 500)}),
@@ -72,11 +76,59 @@ def test_columns_are_guessed_from_its_first_rows_and_marked(state):
     assert session.relation is None
 
 
-def test_what_cannot_be_opened_is_told_without_its_url(state):
-    session, _ = state
-    opening_on_server._open(session, "postgresql://me:hush@127.0.0.1:1/db", "t")
-    assert "hush" not in session.trouble["open"]
+def test_nothing_is_opened_that_the_operator_did_not_list(state, tmp_path, monkeypatch):
+    session, path = state
+    outside = tmp_path.parent / f"{tmp_path.name}-outside"
+    (outside / "deep").mkdir(parents=True)
+    (tmp_path / "folder").mkdir()
+    shutil.copy(path, outside / "t.parquet")
+    shutil.copy(path, tmp_path / "folder" / "t.parquet")
+    (tmp_path / "link.parquet").symlink_to(outside / "t.parquet")
+    (tmp_path / "way").symlink_to(outside)
+    (tmp_path / "inside.parquet").symlink_to(path)
+    monkeypatch.setenv("SECRET", "postgresql://me:hush@127.0.0.1:1/db")
+    refused = [
+        "postgresql://me:hush@127.0.0.1:1/db",
+        f"sqlite:///{path}",
+        "env:SECRET",
+        "env:",
+        "/etc/shadow",
+        "/etc/nothing-of-that-name",
+        "t.parquet",
+        f"{tmp_path}/../{outside.name}/t.parquet",
+        f"{tmp_path}/link.parquet",
+        f"{tmp_path}/way/t.parquet",
+        f"{tmp_path}-outside/t.parquet",
+        f"{path}\0",
+    ]
+    said = set()
+    for where in refused:
+        for act in (opening_on_server._open, opening_on_server._guess):
+            act(session, where, "t" if "://" in where or "env" in where else "")
+            assert session.relation is None, where
+            said.add(session.trouble.pop("open"))
+    assert len(said) == 1, "a refusal shows whether a file exists"
+    opening_on_server._open(session, f"{tmp_path}/inside.parquet", "")
+    assert session.relation is not None, session.trouble
+    session.relation = None
+    opening_on_server._open(session, f"{tmp_path}/folder", "")
+    assert session.relation is not None, session.trouble
+    session.relation = None
+    (tmp_path / "folder" / "more.parquet").symlink_to(outside / "t.parquet")
+    opening_on_server._open(session, f"{tmp_path}/folder", "")
     assert session.relation is None
+    assert "leads out" in session.trouble["open"]
+    for wrong in ("/tmp/elsewhere", "here", f"{tmp_path}/way/new", f"{tmp_path}/../new"):
+        with pytest.raises(TableError):
+            allowed().new(wrong)
+    assert allowed().new(f"{tmp_path}/new") == str(tmp_path / "new")
+
+
+def test_an_entry_that_opens_everything_is_none():
+    for entry in ("1", "/", "//", "relative", "env:", "postgresql://x/y"):
+        made = allowed({VARIABLE: entry})
+        assert not made
+        assert made.wrong == (entry,)
 
 
 def test_a_url_may_stand_in_the_servers_secrets(state, tmp_path, monkeypatch):
@@ -98,10 +150,10 @@ def test_a_url_may_stand_in_the_servers_secrets(state, tmp_path, monkeypatch):
 
 
 def test_the_field_is_there_only_where_the_operator_allows_it(app, monkeypatch):
-    monkeypatch.setenv(opening_on_server.ALLOWED, "1")
+    monkeypatch.setenv(VARIABLE, "env:FAR_WAREHOUSE")
     app.switch_page("pages/02_data.py").run()
     assert any("on the server" in field.label for field in app.text_input)
-    monkeypatch.delenv(opening_on_server.ALLOWED)
+    monkeypatch.delenv(VARIABLE)
     app.run()
     assert not any("on the server" in field.label for field in app.text_input)
 

@@ -16,8 +16,8 @@ from espalier.core.project.file import Project
 from espalier.core.project.schema import HierarchyToBuy
 from espalier.core.project.schema_json import schema_to_json
 from espalier.core.tables.guessing import guess_schema, sure_marks
-from espalier.core.tables.reading import TextColumn, TextTable
 from espalier.core.tables.review import left_out_digest, shown_digest
+from espalier.core.tables.text_table import TextColumn, TextTable
 from espalier.pages.data.review_draft import DECLARED, ReviewDraft
 from espalier.pages.data.typed_columns import row_of
 from espalier.pages.session import restore

@@ -8,7 +8,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.support import corpus
-from tests.support.app import ROOT, go, people, press, review, state, upload
+from tests.support.app import go, people, press, review, state, upload
 
 TABLES = {c.name: c for c in corpus.tables()}
 REFUSED = [c for c in TABLES.values() if c.status == 2 and c.name.startswith(("csv", "xlsx", "parquet"))]
@@ -64,14 +64,3 @@ def test_the_number_of_rows_of_an_own_table_is_declared_with_one_click(app: AppT
     assert state(app).public_rows is None
     press(app, "Use the open table's number of rows")
     assert state(app).public_rows == 60
-
-
-def test_a_project_of_linked_tables_is_sent_to_the_command_line(app: AppTest) -> None:
-    document = (ROOT / "docs" / "linked-tables.md").read_text("utf-8")
-    given = json.loads(document.split("```json")[1].split("```")[0])
-    given["schema"] += [{**given["schema"][0], "name": f"visits.{n}"} for n in ("diag", "insulin", "readmitted")]
-    del given["tables"]["visits"]["dates"]
-    give(app, "Its project file", "p.json", json.dumps(given).encode())
-    assert "links two tables" in app.error[0].value
-    assert not [b.label for b in app.button if b.label.startswith("Open the project")]
-    assert not state(app).has_project

@@ -27,8 +27,8 @@ from espalier.core.project.schema import Column, HierarchyToBuy, Schema, to_buy
 from espalier.core.project.schema_json import schema_from_json
 from espalier.core.release.spend import release
 from espalier.core.report.page import render
-from espalier.core.tables.reading import TextColumn, TextTable
 from espalier.core.tables.table import Table
+from espalier.core.tables.text_table import TextColumn, TextTable
 
 CODES = tuple(f"{chapter}{block}{i}" for chapter in "ABC" for block in range(4) for i in range(5))
 GIVEN = {code: f"block {code[:2]}" for code in CODES} | {

@@ -195,7 +195,7 @@ def test_what_was_spent_is_shown_rounded_up():
 
 
 @given(st.floats(1e-300, 1e300), st.integers(1, 12))
-@settings(max_examples=2000)
+@settings(max_examples=500)
 def test_what_is_shown_of_a_figure_is_never_less_and_less_than_one_step_more(x, figures):
     shown = Fraction(round_up(x, figures))
     assert shown >= Fraction(repr(x))

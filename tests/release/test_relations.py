@@ -26,9 +26,10 @@ from espalier.core.release.spend import release
 from espalier.core.tables import frames
 from espalier.core.tables.code_file import CodeFile
 from espalier.core.tables.frames import opened, read_data
-from espalier.core.tables.reading import TextTable, read_table
+from espalier.core.tables.reading import read_table
 from espalier.core.tables.relation import Relation, open_relation
 from espalier.core.tables.table import Table
+from espalier.core.tables.text_table import TextTable
 
 SCHEMA = Schema(
     (

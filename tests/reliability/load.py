@@ -1,14 +1,15 @@
 """Load test: many sessions at once on one server, each releasing its own copy of Adult.
 
-    python -m tests.reliability.load [--sessions 20] [--data TABLE]
+    python -m tests.reliability.load [--sessions 20] [--data TABLE] [--megabytes 50] [--afterwards 150]
 
 Starts the app and one tab of Chromium per session, each in its own browser context. Each uploads its own copy of
 Adult and its own project file, with an extra column: a mark with two values that occur in no other session. Each opens
 a budget, all in one ledger. All press "Spend" before the first has finished, then wait.
 
 The test checks that every session gets its release, that its rows and its tab never show another session's mark, that
-some sessions saw their place in the queue, and the server's memory. Prints one line of figures; exit status 1 on a
-failure. Needs Chromium and playwright.
+some sessions saw their place in the queue, the time of answers to ``/_stcore/health``, and the server's memory, also
+some time after all tabs were closed. Tables are repeated to ``--megabytes``. Prints two lines of figures; exit status 1
+on a failure. Needs Chromium and playwright.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -81,7 +83,8 @@ def server(folder: str) -> Iterator[tuple[str, int]]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.headless=true", f"--server.port={port}"]
-    env = os.environ | {"ESPALIER_LEDGER": f"{folder}/ledger.db"}
+    kit = {"MALLOC_ARENA_MAX": "2", "ARROW_DEFAULT_MEMORY_POOL": "system"}  # as in deploy/espalier.service
+    env = os.environ | kit | {"ESPALIER_LEDGER": f"{folder}/ledger.db"}
     process = subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         for _ in range(240):
@@ -100,6 +103,31 @@ def memory(pid: int, what: str = "VmRSS") -> float:
     return int(re.search(rf"{what}:\s+(\d+)", status)[1]) / 2**20  # type: ignore[index]
 
 
+class Pulse:
+    """Times of answers to the server's health check, four times a second, until it is stopped."""
+
+    def __init__(self, address: str) -> None:
+        self.seconds: list[float] = []
+        self._url, self._stop = f"{address}/_stcore/health", threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._stop.wait(0.25):
+            start = time.monotonic()
+            with suppress(OSError), urllib.request.urlopen(self._url, timeout=30) as answer:
+                answer.read()
+            self.seconds.append(time.monotonic() - start)
+
+    def stop(self) -> str:
+        """Return median, 95th percentile and maximum, in milliseconds."""
+        self._stop.set()
+        self._thread.join()
+        ordered = sorted(self.seconds)
+        at = (ordered[int(share * (len(ordered) - 1))] for share in (0.5, 0.95, 1))
+        return "/".join(f"{1000 * seconds:.0f}" for seconds in at)
+
+
 async def look(page: Any, visitor: Visitor) -> None:
     """Take in what the tab shows."""
     text = await page.content()
@@ -107,13 +135,26 @@ async def look(page: Any, visitor: Visitor) -> None:
     visitor.places |= set(re.findall(r"Waiting: \d+ \w+ before yours", text))
 
 
+async def give(page: Any, label: str, file: Path) -> None:
+    """Put a file into an uploader; again if the page was drawn anew and lost it."""
+    from playwright.async_api import TimeoutError as Late
+
+    box = page.locator("[data-testid=stFileUploader]").filter(has_text=label)
+    for _ in range(6):
+        await page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for()
+        await asyncio.sleep(0.3)
+        await box.locator("input[type=file]").set_input_files(file)
+        with suppress(Late):
+            await box.get_by_text(file.name).first.wait_for(timeout=40_000)
+            return
+    raise TimeoutError(f"{label!r} does not take {file.name}")
+
+
 async def open_files(page: Any, visitor: Visitor, address: str) -> None:
     """Upload table and project, and go to the Release page."""
     await page.goto(f"{address}/data")
     for label, file in (("Your table", visitor.table), ("Its project file", visitor.project)):
-        box = page.locator("[data-testid=stFileUploader]").filter(has_text=label)
-        await box.locator("input[type=file]").set_input_files(file)
-        await box.get_by_text(file.name).first.wait_for()
+        await give(page, label, file)
     await page.get_by_role("button", name="Open the project with this table").click()
     await page.get_by_text("columns are declared").wait_for()
     await page.locator("[data-testid=stSidebarNavLink]").filter(has_text="Release").click()
@@ -165,15 +206,21 @@ def main() -> int:
     """Run it; returns the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--sessions", type=int, default=20)
+    parser.add_argument("--megabytes", type=int, default=0, help="repeat the rows of each table to this size")
+    parser.add_argument("--afterwards", type=int, default=0, help="seconds to wait after all tabs are closed")
     parser.add_argument("--data", type=Path, default=DATA, help="UCI's Adult, as CSV or gzipped CSV")
     opt = parser.parse_args()
     data = opt.data.read_bytes()
     text = (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data).decode()
     rows = list(csv.reader(io.StringIO(text)))
+    rows += rows[1:] * (max(1, round(opt.megabytes * 1e6 / (len(text) + 20 * len(rows)))) - 1)
     with tempfile.TemporaryDirectory() as folder, server(folder) as (address, pid):
         visitors = [prepare(i, rows, Path(folder)) for i in range(opt.sessions)]
-        idle = memory(pid)
+        idle, pulse = memory(pid), Pulse(address)
         opened, highest, took = asyncio.run(visit(address, pid, visitors))
+        answers, size = pulse.stop(), visitors[0].table.stat().st_size / 1e6
+        time.sleep(opt.afterwards)
+        left = memory(pid)
     done = sum(v.rows == len(rows) - 1 for v in visitors)
     foreign = sum(bool(v.foreign) for v in visitors)
     waited = sorted({p for v in visitors for p in v.places}, key=lambda p: int(re.search(r"\d+", p)[0]))  # type: ignore[index]
@@ -183,6 +230,10 @@ def main() -> int:
         f"{foreign} saw another's mark; {sum(bool(v.places) for v in visitors)} saw their place in the queue "
         f"({waited[-1] if waited else 'none'}); server memory {idle:.2f} GiB idle, {opened:.2f} with all tables open, "
         f"{highest:.2f} at most"
+    )
+    print(
+        f"tables of {size:.0f} MB; health p50/p95/max {answers} ms; {opt.afterwards} s after the tabs were closed "
+        f"{1024 * (left - idle):.0f} MB above the start"
     )
     return 0 if done == opt.sessions and not foreign and (waited or opt.sessions < 4) else 1
 

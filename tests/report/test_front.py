@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 
 import pytest
 
 from espalier.core.evaluation import evaluate
 from espalier.core.evaluation.verdict import verdict
-from espalier.core.planning.preview import not_in_rows, preview
+from espalier.core.planning.budget_lines import not_in_rows
+from espalier.core.planning.preview import preview
 from espalier.core.project.file import Project
 from espalier.core.release import release
+from espalier.core.report import measurement_section
 from espalier.core.report.page import render
 from espalier.core.statement.label import label
 from espalier.core.tables.reading import read_table
@@ -33,12 +36,20 @@ def samples_folder():
 
 def test_the_first_pages_come_before_the_annex(made):
     front, annex = made.files["report.html"].decode().split('<div class="annex">')
-    for said in ("What it shows", "Privacy", "People responsible", "Use of the budget", "The columns"):
+    for said in (
+        "What it shows",
+        "Privacy",
+        "What works, and what is noise",
+        "People responsible",
+        "Use of the budget",
+    ):
         assert f"{said}</h2>" in front
     assert "not known from this release" in front, "no people were held out"
     assert "shows no link between <strong>hired</strong> and <strong>gender</strong>" in front
     assert "Every measurement" in annex
-    assert front.count("<svg") == 2
+    assert "The columns</h2>" in annex
+    assert front.count("<svg") == 1, "one picture: the drawing, what was measured, what the fence refuses"
+    assert front.count('class="refused"') == 1, "gender may not be linked to hired"
 
 
 def test_a_release_drowned_in_noise_says_so(made):
@@ -98,3 +109,22 @@ def test_the_plan_and_the_report_say_that_a_gradient_is_not_in_rows(samples_fold
     assert report.count("clipped gradients of a training step") == 1
     assert "4 times, each: clipped gradients of a training step" in report
     assert "in rows per cell (for sums other than counts, in their own unit)" in report
+
+
+def test_the_report_carries_its_fonts_and_fetches_nothing(made):
+    report = made.files["report.html"].decode()
+    assert report.count("@font-face") == 2
+    assert "SIL Open Font License" in report
+    assert not [url for url in re.findall(r"url\(([^)]{1,40})", report) if not url.startswith(("data:", "#"))]
+
+
+def test_a_wide_report_names_no_measurement_one_by_one():
+    """The list is in release.json; one line for each pool is enough for 200 counts."""
+    counts = [
+        {"columns": [f"c{i}", "y"], "pool": "pairs", "cells": 4, "rho": 1e-4, "sigma": 10.0 + i} for i in range(200)
+    ]
+    told = measurement_section.measurements({"measurements": counts})
+    assert told.count("<tr>") == 2
+    assert "10 to 209" in told
+    assert "c17" not in told
+    assert measurement_section.measurements({"measurements": counts[:20]}).count("<tr>") == 21

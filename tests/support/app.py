@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import functools
 import io
 import socket
 import time
@@ -11,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from streamlit.testing.v1 import AppTest
+from streamlit.components.v2 import manifest_scanner
+from streamlit.runtime.scriptrunner.script_cache import ScriptCache
+from streamlit.testing.v1 import AppTest, app_test, local_script_runner
 
 from espalier.pages.data.typed_columns import row_of
 from espalier.pages.session.session import KEY, Session
@@ -19,6 +22,22 @@ from espalier.pages.session.session import KEY, Session
 ROOT = Path(__file__).resolve().parents[2]
 PAGE_FILES = {path.stem.split("_", 1)[1]: f"pages/{path.name}" for path in sorted((ROOT / "pages").glob("*.py"))}
 """The file of each page, by the name of the page in its address."""
+
+
+_SCRIPTS = ScriptCache()
+
+
+def share_scripts() -> None:
+    """Let all apps of this process share what does not differ between them.
+
+    By itself each `AppTest` reads the metadata of every installed package, and each of its runs compiles its scripts.
+    """
+    manifest_scanner.scan_component_manifests = functools.cache(manifest_scanner.scan_component_manifests)
+    for module in (app_test, local_script_runner):
+        vars(module)["ScriptCache"] = lambda: _SCRIPTS
+
+
+share_scripts()
 
 
 def start() -> AppTest:

@@ -12,8 +12,9 @@ from pyarrow import parquet
 from espalier.core.errors import TableError
 from espalier.core.privacy.contribution import bounded
 from espalier.core.project.schema import Schema
-from espalier.core.tables.reading import TextColumn, TextTable, from_arrow
+from espalier.core.tables.arrow_text import from_arrow
 from espalier.core.tables.table import Table
+from espalier.core.tables.text_table import TextColumn, TextTable
 from tests.support.row_by_row import LIMIT, PERSON, codes_of
 
 Codes = Mapping[str, np.ndarray]

@@ -130,8 +130,16 @@ class Person:
 
     def rests(self) -> None:
         """Wait until the page is drawn: it may lose clicks while it is drawn anew."""
-        self.page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for()
+        self.finds(self.page.locator("[data-testid=stApp][data-test-script-state=notRunning]"), 60)
         self.page.wait_for_timeout(300)
+
+    def finds(self, what: Any, seconds: float = 90) -> None:
+        """Wait until ``what`` is visible. Looked for six times a second: in a browser, waiting takes a core."""
+        last = time.monotonic() + seconds
+        while not what.is_visible():
+            if time.monotonic() > last:
+                pytest.fail(f"{what} did not come within {seconds:g} s")
+            self.page.wait_for_timeout(150)
 
     def pick(self, field: str, option: str) -> None:
         """Choose an option of a field that opens a list; again if the page was drawn anew and shut it."""
@@ -152,7 +160,7 @@ class Person:
         self.page.get_by_role("button", name=label).first.click()
 
     def sees(self, text: str) -> None:
-        self.page.get_by_text(text).first.wait_for(timeout=90_000)
+        self.finds(self.page.get_by_text(text).first)
 
     def visit(self, page: str, heading: str | None = None) -> None:
         self.rests()
@@ -160,7 +168,7 @@ class Person:
         if not link.is_visible():
             self.page.locator("[data-testid=stExpandSidebarButton]").first.click()
         link.click()
-        self.page.get_by_role("heading", name=heading or page, exact=True).wait_for(timeout=60_000)
+        self.finds(self.page.get_by_role("heading", name=heading or page, exact=True), 60)
 
     def paints(self, what: str = ".picture") -> None:
         """The graph's canvas has ink on it."""
@@ -169,6 +177,7 @@ class Person:
                  [...e.shadowRoot.querySelectorAll(what + ' canvas')].some(c => c.width && c.height &&
                  c.getContext('2d').getImageData(0, 0, c.width, c.height).data.some(v => v)))""",
             arg=what,
+            polling=200,
             timeout=60_000,
         )
 

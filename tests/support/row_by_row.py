@@ -168,13 +168,13 @@ def with_row(cells: Cells, row: Mapping[str, Any], *, first: bool) -> dict[str, 
     return {name: [row[name], *held] if first else [*held, row[name]] for name, held in cells.items()}
 
 
-def check(kinds: Sequence[Kind], layout: Layout, folder: Path) -> Outcome:
-    """Every special value in the base table with every one in the odd row, in one layout."""
+def check(kinds: Sequence[Kind], layout: Layout, folder: Path, step: int = 1) -> Outcome:
+    """Every special value in the base table with every one (every ``step``-th) in the odd row, in one layout."""
     out, wanted = Outcome(), [kind for kind in kinds if kind.name not in layout.without]
     for size, alike in itertools.groupby(sorted(wanted, key=_size), key=_size):
         inside = folder / f"to{size}"
         inside.mkdir()
-        out += _check_table(list(alike), layout, inside)
+        out += _check_table(list(alike), layout, inside, step)
     return out
 
 
@@ -182,7 +182,7 @@ def _size(kind: Kind) -> int:
     return len(kind.special) // TOGETHER
 
 
-def _check_table(kinds: Sequence[Kind], layout: Layout, folder: Path) -> Outcome:
+def _check_table(kinds: Sequence[Kind], layout: Layout, folder: Path, step: int) -> Outcome:
     """The kinds as columns of one table."""
     grid, out = Grid(kinds, layout.together), Outcome()
     refusals: Counter[str] = Counter()
@@ -215,7 +215,7 @@ def _check_table(kinds: Sequence[Kind], layout: Layout, folder: Path) -> Outcome
     """What each column's ordinary rows were read as, the first time that they were."""
     alike: dict[tuple[str, int], tuple[str, int]] = {}
     """What each special value was read as, the first time that it was."""
-    for turn in range(-1, grid.turns):
+    for turn in (-1, *range(0, grid.turns, step)):
         odd = grid.odd(max(turn, 0))
         cells = grid.base() if turn < 0 else with_row(grid.base(), odd, first=layout.odd_first)
         codes = tried(cells, f"turn{turn + 1}")

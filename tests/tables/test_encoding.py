@@ -27,10 +27,11 @@ from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
 from espalier.core.project.schema_json import column_from_json, schema_from_json
 from espalier.core.release.spend import release
-from espalier.core.tables import reading
+from espalier.core.tables import excel, unpacking
+from espalier.core.tables.arrow_text import from_arrow
 from espalier.core.tables.encoding import Encoder
 from espalier.core.tables.frames import as_table, read_data, text_of
-from espalier.core.tables.reading import from_arrow, read_table
+from espalier.core.tables.reading import read_table
 from espalier.core.tables.relation import open_relation
 from espalier.core.tables.table import Table
 
@@ -311,18 +312,18 @@ def test_an_excel_file_that_unpacks_to_much_is_refused_before_it_is_unpacked(mon
     ],
 )
 def test_a_sheet_of_too_many_cells_is_refused_before_it_is_parsed(monkeypatch, text, words):
-    monkeypatch.setattr(reading, "EXCEL_CELLS", 200)
+    monkeypatch.setattr(excel, "EXCEL_CELLS", 200)
 
     def fails(*_):
         raise AssertionError("it was parsed")
 
-    monkeypatch.setattr(reading, "_check_ascending", fails)
+    monkeypatch.setattr(excel, "_check_ascending", fails)
     with pytest.raises(TableError, match=words):
         read_table(packed_sheet(text))
 
 
 def test_shared_texts_have_a_limit(monkeypatch):
-    monkeypatch.setattr(reading, "EXCEL_TEXTS", 1000)
+    monkeypatch.setattr(excel, "EXCEL_TEXTS", 1000)
     with pytest.raises(TableError, match="distinct texts; give CSV or Parquet"):
         read_table(packed_sheet(b"<worksheet/>", **{"xl/more.xml": b"a" * 2000}))
 
@@ -334,9 +335,9 @@ def test_an_ordinary_sheet_of_a_million_rows_is_within_the_limits():
     data = sheet([f"c{i}" for i in range(20)], *([*row[:-1], int(i)] for i in rng.integers(0, 9999, rows)))
     with zipfile.ZipFile(io.BytesIO(data)) as parts:
         held = parts.getinfo("xl/worksheets/sheet1.xml")
-    assert held.file_size * 1000 < reading.MAX_BYTES
+    assert held.file_size * 1000 < unpacking.MAX_BYTES
     assert held.file_size < 50 * held.compress_size
-    assert reading.EXCEL_CELLS > 20 * 1_000_000
+    assert excel.EXCEL_CELLS > 20 * 1_000_000
     assert read_table(data).rows == rows
 
 

@@ -22,10 +22,11 @@ from pyarrow import parquet
 from espalier.core.errors import TableError
 from espalier.core.project.file import Project
 from espalier.core.project.schema import Column, LeftOut, Schema
-from espalier.core.tables import reading
+from espalier.core.tables import arrow_text
 from espalier.core.tables.guessing import guess_column, guess_schema, identifiers, possible_marks, reasons
-from espalier.core.tables.reading import TextColumn, TextTable, misread, read_table
+from espalier.core.tables.reading import misread, read_table
 from espalier.core.tables.table import Table
+from espalier.core.tables.text_table import TextColumn, TextTable
 
 
 def cells(table):
@@ -433,10 +434,10 @@ def test_what_a_table_has_is_cut_short_visibly():
 def test_codes_of_a_dictionary_with_nulls_and_of_a_part_of_one():
     indices = pa.array([2, None, 0, 1, None, 2, 0, 1, 1, None, 0], pa.int8())
     whole = [2, 9, 0, 1, 9, 2, 0, 1, 1, 9, 0]
-    assert reading._codes(indices, 9).tolist() == whole
+    assert arrow_text._codes(indices, 9).tolist() == whole
     for start in range(len(whole)):
-        assert reading._codes(indices[start : start + 4], 9).tolist() == whole[start : start + 4]
-    assert reading._codes(pa.array([1, 0], pa.int32()), -1).tolist() == [1, 0]
+        assert arrow_text._codes(indices[start : start + 4], 9).tolist() == whole[start : start + 4]
+    assert arrow_text._codes(pa.array([1, 0], pa.int32()), -1).tolist() == [1, 0]
 
 
 def test_a_table_is_read_without_pandas(tmp_path):

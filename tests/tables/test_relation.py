@@ -22,10 +22,10 @@ from espalier.core.errors import Cancelled, TableError
 from espalier.core.project.schema import Column, Schema
 from espalier.core.project.schema_json import schema_from_json
 from espalier.core.tables.digest import _MIXES, Digest, _hash
-from espalier.core.tables.lots import kept_rows
+from espalier.core.tables.postgres_snapshot import PostgresSnapshot
 from espalier.core.tables.reading import read_table
 from espalier.core.tables.relation import open_relation
-from espalier.core.tables.remote import RemoteSnapshot
+from espalier.core.tables.row_limits import kept_rows
 from espalier.core.tables.table import Table
 
 HOSTILE = {
@@ -122,7 +122,7 @@ def in_postgres(postgres):
 def test_postgres_encodes_as_the_schema_does(in_postgres, tmp_path):
     parquet.write_table(pa.table(HOSTILE), tmp_path / "t.parquet")
     expected = Table.encode(read_table(tmp_path / "t.parquet"), SCHEMA)
-    snapshot = RemoteSnapshot(open_relation(in_postgres[0], "hostile"), SCHEMA)
+    snapshot = PostgresSnapshot(open_relation(in_postgres[0], "hostile"), SCHEMA)
     assert rows_in(snapshot) == rows_of(expected.codes)
     snapshot.close()
 
@@ -141,7 +141,7 @@ def test_numbers_beyond_postgres_decimals_are_in_the_outermost_bins(postgres, te
         con.execute("CREATE TABLE far (n text)")
         con.execute("INSERT INTO far VALUES (%s)", [text])
         try:
-            snapshot = RemoteSnapshot(open_relation(postgres, "far"), schema)
+            snapshot = PostgresSnapshot(open_relation(postgres, "far"), schema)
             assert [int(code) for batch in snapshot.batches() for code in batch["n"]] == expected
             snapshot.close()
         finally:
@@ -150,19 +150,19 @@ def test_numbers_beyond_postgres_decimals_are_in_the_outermost_bins(postgres, te
 
 def test_a_writer_that_commits_changes_nothing(in_postgres):
     url, con = in_postgres
-    snapshot = RemoteSnapshot(open_relation(url, "hostile"), SCHEMA)
+    snapshot = PostgresSnapshot(open_relation(url, "hostile"), SCHEMA)
     before = snapshot.count_many([("s",), ("f", "i")])
     con.execute("INSERT INTO hostile (f) SELECT 1 FROM generate_series(1, 100)")
     assert all(np.array_equal(a, b) for a, b in zip(before, snapshot.count_many([("s",), ("f", "i")]), strict=True))
     assert snapshot.rows == int(before[0].sum()) == len(HOSTILE["f"])
     snapshot.close()
-    later = RemoteSnapshot(open_relation(url, "hostile"), SCHEMA)
+    later = PostgresSnapshot(open_relation(url, "hostile"), SCHEMA)
     assert later.rows == len(HOSTILE["f"]) + 100
     later.close()
 
 
 def test_a_collation_does_not_merge_people(in_postgres):
-    snapshot = RemoteSnapshot(open_relation(in_postgres[0], "hostile"), SCHEMA, "p", 1)
+    snapshot = PostgresSnapshot(open_relation(in_postgres[0], "hostile"), SCHEMA, "p", 1)
     assert snapshot.rows == 2
     snapshot.close()
 
@@ -214,11 +214,11 @@ def test_engines_bin_days_as_the_schema_does(tmp_path, postgres):
             for row in zip(*CALENDAR.values(), strict=True):
                 copy.write_row(row)
         try:
-            snapshot = RemoteSnapshot(open_relation(postgres, "days"), DATES)
+            snapshot = PostgresSnapshot(open_relation(postgres, "days"), DATES)
             assert rows_in(snapshot) == expected
             snapshot.close()
             con.execute("INSERT INTO days VALUES (NULL, 'infinity', '-infinity', NULL)")
-            snapshot = RemoteSnapshot(open_relation(postgres, "days"), DATES)
+            snapshot = PostgresSnapshot(open_relation(postgres, "days"), DATES)
             assert rows_in(snapshot) - expected == {tuple(c.values for c in DATES.columns): 1}
             snapshot.close()
         finally:
@@ -272,7 +272,7 @@ def test_the_same_rows_are_kept_everywhere(tmp_path, postgres):
         with con.cursor().copy("COPY people FROM STDIN") as copy:
             for row in zip(*(shuffled[n].to_pylist() for n in shuffled.column_names), strict=True):
                 copy.write_row(row)
-        remote = RemoteSnapshot(open_relation(postgres, "people"), SMALL, "id", 3, "key")
+        remote = PostgresSnapshot(open_relation(postgres, "people"), SMALL, "id", 3, "key")
         assert rows_in(remote) == rows_of(expected.codes, SMALL)
         remote.close()
         con.execute("DROP TABLE people")
@@ -431,8 +431,8 @@ def test_scans_can_be_cancelled(tmp_path):
 def test_statements_approximate_nothing_and_draw_nothing(engine):
     import ibis
 
-    from espalier.core.tables.remote_sql import truncation
-    from espalier.core.tables.sql import encoding
+    from espalier.core.tables.encoding_query import encoding
+    from espalier.core.tables.postgres_statements import truncation
 
     table = ibis.table({"id": "string", "a": "string", "v": "int64"}, name="t")
     encoded = ibis.to_sql(encoding(table, SMALL, engine, "id"), dialect=engine)

@@ -11,9 +11,10 @@ from espalier.core.project.numerals import STYLES, plain_number
 from espalier.core.project.schema import Column
 from espalier.core.project.schema_json import column_from_json, column_to_json
 from espalier.core.tables.guessing import guess_column, guess_schema, identifiers
-from espalier.core.tables.reading import TextColumn, TextTable, read_table
+from espalier.core.tables.reading import read_table
 from espalier.core.tables.review import GROUPS, review, review_column, shown_digest
 from espalier.core.tables.table import Table
+from espalier.core.tables.text_table import TextColumn, TextTable
 from espalier.core.tables.value_patterns import number_style, range_order, ranges_in_order
 
 

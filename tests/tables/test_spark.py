@@ -32,9 +32,9 @@ URL = "pyspark://?spark.driver.memory=1g&spark.ui.showConsoleProgress=false"
 
 @pytest.fixture(scope="module")
 def session():
-    from espalier.core.tables import sql
+    from espalier.core.tables import engines
 
-    backend = sql._spark(URL)
+    backend = engines._spark(URL)
     yield backend._session
     backend._session.stop()
 
@@ -149,10 +149,10 @@ def test_spark_killed_in_the_middle_is_told_and_leaves_no_codes(tmp_path):
     scratch.mkdir()
     code = textwrap.dedent(f"""
         import os, signal
-        from espalier.core.tables import sql, spark
+        from espalier.core.tables import engines, spark
         from espalier.core.tables.relation import open_relation
         from tests.tables.test_relation import SMALL
-        session = sql._spark({URL!r})._session
+        session = engines._spark({URL!r})._session
         session.read.parquet({str(tmp_path / "t.parquet")!r}).createOrReplaceTempView("t")
         jvm = int(session._jvm.java.lang.ProcessHandle.current().pid())
         relation = open_relation({URL!r}, "t")

@@ -9,7 +9,8 @@ import pytest
 
 from espalier.core.errors import TableError
 from espalier.core.tables import stat_rows
-from espalier.core.tables.reading import TextTable, read_table
+from espalier.core.tables.reading import read_table
+from espalier.core.tables.text_table import TextTable
 from tests.support.layouts import DAYS, NUMBERS, REALS, TEXTS, WRITTEN_DATES, WRITTEN_REALS, WRITTEN_TEXTS
 from tests.support.row_by_row import Kind, Layout, check
 

@@ -20,11 +20,11 @@ from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
 from espalier.core.release.spend import release
-from espalier.core.tables.reading import TextColumn, TextTable
+from espalier.core.tables.engines import answers
 from espalier.core.tables.relation import open_relation
-from espalier.core.tables.sql import answers
 from espalier.core.tables.stream import Stream
 from espalier.core.tables.table import Table
+from espalier.core.tables.text_table import TextColumn, TextTable
 from tests.tables.test_relation import CALENDAR, DATES, HOSTILE, SCHEMA, SMALL, in_memory, people, rows_in, rows_of
 
 KINDS = {
@@ -287,7 +287,7 @@ def test_a_driver_that_fails_in_the_middle_is_told_and_spends_nothing(put, tmp_p
                 raise error("disk I/O error near secret")
             yield part
 
-    monkeypatch.setattr("espalier.core.tables.sql.answers", fails)
+    monkeypatch.setattr("espalier.core.tables.engines.answers", fails)
     ledger = Ledger(tmp_path / "ledger.db", create=True)
     ledger.open_table("t", epsilon=9.0, delta=1e-6, delta_for_draws=5e-7)
     with pytest.raises(TableError, match=rf"the engine gave up while it read the table \({error.__name__}\)") as told:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,9 @@ BLIND_BELOW = 0.95
 RESAMPLES = 400
 BLIND = "attack blind: no conclusion"
 
-Attack = Literal["density", "naive", "histogram", "correlation"]
+Attack = Literal["density", "naive", "histogram", "correlation", "ensemble"]
+Classifier = Literal["forest", "logistic", "svc", "kernel", "knn"]
+"""What an attacker learns from summaries with: the causal-VAE paper's five."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,8 @@ class AttackResult:
 
     ``auc`` is the mean over targets of the AUC over models, ``advantage`` the mean of 2·accuracy − 1 of guessing the
     likelier side (0 is chance, 1 always right); ``aucs`` by target. ``random`` and ``outlying`` are the mean AUC of
-    either kind of target, None where there is none of it.
+    either kind of target, None where there is none of it. ``present`` is the probability of attack: how often a target
+    that was there is said to be; ``absent`` how often one that was not is said not to be.
     """
 
     attack: Attack
@@ -46,6 +50,8 @@ class AttackResult:
     aucs: tuple[float, ...]
     random: float | None
     outlying: float | None
+    present: float = 0.5
+    absent: float = 0.5
 
     def concludes(self, control: AttackResult) -> str:
         """In a few words; ``control`` is the same attack's verdict on real rows published."""
@@ -70,8 +76,12 @@ def run(
     targets: tuple[NDArray[np.intp], NDArray[np.bool_]],
     rng: np.random.Generator,
     report: Report | None = None,
+    classifier: Classifier = "forest",
 ) -> AttackResult:
-    """Attack every target (rows of the pool, and which are outliers) with ``attack``, cross-validated by model."""
+    """Attack every target (rows of the pool, and which are outliers) with ``attack``, cross-validated by model.
+
+    ``classifier`` learns from the summaries; the density attack needs none.
+    """
     folds = folds_by_model(game, FOLDS, rng)
     shared = None if attack == "density" else np.array([SUMMARIES[attack](r, game.sizes) for r in shadows.releases])
     scores = np.zeros((len(targets[0]), game.models))
@@ -80,7 +90,7 @@ def run(
             report(i / len(targets[0]), f"Attacking target {i + 1} of {len(targets[0])}")
         row = {name: int(codes[target]) for name, codes in game.pool.items()}
         seen = shared if shared is not None else np.array([densities(r, row) for r in shadows.releases])
-        score = _ratio if attack == "density" else _forest
+        score = _ratio if attack == "density" else functools.partial(_classified, classifier)
         for part in folds:
             rest = np.setdiff1d(np.arange(game.models), part)
             scores[i, part] = score(seen[rest], shadows.inside[rest, target], seen[part])
@@ -118,14 +128,35 @@ def _ratio(seen: FloatArray, inside: NDArray[np.bool_], new: FloatArray) -> Floa
     return np.asarray((new - (first.mean(axis=0) + second.mean(axis=0)) / 2) @ direction)
 
 
-def _forest(seen: FloatArray, inside: NDArray[np.bool_], new: FloatArray) -> FloatArray:
-    """Log odds of a random forest, Stadler's classifier."""
-    from sklearn.ensemble import RandomForestClassifier
-
+def _classified(classifier: Classifier, seen: FloatArray, inside: NDArray[np.bool_], new: FloatArray) -> FloatArray:
+    """Scores at ``new``, above 0 where the classifier says that the target was there."""
     if len(np.unique(inside)) < 2:
         return np.zeros(len(new))
-    p = RandomForestClassifier(60, random_state=0).fit(seen, inside).predict_proba(new)[:, 1]
+    model = learner(classifier).fit(seen, inside)
+    if hasattr(model, "decision_function"):
+        return np.asarray(model.decision_function(new))
+    p = model.predict_proba(new)[:, 1]
     return np.asarray(np.log((p + 0.01) / (1.01 - p)))
+
+
+def learner(classifier: Classifier) -> Any:
+    """Return an unfitted classifier of scikit-learn; all but the forest standardise the features first."""
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.neighbors import KNeighborsClassifier
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+    from sklearn.svm import SVC
+
+    if classifier == "forest":  # Stadler's
+        return RandomForestClassifier(60, random_state=0)
+    scaled = {
+        "logistic": LogisticRegression(C=0.1, max_iter=300),
+        "svc": SVC(kernel="linear", C=0.1),
+        "kernel": SVC(kernel="rbf"),
+        "knn": KNeighborsClassifier(5),
+    }
+    return make_pipeline(StandardScaler(), scaled[classifier])
 
 
 def _judged(
@@ -156,6 +187,10 @@ def _judged(
         ResampledInterval(float(np.mean(advantages)), float(low[1]), float(high[1])),
         aucs,
         *by_kind,
+        *(
+            float(np.mean((scores > 0)[inside == side] == side)) if (inside == side).any() else 0.5
+            for side in (True, False)
+        ),
     )
 
 

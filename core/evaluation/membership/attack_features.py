@@ -44,7 +44,12 @@ def correlation(released: Codes, sizes: Mapping[str, int]) -> FloatArray:
     return np.asarray(product[left, right][group[left] != group[right]])
 
 
-SUMMARIES = {"naive": naive, "histogram": histogram, "correlation": correlation}
+def ensemble(released: Codes, sizes: Mapping[str, int]) -> FloatArray:
+    """The three summaries together, as the causal-VAE paper has them."""
+    return np.concatenate([summary(released, sizes) for summary in (naive, histogram, correlation)])
+
+
+SUMMARIES = {"naive": naive, "histogram": histogram, "correlation": correlation, "ensemble": ensemble}
 
 
 def densities(released: Codes, target: Mapping[str, int]) -> FloatArray:

@@ -35,6 +35,7 @@ from espalier.core.privacy.accounting import Budget
 from espalier.core.privacy.contribution import check_fits
 from espalier.core.privacy.curator import Curator, PrivateCurator
 from espalier.core.privacy.draws import Draw, Measurement
+from espalier.core.privacy.journal import Journal
 from espalier.core.privacy.rehearsal import Rehearsal
 from espalier.core.privacy.spending import Spending
 from espalier.core.privacy.unit import Unit
@@ -64,7 +65,12 @@ SPARSE = 20.0
 
 
 def judge(
-    project: Project, synthetic: Table, held: Source, budget: Budget, spending: Spending | None = None
+    project: Project,
+    synthetic: Table,
+    held: Source,
+    budget: Budget,
+    spending: Spending | None = None,
+    journal: Journal | None = None,
 ) -> PrivateEvaluation:
     """Judge ``synthetic`` on the rows of ``held``, which must have been set aside at random before the release.
 
@@ -73,14 +79,15 @@ def judge(
     its score and the score's bins are functions of one held-out row at a time; each clique is therefore a histogram of
     held-out rows, whose L2 sensitivity is :attr:`Unit.count_sensitivity`, also where one person's rows are replaced by
     fewer or more; and the curator of the held-out part debits each before it is drawn. ``spending`` is where its
-    debits are booked, for the caller, even if this raises, as it does where ``held`` does not fit the project.
+    debits are booked, for the caller, even if this raises, as it does where ``held`` does not fit the project. The
+    ``journal`` stores each answer.
     """
     check_fits(project, held, "the held-out part")
     asked, plan = HeldOutCounts.of(project), project.plan
     seen = judged(asked, synthetic, held)
     unit = Unit(plan.neighbors, plan.rows_per_person)
     with nullcontext() if seen is held else closing(seen):
-        curator = PrivateCurator(seen, unit, budget, plan.max_cells, spending, held_out=True)
+        curator = PrivateCurator(seen, unit, budget, plan.max_cells, spending, held_out=True, journal=journal)
         made = measure(curator, asked, curator.rows)
     figures, n = figures_of(asked, made, curator.rows, unit, synthetic)
     by, draws = "person" if plan.person else "row", curator.spending.draws

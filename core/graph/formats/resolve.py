@@ -6,9 +6,6 @@ line, its choices and, where there is a natural one, a default. Remarks report w
 
 from __future__ import annotations
 
-import difflib
-import re
-import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import combinations, pairwise
@@ -17,6 +14,7 @@ from typing import Literal
 from espalier.core.errors import GraphError
 from espalier.core.graph.annotations import MOST, Annotation
 from espalier.core.graph.dag import Dag, find_cycle
+from espalier.core.graph.formats.column_names import FreeColumns
 from espalier.core.graph.formats.mixed import Edge, MixedGraph, Node, shown
 from espalier.core.graph.roles import Roles
 
@@ -24,20 +22,6 @@ Kind = Literal["matrix", "latent", "column", "undirected", "partly directed", "b
 MARGINALISE, DROP, SHARE = "marginalise", "drop", "share"
 LIMIT = 100_000
 """Arrows, or pairs that share a cause, that marginalising one latent node may add at most."""
-_SUGGESTED_FOR = 200
-_ALIKE = (
-    {"sex", "gender"},
-    {"race", "ethnicity", "ethnic"},
-    {"income", "salary", "wage", "wages", "earnings", "pay"},
-    {"education", "schooling"},
-    {"smoking", "smoker", "tobacco"},
-    {"job", "occupation", "profession"},
-    {"nationality", "citizenship"},
-    {"children", "kids"},
-    {"death", "mortality", "died"},
-    {"weight", "mass"},
-)
-"""Words that tables and drawings use for the same thing: offered, never taken by themselves."""
 _GUESS = {"outcome": "outcome", "protected": "protected", "admissible": "admissible", "inadmissible": "inadmissible"}
 
 
@@ -175,13 +159,14 @@ def _fates(graph: MixedGraph, columns: tuple[str, ...] | None, asking: _Asking) 
     """The column that each node is, and the nodes to marginalise; one that is neither is left out."""
     names: dict[str, str] = {}
     hidden: list[str] = []
-    free = _Free(columns or (), {n.name for n in graph.nodes if not n.latent})
+    free = FreeColumns(columns or (), {n.name for n in graph.nodes if not n.latent})
+    every = {f"column:{c}": f"it is the column {shown(c)}" for c in free.columns} | _HIDE
     for node in graph.nodes:
         inside = columns is None or node.name in free.all
         if inside and not node.latent:
             names[node.name] = node.name
             continue
-        answer = asking.ask(_latent(node, inside) if node.latent else _unknown(node, free))
+        answer = asking.ask(_latent(node, inside) if node.latent else _unknown(node, free, every))
         if answer is None:
             names[node.name] = node.name
         elif answer == MARGINALISE:
@@ -201,52 +186,6 @@ _HIDE = {
 }
 
 
-class _Free:
-    """Columns that no node has by its own name, and which of them a name may mean."""
-
-    def __init__(self, columns: tuple[str, ...], taken: set[str]) -> None:
-        self.all = set(columns)
-        self.columns = [c for c in columns if c not in taken]
-        self.choices = {f"column:{c}": f"it is the column {shown(c)}" for c in self.columns} | _HIDE
-        self._by_fold: dict[str, str] = {}
-        for column in self.columns:
-            self._by_fold.setdefault(_fold(column), column)
-        self._words = {column: _words(column) for column in self.columns}
-        self._searched = 0
-
-    def same(self, *names: str) -> str | None:
-        """The column that one of ``names`` is but for case, blanks and marks."""
-        return next((self._by_fold[f] for f in map(_fold, names) if f in self._by_fold), None)
-
-    def like(self, *names: str) -> list[str]:
-        """Columns that look like one of ``names``, or share its words."""
-        found: list[str] = []
-        if self._searched < _SUGGESTED_FOR:
-            self._searched += 1
-            for name in names:
-                close = difflib.get_close_matches(_fold(name)[:200], list(self._by_fold), 3, 0.6)
-                found += [self._by_fold[f] for f in close]
-                words = _words(name)
-                near = set().union(*(alike for alike in _ALIKE if alike & words)) - words
-                found += [c for c, others in self._words.items() if others & near]
-                found += [
-                    c for c, others in self._words.items() if words and others and (words <= others or others <= words)
-                ]
-        return list(dict.fromkeys(found))
-
-
-def _words(name: str) -> set[str]:
-    """A name's words: cut at marks, blanks and capitals inside, two letters and more."""
-    cut = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", unicodedata.normalize("NFKC", name))
-    return {word for word in re.findall(r"[^\W_]+", cut.casefold()) if len(word) > 1}
-
-
-def _fold(name: str) -> str:
-    """A name without case, blanks, marks between words, or ways to write a letter."""
-    text = unicodedata.normalize("NFKC", name).casefold()
-    return "".join(c for c in text if c.isalnum()) or text
-
-
 def _latent(node: Node, may_stay: bool) -> Question:
     choices = dict(_HIDE)
     if may_stay:
@@ -255,15 +194,16 @@ def _latent(node: Node, may_stay: bool) -> Question:
     return Question(f"node:{node.name}", "latent", node.line, text, choices, MARGINALISE)
 
 
-def _unknown(node: Node, free: _Free) -> Question:
+def _unknown(node: Node, free: FreeColumns, every: dict[str, str]) -> Question:
+    """Ask which of ``free`` columns a node is; ``every`` has all choices, which every such question shares."""
     names = [n for n in (node.name, node.label) if n]
     same = free.same(*names)
     like = [same] if same else free.like(*names)
-    first = {f"column:{c}": free.choices[f"column:{c}"] for c in like}
+    first = {f"column:{c}": every[f"column:{c}"] for c in like}
     label = f" (labelled {shown(node.label)})" if node.label and node.label != node.name else ""
     default = f"column:{same}" if same else None
     text = f"{shown(node.name)}{label} is not a column of the table"
-    choices, near = {**first, **free.choices} if first else free.choices, () if same else tuple(like)
+    choices, near = {**first, **every} if first else every, () if same else tuple(like)
     return Question(f"node:{node.name}", "column", node.line, text, choices, default, near)
 
 

@@ -62,6 +62,27 @@ def choose_tree(
     return chosen, share * (steps - paid) / steps
 
 
+def strongest_greedy(
+    sizes: Mapping[str, int],
+    separations: Sequence[Separation],
+    value: Mapping[Clique, float],
+    linked: Sequence[Clique] = (),
+    start: Sequence[Clique] = (),
+) -> list[Clique]:
+    """Return the forest that `choose_tree` grows if every choice takes the largest ``value``."""
+    growth = Growth(tuple(sizes), separations, [c for c in sizes if sizes[c] > 1], sizes)
+    growth.keep(value)
+    for clique in linked:
+        growth.link(clique)
+    for pair in start:
+        growth.add(pair)
+    chosen = []
+    while candidates := growth.candidates():
+        chosen.append(max(candidates, key=value.__getitem__))
+        growth.add(chosen[-1])
+    return chosen
+
+
 class Growth:
     """A forest over columns that grows edge by edge and never violates a separation.
 

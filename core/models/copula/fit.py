@@ -68,14 +68,18 @@ def parts(layout: Layout) -> dict[str, float]:
 
 
 def fit(
-    layout: Layout, ask: Ask, rhos: Mapping[str, float], rows: int | None, nominal: Nominal | None = None
+    layout: Layout,
+    ask: Ask,
+    rhos: Mapping[str, float],
+    rows: int | None,
+    nominal: Nominal | None,
+    rng: np.random.Generator,
 ) -> CopulaModel:
     """Spend ``rhos`` (ρ by pool) and fit. ``rows`` is n where it is public.
 
-    ``nominal`` draws the nominal columns, which a marginal method has fitted; None where there are none. Chance here
+    ``nominal`` draws the nominal columns, which a marginal method has fitted; None where there are none. ``rng``
     chooses public frequencies and synthetic rows, never noise.
     """
-    rng = np.random.default_rng()
     shapes, total, sigma = _one_way(layout, ask, rhos[COUNTS], rows)
     normal = {n: _normal(shapes[n], total) for n in layout.inputs}
     slopes, spread = _linked(layout, normal, nominal, total, (ask, rhos.get(SCORES, 0.0)))

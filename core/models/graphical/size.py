@@ -33,6 +33,7 @@ class Size:
     ``measured_cells`` those that noise is drawn for. ``bytes`` is the peak memory of the fit, ``seconds`` an
     estimate of noise and fit together, ``noise`` that of the noise alone. ``culprit`` are the measured cliques that
     make the largest clique so large: itself where it was measured, else those that lie in it with two columns or more.
+    ``treewidth`` is that of the junction tree: the columns of its widest clique, minus one; 0 for a model without one.
     """
 
     cells: int
@@ -43,6 +44,7 @@ class Size:
     largest_cells: int
     culprit: tuple[Clique, ...]
     noise: float = 0.0
+    treewidth: int = 0
 
     def at_least(self, cells: int) -> Size:
         """This size with a junction tree of at least ``cells`` cells, for a plan whose choices are still open."""
@@ -86,6 +88,7 @@ def predict_size(sizes: Mapping[str, int], cliques: Iterable[Clique], *, noisy: 
         largest_cells=largest_cells,
         culprit=_culprit(largest, measured),
         noise=noise,
+        treewidth=max((len(node.given) for node in tree.nodes), default=0),
     )
 
 

@@ -161,7 +161,10 @@ class _Problem:
         )
         self.turned = self.design.T.tocsr()
         self.shown = [np.bincount(c, weights, h).astype(np.float64) for c, h in zip(codes, heights, strict=True)]
-        sigmas = np.array([table.sigma for table in target.tables.values()])
+        noise = np.array([table.sigma for table in target.tables.values()])
+        typical = target.total / np.array([table.values.size for table in target.tables.values()])
+        people_to_a_row = target.total * float((self.weights.astype(np.float64) ** 2).sum())
+        sigmas = np.sqrt(noise**2 + typical * (1 + people_to_a_row))  # people are a sample, and so is the evidence
         strength = sigmas**2 / (np.median(sigmas) * target.total)
         self.penalty = np.concatenate([np.full((h, 1), p) for h, p in zip(heights, strength, strict=True)])
         self.wanted = np.concatenate(

@@ -88,26 +88,32 @@ def multiplicative_weights(
     choose: Choose,
     margin: Margin,
     *,
+    asked: int | None = None,
     samples: int | None = None,
     rng: np.random.Generator | None = None,
+    start: FloatArray | None = None,
     report: Callable[[float, str], None] | None = None,
 ) -> Course:
-    """Run algorithm 1 (IPMWU). ``samples``: estimate expectations from this many rows of ``rng``, as published."""
+    """Run algorithm 1 (IPMWU). ``samples``: estimate expectations from this many rows of ``rng``, as published.
+
+    ``start`` are the weights of the first table; without them it is uniform. Statistics after the first ``asked`` keep
+    their weights and are never chosen.
+    """
     if samples is not None and rng is None:
         raise ValueError("sampling needs a generator")
-    weights = np.zeros(network.length)
+    weights = np.zeros(network.length) if start is None else start.copy()
     for done in range(rule.rounds):
         if report is not None:
             report(done / rule.rounds, f"Round {done + 1} of {rule.rounds}")
-        expected = total * _expected(network, weights, samples, rng)
+        expected = total * _expected(network, weights, samples, rng)[:asked]
         chosen, sign = choose(expected)
         apart = margin(chosen, sign, float(expected[chosen]))
         if apart <= rule.threshold:
-            return Course(weights, total * network.evaluate(weights)[1], done + 1, True)
+            return Course(weights, total * network.evaluate(weights)[1][:asked], done + 1, True)
         before = float(expected[chosen]) / total
         moved = DAMPING * (_logit(before + sign * apart / total) - _logit(before))
         weights[chosen] += moved if rule.step is None else sign * rule.step
-    return Course(weights, total * network.evaluate(weights)[1], rule.rounds, False)
+    return Course(weights, total * network.evaluate(weights)[1][:asked], rule.rounds, False)
 
 
 def _expected(

@@ -26,13 +26,15 @@ SECONDS_PER_CELL, SECONDS_PER_PAIR, SECONDS_PER_CUBE = 1e-6, 1.5e-6, 1e-10
 @dataclass(frozen=True)
 class Cost:
     """The ``cells`` of the junction tree with all hidden columns, those of its largest table, the visible ``columns``
-    that table holds, the ``questions`` and counts whose states it carries, and the ``seconds`` of a fit."""
+    that table holds, the ``questions`` and counts whose states it carries, and the ``seconds`` of a fit.
+    ``treewidth`` is that of the decomposition, hidden columns included."""
 
     cells: int
     largest: int
     columns: Clique
     questions: tuple[str, ...]
     seconds: float
+    treewidth: int = 0
 
 
 def predict_cost(lowered: Lowered, cliques: Iterable[Clique] = (), statistics: int = 0) -> Cost:
@@ -50,6 +52,7 @@ def predict_cost(lowered: Lowered, cliques: Iterable[Clique] = (), statistics: i
         columns=tuple(name for name in held if name in lowered.visible),
         questions=tuple(dict.fromkeys(lowered.owner[name] for name in held if name in lowered.owner)),
         seconds=STEPS * (SECONDS_PER_CELL * size + dense),
+        treewidth=max((len(node.given) for node in tree.nodes), default=0),
     )
 
 

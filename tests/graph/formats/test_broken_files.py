@@ -64,18 +64,23 @@ def survives(data: bytes, name: str = "") -> None:
         assert "\n" not in str(error)
 
 
+MUTATIONS = pytest.mark.parametrize("many", [50, pytest.param(200, marks=pytest.mark.nightly)])
+
+
+@MUTATIONS
 @pytest.mark.parametrize("seed", SEEDS)
-def test_two_hundred_mutated_files_each(seed: str) -> None:
-    for number in range(200):
+def test_mutated_files(seed: str, many: int) -> None:
+    for number in range(many):
         survives(mutated(SEEDS[seed], number))
         suffixes = FORMATS[seed].suffixes if seed in FORMATS else ()
         for suffix in suffixes[:1]:
             survives(mutated(SEEDS[seed], number), "x" + suffix)
 
 
-def test_two_hundred_mutated_real_files(shared_data: Path) -> None:
+@MUTATIONS
+def test_mutated_real_files(shared_data: Path, many: int) -> None:
     files = [*sorted((shared_data / "dags").iterdir()), shared_data / "asia.bif"]
-    for number in range(200):
+    for number in range(many):
         path = files[number % len(files)]
         survives(mutated(path.read_bytes(), number), path.name)
 

@@ -1,0 +1,123 @@
+"""Transitions from a visit to the next, with intervals, from the noisy counts that a release of linked tables states.
+
+A figure is *person-averaged*: each person with several visits weighs 1, so a person with m steps gives 1/m to each of
+them. Steps beyond the kept visits do not count. The answer depends on the release alone and may be shared.
+
+The interval. Let x_i be person i's weight at steps from value a, and y_i ≤ x_i the part that leads to b. With
+p = Σ E y / Σ E x, a person adds y − p·x to the error. Since 0 ≤ y ≤ x ≤ 1, E (y − p·x)² ≤ p(1 − p) E x: for p ≤ 1/2,
+(y − p·x)² = y² − 2pxy + p²x² ≤ xy(1 − 2p) + p²x², where xy ≤ y and x² ≤ x; for larger p take x − y instead of y. So
+the sampling variance of Σ(y − p·x) is at most p(1 − p)·Σ E x: weighted counts may be treated as counts of independent
+rows. Independent noise of standard deviation σ on the K cells of the row adds σ²((1 − p)² + (K − 1)p²). The interval
+holds every p whose error is within z standard deviations (Fieller 1954; without noise it is Wilson's).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+
+from espalier.core.errors import ProjectError
+from espalier.core.project.schema import Schema
+
+LEVEL = 0.95
+WIDEST = 0.5
+"""A wider interval is not shown: noise outweighs the counts."""
+
+
+@dataclass(frozen=True)
+class Transition:
+    """The share of ``after`` at the next visit among people with ``before`` at a visit; `None` where ``reason`` says
+    why it is not shown."""
+
+    column: str
+    before: str
+    after: str
+    share: float | None = None
+    low: float | None = None
+    high: float | None = None
+    reason: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """As ``analyse --json`` prints it."""
+        return {**vars(self), "level": LEVEL}
+
+    def __str__(self) -> str:
+        asked = f"{self.column}: {self.after} at the next visit after {self.before}"
+        if self.share is None:
+            return f"{asked} is not shown: {self.reason}."
+        return f"{asked}: {self.share:.1%} ({self.low:.1%} to {self.high:.1%}, {LEVEL:.0%} interval)."
+
+
+@dataclass(frozen=True)
+class StepTable:
+    """Noisy weighted counts of a column with itself at the visit before, in people, and the σ of each cell."""
+
+    column: str
+    counts: np.ndarray[Any, np.dtype[np.float64]]
+    sigma: float
+
+    def transition(self, labels: tuple[str, ...], before: str, after: str) -> Transition:
+        """Return one transition with its interval, or the reason why it is not shown."""
+        row = self.counts[labels.index(before)]
+        made = interval(float(row[labels.index(after)]), float(row.sum()), len(row), self.sigma)
+        if made is None:
+            why = f"the noise (σ = {self.sigma:.3g} people in each cell) is too large for the people with {before}"
+            return Transition(self.column, before, after, reason=why)
+        return Transition(self.column, before, after, *made)
+
+
+def interval(cell: float, row: float, cells: int, sigma: float) -> tuple[float, float, float] | None:
+    """Return the share and the ends of its interval; `None` where noise outweighs the counts."""
+    z, noise = NormalDist().inv_cdf(0.5 + LEVEL / 2), sigma * sigma
+    if row <= 0:
+        return None
+    # (cell − p·row)² ≤ z²(p(1 − p)·row + σ²((1 − p)² + (cells − 1)p²)), as a·p² − 2b·p + c ≤ 0
+    a = row * row + z * z * (row - noise * cells)
+    b = cell * row + z * z * (row / 2 - noise)
+    c = cell * cell - z * z * noise
+    inside = b * b - a * c
+    if a <= 0 or inside < 0:
+        return None
+    low, high = (min(max((b + side * math.sqrt(inside)) / a, 0.0), 1.0) for side in (-1, 1))
+    if high - low > WIDEST or high <= low:
+        return None
+    return min(max(cell / row, low), high), low, high
+
+
+def step_tables(facts: Mapping[str, Any], schema: Schema) -> dict[str, StepTable]:
+    """Return the step tables of a release's ``release.json``, by column; raises :class:`ProjectError`."""
+    tables = facts.get("tables")
+    found = tables.get("transitions") if isinstance(tables, Mapping) else None
+    if not found:
+        raise ProjectError("this release holds no counts of how visits follow each other")
+    out = {}
+    try:
+        for entry in found:
+            name, counts, sigma = entry["column"], np.array(entry["counts"], dtype=np.float64), float(entry["sigma"])
+            if name not in schema:
+                continue  # days since the visit before: no column of the tables
+            size = schema[name].size
+            if counts.shape != (size, size) or not np.isfinite(counts).all() or not 0 <= sigma < math.inf:
+                raise ValueError(name)
+            out[name] = StepTable(name, counts, sigma)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise ProjectError("the counts of transitions in release.json are damaged") from None
+    return out
+
+
+def transition(facts: Mapping[str, Any], schema: Schema, column: str, before: str, after: str) -> Transition:
+    """Return one transition of a release with its interval; raises :class:`ProjectError` for unknown names."""
+    tables = step_tables(facts, schema)
+    if column not in tables:
+        known = ", ".join(tables)
+        raise ProjectError(f"{column!r} is not a column of the visits; the release has {known}", column=column)
+    labels = tuple(schema[column].labels)
+    for value in (before, after):
+        if value not in labels:
+            raise ProjectError(f"{value!r} is not a value of {column!r}", column=column)
+    return tables[column].transition(labels, before, after)

@@ -1,0 +1,31 @@
+"""``espalier doctor``: what an operator should know before people work on a server."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from espalier.core.cli.ledger import WHERE
+
+
+def add(commands: Any) -> None:
+    """Declare the command."""
+    doctor = commands.add_parser("doctor", help="check grants, TLS, disk, clock, ledger, versions and the allow-list")
+    doctor.add_argument("--ledger", metavar="FILE_OR_URL", help=WHERE)
+    doctor.add_argument("--secrets", type=Path, metavar="FILE", help="secrets.toml of the server")
+    doctor.add_argument("--proxy", metavar="HOST[:PORT]", help="public name of the server: check its certificate")
+    doctor.set_defaults(run=run)
+
+
+def run(opt: argparse.Namespace) -> int:
+    """Print one line for each check; returns 1 if a line asks for an answer."""
+    from espalier.core.server.doctor import examine
+
+    lines = list(examine(opt.ledger, opt.secrets, opt.proxy))
+    for line in lines:
+        print(line)
+    wrong = sum(line.state == "fix" for line in lines)
+    if wrong:
+        print(f"{wrong} {'lines ask' if wrong > 1 else 'line asks'} for an answer")
+    return 1 if wrong else 0

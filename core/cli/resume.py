@@ -1,0 +1,83 @@
+"""``espalier resume``: finish a release that was interrupted, at no further cost."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from espalier.core.cli import ledger
+from espalier.core.cli.release import TABLE, Output, save, say
+from espalier.core.cli.statement import KEY_HELP, signer
+from espalier.core.cli.terminal import bar
+from espalier.core.errors import ProjectError
+
+if TYPE_CHECKING:
+    from espalier.core.ledger.account import Reservation
+
+
+def add(commands: Any) -> None:
+    """Declare the command."""
+    resume = commands.add_parser("resume", help="finish a release that was interrupted; it costs nothing more")
+    resume.add_argument("what", metavar="ENTRY|DIR", help="the entry of the ledger, or the folder of --out")
+    resume.add_argument(
+        "--data",
+        nargs="+",
+        metavar="TABLE",
+        help=TABLE + "; read only if an answer is missing",
+    )
+    resume.add_argument("--relation", metavar="NAME", help="the name of the table in the engine that --data names")
+    resume.add_argument("--out", type=Path, help="a new or empty folder, for an entry of the ledger")
+    resume.add_argument(
+        "--as", "--format", dest="kind", choices=["csv", "parquet", "sav", "dta", "xpt"], default="csv",
+        help="a second file of the table, as for release",
+    )  # fmt: skip
+    resume.add_argument("--quiet", action="store_true", help="no progress on stderr")
+    resume.add_argument("--ledger", metavar="FILE_OR_URL", help=ledger.WHERE)
+    resume.add_argument("--by", default="", metavar="WHO", help="who resumes (default: the user of this machine)")
+    resume.add_argument("--key", type=Path, metavar="FILE", help=KEY_HELP)
+    resume.set_defaults(run=run)
+
+
+def run(opt: argparse.Namespace) -> None:
+    """Finish the release and write its folder."""
+    from espalier.core.release.files import check_empty, check_folder
+    from espalier.core.release.resume import resume
+    from espalier.core.release.unfinished import JOURNAL, FolderJournal, work_folder
+    from espalier.core.tables.frames import read_data
+
+    key = signer(opt.key)
+    here = Path(opt.what)
+    reservation: Reservation | None = None
+    if (work_folder(here) / JOURNAL).is_file():
+        if opt.out not in (None, here):
+            raise ProjectError(f"an unfinished release to {here} is written there: leave --out out", key="out")
+        if (here / "release.json").is_file():  # it was moved there whole, and the process ended before the last step
+            FolderJournal(here).forget()
+            print(f"{here}: the release is whole", file=sys.stderr)
+            return
+        check_empty(here)
+        opt.out = here
+    else:
+        if opt.out is None:
+            raise ProjectError(
+                f"there is no unfinished release to a folder {opt.what}. For an entry of the ledger, give --out DIR"
+            )
+        check_folder(opt.out)
+        opened = ledger.open_ledger(opt)
+        entry = ledger.entry_of(opened, opt.what)
+        if entry.released is not None and opened.store.kept(entry.released) is not None:  # only its folder is missing
+            ledger.take(opened, entry, opt.out)
+            return
+        reservation = opened.account(entry.table, opt.by).resumed(entry.id)
+    output = Output(opt.out, opt.quiet, opt.kind)
+    data = None if opt.data is None else [read_data(one, opt.relation) for one in opt.data]
+    with bar(opt.quiet) as progress:
+        table = data[0] if data is not None and len(data) == 1 else data
+        made = resume(reservation or here, table, progress, key)
+    if made.ledger_trouble:
+        print(f"warning: {made.ledger_trouble}", file=sys.stderr)
+    save(made, output)
+    if not opt.quiet:
+        say(made, output.folder)

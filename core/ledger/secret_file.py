@@ -1,0 +1,59 @@
+"""Key files: a secret that only its owner can read, made where there is none yet."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from contextlib import suppress
+from pathlib import Path
+
+from espalier.core.errors import LedgerUnavailable
+from espalier.core.ledger.fingerprint import KEY_BYTES
+
+
+def own_secret() -> bytes | None:
+    """Return this user's secret for releases without a ledger; `None` if its file cannot be used.
+
+    The file is the one that ESPALIER_LEDGER_KEY names, or ``releases.key`` in the user's data folder.
+    """
+    from platformdirs import user_data_path
+
+    place = os.environ.get("ESPALIER_LEDGER_KEY") or user_data_path("espalier", appauthor=False) / "releases.key"
+    try:
+        return secret_in(Path(place))
+    except LedgerUnavailable:
+        return None
+
+
+def secret_in(path: Path) -> bytes:
+    """Return the secret in ``path``; raises :class:`LedgerUnavailable` if the file cannot be made or read."""
+    try:
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            new = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
+            try:
+                with open(os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
+                    file.write(secrets.token_hex(KEY_BYTES) + "\n")
+                    file.flush()
+                    os.fsync(file.fileno())
+                os.link(new, path)  # all or nothing; a second process takes what is there
+            except FileExistsError:
+                pass
+            finally:
+                new.unlink(missing_ok=True)
+        tighten(path)
+        key = bytes.fromhex(path.read_text("ascii").strip())
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else "it is damaged"
+        raise LedgerUnavailable(f"the ledger's key file {path} cannot be used: {reason}") from None
+    if len(key) != KEY_BYTES:
+        raise LedgerUnavailable(f"the ledger's key file {path} cannot be used: it is damaged")
+    return key
+
+
+def tighten(path: Path) -> None:
+    """Take away what others may do with the file, where we may."""
+    mode = path.stat().st_mode
+    if os.name == "posix" and mode & 0o077:
+        with suppress(OSError):
+            path.chmod(mode & 0o700)

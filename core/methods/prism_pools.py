@@ -1,0 +1,55 @@
+"""The pools of a PRISM plan: its division of the budget (§5.4), given by the plan or computed from noisy counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from espalier.core.errors import ProjectError
+
+NAMES = {
+    "one-way": "counts of single columns",
+    "selection": "choosing S; where nothing is chosen, the target's tables get it",
+    "pair choice": "choosing three-way tables and buying weights; unspent, the target's tables get it",
+    "target": "counts with the target",
+    "background": "the other columns together",
+}
+"""The pools that a plan may give, with what each pays for."""
+
+
+@dataclass(frozen=True)
+class Pools:
+    """Shares of the budget, which sum to at most one.
+
+    ``given``: the plan gives them. Then the share for choosing tables is a pool of its own. Otherwise the background
+    pays for it.
+    """
+
+    one_way: float
+    selection: float
+    pairs: float
+    task: float
+    background: float
+    given: bool = False
+
+
+def pools_of(shares: Mapping[str, float]) -> Pools | None:
+    """Return the pools that a plan gives, scaled to sum to one; `None` without any.
+
+    A pool that is not named gets nothing. Raises :class:`ProjectError` for an unknown name, and if single columns or
+    the target's tables get nothing.
+
+    >>> pools_of({"one-way": 1, "target": 4}).task
+    0.8
+    """
+    if not shares:
+        return None
+    if odd := [name for name in shares if name not in NAMES]:
+        raise ProjectError(f"plan: pools names {odd[0]!r}; it must be one of {', '.join(NAMES)}", key="pools")
+    for name in ("one-way", "target"):
+        if not shares.get(name):
+            raise ProjectError(
+                f"plan: pools must give the pool {name!r} a share above 0, since every plan counts from it", key="pools"
+            )
+    whole = sum(shares.values())
+    return Pools(*(shares.get(name, 0.0) / whole for name in NAMES), given=True)

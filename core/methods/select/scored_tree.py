@@ -1,0 +1,69 @@
+"""The strongest tree of noisy scores that were bought at once, and how far the greedy tree falls short of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from espalier.core.graph.separations import Clique, Separation
+from espalier.core.methods.select.best_tree import best_tree
+from espalier.core.methods.select.spanning import strongest_greedy
+from espalier.core.privacy.draws import ScoreMeasurement
+
+
+@dataclass(frozen=True)
+class ScoredTree:
+    """The tree with the largest sum of noisy scores inside the frame; ``best``, ``greedy`` and ``bound`` in rows.
+
+    ``greedy`` is the sum that growing the tree edge by edge reaches on the same scores. Both sums are biased upward,
+    because each tree was chosen for its noise too; so is their difference. ``sigma`` is the noise of the difference if
+    both trees had been fixed before.
+    """
+
+    edges: tuple[Clique, ...]
+    best: float
+    greedy: float
+    bound: float
+    sigma: float
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the entry of release.json."""
+        return {
+            "edges": [list(e) for e in self.edges],
+            "best": self.best,
+            "greedy": self.greedy,
+            "gap": self.best - self.greedy,
+            "sigma": self.sigma,
+            "proved": self.best >= self.bound,
+        }
+
+    @property
+    def sentence(self) -> str:
+        """What the report says."""
+        gap = self.best - self.greedy
+        proof = "No tree that respects the frame has more" if self.best >= self.bound else "The search ended early"
+        return (
+            f"The tree's noisy scores sum to {self.best:,.0f} rows. {proof}. Growing it edge by edge on the same "
+            f"scores would reach {self.greedy:,.0f}: {gap:,.0f} less (noise ± {self.sigma:,.0f}). The difference is "
+            "biased upward, because noise takes part in choosing the tree."
+        )
+
+
+def strongest(
+    scores: ScoreMeasurement,
+    sizes: Mapping[str, int],
+    separations: Sequence[Separation],
+    linked: Sequence[Clique] = (),
+    start: Sequence[Clique] = (),
+) -> ScoredTree:
+    """Return the strongest tree of ``scores`` inside ``separations``; post-processing of what was bought.
+
+    ``linked`` are pairs that are measured anyway, ``start`` those that the tree begins with.
+    """
+    value = dict(zip(scores.cliques, scores.values.tolist(), strict=True))
+    greedy = strongest_greedy(sizes, separations, value, linked, start)
+    found = best_tree(value, separations, [*linked, *start], greedy)
+    apart = set(found.edges) ^ set(greedy)
+    reached = sum(value[e] for e in greedy)
+    return ScoredTree(found.edges, found.value, reached, found.bound, scores.sigma * len(apart) ** 0.5)

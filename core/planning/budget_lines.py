@@ -1,0 +1,87 @@
+"""The budget table of a plan or release: one line for each measurement and each private choice."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from espalier.core.graph.separations import Clique
+from espalier.core.methods.select.allocation import MOST_BY_HAND, label
+from espalier.core.planning.error_bounds import ErrorBounds
+from espalier.core.privacy.draws import Draw
+from espalier.core.project.plan import Plan
+
+IN_ROWS = ("step-counts", "echoes")
+"""Recipes of sums with a σ in rows, which are people in linked tables."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One row of the budget table.
+
+    ``columns`` is None where a private choice decides them at release; then ``cells`` and ``sigma`` are those of the
+    largest candidate. ``sigma`` is in rows (for a choice: the scale of its score's noise); ``error`` the expected
+    absolute error per cell σ√(2/π) as a share of n, None where n is not known; ``bound`` (a total variation distance,
+    see `espalier.core.planning.error_bounds`) is what the whole marginal stays within with all others in 95 of 100
+    releases. ``sums``: a vector of sums that are no counts, such as a gradient, with σ in their own unit and not in
+    rows.
+    """
+
+    pool: str
+    what: str
+    columns: Clique | None
+    cells: int | None
+    rho: float
+    sigma: float
+    error: float | None
+    bound: float | None = None
+    sums: bool = False
+
+
+def lines_of(draws: Iterable[Draw], rows: int | None = None, bounds: ErrorBounds | None = None) -> Iterator[Line]:
+    """The draws as rows of the budget table; ``rows`` is n where it is known."""
+    most = {m.clique: m.tv for m in bounds.marginals} if bounds else {}
+    for d in draws:
+        if d.kind == "count":
+            error = d.scale * math.sqrt(2 / math.pi) / rows if rows else None
+            known = None if d.is_open else d.columns
+            yield Line(d.pool, d.what, known, d.cells, d.rho, d.scale, error, most.get(d.columns or ()))
+        else:
+            what = f"noisy choice of a {d.what}" if d.kind == "choice" else d.what
+            if d.kind == "choice" and d.columns:
+                what += f": {' – '.join(d.columns)}"
+            sums = d.kind in ("gradient", "sums")
+            cells = d.cells if sums else None
+            yield Line(d.pool, what, None, cells, d.rho, d.scale, None, sums=sums and d.recipe not in IN_ROWS)
+
+
+def grouped(lines: Iterable[Line]) -> list[tuple[int, Line]]:
+    """Runs of equal lines, each as (number of lines, first line)."""
+    runs = (list(run) for _, run in itertools.groupby(lines, key=lambda x: (x.pool, x.what, x.rho)))
+    return [(len(run), run[0]) for run in runs]
+
+
+def not_in_rows(lines: Iterable[Line]) -> str:
+    """Return a sentence on lines with σ in another unit than rows; empty if there is none."""
+    what = dict.fromkeys(line.what for line in lines if line.sums)
+    return f"σ of {', '.join(what)} is in the unit of these sums, not in rows." if what else ""
+
+
+def given_by_hand(plan: Plan, lines: tuple[Line, ...]) -> list[str]:
+    """Return sentences on shares given by hand that do not count, or are scaled down."""
+    if isinstance(plan.allocation, str):
+        return []
+    out = []
+    counted = {label(line.columns): line.pool for line in lines if line.columns}
+    if odd := [name for name in plan.allocation if name not in counted]:
+        out.append(f"A share is given by hand for {', '.join(odd[:5])}, which this plan does not count.")
+    for pool in dict.fromkeys(counted.values()):
+        taken = sum(share for name, share in plan.allocation.items() if counted.get(name) == pool)
+        if taken > MOST_BY_HAND and any(p == pool and name not in plan.allocation for name, p in counted.items()):
+            out.append(
+                f"The shares given by hand would take {taken:.0%} of the pool {pool}: they are scaled down to "
+                f"{MOST_BY_HAND:.0%}, so that something is left for the other marginals."
+            )
+    return out

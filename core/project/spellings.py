@@ -1,0 +1,56 @@
+"""Texts that mean the same category in every engine: 0, 0.0 and "0"; true, True and 1 in a column of truth values.
+
+A file writes a whole number as ``0``, a float as ``0.0``, a decimal as ``0.00``, a truth value as ``True`` or ``true``;
+MariaDB gives a truth value as 1. So a category has further spellings where all texts of its column are numbers, or all
+are truth values. In any other column a text is compared as it is written: ``250.00`` is not ``250`` among diagnoses.
+
+The spellings are a function of the public description, so the code of a cell still depends on that cell and the schema
+alone. The readers look a cell's text up in a longer list, and nothing else changes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+
+NUMBER = re.compile(r"(0|-?[1-9][0-9]{0,14}|-?(0|[1-9][0-9]{0,14})\.[0-9]{1,4})", re.ASCII)
+"""A number as a table writes it: no leading zero, no exponent."""
+DECIMALS = 4
+"""Largest number of decimals of a spelling."""
+TRUTH = {"true": 1, "false": 0}
+
+
+def spellings(texts: Mapping[str, int]) -> tuple[dict[str, int], tuple[str, str] | None]:
+    """Return further texts with their codes for ``texts``, and two of ``texts`` that mean the same but have two codes.
+
+    >>> spellings({"no": 0, "yes": 1})
+    ({}, None)
+    >>> sorted(spellings({"false": 0, "true": 1})[0])[:4]
+    ['0', '0.0', '0.00', '0.000']
+    >>> spellings({"1": 0, "1.0": 1})[1]
+    ('1', '1.0')
+    """
+    truth = all(text.lower() in TRUTH for text in texts)
+    if not truth and not all(NUMBER.fullmatch(text) for text in texts):
+        return {}, None
+    values = {text: Decimal(TRUTH[text.lower()]) if truth else Decimal(text) for text in texts}
+    first: dict[Decimal, str] = {}
+    found: dict[str, int] = {}
+    same = None
+    for text, value in values.items():
+        other = first.setdefault(value, text)
+        if texts[other] != texts[text]:
+            same = same or (other, text)
+        found |= dict.fromkeys(_of_number(value), texts[other])
+    if truth or set(values.values()) <= {Decimal(0), Decimal(1)}:
+        for value, text in first.items():
+            word = "true" if value else "false"
+            found |= dict.fromkeys((word, word.title(), word.upper()), texts[text])
+    return {text: code for text, code in found.items() if text not in texts}, same
+
+
+def _of_number(value: Decimal) -> list[str]:
+    least = max(-int(value.normalize().as_tuple().exponent), 0)
+    made = [f"{value:.{places}f}" for places in range(least, DECIMALS + 1)]
+    return [text for text in made if not text.startswith("-0") or value]

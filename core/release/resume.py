@@ -1,0 +1,112 @@
+"""Resumed releases: the stored answers again, then what is missing, from the rows only where an answer is missing."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from espalier.core.errors import Unfinished
+from espalier.core.ledger.secret_file import own_secret
+from espalier.core.methods import method_of
+from espalier.core.planning.preview import preview
+from espalier.core.privacy.contribution import check_fits
+from espalier.core.privacy.journal import Journal
+from espalier.core.progress import Report, silent
+from espalier.core.release.artefact import Release
+from espalier.core.release.run import PrivateRows, Run, parts
+from espalier.core.release.unfinished import Begun, FolderJournal, dealt, records_of, same_parts, same_rows
+from espalier.core.statement.keys import Signer
+from espalier.core.tables.deferred import Deferred
+from espalier.core.tables.frames import opened, panel
+from espalier.core.tables.public_chance import seeded
+from espalier.core.tables.source import Source
+
+if TYPE_CHECKING:
+    from espalier.core.ledger.account import Reservation
+
+
+def resume(
+    unfinished: str | Path | Reservation,
+    data: Any = None,
+    report: Report = silent,
+    signer: Signer | None = None,
+) -> Release:
+    """Finish a release that was interrupted, at no further cost.
+
+    ``unfinished`` is the folder that the release was to be saved to, or a reservation of
+    :meth:`espalier.core.ledger.account.Account.resumed`. Stored answers are used again in their order. ``data`` is the
+    private table, as for :func:`espalier.core.release.spend.release`; it is read only if an answer is missing, and must
+    be the table that the release began with, by its keyed fingerprint.
+
+    Raises :class:`Unfinished` if rows are needed and ``data`` is `None`, or if nothing is stored.
+
+    >>> import espalier as es
+    >>> es.resume("release")
+    Traceback (most recent call last):
+    espalier.core.errors.Unfinished: There is no unfinished release to release.
+    """
+    reservation, storage = None, None
+    if isinstance(unfinished, str | Path):
+        storage = FolderJournal(Path(unfinished))
+        begun, records = storage.read()
+        secret = own_secret()
+    else:
+        reservation = unfinished
+        store = reservation.account.store
+        stored = store.journal(reservation.entry.id)
+        if not stored:
+            raise Unfinished(f"No answers are stored for the entry {reservation.entry.id}, so it cannot be resumed.")
+        begun, records, secret = Begun.loads(stored[0]), records_of(stored[1:]), store.secret()
+    with ExitStack() as files:
+        needed = _Needed(begun, data, secret, files, len(records))
+        shown = preview(begun.planned, begun.total)
+        journal = Journal(records, reservation or storage)
+        own = Deferred(begun.own, begun.planned.schema, lambda: needed.parts[0])
+        held = None
+        if begun.held is not None:
+            held = cast(Source, Deferred(begun.held, begun.planned.schema, needed.held))
+        rows = PrivateRows(cast(Source, own), held, shown.budget, journal, seeded(begun.seed))
+        return Run(begun, rows, shown, reservation, storage, signer).finish(report)
+
+
+class _Needed:
+    """The rows, opened and checked when the first missing answer needs them."""
+
+    def __init__(self, begun: Begun, data: Any, secret: bytes | None, files: ExitStack, stored: int) -> None:
+        self._begun, self._data, self._secret, self._files, self._stored = begun, data, secret, files, stored
+
+    @cached_property
+    def parts(self) -> tuple[Source, Source | None]:
+        """The rows of the release and the held-out rows, chosen by the same lots as before."""
+        begun, secret, plan = self._begun, self._secret, self._begun.planned.plan
+        schema, link = begun.planned.schema, begun.planned.linked
+        if self._data is None:
+            raise Unfinished(
+                f"{self._stored} answer{'s are' if self._stored != 1 else ' is'} stored, and the next one needs the "
+                "rows. Name the table: --data TABLE",
+                missing="data",
+            )
+        if secret is None or not begun.marks:
+            raise Unfinished("The release began without a key file, so its table cannot be recognised.")
+        if link is None:
+            keyed = begun.lot_key or None
+            table = self._files.enter_context(opened(self._data, schema, plan.person, plan.rows_per_person, key=keyed))
+        else:
+            table = panel(link, schema, self._data)
+        check_fits(begun.planned, table)
+        same_rows(secret, begun.marks, table.digest)
+        if method_of(plan).capabilities.numbers:
+            for column in schema.columns:
+                if column.kind == "numeric":
+                    table.numbers(column.name)
+        own, held = parts(plan, dealt(table, secret, begun.nonce), begun.total, self._files)
+        same_parts(secret, begun.marks, own, held)
+        return own, held
+
+    def held(self) -> Source:
+        """Return the held-out rows."""
+        held = self.parts[1]
+        assert held is not None
+        return held

@@ -1,0 +1,296 @@
+"""Unfinished releases: what is stored of a release before its first draw, and the folder of one without a ledger.
+
+`Begun` holds the public facts that a resumed release needs besides its noisy answers. With a ledger both are stored
+with the entry (`espalier.core.ledger.store`). Without one they are in ``.NAME.unfinished``, next to the folder NAME
+that the release is written to.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+import secrets
+import shutil
+import weakref
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from espalier import __version__
+from espalier.core.errors import ProjectError, TableError, Unfinished
+from espalier.core.ledger import fingerprint
+from espalier.core.privacy.journal import Record
+from espalier.core.project.file import Project
+from espalier.core.tables.deferred import Facts
+from espalier.core.tables.digest import digest_of
+from espalier.core.tables.random_rows import Deal, seeded_lots
+from espalier.core.tables.source import Source
+
+FORMAT = "espalier-unfinished/1"
+JOURNAL = "journal"
+SEED_BITS = 128
+
+
+@dataclass(frozen=True)
+class Begun:
+    """Public facts of a release that was about to draw. Nothing in it depends on the content of a row.
+
+    ``planned`` is the project with the ledger's δ, ``given`` that of the caller; ``total`` is the public number of
+    rows. ``own`` describes the rows that the release is made from, ``held`` those held out. ``seed`` starts everything
+    random that is not noise. ``nonce`` makes, with the secret of the key file, the seed of the lots; ``lot_key`` is the
+    key of row limits, which needs no secrecy. ``marks`` are keyed fingerprints of the table, and of both parts of a
+    divided one; empty without a key file.
+    """
+
+    planned: Project
+    given: Project
+    total: int | None
+    relation: str | None
+    own: Facts
+    held: Facts | None
+    seed: int
+    nonce: str
+    lot_key: str
+    marks: tuple[str, ...]
+
+    def dumps(self) -> bytes:
+        """Return the facts as JSON."""
+        data = {
+            "format": FORMAT,
+            "espalier": __version__,
+            "planned": self.planned.to_json(),
+            "given": self.given.to_json(),
+            "total": self.total,
+            "relation": self.relation,
+            "own": vars(self.own),
+            "held": None if self.held is None else vars(self.held),
+            "seed": str(self.seed),
+            "nonce": self.nonce,
+            "lot_key": self.lot_key,
+            "marks": list(self.marks),
+        }
+        return json.dumps(data).encode()
+
+    @classmethod
+    def loads(cls, text: bytes) -> Self:
+        """Return the facts; raises :class:`Unfinished` for another text."""
+        try:
+            data = json.loads(text)
+            if data["format"] != FORMAT:
+                raise Unfinished(f"The release was begun in the format {data['format']!r}, not {FORMAT!r}.")
+            return cls(
+                Project.from_json(data["planned"]),
+                Project.from_json(data["given"]),
+                data["total"],
+                data["relation"],
+                Facts(**data["own"]),
+                None if data["held"] is None else Facts(**data["held"]),
+                int(data["seed"]),
+                data["nonce"],
+                data["lot_key"],
+                tuple(data["marks"]),
+            )
+        except (ValueError, KeyError, TypeError):
+            raise Unfinished("The facts of the unfinished release are damaged.") from None
+
+
+def new_seed() -> int:
+    """Return a fresh seed for everything random that is not noise."""
+    return secrets.randbits(SEED_BITS)
+
+
+def dealt(table: Source, secret: bytes, nonce: str) -> Source:
+    """Return ``table`` with the lots of ``nonce``, which only the holder of ``secret`` can compute."""
+    deal: Deal = seeded_lots(hmac.new(secret, b"espalier lots:" + nonce.encode(), hashlib.sha256).digest())
+    return table.dealt_by(deal)
+
+
+def marks_of(secret: bytes, table: Source, own: Source, held: Source | None) -> tuple[str, ...]:
+    """Return keyed fingerprints of ``table`` and, where rows are held out, of both parts."""
+    digests = [table.digest] if held is None else [table.digest, digest_of(own), digest_of(held)]
+    return tuple(fingerprint.mark(secret, one) for one in digests)
+
+
+def same_rows(secret: bytes, marks: tuple[str, ...], digest: bytes) -> None:
+    """Raise :class:`TableError` unless the table with this ``digest`` is the one that the release began with."""
+    same = fingerprint.matches(secret, digest, marks[0])
+    if same is None:
+        raise TableError(
+            "the release began with another key file, so the table cannot be recognised. Set ESPALIER_LEDGER_KEY to "
+            "the path of that file, or of a copy"
+        )
+    if not same:
+        raise TableError(
+            "this is not the table that the release began with, or it has changed. Nothing was drawn. Name the table "
+            "as it was"
+        )
+
+
+def same_parts(secret: bytes, marks: tuple[str, ...], own: Source, held: Source | None) -> None:
+    """Raise :class:`TableError` unless both parts are those that the release began with.
+
+    `espalier.core.privacy.contribution` explains why.
+    """
+    if held is None:
+        return
+    wanted = zip(marks[1:], (own, held), strict=True)
+    if not all(fingerprint.matches(secret, digest_of(rows), mark) for mark, rows in wanted):
+        raise TableError(
+            "the rows come in another order than when the release began, so other people would be held out. Nothing "
+            "was drawn. Name the same file, read by the same version"
+        )
+
+
+# A release without a ledger -------------------------------------------------------------------------------------------
+
+
+def work_folder(folder: Path) -> Path:
+    """Return the hidden folder in which the release to ``folder`` is written."""
+    folder = folder.absolute()
+    return folder.with_name(f".{folder.name}.unfinished")
+
+
+def check_none(folder: Path) -> None:
+    """Raise :class:`ProjectError` if answers of an unfinished release to ``folder`` are kept; remove a kill's rest."""
+    if (work_folder(folder) / JOURNAL).exists():
+        left = FolderJournal(folder)
+        if not left.answers:
+            left.forget()
+            return
+        left.leave()
+        raise ProjectError(
+            f"An unfinished release to {folder} is kept. Finish it: espalier resume {folder}. To give it up, "
+            f"delete {work_folder(folder)}; what it drew stays spent.",
+            path=str(folder),
+        )
+
+
+class FolderJournal:
+    """A journal in a hidden folder next to the release: frames of a length and a record, appended and synced.
+
+    A torn frame at the end was not durable, so its answer was not used (`espalier.core.privacy.journal` has the proof);
+    it is cut off before anything is drawn. A damaged frame before the end is refused.
+    """
+
+    def __init__(self, folder: Path, *, create: bool = False) -> None:
+        """Open the journal of the release to ``folder``; raises :class:`Unfinished` while another process has it."""
+        self.folder = folder
+        self.work = work_folder(folder)
+        path = self.work / JOURNAL
+        if create:
+            self.work.mkdir(parents=True, mode=0o700, exist_ok=True)
+        elif not path.is_file():
+            raise Unfinished(f"There is no unfinished release to {folder}.", path=str(folder))
+        if create:
+            check_none(folder)
+        flags = os.O_RDWR | (os.O_CREAT | os.O_EXCL if create else 0)
+        self._file = os.fdopen(os.open(path, flags, 0o600), "r+b", buffering=0)
+        weakref.finalize(self, self._file.close)
+        try:
+            lock(self._file)
+        except OSError:
+            self._file.close()
+            raise Unfinished(f"Another process is working on the release to {folder}.", path=str(folder)) from None
+        if create:
+            synced(self.work)
+            synced(self.work.parent)
+
+    @classmethod
+    def begin(cls, folder: Path, begun: Begun) -> Self:
+        """Make a journal and store the facts."""
+        made = cls(folder, create=True)
+        try:
+            made._write(begun.dumps())
+        except OSError:
+            made.forget()
+            raise
+        return made
+
+    def read(self) -> tuple[Begun, list[Record]]:
+        """Return the facts and the stored answers, and cut off a torn end."""
+        frames, end = self._frames()
+        if not frames:
+            raise Unfinished(f"Nothing was drawn for the release to {self.folder}. Delete {self.work} and start again.")
+        self._file.truncate(end)
+        os.fsync(self._file.fileno())
+        self._file.seek(end)
+        return Begun.loads(frames[0]), records_of(frames[1:])
+
+    @property
+    def answers(self) -> int:
+        """Number of stored answers."""
+        return max(len(self._frames()[0]) - 1, 0)
+
+    def append(self, place: int, record: bytes) -> None:
+        """Store the answer at ``place``, which is the next one."""
+        del place
+        self._write(record)
+
+    def _write(self, record: bytes) -> None:
+        data = len(record).to_bytes(8, "big") + hashlib.sha256(record).digest() + record
+        left = memoryview(data)
+        try:
+            while left:
+                left = left[self._file.write(left) :]
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise Unfinished(
+                f"Cannot store an answer in {self.work}: {error.strerror}. The answer was not used. Make room, then: "
+                f"espalier resume {self.folder}"
+            ) from None
+
+    def _frames(self) -> tuple[list[bytes], int]:
+        self._file.seek(0)
+        data = self._file.read()
+        frames, at = [], 0
+        while at + 40 <= len(data):
+            if not any(data[at:]):  # a power cut may leave zeros behind the end
+                break
+            end = at + 40 + int.from_bytes(data[at : at + 8], "big")
+            if end > len(data):
+                break
+            if hashlib.sha256(data[at + 40 : end]).digest() != data[at + 8 : at + 40]:
+                if end < len(data):
+                    raise Unfinished(f"The journal in {self.work} is damaged. Bring back a copy.")
+                break
+            frames.append(data[at + 40 : end])
+            at = end
+        return frames, at
+
+    def forget(self) -> None:
+        """Remove the journal: the release is finished, or nothing was drawn."""
+        self._file.close()
+        shutil.rmtree(self.work, ignore_errors=True)
+
+    def leave(self) -> None:
+        """Let another process go on."""
+        self._file.close()
+
+
+def lock(file: Any) -> None:
+    """Lock an open file until it is closed, also by the end of the process; raises OSError if another process did."""
+    with suppress(ImportError):  # Windows has no such locks
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def records_of(stored: list[bytes]) -> list[Record]:
+    """Return stored answers; raises :class:`Unfinished` for a damaged one."""
+    records = [Record.unpacked(place, data) for place, data in enumerate(stored)]
+    if None in records:
+        raise Unfinished(f"Stored answer {records.index(None) + 1} is damaged. Bring back a copy.")
+    return [record for record in records if record is not None]
+
+
+def synced(path: Path) -> None:
+    """Wait until a file or folder is on the disk, where the system can."""
+    with suppress(OSError):
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

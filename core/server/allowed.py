@@ -1,0 +1,81 @@
+"""The allow-list of a server: folders and names of connections that stewards may open, and nothing else.
+
+``ESPALIER_SERVER_TABLES`` lists them, separated by commas: absolute paths of folders, and ``env:NAME`` for a connection
+whose URL is in the environment or the secrets. A path is resolved before it is compared, and the resolved path is what
+is opened. A symbolic link that leads out of the allowed folders is therefore refused, wherever it is in the path. In a
+folder, every file is resolved likewise.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from espalier.core.errors import TableError
+from espalier.core.tables.frames import resolved
+from espalier.core.tables.relation import Relation, is_url, open_relation
+
+VARIABLE = "ESPALIER_SERVER_TABLES"
+_REFUSED = (
+    "This server does not allow that table. Name a file in a folder that its operator has listed, or a connection as "
+    "env:NAME"
+)
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """Folders, resolved, and names of environment variables. ``wrong`` lists the entries that are neither."""
+
+    folders: tuple[Path, ...] = ()
+    connections: tuple[str, ...] = ()
+    wrong: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        """Whether anything may be opened."""
+        return bool(self.folders or self.connections)
+
+    def place(self, where: str) -> str:
+        """Return what to open instead of ``where``; raises :class:`TableError` if it is not allowed.
+
+        The refusal is the same for a file that is missing and for one that is not allowed, so that it shows nothing of
+        the server's other folders.
+        """
+        if where.startswith("env:"):
+            if where[4:] not in self.connections:
+                raise TableError(_REFUSED)
+            return where
+        if is_url(where) or "\0" in where or not os.path.isabs(where):
+            raise TableError(_REFUSED)
+        path = Path(os.path.realpath(where))
+        if not self._holds(path) or not path.exists():
+            raise TableError(_REFUSED)
+        if path.is_dir():
+            for folder, folders, files in os.walk(path):
+                if not all(self._holds(Path(os.path.realpath(os.path.join(folder, n)))) for n in (*folders, *files)):
+                    raise TableError("This folder holds a link that leads out of the folders that are allowed")
+        return str(path)
+
+    def new(self, where: str) -> str:
+        """Return the resolved path of a folder to be made; raises :class:`TableError` if it is not allowed."""
+        path = Path(os.path.realpath(where)) if os.path.isabs(where) and "\0" not in where else Path()
+        if not path.is_absolute() or not self._holds(path):
+            raise TableError(_REFUSED)
+        return str(path)
+
+    def open(self, where: str, relation: str | None) -> Relation:
+        """Open a table that is allowed; raises :class:`TableError`."""
+        return open_relation(resolved(self.place(where)), relation)
+
+    def _holds(self, path: Path) -> bool:
+        return any(path == folder or folder in path.parents for folder in self.folders)
+
+
+def allowed(environment: Mapping[str, str] = os.environ) -> Allowed:
+    """Return what this server's environment allows."""
+    entries = [e.strip() for e in environment.get(VARIABLE, "").split(",") if e.strip()]
+    names = [e[4:] for e in entries if e.startswith("env:") and e[4:]]
+    paths = [e for e in entries if os.path.isabs(e) and os.path.realpath(e) != os.path.sep]
+    wrong = [e for e in entries if e not in paths and not (e.startswith("env:") and e[4:])]
+    return Allowed(tuple(Path(os.path.realpath(p)) for p in paths), tuple(names), tuple(wrong))

@@ -1,0 +1,197 @@
+"""Backup and restoration of a ledger: its database, its key, this machine's memories of its head, shared releases.
+
+The memories are what shows that a restored database is older than one that was seen. They are a few bytes: copy them
+often, and to another place than the database's dumps (``espalier backup --memories``). A restoration takes the latest
+memory of all that it is given and of those on the machine. An older database is then refused like any other rollback.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+from collections.abc import Iterable, Mapping
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+from espalier import __version__
+from espalier.core.errors import EspalierError, LedgerError, LedgerUnavailable, ProjectError
+from espalier.core.ledger.ledger import Ledger
+from espalier.core.ledger.places import database_url, file_name, key_file, remembered
+
+FORMAT = "espalier-backup/1"
+MANIFEST, DATABASE, KEY, MEMORIES, SHELF = "backup.json", "ledger.dump", "ledger.key", "memories", "shelf"
+
+
+def back_up(where: str, folder: Path, shelf: Path | None = None, *, memories_only: bool = False) -> str:
+    """Write a backup to a new folder and return a sentence about it; raises :class:`EspalierError`.
+
+    The ledger is verified first: a backup of a damaged ledger would replace a good one.
+    """
+    ledger = Ledger(where)
+    if problems := ledger.verify():
+        raise EspalierError("the ledger is not backed up, because it does not verify: " + "; ".join(problems))
+    count, last = ledger.head()
+    try:
+        folder.mkdir(mode=0o700, parents=True)
+    except FileExistsError:
+        raise ProjectError(f"{folder} is there already; nothing is overwritten", path=str(folder)) from None
+    try:
+        (folder / MEMORIES).mkdir(mode=0o700)
+        for memory in _memories(ledger):
+            if memory.exists():
+                _copy(memory, folder / MEMORIES / memory.name)
+        if not memories_only:
+            _dump(ledger, where, folder / DATABASE)
+            if ledger.store.key_file.exists():
+                _copy(ledger.store.key_file, folder / KEY)
+            for file in sorted(shelf.glob("*.zip")) if shelf is not None and shelf.is_dir() else ():
+                (folder / SHELF).mkdir(mode=0o700, exist_ok=True)
+                _copy(file, folder / SHELF / file.name)
+        facts = {"format": FORMAT, "espalier": __version__, "at": datetime.now(UTC).isoformat(timespec="seconds")}
+        digests = {str(f.relative_to(folder)): _digest(f) for f in sorted(folder.rglob("*")) if f.is_file()}
+        said = {**facts, "events": count, "last": last, "database": not memories_only, "sha256": digests}
+        _write(folder / MANIFEST, (json.dumps(said, indent=1) + "\n").encode())
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    return f"{folder}: {count:,} event{'s' * (count != 1)}, the last hash is {last}"
+
+
+def restore(folder: Path, where: str, shelf: Path | None = None, memories: Iterable[Path] = ()) -> str:
+    """Restore a backup where there is no ledger, and return a sentence; raises :class:`EspalierError`.
+
+    ``memories`` are further backups of memories alone. Nothing is overwritten but a memory, by a later one.
+    """
+    facts = _checked(folder)
+    if not facts["database"]:
+        raise ProjectError(f"{folder} holds memories only; give it by --memories", path=str(folder))
+    url = database_url(where)
+    path = Path(os.path.realpath(url.database or "")) if url.get_backend_name() == "sqlite" else None
+    key = key_file(url, path)
+    if key.exists() and (folder / KEY).exists() and key.read_bytes() != (folder / KEY).read_bytes():
+        raise ProjectError(f"{key} is another ledger's key; move it away first", path=str(key))
+    _load(folder / DATABASE, url, path)
+    if (folder / KEY).exists() and not key.exists():
+        key.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _copy(folder / KEY, key)
+    beside = (path or key).parent / f"{file_name(url, path)}.seen"
+    first = _first_hash(url, path)
+    places = [beside, *([remembered(first)] if first else [])]
+    given = [folder, *memories]
+    for extra in memories:
+        _checked(extra)
+    latest = max((_said(f) for g in given for f in (g / MEMORIES).glob("*.seen")), default=(0, ""))
+    for place in places:
+        if latest > (_said(place) if place.exists() else (0, "")):
+            place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            place.unlink(missing_ok=True)
+            _write(place, latest[1].encode("ascii"))
+    if shelf is not None:
+        for file in sorted((folder / SHELF).glob("*.zip")):
+            shelf.mkdir(parents=True, exist_ok=True, mode=0o700)
+            if not (shelf / file.name).exists():
+                _copy(file, shelf / file.name)
+    ledger = Ledger(where)
+    if problems := ledger.verify():
+        raise LedgerError("the restored ledger is refused: " + "; ".join(problems))
+    count, last = ledger.head()
+    return f"{ledger.name}: {count:,} event{'s' * (count != 1)} restored, every hash, sum and rule holds; {last}"
+
+
+def _memories(ledger: Ledger) -> list[Path]:
+    events = ledger.events()
+    return [ledger.store.seen_file, *([remembered(events[0].hash)] if events else [])]
+
+
+def _said(memory: Path) -> tuple[int, str]:
+    """Return the number of events that a memory states, and its text."""
+    text = memory.read_text("ascii")
+    return int(text.split()[0]), text
+
+
+def _dump(ledger: Ledger, where: str, to: Path) -> None:
+    if ledger.store.path is not None:
+        os.close(os.open(to, os.O_CREAT | os.O_EXCL, 0o600))
+        read_only = f"{ledger.store.path.as_uri()}?mode=ro"
+        with closing(sqlite3.connect(read_only, uri=True)) as source, closing(sqlite3.connect(to)) as target:
+            source.backup(target)
+        return
+    os.close(os.open(to, os.O_CREAT | os.O_EXCL, 0o600))
+    _tool("pg_dump", database_url(where), "--format=custom", f"--file={to}")
+
+
+def _load(dump: Path, url: sa.URL, path: Path | None) -> None:
+    if path is not None:
+        if path.exists():
+            raise ProjectError(f"there is a ledger at {path}; move it away first", path=str(path))
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _copy(dump, path)
+        return
+    engine = sa.create_engine(url, poolclass=sa.NullPool)
+    try:
+        there = sa.inspect(engine).has_table("espalier_meta")
+    except sa.exc.SQLAlchemyError:
+        raise LedgerUnavailable("the database to restore to cannot be reached") from None
+    if there:
+        raise ProjectError("the database holds a ledger; restore to an empty database")
+    _tool("pg_restore", url, "--single-transaction", "--exit-on-error", str(dump))
+
+
+def _first_hash(url: sa.URL, path: Path | None) -> str | None:
+    """Return the hash of the first event, which names the memory by identity."""
+    engine = sa.create_engine(f"sqlite:///{path}" if path is not None else url, poolclass=sa.NullPool)
+    with engine.connect() as connection:
+        found = connection.scalar(sa.text("SELECT hash FROM espalier_events WHERE seq = 1"))
+    return str(found) if found and str(found).isalnum() else None
+
+
+def _tool(name: str, url: sa.URL, *options: str) -> None:
+    """Run one of PostgreSQL's tools. The password is in the environment, where other users do not see it."""
+    if shutil.which(name) is None:
+        raise EspalierError(f"{name} is not installed; install PostgreSQL's client")
+    plain = url.set(drivername="postgresql", password=None).render_as_string(hide_password=False)
+    secret: Mapping[str, str] = {"PGPASSWORD": str(url.password)} if url.password else {}
+    done = subprocess.run(
+        [name, f"--dbname={plain}", *options], env={**os.environ, **secret}, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        first = next(iter(done.stderr.strip().splitlines()), "no reason given")[:200]
+        raise EspalierError(f"{name} failed: {first}")
+
+
+def _checked(folder: Path) -> dict[str, Any]:
+    """Return a backup's facts; raises :class:`ProjectError` unless every file is as it was written."""
+    try:
+        facts = json.loads((folder / MANIFEST).read_text("utf-8"))
+        if not isinstance(facts, dict) or facts.get("format") != FORMAT:
+            raise ValueError
+        wrong = [name for name, digest in facts["sha256"].items() if _digest(folder / name) != digest]
+    except (OSError, ValueError, KeyError, AttributeError):
+        raise ProjectError(f"{folder} is not a backup, or a part of it is missing", path=str(folder)) from None
+    if wrong:
+        raise ProjectError(f"{folder}: {wrong[0]} was changed since the backup was made", path=str(folder))
+    return facts
+
+
+def _digest(file: Path) -> str:
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
+
+
+def _copy(source: Path, to: Path) -> None:
+    _write(to, source.read_bytes())
+
+
+def _write(to: Path, data: bytes) -> None:
+    with open(os.open(to, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())

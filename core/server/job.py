@@ -1,0 +1,203 @@
+"""Work of seconds to minutes, in a thread of its own: a place in the queue, progress, cancel, one result.
+
+The thread never touches Streamlit. A page starts a job, a fragment polls it, and the session collects what it made.
+All sessions of the server share one queue: few jobs run at once, so that memory stays bounded however many people
+press the button, and each sees how many are before it. A server that stops drains the queue: no job is taken any more,
+and those that run may end.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, Literal
+
+from espalier.core.errors import Cancelled, EspalierError
+from espalier.core.progress import Report
+from espalier.core.server.settings import number
+
+LONGEST = 60.0 * number("ESPALIER_JOB_MINUTES")
+"""Seconds after which a running job gives up, also when its browser tab was closed."""
+GONE = 60.0
+"""Seconds after which a job that still waits is dropped when its browser tab was closed: nothing is spent."""
+
+
+class Queue:
+    """Who runs and who waits, in order of arrival."""
+
+    def __init__(self, at_once: int, most: int) -> None:
+        """``at_once`` jobs run at a time; not more than ``most`` may wait."""
+        self._at_once, self._most = at_once, most
+        self._running: list[Job] = []
+        self._waiting: list[Job] = []
+        self._changed = threading.Condition()
+        self._draining = False
+        self.ended: Counter[str] = Counter()
+        """How many jobs ended, by their state."""
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Numbers of jobs that run and that wait."""
+        with self._changed:
+            return len(self._running), len(self._waiting)
+
+    @property
+    def draining(self) -> bool:
+        """Whether the server stops, so that no job is taken."""
+        return self._draining
+
+    def drain(self, seconds: float) -> bool:
+        """Take no job any more, drop those that wait, and wait for the others; True if all have ended."""
+        with self._changed:
+            self._draining = True
+            for job in self._waiting:
+                job.cancel()
+            return self._changed.wait_for(lambda: not self._running, seconds)
+
+    def join(self, job: Job) -> None:
+        """Take the last place; raises :class:`EspalierError` where there is none."""
+        with self._changed:
+            if self._draining:
+                raise EspalierError("The server is about to stop and takes no new work. Nothing is spent")
+            if len(self._waiting) >= self._most:
+                raise EspalierError(
+                    f"the server is busy: {self._most} jobs are waiting already. Try again in a few minutes"
+                )
+            self._waiting.append(job)
+
+    def take(self, job: Job, seconds: float) -> bool:
+        """Wait so long for ``job`` to be next and a place to be free; True once it runs."""
+        with self._changed:
+            free = self._changed.wait_for(
+                lambda: self._waiting[0] is job and len(self._running) < self._at_once, seconds
+            )
+            if free:
+                self._waiting.remove(job)
+                self._running.append(job)
+                self._changed.notify_all()
+            return free
+
+    def leave(self, job: Job) -> None:
+        """Give up the place, whichever it was."""
+        with self._changed:
+            for places in (self._waiting, self._running):
+                if job in places:
+                    places.remove(job)
+                    self.ended[job.state] += 1
+            self._changed.notify_all()
+
+    def place(self, job: Job) -> str:
+        """Return a sentence about the jobs before ``job`` in the queue."""
+        with self._changed:
+            if job not in self._waiting:
+                return "Starting"
+            before = [*self._running, *self._waiting[: self._waiting.index(job)]]
+        what = "release" if all(j.kind == "release" for j in before) else "job"
+        return f"Waiting: {len(before)} {what}{'s' if len(before) != 1 else ''} before yours"
+
+
+QUEUE = Queue(at_once=number("ESPALIER_JOBS"), most=50)
+"""The one queue of this server's process."""
+
+
+class Job:
+    """One piece of work. ``work(report)`` runs in the thread; ``done(result)`` later, in the session."""
+
+    def __init__(
+        self,
+        kind: str,
+        work: Callable[[Report], Any],
+        done: Callable[[Any], None],
+        ended: Callable[[str], None],
+        wanted: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """``ended(reason)`` is called instead of ``done`` if the work failed or was cancelled.
+
+        ``wanted()`` returns whether a session still waits for the result. Raises :class:`EspalierError` where the
+        queue is full.
+        """
+        self.kind, self.done, self.ended = kind, done, ended
+        self.state: Literal["waiting", "running", "done", "failed", "cancelled"] = "waiting"
+        self.fraction, self.message = 0.0, "Starting"
+        self._began = 0.0
+        self.result: Any = None
+        self.if_cancelled: Callable[[], str] = lambda: ""
+        """Returns what a cancel costs now, as a sentence; the empty text for work that spends nothing."""
+        self.reason = ""
+        self._work, self._wanted, self._stop, self._deadline = work, wanted, threading.Event(), float("inf")
+        self._thread = threading.Thread(target=self._run, name=f"job-{kind}", daemon=True)
+        QUEUE.join(self)
+        self._thread.start()
+
+    @property
+    def finished(self) -> bool:
+        """Has it ended, one way or another?"""
+        return not self._thread.is_alive()
+
+    def cancel(self) -> None:
+        """Ask it to stop at its next report."""
+        self._stop.set()
+        self.message = "Cancelling …"
+
+    @property
+    def too_late(self) -> bool:
+        """Was it asked to stop when there was nothing left to stop?"""
+        return self.state == "done" and self._stop.is_set()
+
+    def seconds_left(self, now: float | None = None) -> float | None:
+        """Return an estimate from the fraction that is done; None in the first seconds, and before it runs."""
+        past = (time.monotonic() if now is None else now) - self._began
+        if self.state != "running" or self.fraction < 0.05 or past < 2.0:
+            return None
+        return past * (1 - self.fraction) / self.fraction
+
+    def wait(self, seconds: float) -> None:
+        """Wait for the end, for work that is likely to be quick (and for tests)."""
+        self._thread.join(seconds)
+
+    def _report(self, fraction: float, message: str) -> None:
+        if self._stop.is_set():
+            raise Cancelled("cancelled")
+        if time.monotonic() > self._deadline:
+            raise Cancelled(
+                f"this took longer than {LONGEST / 60:.0f} minutes and was stopped; coarsen the columns with most "
+                "categories"
+            )
+        self.fraction, self.message = min(max(float(fraction), 0.0), 1.0), message
+
+    def _queue(self) -> None:
+        """Wait for a turn; raises :class:`Cancelled`."""
+        seen = time.monotonic()
+        while not QUEUE.take(self, 0.2):
+            self._report(0.0, QUEUE.place(self))
+            if self._wanted():
+                seen = time.monotonic()
+            elif time.monotonic() - seen > GONE:
+                raise Cancelled("no one was waiting for it any more")
+
+    def _run(self) -> None:
+        try:
+            self._queue()
+            self.state, self._began = "running", time.monotonic()
+            self._deadline = self._began + LONGEST
+            self._report(0.0, "Starting")
+            self.result = self._work(self._report)
+            self.state = "done"
+        except Cancelled as error:
+            self.state, self.reason = "cancelled", str(error)
+        except EspalierError as error:
+            self.state, self.reason = "failed", str(error)
+        except MemoryError:
+            self.state, self.reason = "failed", "not enough memory; coarsen the columns with the most categories."
+        except Exception as error:  # a thread's last resort: report it, keep values out of the log
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            logging.getLogger(__name__).error(
+                "job %s: %s in %s, line %s", self.kind, type(error).__name__, where.filename, where.lineno
+            )
+            self.state, self.reason = "failed", f"an unexpected error ({type(error).__name__}); please report it."
+        finally:
+            QUEUE.leave(self)

@@ -1,0 +1,174 @@
+"""What an operator asks a running server, on a port of this machine: ``/healthz``, ``/readyz`` and ``/metrics``.
+
+The answers hold memory and numbers of jobs, which depend on the tables that people opened. They are for the operator
+and confidential: the port listens on this machine only. They hold no time of a single job and no name.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+from espalier import __version__
+from espalier.core.errors import EspalierError, LedgerUnavailable
+from espalier.core.server import events
+from espalier.core.server.job import QUEUE
+
+LEAST_DISK = 1 << 30
+"""Free bytes of the temporary folder below which the server is not ready."""
+FRESH = 5.0
+"""Seconds for which an answer about the ledger is kept: a probe does not read the whole ledger each second."""
+
+Check = Callable[[], str]
+"""Returns what is wrong; empty if nothing is."""
+
+
+def ledger_answers() -> str:
+    """Return why the ledger cannot be read; empty if it can, or if there is none yet."""
+    from espalier.core.ledger.ledger import Ledger, default_ledger
+
+    try:
+        Ledger(default_ledger()).populations()
+    except LedgerUnavailable as error:
+        return "" if error.data.get("missing") else "the ledger cannot be reached"
+    except EspalierError:
+        return "the ledger refuses: run espalier ledger verify"
+    return ""
+
+
+def disk_has_room() -> str:
+    """Return whether the temporary folder is missing or nearly full."""
+    try:
+        free = shutil.disk_usage(tempfile.gettempdir()).free
+    except OSError:
+        return "the temporary folder cannot be used"
+    return "" if free >= LEAST_DISK else f"the temporary folder has less than {LEAST_DISK >> 20} MB left"
+
+
+def worker_starts() -> str:
+    """Return why no job would run; empty if one would."""
+    return "the server is stopping" if QUEUE.draining else ""
+
+
+CHECKS: Mapping[str, Check] = {
+    "ledger": ledger_answers,
+    "disk": disk_has_room,
+    "worker": worker_starts,
+    "audit": events.trouble,
+}
+
+
+class Monitor:
+    """The answers. ``sessions()`` is the number of open sessions, where the app has said how to count them."""
+
+    def __init__(self, checks: Mapping[str, Check] = CHECKS) -> None:
+        self._checks, self._began = checks, time.time()
+        self._kept: tuple[float, dict[str, str]] | None = None
+        self._lock = threading.Lock()
+
+    def troubles(self) -> dict[str, str]:
+        """Return what is wrong, by check; empty texts where nothing is."""
+        with self._lock:
+            if self._kept is None or time.monotonic() - self._kept[0] > FRESH:
+                self._kept = time.monotonic(), {name: check() for name, check in self._checks.items()}
+            return self._kept[1]
+
+    def ready(self) -> tuple[int, str]:
+        """Return status and body of ``/readyz``."""
+        troubles = self.troubles() | {"worker": worker_starts()}
+        said = {name: trouble or "ok" for name, trouble in troubles.items()}
+        return (503 if any(troubles.values()) else 200), json.dumps(said) + "\n"
+
+    def metrics(self) -> str:
+        """Return the metrics in Prometheus's text format."""
+        running, waiting = QUEUE.sizes
+        free = shutil.disk_usage(tempfile.gettempdir()).free
+        lines = [
+            *_metric("espalier_info", "Version", {f'version="{__version__}"': 1}),
+            *_metric("espalier_start_time_seconds", "Start of the server", {"": round(self._began)}),
+            *_metric("espalier_jobs_running", "Jobs that run", {"": running}),
+            *_metric("espalier_jobs_waiting", "Jobs that wait", {"": waiting}),
+            *_metric(
+                "espalier_jobs_ended_total",
+                "Jobs that ended",
+                {f'state="{state}"': QUEUE.ended[state] for state in ("done", "failed", "cancelled")},
+                "counter",
+            ),
+            *_metric("espalier_sessions", "Open sessions", {"": sessions()}),
+            *_metric("espalier_memory_bytes", "Resident memory of the server", {"": resident()}),
+            *_metric("espalier_temporary_free_bytes", "Free space of the temporary folder", {"": free}),
+            *_metric(
+                "espalier_ready",
+                "Whether a part is ready",
+                {f'part="{name}"': int(not trouble) for name, trouble in self.troubles().items()},
+            ),
+        ]
+        return "\n".join(lines) + "\n"
+
+
+def _metric(name: str, text: str, values: Mapping[str, int], kind: str = "gauge") -> list[str]:
+    points = [f"{name}{{{labels}}} {value}" if labels else f"{name} {value}" for labels, value in values.items()]
+    return [f"# HELP {name} {text}.", f"# TYPE {name} {kind}", *points]
+
+
+def resident() -> int:
+    """Return this process's resident memory in bytes; 0 where the system does not say."""
+    try:
+        return int(Path("/proc/self/statm").read_text("ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+_counted: list[Callable[[], int]] = []
+
+
+def count_sessions(how: Callable[[], int]) -> None:
+    """State how open sessions are counted. The app calls this when its first session begins."""
+    _counted[:] = [how]
+
+
+def sessions() -> int:
+    """Return the number of open sessions; 0 before the first."""
+    return _counted[0]() if _counted else 0
+
+
+def serve(port: int, monitor: Monitor | None = None) -> ThreadingHTTPServer:
+    """Answer on ``port`` of this machine, in a thread. Raises :class:`EspalierError` if the port is taken."""
+    said = monitor or Monitor()
+
+    class Answer(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            if self.path == "/healthz":
+                self._send(200, "ok\n")
+            elif self.path == "/readyz":
+                self._send(*said.ready())
+            elif self.path == "/metrics":
+                self._send(200, said.metrics(), "text/plain; version=0.0.4; charset=utf-8")
+            else:
+                self._send(404, "unknown\n")
+
+        def _send(self, status: int, text: str, kind: str = "text/plain; charset=utf-8") -> None:
+            body = text.encode("utf-8")
+            self.send_response(status)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Write nothing: probes come every few seconds."""
+
+    try:
+        server = ThreadingHTTPServer(("127.0.0.1", port), Answer)
+    except OSError as error:
+        raise EspalierError(f"the monitor cannot listen on port {port}: {error.strerror}") from None
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, name="monitor", daemon=True).start()
+    return server

@@ -1,0 +1,77 @@
+"""The release of a session, as a worker or a thread carries it out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from espalier.core.errors import TableError
+from espalier.core.ledger.ledger import Ledger, default_ledger
+from espalier.core.privacy.contribution import public_rows
+from espalier.core.progress import Report, part
+from espalier.core.project.file import Project
+from espalier.core.release.artefact import Release
+from espalier.core.server.allowed import allowed
+from espalier.core.server.worker import Begun
+from espalier.core.statement.keys import server_signer
+from espalier.core.tables.table import Table
+
+
+class Paid(NamedTuple):
+    """Payment of a release: the table's name in the ledger, the person, a note, and a confirmed warning."""
+
+    table: str
+    who: str
+    note: str
+    ticked: bool
+
+
+@dataclass(frozen=True, repr=False)
+class Order:
+    """What to release: a table in memory, or ``far``, a place and a name that the server's operator allows.
+
+    ``rows`` is the number of rows on the Plan page, where it is public. ``paid`` `None`: not recorded in a ledger.
+    """
+
+    project: Project
+    table: Table | None
+    far: tuple[str, str | None] | None
+    rows: int | None
+    paid: Paid | None
+
+
+def carry_out(order: Order, report: Report, begun: Begun) -> Release:
+    """Spend the budget; ``begun`` is called before the first draw."""
+    from espalier.core.release.spend import release
+    from espalier.core.tables.frames import opened
+
+    project, paid = order.project, order.paid
+    plan = project.plan
+    account = Ledger(default_ledger()).account(*paid[:3], again=paid.ticked) if paid else None
+    if order.table is not None:
+        return release(project, order.table, _marking(part(report, 0.0, 0.95), begun), account, server_signer())
+    if order.far is None:
+        raise TableError("no table is open")
+    relation = allowed().open(*order.far)
+    scan = part(report, 0.0, 0.3)
+    with opened(relation, project.schema, plan.person, plan.rows_per_person, scan) as table:
+        counted = public_rows(plan, table.rows)
+        if counted is not None and counted != order.rows:
+            said = "says nothing" if order.rows is None else f"says {order.rows:,}"
+            raise TableError(
+                f"the table has {counted:,} rows, which are public, and the Plan page {said}; write it there"
+            )
+        return release(project, table, _marking(part(report, 0.3, 0.95), begun), account, server_signer())
+
+
+def _marking(report: Report, begun: Begun) -> Report:
+    """Return a report that marks the first moment at which something may be drawn."""
+    first = [True]
+
+    def marked(fraction: float, message: str) -> None:
+        report(fraction, message)
+        if first[0]:
+            first[0] = False
+            begun()
+
+    return marked

@@ -1,0 +1,179 @@
+"""Arrow tables as text: the canonical text of each cell, and the types whose cells are plain values.
+
+A type belongs to a whole column, and the author of the file or frame has chosen it. Each distinct value is written
+once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from espalier.core.errors import TableError
+from espalier.core.project.schema import MISSING
+from espalier.core.tables.text_table import MAX_CELLS, WHOLE_FLOATS, TextColumn, TextTable, cell_text, check_names
+
+
+def from_arrow(table: Any, shown: str) -> TextTable:
+    """An Arrow table's cells as text, as a Parquet file of it would be read; raises :class:`TableError`."""
+    check_fields(table.schema, table.num_rows, shown)
+    return table_as_text(table, shown)
+
+
+def table_as_text(table: Any, shown: str) -> TextTable:
+    """Return the cells of an Arrow table, whose types were checked, as text."""
+    import pyarrow as pa
+
+    columns = {}
+    for name, chunks in zip(table.column_names, table.columns, strict=True):
+        if pa.types.is_decimal(chunks.type):
+            chunks = chunks.cast(wide(chunks.type))
+        if is_uuid(chunks.type):
+            chunks = pa.chunked_array([pa.array([x and str(x) for x in chunks.to_pylist()], pa.string())])
+        if pa.types.is_dictionary(chunks.type):
+            _check_places(chunks, name, shown)
+            parts = chunks.chunks  # Arrow's own union of their dictionaries fails for most types
+        else:
+            array = chunks.combine_chunks().dictionary_encode()
+            parts = [array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array]
+        values, codes, row = list[str](), list[NDArray[np.int64]](), 0
+        for part in parts:
+            texts = [*_written(part, name, shown, row), MISSING]
+            codes.append(_codes(part.indices, len(texts) - 1) + len(values))
+            values += texts
+            row += len(part)
+        column = _distinct(values, np.concatenate([np.empty(0, np.int64), *codes]))
+        columns[name] = replace(column, ambiguous=_drops_digits(chunks))
+    return TextTable(columns, table.num_rows, shown)
+
+
+def check_fields(schema: Any, rows: int, shown: str) -> None:
+    """Raise :class:`TableError` for names, sizes or types that no table here may have."""
+
+    check_names(schema.names, shown)
+    if rows * len(schema) > MAX_CELLS:
+        raise TableError(f"{shown} holds {rows:,} rows of {len(schema):,} columns; Espalier reads smaller tables only")
+    for field in schema:
+        check_type(field.name, value_type(field.type), shown)
+
+
+def value_type(kind: Any) -> Any:
+    """The Arrow type of a column's values. A dictionary, and texts in another layout, hold the same values."""
+    import pyarrow as pa
+
+    types = pa.types
+    if types.is_dictionary(kind):
+        return value_type(kind.value_type)
+    return pa.string() if types.is_large_string(kind) or types.is_string_view(kind) else kind
+
+
+def is_plain(kind: Any) -> bool:
+    """Is each cell of this Arrow type one plain value, which has a canonical text?"""
+    import pyarrow as pa
+
+    types = pa.types
+    tests = (
+        *(types.is_null, types.is_boolean, types.is_integer, types.is_floating, types.is_decimal, types.is_string),
+        *(types.is_date, types.is_timestamp, types.is_time, types.is_duration, is_uuid),
+    )
+    return any(test(kind) for test in tests)
+
+
+def check_type(name: str, kind: Any, shown: str) -> None:
+    """Raise :class:`TableError` for a type whose cells are no plain values."""
+    if not is_plain(kind):
+        raise TableError(
+            f"{shown}: column {name!r} holds {kind} values; give one plain value per cell",
+            column=name,
+        )
+
+
+def wide(kind: Any) -> Any:
+    """The decimal type of at least 128 bits with these digits: Arrow cannot list distinct values of narrower ones."""
+    import pyarrow as pa
+
+    narrow = pa.types.is_decimal32(kind) or pa.types.is_decimal64(kind)
+    return pa.decimal128(kind.precision, kind.scale) if narrow else kind
+
+
+def is_uuid(kind: Any) -> bool:
+    """Is it Arrow's type of UUIDs?"""
+    import pyarrow as pa
+
+    return isinstance(kind, pa.UuidType)
+
+
+def _drops_digits(chunks: Any) -> bool:
+    """May two persons have one cell, or one text, in a column of this type? See :attr:`TextColumn.ambiguous`."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    kind = value_type(chunks.type)
+    if not pa.types.is_floating(kind):
+        return bool(pa.types.is_date64(kind) or kind == pa.time64("ns"))
+    parts = [part.dictionary if pa.types.is_dictionary(chunks.type) else part for part in chunks.chunks]
+    ends = [compute.min_max(part.cast(pa.float64())).as_py().values() for part in parts]
+    return any(abs(end) >= WHOLE_FLOATS[kind.bit_width] for pair in ends for end in pair if end is not None)
+
+
+def _written(array: Any, name: str, shown: str, before: int) -> list[str]:
+    """The texts of a dictionary array's distinct values; ``before`` is the number of rows that precede it."""
+    import pyarrow as pa
+
+    try:
+        return [cell_text(value) for value in array.dictionary.to_pylist()]
+    except (pa.ArrowException, ValueError, OverflowError):  # a year beyond 9999, damaged text
+        rows = np.flatnonzero(_codes(array.indices, -1) == _unreadable(array.dictionary))
+        row = before + int(rows[0]) + 1 if len(rows) else 0  # 0: a value of its dictionary that no row has
+        raise TableError(
+            f"{shown}{f', data row {row:,}' if row else ''}: column {name!r} holds a value that cannot be written "
+            "as text; correct it",
+            column=name,
+            row=row,
+        ) from None
+
+
+def _check_places(chunks: Any, name: str, shown: str) -> None:
+    """Refuse dictionary arrays with a place that their dictionary does not have: Arrow reads it unchecked."""
+    from pyarrow import compute
+
+    for chunk in chunks.chunks:
+        places = compute.min_max(chunk.indices).as_py()
+        if places["min"] is not None and not 0 <= places["min"] <= places["max"] < len(chunk.dictionary):
+            raise TableError(f"{shown}: column {name!r} contradicts itself; write the table anew", column=name)
+
+
+def _unreadable(values: Any) -> int:
+    """Which of an Arrow array's values is the first without a text."""
+    import pyarrow as pa
+
+    for i, value in enumerate(values):
+        try:
+            cell_text(value.as_py())
+        except (pa.ArrowException, ValueError, OverflowError):
+            return i
+    raise ValueError("every value has a text")
+
+
+def _codes(indices: Any, missing: int) -> NDArray[np.int64]:
+    """A dictionary's indices, ``missing`` where there is none. Arrow's own conversions import pandas: 0.3 s."""
+    valid, data = indices.buffers()
+    held = slice(indices.offset, indices.offset + len(indices))
+    codes = np.frombuffer(data, np.dtype(str(indices.type)))[held].astype(np.int64)
+    if indices.null_count:
+        codes[np.unpackbits(np.frombuffer(valid, np.uint8), bitorder="little")[held] == 0] = missing
+    return codes
+
+
+def _distinct(values: list[str], codes: NDArray[Any]) -> TextColumn:
+    """Texts may coincide (1 and 1.0, a null and an empty text) or not occur: keep each that occurs once."""
+    used = np.zeros(len(values), dtype=bool)
+    used[codes] = True
+    place: dict[str, int] = {}
+    lookup = np.array(
+        [place.setdefault(v, len(place)) if u else 0 for v, u in zip(values, used, strict=True)], np.int32
+    )
+    return TextColumn(tuple(place), lookup[codes])

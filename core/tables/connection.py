@@ -1,0 +1,113 @@
+"""Connections to engines: why one cannot be opened, names of relations, and limits of time.
+
+A driver's message may quote a password or a cell, so none is shown. Instead, a refusal names one cause of a fixed list
+and its remedy. While a connection is opened no row is read, so the cause may be taken from the words of the message.
+While rows are read it is taken from the type and the code of the error alone: a cell must not choose the words.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+from espalier.core.errors import TableError
+
+SECONDS = "ESPALIER_STATEMENT_SECONDS"
+LONGEST, LOCKED = 3600, 30
+"""Seconds that a statement may take by default, and that it waits for a lock."""
+
+CAUSES = {
+    "TLS": "the server and this machine do not agree on TLS. Check sslmode and the certificates in the URL",
+    "unknown host": "no machine has this host name. Correct the host in the URL",
+    "refused": "no server answers there. Check host and port, and that the server runs",
+    "authentication": "the server refuses this user. Check user and password in the URL, and the server's access rules",
+    "no such database": "the server has no database of this name. Correct the end of the URL",
+    "no such relation": "the database has no such table or view, or this user may not see it. Write SCHEMA.NAME",
+    "no such file": "there is no such file. Correct the path",
+    "permission": "this user may not read it. Ask for SELECT on the relation, or for the file's read permission",
+    "locked": "another process holds a lock on it. Try again when that process has ended",
+    "time limit": f"a statement took longer than its limit. Raise {SECONDS}, or read from a table instead of a view",
+    "no room": "the server has no room left on its disk",
+    "lost": "the connection was lost. Try again",
+}
+"""Cause → what is wrong, and the remedy."""
+
+_WORDS = (
+    ("TLS", r"\bssl\b|\btls\b|certificate|no encryption"),
+    ("unknown host", r"translate host|name or service not known|resolve host|name resolution|unknown .*server host"),
+    ("time limit", r"timed? ?out"),
+    ("refused", r"refused|no such file or directory.*\n.*server running|can't connect to .*server|\b200[23]\b"),
+    ("authentication", r"authentication|password|access denied|pg_hba|login failed|role .* does not exist"),
+    ("no such file", r"read-only mode: database does not exist"),
+    ("no such database", r"database .*does not exist|unknown database"),
+    ("locked", r"\block"),
+    ("permission", r"permission denied"),
+    ("no such file", r"no such file|does not exist|unable to open database"),
+)
+_CODES = {
+    "57014": "time limit",
+    "25P03": "time limit",
+    "55P03": "locked",
+    "40P01": "locked",
+    "42501": "permission",
+    "42P01": "no such relation",
+    "53100": "no room",
+    "57P01": "lost",
+    "57P02": "lost",
+    "57P03": "refused",
+    "28000": "authentication",
+    "28P01": "authentication",
+    "3D000": "no such database",
+}
+"""SQLSTATE → cause."""
+
+
+def while_opening(error: Exception) -> str:
+    """Return the cause of an error that a driver raised before any row was read; its type where none is known."""
+    if type(error).__name__ == "TableNotFound":
+        return CAUSES["no such relation"]
+    if (known := while_reading(error)) or (known := _by_words(str(error).lower())):
+        return known
+    return type(error).__name__
+
+
+def while_reading(error: BaseException) -> str:
+    """Return the cause by the error's type and code; empty where none is known."""
+    if isinstance(error, FileNotFoundError):
+        return CAUSES["no such file"]
+    if isinstance(error, PermissionError):
+        return CAUSES["permission"]
+    code = getattr(error, "sqlstate", None)
+    return CAUSES[_CODES[code]] if isinstance(code, str) and code in _CODES else ""
+
+
+def _by_words(text: str) -> str:
+    return next((CAUSES[cause] for cause, words in _WORDS if re.search(words, text)), "")
+
+
+def time_limit() -> int:
+    """Return the seconds that one statement may take; raises :class:`TableError` for a setting that is no number."""
+    text = os.environ.get(SECONDS) or str(LONGEST)
+    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= 10**6):
+        raise TableError(f"{SECONDS} must be a whole number of seconds, at least 1")
+    return int(text)
+
+
+_PART = re.compile(r'"((?:[^"]|"")+)"|([^".]+)')
+
+
+def parts_of(name: str) -> list[str]:
+    """Return the parts of a relation's name. A part with a dot or a quote is written in quotes, as in SQL.
+
+    Raises :class:`TableError` for a name that is not written so.
+    """
+    parts, at = [], 0
+    while found := _PART.match(name, at):
+        parts.append(found[1].replace('""', '"') if found[1] is not None else found[2])
+        at = found.end()
+        if at == len(name):
+            return parts
+        if name[at] != ".":
+            break
+        at += 1
+    raise TableError('the name of the relation cannot be read. Write SCHEMA.NAME, and "A.B" for a part with a dot')

@@ -1,0 +1,310 @@
+"""The schema's encoding as a query that Ibis writes for each engine.
+
+The query turns each declared column into whole numbers 0 … size − 1, as
+:meth:`espalier.core.project.schema.Column.encode` would its texts. NULL and NaN come first: several engines find NaN
+larger than every number. A category is compared in the column's own type, never in a cast to text, since engines
+write `1.0`, `true` or a date in different ways. Two numbers beyond the codes mark refused cells: ``size`` an undeclared
+value, ``size + 1`` an empty cell.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Sequence
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+import ibis
+
+from espalier.core.code_books import code_book
+from espalier.core.errors import TableError
+from espalier.core.project.schema import MISSING, Column, Schema
+from espalier.core.tables.code_file import PERSON
+from espalier.core.tables.row_limits import runs
+
+FEW = 32
+"""Largest number of bin edges that a row is compared with one after another."""
+_ISO_DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_DATE = f"^[ \t\n\r\f\v]*{_ISO_DAY}([T ][0-9]{{2}}:[0-9]{{2}}[^ \t\n\r\f\v]*)?[ \t\n\r\f\v]*$"
+_NUMBER = "^[ \t\n\r\f\v]*[+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+)?[ \t\n\r\f\v]*$"
+_FAR = "[eE][+-]?0*[1-9][0-9]{4,}[ \t\n\r\f\v]*$"
+"""The exponent of a number beyond PostgreSQL's decimals, unless its digits make up for it."""
+_SHORT = 9_000
+"""Letters of a number whose digits cannot make up for such an exponent."""
+
+
+def code_name(index: int) -> str:
+    """Return the name of the codes of column number ``index``: no name of the table gets into a snapshot."""
+    return f"c{index}"
+
+
+def encoding(table: Any, schema: Schema, dialect: str, person: str | None = None) -> Any:
+    """The query for the codes of ``table``, one column per column of ``schema``.
+
+    ``dialect`` is the engine's name. ``person`` adds the person identifier of each row, as text.
+    Raises :class:`TableError` for a column that is not there or whose type no cell of a table can have.
+    """
+    made = {}
+    for i, column in enumerate(schema.columns):
+        made[code_name(i)] = _code(_column(table, column.name), column, dialect).cast("int32")
+    if person is not None:
+        made[PERSON] = _person(_column(table, person))
+    return table.select(**made)
+
+
+def packed(codes: Any, schema: Schema) -> Any:
+    """The answer of :func:`encoding` with its codes joined to a few whole numbers n0, n1, …, cheaper to write.
+
+    Each column has ``size + 2`` codes, with the two that mark refused cells.
+    """
+    radices = [column.size + 2 for column in schema.columns]
+    made = {}
+    for i, run in enumerate(runs(radices)):
+        number: Any = ibis.literal(0, "int64")
+        for place in range(len(radices))[run]:
+            number = number * radices[place] + codes[code_name(place)].cast("int64")
+        made[f"n{i}"] = number
+    return codes.select(**made, **{name: codes[name] for name in (PERSON,) if name in codes.columns})
+
+
+def _column(table: Any, name: str) -> Any:
+    if name not in table.columns:
+        known = ", ".join(list(table.columns)[:12]) + (", …" if len(table.columns) > 12 else "")
+        raise TableError(f"there is no column {name!r}; the table has {known}", column=name)
+    return table[name]
+
+
+def _person(value: Any) -> Any:
+    """The person identifier as text, for types with the same text in every engine."""
+    kind = value.type()
+    if kind.is_decimal() and kind.scale == 0:
+        return value.cast("string").nullif("NaN")  # which PostgreSQL's decimals may be
+    if kind.is_string() or kind.is_integer() or kind.is_uuid():
+        return value.cast("string")
+    raise TableError(
+        f"the person column {value.get_name()!r} holds {kind} values; give the identifiers as text or whole numbers",
+        column=value.get_name(),
+    )
+
+
+def _code(value: Any, column: Column, dialect: str) -> Any:
+    kind = value.type()
+    if column.number_style or (column.code_book and code_book(column.code_book).by_rule):
+        why = "counts longer codes as codes of a code book" if column.code_book else "writes numbers in its own style"
+        raise TableError(
+            f"column {column.name!r} {why}, which this engine cannot do. Release from a file, or give the column plain "
+            "values in a view",
+            column=column.name,
+        )
+    missing = value.isnull()
+    if kind.is_floating():
+        missing |= value.isnan()
+    elif kind.is_decimal() and dialect == "postgres":
+        missing |= value.cast("string") == "NaN"
+    elif kind.is_string():
+        missing |= value == MISSING
+    if marks := [x for x in (_as_typed(text, kind) for text in column.missing_marks) if x is not None]:
+        missing |= value.isin(marks)
+    empty = column.values if column.missing else column.size + 1
+    unknown = column.values if column.unknown == "missing" else column.size
+    if column.dates is not None:
+        codes = _periods(value, column, _int(unknown), dialect)
+    elif column.kind == "numeric":
+        codes = _bins(value, column, _int(unknown), dialect)
+    else:
+        codes = _categories(value, column, _int(unknown))
+    return ibis.cases((missing, _int(empty)), else_=codes)
+
+
+def _int(code: int) -> Any:
+    return ibis.literal(code, "int32")
+
+
+def _exact(number: float) -> Any:
+    """A float as the engine reads it off its shortest text: a plain literal may be a decimal first, rounded twice."""
+    return ibis.literal(repr(float(number))).cast("float64")
+
+
+def _read_number(text: Any, dialect: str) -> Any:
+    """A decimal, or a text that is written like a number, as the nearest float. PostgreSQL refuses numbers beyond its
+    floats, and beyond its decimals."""
+    if dialect != "postgres":
+        return text.try_cast("float64")
+    number = text.cast("decimal")
+    largest, least = (ibis.literal(x).cast("decimal") for x in ("1e300", "1e-300"))
+    zero = ibis.literal("0").cast("decimal")
+    bounded = ibis.least(ibis.greatest(number, -largest), largest)
+    tiny = ibis.cases((number == zero, zero), (number > zero, least), else_=-least)
+    near = ibis.cases((bounded.abs() < least, tiny), else_=bounded).cast("float64")
+    if not text.type().is_string():
+        return near
+    vanishes = text.re_search("^[^1-9eE]*[eE]") | text.re_search("[eE]-")
+    edge = ibis.cases((vanishes, _exact(0.0)), (text.re_search("^[^0-9]*-"), _exact(-1e300)), else_=_exact(1e300))
+    return ibis.cases((text.re_search(_FAR) & (text.length() <= _SHORT), edge), else_=near)
+
+
+def _is_like(text: Any, pattern: str, dialect: str) -> Any:
+    """Is all of ``text`` as ``pattern`` says? In Java a closing $ would let a line break of Unicode follow."""
+    return text.re_search(pattern.removesuffix("$") + r"\z" if dialect == "pyspark" else pattern)
+
+
+def _bins(value: Any, column: Column, unknown: Any, dialect: str) -> Any:
+    kind = value.type()
+    if kind.is_string():
+        odd, number = ~_is_like(value, _NUMBER, dialect), _read_number(value, dialect)
+    elif kind.is_floating():
+        number = value.cast("float64")
+        odd = number.isinf()
+    elif kind.is_decimal() and kind.scale is None and dialect == "postgres":
+        odd, number = value.cast("string").isin(["Infinity", "-Infinity"]), _read_number(value, dialect)
+    elif kind.is_integer() or kind.is_decimal():
+        odd, number = None, value.cast("float64")
+    else:
+        _refuse_nested(value)
+        return unknown  # True or a date is not a number
+    bins = _between(number, [_exact(edge) for edge in column.edges[1:-1]])
+    return bins if odd is None else ibis.cases((odd, unknown), else_=bins)
+
+
+def _between(value: Any, edges: Sequence[Any], first: int = 0) -> Any:
+    """How many of ``edges`` (increasing) are at or below ``value``, and ``first`` more: by halving where they are many,
+    so that a row is compared with few of them."""
+    if len(edges) <= FEW:
+        steps = [(value < edge, _int(first + i)) for i, edge in enumerate(edges)]
+        last = _int(first + len(edges))
+        return ibis.cases(*steps, else_=last) if steps else last
+    middle = len(edges) // 2
+    upper = _between(value, edges[middle + 1 :], first + middle + 1)
+    return ibis.cases((value < edges[middle], _between(value, edges[:middle], first)), else_=upper)
+
+
+def _periods(value: Any, column: Column, unknown: Any, dialect: str) -> Any:
+    """The calendar bins of days: of dates, of moments without a time zone, and of texts written as ISO dates."""
+    kind = value.type()
+    if kind.is_timestamp() and kind.timezone is not None:
+        raise TableError(
+            f"column {column.name!r} holds moments with a time zone, whose day depends on the zone; give them as dates",
+            column=column.name,
+        )
+    if kind.is_string():
+        day = value.re_extract(_ISO_DAY, 0)
+        odd = ~_is_like(value, _DATE, dialect) | ~_in_calendar(day)
+    elif kind.is_date() or kind.is_timestamp():
+        last = "9999-12-31" if kind.is_date() else "9999-12-31 23:59:59.999999"
+        day, odd = value, (value < _day("0001-01-01", kind)) | (value > _day(last, kind))  # infinities
+    else:
+        _refuse_nested(value)
+        return unknown  # a number or a time of day is no date
+    ends = (dt.date.fromordinal(int(edge)).isoformat() for edge in column.edges[1:-1])
+    steps = [(day < _day(end, kind), _int(i)) for i, end in enumerate(ends)]
+    return ibis.cases((odd, unknown), *steps, else_=_int(column.values - 1))
+
+
+def _day(text: str, kind: Any) -> Any:
+    return ibis.literal(text) if kind.is_string() else ibis.literal(text).cast(kind)
+
+
+def _in_calendar(day: Any) -> Any:
+    """Is a text of ten characters, written as a date, a day of the calendar? By comparing texts: nothing is cast."""
+    century, year, month, last = (day.substr(at, 2) for at in (0, 2, 5, 8))
+    fours = [f"{i:02d}" for i in range(0, 100, 4)]
+    leap = ibis.ifelse(year == "00", century.isin(fours), year.isin(fours))
+    february = ibis.ifelse(leap, "29", "28")
+    most = ibis.cases((month == "02", february), (month.isin(["04", "06", "09", "11"]), "30"), else_="31")
+    return (day.substr(0, 4) != "0000") & month.between("01", "12") & last.between("01", most)
+
+
+def _categories(value: Any, column: Column, unknown: Any) -> Any:
+    _refuse_nested(value)
+    texts: dict[int, list[str]] = {}
+    for text, code in column.texts.items():
+        texts.setdefault(code, []).append(text)
+    kind = value.type()
+    if kind.is_string():
+        found_at = sorted(
+            (text.encode("utf-8", "surrogatepass"), text, code) for code, said in texts.items() for text in said
+        )
+        return _looked_up(value, [(text, code) for _, text, code in found_at], unknown)
+    compared = value
+    if kind.is_floating():
+        compared = value.cast("float64")
+    elif kind.is_uuid() or (kind.is_decimal() and kind.scale is None):
+        compared = value.cast("string")
+    found = []
+    for code, said in texts.items():
+        same = [x for x in (_as_typed(text, kind) for text in said) if x is not None]
+        if same:
+            found.append((compared.isin(same), _int(code)))
+    return ibis.cases(*found, else_=unknown) if found else unknown
+
+
+def _looked_up(value: Any, texts: Sequence[tuple[str, int]], unknown: Any) -> Any:
+    """The code of a text among ``texts`` (in the order of their bytes, which is how engines compare here), by halving
+    where they are many."""
+    if len(texts) > FEW:
+        middle = len(texts) // 2
+        below, above = (_looked_up(value, part, unknown) for part in (texts[:middle], texts[middle:]))
+        return ibis.cases((value < ibis.literal(texts[middle][0]), below), else_=above)
+    same: dict[int, list[str]] = {}
+    for text, code in texts:
+        same.setdefault(code, []).append(text)
+    return ibis.cases(*((value.isin(said), _int(code)) for code, said in same.items()), else_=unknown)
+
+
+def _as_typed(text: str, kind: Any) -> Any:
+    """The value of type ``kind`` that a table reader would write as ``text``; None where there is none."""
+    try:
+        if kind.is_string() or kind.is_uuid():
+            return ibis.literal(text)
+        if kind.is_boolean():
+            return {"True": ibis.literal(True), "False": ibis.literal(False)}.get(text)
+        if kind.is_integer():
+            low, high = (0, 1 << 64) if kind.is_uint64() else (1 - (1 << 63), 1 << 63)
+            known = str(int(text)) == text and low <= int(text) < high
+            return ibis.literal(int(text), "uint64" if kind.is_uint64() else "int64") if known else None
+        if kind.is_floating():
+            number = float(text)
+            whole = number.is_integer() and abs(number) < 2**53
+            return _exact(number) if (str(int(number)) if whole else repr(number)) == text else None
+        if kind.is_decimal():
+            return _as_decimal(text, kind)
+        if kind.is_date():
+            return ibis.literal(text).cast("date") if dt.date.fromisoformat(text).isoformat() == text else None
+        if kind.is_timestamp():
+            return _as_timestamp(text, kind)
+        if kind.is_time():
+            return ibis.literal(text).cast("time") if dt.time.fromisoformat(text).isoformat() == text else None
+    except (ValueError, OverflowError, InvalidOperation):
+        pass
+    return None
+
+
+def _as_decimal(text: str, kind: Any) -> Any:
+    if kind.scale is None:
+        return ibis.literal(text)
+    scaled = Decimal(text).quantize(Decimal(1).scaleb(-kind.scale))
+    return ibis.literal(text).cast(kind) if str(scaled) == text else None
+
+
+def _as_timestamp(text: str, kind: Any) -> Any:
+    """A moment: a date alone is its midnight where there is no time zone."""
+    if kind.timezone is None and re.fullmatch(r"\d{4}-\d{2}-\d{2}", text):
+        return ibis.literal(text).cast(kind)
+    moment = dt.datetime.fromisoformat(text)
+    plain = (moment.tzinfo is None) == (kind.timezone is None) and moment.isoformat() == text
+    midnight = moment.tzinfo is None and moment.time() == dt.time()
+    return ibis.literal(text).cast(kind) if plain and not midnight else None
+
+
+def _refuse_nested(value: Any) -> None:
+    kind = value.type()
+    if kind.is_unknown():
+        raise TableError(
+            f"column {value.get_name()!r} has a type that Espalier cannot read. Name a view that casts it to text.",
+            column=value.get_name(),
+        )
+    if not (kind.is_primitive() or kind.is_string() or kind.is_temporal() or kind.is_decimal() or kind.is_uuid()):
+        raise TableError(
+            f"column {value.get_name()!r} holds {kind} values; give one plain value per cell", column=value.get_name()
+        )

@@ -1,0 +1,256 @@
+"""Engines that Ibis connects to: opening a relation, reading its rows, and the settings of each connection.
+
+A connection reads and never writes, except those of :func:`connect_to_write`. `espalier.core.tables.encoding_query` has
+the queries. These two modules alone import Ibis.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+import ibis
+from ibis.backends.sql import SQLBackend
+
+from espalier.core.errors import TableError
+from espalier.core.tables.catalogue import ROWS, Origin, origin
+from espalier.core.tables.connection import LOCKED, parts_of, time_limit
+from espalier.core.tables.stream import Stream
+
+MEMORY = "384MB"
+"""Memory limit of DuckDB. It never spills to disk: a scan needs no more."""
+WHOLE = ("mysql", "singlestoredb", "sqlite")
+"""Engines that Ibis reads through pandas, all rows at once."""
+FIRST = {
+    "mssql": ("SET TRANSACTION ISOLATION LEVEL SERIALIZABLE",),
+    "mysql": (
+        "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+        "SET SESSION time_zone = '+00:00'",
+        "SET SESSION sql_select_limit = 18446744073709551615",
+        f"SET SESSION lock_wait_timeout = {LOCKED}",
+    ),
+}
+"""Session settings: one statement sees one state of the rows, times are in UTC, and no row is left out."""
+
+
+def open_url(url: str, name: str) -> tuple[Any, Any, str | None]:
+    """(an engine of `ENGINES`, the relation, the query for it as `ROWS` with texts compared byte by byte)."""
+    backend = _spark(url) if url.startswith("pyspark://") else ibis.connect(url)
+    if backend.name == "postgres":  # else a backslash in a category could end its literal
+        backend.con.execute("SET standard_conforming_strings = on")
+        backend.con.execute(f"SET statement_timeout = '{time_limit()}s'")
+        backend.con.execute(f"SET lock_timeout = '{LOCKED}s'")
+    return _binary(backend, _named(backend, name))
+
+
+def origin_of(backend: Any, name: str) -> Origin:
+    """Return the kind of the relation ``name`` in the catalogue."""
+    return origin(backend, _named(backend, name))
+
+
+def keeps_codes(backend: Any) -> bool:
+    """Whether the engine may keep codes in a temporary table until a release ends."""
+    if backend.name != "postgres":
+        return False
+    from espalier.core.tables.postgres_rows import keeps_codes as asked
+
+    return asked(backend.con)
+
+
+def open_stream(url: str, name: str, shown: str) -> Stream:
+    """The rows of a table of an engine that encodes none itself.
+
+    Any engine that Ibis has a backend for. Raises :class:`TableError` where it has none.
+    """
+    scheme = url.partition("://")[0]
+    if scheme not in (known := sorted(entry.name for entry in entry_points(group="ibis.backends"))):
+        raise TableError(f"{scheme} is no engine that is known here: {', '.join(known)}, or a file")
+    if scheme in ("duckdb", "sqlite"):
+        _check_url(url, scheme)
+    with warnings.catch_warnings(action="ignore"):  # a MySQL server may know its zones by number only, see `FIRST`
+        backend = _sqlite(url) if scheme == "sqlite" else ibis.connect(url, **_options(scheme))
+    if scheme == "duckdb":
+        _shut(backend)
+    if scheme == "sqlite" and backend.con.execute("PRAGMA encoding").fetchone() != ("UTF-8",):
+        raise TableError(
+            f"{shown} is stored as UTF-16, where damaged text reads as other text, so that two persons could be one; "
+            "copy its rows into a new SQLite file"
+        )
+    for statement in FIRST.get(scheme, ()):
+        backend.raw_sql(statement).close()
+    table = _as_declared(backend, _named(backend, name)) if scheme == "sqlite" else _named(backend, name)
+    if scheme == "duckdb" and table.op().namespace.catalog not in (None, backend.current_catalog):
+        raise TableError(f"{shown} is in another database that this process attached; name that file in the URL")
+    if scheme == "duckdb":
+        table = _without_huge(backend, table)
+    kinds = {column: _stored(kind, scheme) for column, kind in table.schema().items()}
+    return Stream(backend, table, kinds, shown)
+
+
+def answers(backend: Any, query: Any, rows: int) -> Iterator[Any]:
+    """Yield the answers of ``query``, about ``rows`` at a time: Arrow batches, or lists of rows of a Python driver.
+
+    Ibis' own readers of `WHOLE` would keep all rows, and convert whole numbers to floats in a column with a NULL.
+    """
+    if backend.name == "duckdb":  # Ibis' own reader keeps all rows
+        yield from backend.con.sql(str(backend.compile(query))).to_arrow_reader(rows)
+    elif backend.name in WHOLE or type(backend).to_pyarrow_batches is SQLBackend.to_pyarrow_batches:
+        for part in backend._cursor_batches(query, chunk_size=rows):
+            yield list(part)
+    else:
+        yield from backend.to_pyarrow_batches(query, chunk_size=rows)
+
+
+def _named(backend: Any, name: str) -> Any:
+    *catalog, own = parts_of(name)
+    return backend.table(own, database=tuple(catalog) or None)
+
+
+def _check_url(url: str, scheme: str) -> None:
+    """Refuse a URL that names another file than it seems to: an engine ignores what follows the path's end."""
+    if "#" in url or "%00" in url or any(letter < " " for letter in url) or ("?" in url and scheme == "sqlite"):
+        raise TableError(
+            f"the {scheme} URL holds '#', '?', options or a control character, so that it may name another file; "
+            "write # as %23 and ? as %3F in a SQLite URL, or rename the file"
+        )
+
+
+def _without_huge(backend: Any, table: Any) -> Any:
+    """``table`` with DuckDB's unsigned numbers of 128 bits as text: Arrow takes the upper half for negative ones."""
+    kinds = backend.con.sql(str(backend.compile(table))).types
+    huge = [name for name, kind in zip(table.columns, kinds, strict=True) if str(kind) == "UHUGEINT"]
+    return table.mutate(**{name: table[name].cast("string") for name in huge}) if huge else table
+
+
+def _sqlite(url: str) -> Any:
+    """A SQLite file that is only read, whichever thread asks; one that is not there is not made."""
+    import sqlite3
+
+    parts = urlsplit(url)
+    path = Path(unquote(parts.netloc + parts.path)).absolute()
+    return ibis.sqlite.from_connection(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, check_same_thread=False))
+
+
+def _as_declared(backend: Any, table: Any) -> Any:
+    """``table`` with the types that SQLite's catalogue declares, and text where it declares none, as of an expression.
+
+    Ibis would take the type of the first row's cell for such a column: one row would decide how all others are read.
+    Only text is accepted there, since 7 and '7' may be two people.
+    """
+    place = table.op()
+    asked = "SELECT name FROM pragma_table_info(?, ?) WHERE coalesce(type, '') = ''"
+    found = {name for (name,) in backend.con.execute(asked, (place.name, place.namespace.database or "main"))}
+    types = {name: ibis.dtype("string") if name in found else kind for name, kind in table.schema().items()}
+    return place.copy(schema=ibis.schema(types)).to_expr()
+
+
+def _options(scheme: str) -> dict[str, Any]:
+    """DuckDB: a file that is only read. MySQL: rows as they come, and all of Unicode, where two ids would else both be
+    written as question marks."""
+    if scheme == "duckdb":
+        return {"read_only": True}
+    if scheme != "mysql":
+        return {}
+    from MySQLdb.cursors import SSCursor
+
+    return {"charset": "utf8mb4", "cursorclass": SSCursor}
+
+
+def _stored(kind: Any, engine: str) -> Any:
+    """The type that cells of ``kind`` come as: text for what has none here.
+
+    SQLite has whole numbers of 64 bits, floats, texts and bytes; a date, a decimal or any other declared type may
+    contain anything.
+    """
+    if kind.is_uuid() or (kind.is_decimal() and kind.scale is None):
+        return ibis.dtype("string")
+    if engine in WHOLE and kind.is_integer() and kind.nbytes < 8:
+        return ibis.dtype("int64")  # SQLite's INT2 holds 64 bits, and Ibis gives a YEAR one byte
+    stored = kind.is_integer() or kind.is_floating() or kind.is_boolean() or kind.is_string() or kind.is_binary()
+    return kind if engine != "sqlite" or stored or kind.is_null() else ibis.dtype("string")
+
+
+def fetched(backend: Any, query: str) -> list[tuple[Any, ...]]:
+    """The rows that answer ``query``, in memory."""
+    if backend.name == "pyspark":
+        return [tuple(row) for row in backend._session.sql(query).collect()]
+    return list(backend.con.execute(query).fetchall())
+
+
+def disconnect(backend: Any) -> None:
+    """Close the connection. A Spark session is shared by all who use it in this process, and ends with it."""
+    if backend.name != "pyspark":
+        backend.disconnect()
+
+
+def _spark(url: str) -> Any:
+    """Spark on this machine: ``pyspark:///WAREHOUSE?setting=value&…``, or the session that there is.
+
+    Its log is off: an error there may quote a cell.
+    """
+    from pyspark.sql import SparkSession
+
+    parts = urlsplit(url)
+    settings = {"spark.master": "local[*]", "spark.app.name": "espalier", "spark.ui.enabled": "false"}
+    settings |= {"spark.sql.warehouse.dir": parts.path} if parts.path.strip("/") else {}
+    builder = SparkSession.builder
+    for name, value in (settings | dict(parse_qsl(parts.query))).items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    if not session.sparkContext.master.startswith("local"):
+        raise TableError("Spark is read where it runs on this machine (spark.master=local[*]), not on a cluster")
+    session.sparkContext.setLogLevel("OFF")
+    return ibis.pyspark.connect(session)
+
+
+def connect_to_write(url: str) -> tuple[str, Any]:
+    """(the engine's name, a connection that may write) for a URL of one of `ENGINES`; makes no file of its own."""
+    if url.startswith("duckdb://") and not Path(url.removeprefix("duckdb://").partition("?")[0]).exists():
+        raise FileNotFoundError
+    backend = ibis.connect(url)
+    return backend.name, backend.con
+
+
+def _shut(backend: Any) -> None:
+    """Let DuckDB read its own file and nothing else: no file or network by a relation's name or by a view, no table of
+    this process, no spill to disk.
+
+    All connections of this process to one file share these settings, so that a later one finds them. DuckDB lets no
+    one open it up again. A lock on all settings would refuse what Ibis sets (the time zone) on a second connection.
+    """
+    backend.con.execute("SET enable_progress_bar = false")
+    backend.con.execute("SET python_enable_replacements = false")
+    if backend.con.execute("SELECT current_setting('enable_external_access')").fetchall() == [(True,)]:
+        for setting in (
+            f"memory_limit = '{MEMORY}'",
+            "temp_directory = ''",
+            "allowed_directories = []",  # these two would stay open
+            "allowed_paths = []",
+            "enable_external_access = false",
+        ):
+            backend.con.execute(f"SET {setting}")
+
+
+def _binary(backend: Any, table: Any) -> tuple[Any, Any, str | None]:
+    """A collation may find two ids equal and so merge two people: texts are compared byte by byte instead."""
+    import sqlglot as sg
+    from sqlglot import expressions as e
+
+    texts = [name for name, kind in table.schema().items() if kind.is_string()]
+    if not texts:
+        return backend, table, None
+    dialect, bytewise = backend.dialect, "UTF8_BINARY" if backend.name == "pyspark" else '"C"'
+
+    def plain(name: str) -> Any:
+        column = sg.column(name, quoted=True)
+        if name not in texts:
+            return column
+        return sg.alias(e.Collate(this=e.cast(column, "TEXT"), expression=e.Var(this=bytewise)), name, quoted=True)
+
+    source = sg.parse_one(backend.compile(table), read=dialect)
+    query = sg.select(*map(plain, table.columns)).from_(source.subquery("t"))
+    return backend, ibis.table(table.schema(), name=ROWS), str(query.sql(dialect))

@@ -1,0 +1,158 @@
+"""Excel workbooks as text: the first sheet, cell by cell, read by openpyxl.
+
+Each cell has a type of its own. A formula is refused, because its value may come from other rows. So is a row whose
+number is not above that of the row before.
+
+A sheet has a million lines. A line is a row if and only if some cell of it holds a value, which depends on that line
+alone. A line without a value between rows is refused; after the last row it is no row, so that n never counts it. Under
+replace-one, an emptied last line is therefore one row less, and no neighbour: n is public there. To keep a person whose
+cells are all empty, give the line a cell with an empty text, or a mark of a missing value.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import zipfile
+from collections.abc import Sequence
+from itertools import zip_longest
+from typing import IO, Any
+from xml.etree import ElementTree
+
+from espalier.core.errors import TableError, wheel_with
+from espalier.core.tables.text_table import Cells, TextTable, cell_text, check_names
+from espalier.core.tables.unpacking import check_unpacked
+
+EXCEL_CELLS, EXCEL_BYTES, EXCEL_RATIO = 25_000_000, 5_000_000, 100
+"""Cells of a sheet at most. A workbook is refused if it unpacks to more bytes, and to more times its size. An ordinary
+sheet of 10⁶ rows has 10 to 20 million cells and unpacks to 10 to 25 times its size."""
+EXCEL_TEXTS, EXCEL_TEXT = 1 << 28, 1 << 20
+"""Bytes of the texts that the cells of a workbook share at most, and of one text: Excel's own limit is 32,767
+characters."""
+EXCEL_PARTS = 10_000
+"""Parts of a workbook's zip archive at most: its directory is held in memory."""
+EXCEL_ROWS = 1 << 20
+"""Rows of a sheet at most, which is Excel's own limit: openpyxl makes each row that a row's number passes over."""
+_CELL = re.compile(rb"<(?:[\w.-]+:)?c[\s/>]")
+_ENCODING = re.compile(rb"[^>]*?encoding\s*=\s*[\"']([^\"']*)")
+
+
+def read_excel(data: bytes, shown: str) -> TextTable:
+    """Return the first sheet of a workbook; raise :class:`TableError` that names a row and quotes no cell."""
+    import warnings
+
+    try:
+        from openpyxl import load_workbook
+    except ImportError:
+        raise TableError(f"Excel workbooks need openpyxl: the extra [formats]. {wheel_with('formats')}") from None
+
+    number, header, columns = 0, None, list[Cells]()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # openpyxl warns about styles and validations it leaves out
+            if data.count(b"PK\x01\x02") > EXCEL_PARTS:
+                raise TableError(f"{shown} has more than {EXCEL_PARTS:,} parts; save it anew, or give CSV")
+            with zipfile.ZipFile(io.BytesIO(data)) as parts:
+                _check_workbook(parts, len(data), shown)
+            book = load_workbook(io.BytesIO(data), read_only=True)
+            sheet = book.worksheets[0]
+            if sheet.sheet_state != "visible":
+                raise TableError(f"the first sheet of {shown} is hidden; show it or delete it, so that it is clear")
+            with book._archive.open(sheet._worksheet_path) as rows_of:
+                _check_ascending(rows_of, shown)
+            sheet.reset_dimensions()  # what the file says of its size is not believed
+            place = 0  # the row that comes next
+            for number, cells in enumerate(sheet.iter_rows(), start=1):
+                if any(cell.data_type == "f" for cell in cells):
+                    raise TableError(
+                        f"{shown}, row {number}: a formula, whose value may come from other rows; replace formulas by "
+                        "their values (Paste Special), or give CSV",
+                        row=number,
+                    )
+                row = [cell.value for cell in cells]
+                if all(cell is None for cell in row):
+                    continue
+                if header is None:
+                    header = _header(row, shown)
+                    columns, place = [Cells() for _ in header], number + 1
+                    continue
+                if number != place:
+                    raise TableError(f"{shown}, row {place}: this row is empty; take it out of the sheet", row=place)
+                if any(cell is not None for cell in row[len(header) :]):
+                    raise TableError(f"{shown}, row {number}: more cells than the header has names", row=number)
+                place += 1
+                for column, cell in zip_longest(columns, row[: len(header)]):
+                    column.add(cell)
+    except TableError:
+        raise
+    except Exception:  # openpyxl raises whatever its zip and XML parsers do, and the text may quote a cell
+        where = f" (after row {number})" if number else ""
+        raise TableError(f"{shown} cannot be read as an Excel workbook{where}; save it anew, or give CSV") from None
+    if header is None:
+        raise TableError(f"{shown} is empty; its first sheet needs a header row and at least one row")
+    made = {name: column.column() for name, column in zip(header, columns, strict=True)}
+    return TextTable(made, len(next(iter(made.values())).codes) if made else 0, shown)
+
+
+def _header(cells: Sequence[Any], shown: str) -> list[str]:
+    header = ["" if cell is None else cell_text(cell) for cell in cells]
+    while header and not header[-1]:
+        header.pop()
+    check_names(header, shown)
+    return header
+
+
+def _check_workbook(parts: zipfile.ZipFile, packed: int, shown: str) -> None:
+    """Refuse a workbook that unpacks to too much, by the sizes in its directory, beyond which no part is read."""
+    size = sum(part.file_size for part in parts.infolist())
+    check_unpacked(size, packed, shown)
+    if size > EXCEL_BYTES and size > EXCEL_RATIO * packed:
+        raise TableError(f"{shown} unpacks to more than {EXCEL_RATIO} times its size; save it anew, or give CSV")
+    for part in parts.infolist():
+        if part.filename.startswith("xl/worksheets/"):
+            with parts.open(part) as sheet:
+                _check_cells(sheet, shown)
+        elif part.file_size > EXCEL_TEXTS:
+            raise TableError(f"{shown} holds more than {EXCEL_TEXTS >> 20} MiB of distinct texts; give CSV or Parquet")
+
+
+def _check_cells(sheet: IO[bytes], shown: str) -> None:
+    """Refuse a sheet of too many cells, or with too long a text, before a parser holds it in memory."""
+    cells, rest = 0, sheet.read(1 << 20)
+    declared = _ENCODING.match(rest)
+    if b"\0" in rest or b"<!DOCTYPE" in rest or (declared and declared[1].lower() not in (b"utf-8", b"us-ascii")):
+        raise TableError(f"{shown} has a sheet that is not plain UTF-8; save it anew, or give CSV")
+    while piece := sheet.read(1 << 20):
+        done, _, opened = rest.rpartition(b"<")
+        cells += len(_CELL.findall(done))
+        rest = b"<" + opened + piece
+        if cells > EXCEL_CELLS:
+            break
+        if len(opened) > EXCEL_TEXT:
+            raise TableError(f"{shown} has a cell with a text longer than Excel allows; give CSV or Parquet")
+    if cells + len(_CELL.findall(rest)) > EXCEL_CELLS:
+        raise TableError(f"{shown} has a sheet of more than {EXCEL_CELLS:,} cells; give CSV or Parquet")
+
+
+def _check_ascending(sheet: IO[bytes], shown: str) -> None:
+    """Refuse a sheet with rows out of order.
+
+    openpyxl skips a row with a number that is not above the last, and rows without their own number continue from the
+    row before, so that one wrong number would hide many rows.
+    """
+    last = 0
+    for event, element in ElementTree.iterparse(sheet, events=("start", "end")):
+        if element.tag.rpartition("}")[2] != "row":
+            continue
+        if event == "end":
+            element.clear()
+            continue
+        number = int(element.get("r", last + 1))
+        if number > EXCEL_ROWS:
+            raise TableError(f"{shown}, row {number}: Excel has {EXCEL_ROWS:,} rows; save it anew", row=number)
+        if number <= last:
+            raise TableError(
+                f"{shown}, row {number}: the rows of the sheet are not in order; save it again, or give CSV",
+                row=number,
+            )
+        last = number

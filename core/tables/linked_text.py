@@ -1,0 +1,137 @@
+"""Two linked tables as read, before their columns are described: which tables belong together, and a first draft."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import PurePath
+
+import numpy as np
+
+from espalier.core.errors import ProjectError, TableError
+from espalier.core.project.column_types import Dates
+from espalier.core.project.file import Project
+from espalier.core.project.linked import Linked, is_table_name
+from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Column, LeftOut, Schema
+from espalier.core.tables.guessing import guess_schema
+from espalier.core.tables.panel import digest_of_both
+from espalier.core.tables.table import column_of, person_codes
+from espalier.core.tables.text_table import TextColumn, TextTable
+
+KEEP = 3
+"""Visits of each person that a draft keeps."""
+GAP = (0.0, 1.0, 7.0, 30.0, 90.0, 180.0, 365.0)
+"""Bin edges of the days between two visits in a draft; longer gaps count as the last of them."""
+
+
+@dataclass(frozen=True, repr=False)
+class LinkedText(TextTable):
+    """Two linked tables as read. ``columns`` are those of both tables by their names in the project.
+
+    So each column has as many cells as its table has rows; ``rows`` is the number of rows of the people's table. The
+    columns that link the two tables are not among them. ``visits_read`` is `None` where both tables are one file.
+    """
+
+    linked: Linked | None = None
+    people_read: TextTable | None = None
+    visits_read: TextTable | None = None
+
+    @classmethod
+    def of(cls, linked: Linked, tables: Sequence[TextTable]) -> LinkedText:
+        """Return the tables as one; raises :class:`TableError` where a column that links them is missing."""
+        people, visits = tables[0], tables[-1]
+        for table, columns in ((people, [linked.key]), (visits, [linked.by, linked.order, linked.visit_key])):
+            for column in filter(None, columns):
+                column_of(table, column)
+        apart = {linked.key, linked.by}, {linked.by, linked.visit_key, *([] if linked.gap else [linked.order])}
+        both = ((linked.people, people, apart[0]), (linked.visits, visits, apart[1]))
+        columns = {f"{name}.{n}": c for name, table, out in both for n, c in table.columns.items() if n not in out}
+        columns[linked.number] = _numbers(visits, linked.by, linked.keep)
+        source = visits.source if linked.together else f"{people.source} and {visits.source}"
+        return cls(columns, people.rows, source, linked, people, None if linked.together else visits)
+
+    @property
+    def tables(self) -> tuple[TextTable, ...]:
+        """The tables as read, people first; one table where both are one file."""
+        assert self.people_read is not None
+        return (self.people_read,) if self.visits_read is None else (self.people_read, self.visits_read)
+
+    @cached_property
+    def digest(self) -> bytes:
+        """The digests of the tables, one after the other. PRIVATE, see `TextTable.digest`."""
+        return digest_of_both(self.tables)
+
+    def kept(self, keep: int) -> float:
+        """Return the share of visits that a release of the first ``keep`` visits of each person retains. PRIVATE."""
+        assert self.linked is not None
+        many = np.bincount(person_codes(self.tables[-1], self.linked.by).codes)
+        return float(np.minimum(many, keep).sum() / max(many.sum(), 1))
+
+
+def _numbers(visits: TextTable, by: str, keep: int) -> TextColumn:
+    """Return the number of kept visits of each person with visits."""
+    many = np.bincount(column_of(visits, by).codes)
+    codes = np.minimum(many[many > 0], keep) - 1
+    return TextColumn(tuple(map(str, range(1, keep + 1))), codes.astype(np.int32))
+
+
+def draft(
+    tables: Sequence[TextTable],
+    linked: Linked,
+    method: str,
+    person_columns: Sequence[str] = (),
+    missing: Sequence[str] = (),
+) -> Project:
+    """Return a project that links ``tables``, people first, with a guessed schema; for one table, ``person_columns``
+    name the columns of the person.
+
+    Gaps between visits are drafted where the order column holds dates.
+
+    Raises :class:`TableError` where a table lacks a column of the link, and :class:`ProjectError`.
+    """
+    for table, columns in ((tables[0], [linked.key]), (tables[-1], [linked.by, linked.order])):
+        for name in columns:
+            if name not in table.columns:
+                raise TableError(f"{table.source}: there is no column {name!r}", column=name)
+    names = (linked.people, linked.visits)
+    guessed = [guess_schema(table, missing) for table in tables]
+    order = next((c for c in guessed[-1].columns if c.name == linked.order), None)
+    linking = {linked.key, linked.by, linked.visit_key, *([] if isinstance(order, Dates) else [linked.order])}
+    if linked.together:
+        parts = _parted(guessed[0], person_columns, linking)
+    else:
+        parts = _unlinked(guessed[0], linking), _unlinked(guessed[1], linking)
+    columns = [replace(c, name=f"{table}.{c.name}") for table, some in zip(names, parts, strict=True) for c in some]
+    out: list[LeftOut] = [
+        replace(c, name=f"{table}.{c.name}")
+        for table, schema in zip(names[-len(guessed) :], guessed, strict=True)
+        for c in schema.left_out
+        if c.name not in linking
+    ]
+    link = replace(linked, gap=GAP if isinstance(order, Dates) else ())
+    plan = Plan(method, 1.0, 1e-6, neighbors="add-remove", person=link.key)
+    schema = Schema(tuple(columns), tuple(out))
+    return Project(link.visits, schema, plan, one_row_per_person=False, linked=link)
+
+
+def table_names(sources: Sequence[str]) -> tuple[str, str]:
+    """Return names for two tables from those of their files; one file holds people and visits."""
+    stems = [PurePath(source).name.split(".")[0] for source in sources]
+    both = ("people", "visits") if len(stems) == 1 else (stems[0], stems[1])
+    fit = all(is_table_name(name) for name in both) and both[0] != both[1]
+    return both if fit else ("people", "visits")
+
+
+def _unlinked(schema: Schema, linking: set[str]) -> list[Column]:
+    """Return the columns of one table, without those that link and order."""
+    return [column for column in schema.columns if column.name not in linking]
+
+
+def _parted(schema: Schema, person: Sequence[str], linking: set[str]) -> tuple[list[Column], list[Column]]:
+    """Return the columns of people and those of visits, both in one file."""
+    if odd := [name for name in person if name not in schema or name in linking]:
+        raise ProjectError(f"{odd[0]!r} is not a column of the person", column=odd[0])
+    rest = _unlinked(schema, linking)
+    return [c for c in rest if c.name in person], [c for c in rest if c.name not in person]

@@ -1,0 +1,28 @@
+"""One refusal for all columns that do not fit: a table is corrected once, not once for each column."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from espalier.core.errors import TableError
+
+_HERE = "\0"
+
+
+def together(errors: Sequence[TableError]) -> TableError:
+    """Return one error for the errors of several columns; columns with the same fault share a sentence.
+
+    The result states which columns do not fit and how, as each error does alone, and nothing more.
+    """
+    if len(errors) == 1:
+        return errors[0]
+    groups: dict[str, list[str]] = {}
+    for error in errors:
+        name = str(error.data.get("column"))
+        groups.setdefault(str(error).replace(f"column {name!r}", _HERE, 1), []).append(name)
+    texts = []
+    for text, names in groups.items():
+        listed = ", ".join(map(repr, names))
+        texts.append(text.replace(_HERE, f"column {listed}" if len(names) == 1 else f"each of the columns {listed}", 1))
+    first = next((str(e.data["column"]) for e in errors if e.data.get("column")), None)
+    return TableError(" ".join(texts), column=first, columns=[str(e.data.get("column")) for e in errors])

@@ -1,0 +1,114 @@
+"""Keyed lots: the choice of a person's rows under a row limit, the same wherever the table is stored.
+
+A row's lot is the first 64 bits of MD5 of ``key:codes:index:person``. Here *codes* are the row's codes joined to a few
+whole numbers (see :func:`joined`), and *index* distinguishes rows that are equal in person and codes. Each person keeps
+the rows with the smallest lots. MD5 is used because every engine has it; nothing depends on its strength:
+
+**Unit.** For every fixed key, the choice of a person's rows depends on that person's own rows only: on the identifier
+and the codes, never on places in the table or on another person's rows. Let at most k rows of each person be kept. Then
+tables that differ in one person's rows, however many, become tables that differ in at most k rows that come or go. This
+holds key by key and needs no assumption on the hash. (A mixture over keys keeps the bound, see
+`espalier.core.privacy.contribution`, Coupling.) Identifiers must be exact: they are compared as the bytes of their
+text, never by a hash.
+
+These lots serve row limits only. A hold-out by such a lot would leak: under replace-one a person may become another
+with a lot in the other part, and both parts change.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from espalier.core.tables.catalogue import ROWS
+
+JOINED_LIMIT = 1 << 62
+"""Bound of joined codes, so that engines store them as signed 64-bit numbers."""
+
+
+def new_key() -> str:
+    """Return a fresh key from the operating system's generator."""
+    return secrets.token_hex(16)
+
+
+def runs(sizes: Sequence[int]) -> list[slice]:
+    """Return the columns, in order, in as few runs as keep the product of the sizes below `JOINED_LIMIT`."""
+    out, start, product = [], 0, 1
+    for i, size in enumerate(sizes):
+        if product * size >= JOINED_LIMIT:
+            out.append(slice(start, i))
+            start, product = i, 1
+        product *= size
+    return [*out, slice(start, len(sizes))]
+
+
+def joined(codes: Sequence[NDArray[Any]], sizes: Sequence[int]) -> list[NDArray[np.int64]]:
+    """Return each run of columns as one number per row: ((c0 · s1 + c1) · s2 + c2) …"""
+    out = []
+    for run in runs(sizes):
+        number = np.zeros(len(codes[0]), dtype=np.int64)
+        for column, size in zip(codes[run], sizes[run], strict=True):
+            number *= size
+            number += column
+        out.append(number)
+    return out
+
+
+def kept_rows(
+    key: str, names: Sequence[str], person: NDArray[Any], codes: Sequence[NDArray[Any]], sizes: Sequence[int], most: int
+) -> NDArray[np.int64]:
+    """Return the rows that are kept, in ascending order: of each person the ``most`` with the smallest lots.
+
+    ``person`` gives, for each row, the index of its identifier in ``names``; ``codes`` the columns in schema order.
+    """
+    counts = np.bincount(person, minlength=len(names))
+    over = np.flatnonzero(counts[person] > most)
+    if not len(over):
+        return np.arange(len(person))
+    numbers = joined([column[over] for column in codes], sizes)
+    owner = person[over]
+    alike = np.lexsort((*numbers, owner))  # equal rows of one person become neighbours
+    over, owner, numbers = over[alike], owner[alike], [number[alike] for number in numbers]
+    fresh = np.ones(len(over), dtype=np.bool_)
+    fresh[1:] = np.any([np.diff(column) != 0 for column in (owner, *numbers)], axis=0)
+    index = np.arange(len(over)) - np.maximum.accumulate(np.where(fresh, np.arange(len(over)), 0))
+    lots = _lots(key, names, owner, numbers, index)
+    order = np.lexsort((lots, owner))  # equal lots leave rows in order of codes and index
+    starts = np.flatnonzero(np.diff(owner[order], prepend=-1))
+    place = np.arange(len(order)) - np.repeat(starts, np.diff(starts, append=len(order)))
+    kept = over[order[place < most]]
+    return np.sort(np.concatenate([np.flatnonzero(counts[person] <= most), kept]))
+
+
+def _lots(
+    key: str, names: Sequence[str], owner: NDArray[Any], numbers: Sequence[NDArray[np.int64]], index: NDArray[np.int64]
+) -> NDArray[np.uint64]:
+    """Return the lot of each row. DuckDB writes the texts and hashes them, in a third of Python's time."""
+    import pyarrow as pa
+
+    people = pa.DictionaryArray.from_arrays(owner.astype(np.int32), pa.array(names, pa.string()))
+    columns = {f"r{i}": pa.array(number) for i, number in enumerate(numbers)}
+    return _hashed(pa.table({**columns, "i": pa.array(index), "person": people}), list(columns), key)
+
+
+def _hashed(rows: Any, numbers: Sequence[str], key: str) -> NDArray[np.uint64]:
+    """Return the lots of an Arrow table's rows, in order: of its ``numbers``, ``i`` and ``person``."""
+    joined = " || ',' || ".join(numbers)
+    text = f"$1 || ':' || {joined} || ':' || i || ':' || person"
+    with _hashing().cursor() as con:
+        con.register(ROWS, rows)
+        found = con.execute(f"SELECT ('0x' || left(md5({text}), 16))::UBIGINT AS lot FROM {ROWS}", [key]).fetchnumpy()
+    return np.asarray(found["lot"])
+
+
+@lru_cache(maxsize=1)
+def _hashing() -> Any:
+    """An embedded engine that keeps nothing: one thread, so that rows stay in order, and no place to spill."""
+    import duckdb
+
+    return duckdb.connect(config={"threads": 1, "temp_directory": ""})

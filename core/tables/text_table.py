@@ -1,0 +1,173 @@
+"""A table as text: its columns, how a cell is written as text, and the checks of its names.
+
+A person column must not mix types that may write two people in one way (:attr:`TextColumn.ambiguous`).
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import json
+import math
+from array import array
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from espalier.core.errors import TableError
+from espalier.core.project.schema import MISSING
+
+MAX_CELLS = 200_000_000
+MAX_COLUMNS = 1 << 14
+"""Columns of a table at most, which is also Excel's limit."""
+WHOLE_FLOATS = {16: 2.0**11, 32: 2.0**24, 64: 2.0**53}
+"""By the bits of a float: the first number that two whole numbers may become."""
+
+
+@dataclass(frozen=True, repr=False)
+class TextColumn:
+    """A column as text: ``values`` are its distinct texts, ``codes`` which of them each row has."""
+
+    values: tuple[str, ...]
+    codes: NDArray[Any]
+    ambiguous: bool = False
+    """Do cells of several types share the column? Then one text may be two people (the number 7 and the text 7), or
+    one person may have two texts (the numbers 1E+17 and 100000000000000000). Text with one other type is clear
+    where no text spells a value of another type.
+
+    A type that drops digits is ambiguous too: dates of 64 bits, times of nanoseconds, and floats that two whole
+    numbers may become (2⁵³ and 2⁵³ + 1)."""
+
+    @classmethod
+    def of(cls, cells: Iterable[Any]) -> TextColumn:
+        """From Python values, each written as :func:`cell_text` writes it."""
+        made = Cells()
+        for cell in cells:
+            made.add(cell)
+        return made.column()
+
+
+class Cells:
+    """A column of Python values as it grows: one small number per row, and each distinct text once."""
+
+    def __init__(self) -> None:
+        self._place: dict[str, int] = {}
+        self._codes = array("i")
+        self._texts: set[str] = set()
+        """Distinct cells that are text themselves."""
+        self._forms: set[object] = set()
+        """The forms of cells that are neither text nor empty."""
+        self._drops_digits = False
+
+    def add(self, cell: Any) -> None:
+        """Add the next row's cell."""
+        text = cell_text(cell)
+        self._codes.append(self._place.setdefault(text, len(self._place)))
+        if isinstance(cell, str):
+            self._texts.add(text)
+        elif text != MISSING:
+            self._forms.add(_form(cell))
+            self._drops_digits |= isinstance(cell, float) and abs(cell) >= WHOLE_FLOATS[64]
+
+    def column(self) -> TextColumn:
+        """The column so far."""
+        mixed = len(self._forms) > 1 or (bool(self._forms) and any(map(spells_another_type, self._texts)))
+        ambiguous = mixed or self._drops_digits
+        return TextColumn(tuple(self._place), np.array(self._codes, dtype=np.int32), ambiguous)
+
+
+def _form(cell: Any) -> object:
+    """The type of a cell. Two cells of one form that are equal have one text.
+
+    A whole float below 2⁵³ has the form of a whole number. A decimal's places, and a moment's distance from UTC, are
+    part of its form: 7.5 and 7.50 are equal and have two texts. pandas writes a duration in another way than Python.
+    """
+    if isinstance(cell, float) and cell.is_integer() and abs(cell) < 2**53:
+        return int
+    if isinstance(cell, Decimal):
+        return cell.as_tuple().exponent, Decimal
+    if isinstance(cell, dt.datetime | dt.time):
+        return cell.utcoffset(), isinstance(cell, dt.datetime)
+    if isinstance(cell, dt.timedelta):
+        return type(cell)
+    return next(kind for kind in (bool, int, float, dt.date, object) if isinstance(cell, kind))
+
+
+def spells_another_type(text: str) -> bool:
+    """Is ``text`` what a number, a truth value, a date, a moment, a time of day or a UUID is written as?"""
+    if text in ("True", "False"):
+        return True
+    for read in (int, float, Decimal, dt.date.fromisoformat, dt.datetime.fromisoformat, dt.time.fromisoformat, UUID):
+        with suppress(ValueError, ArithmeticError):
+            if cell_text(read(text)) == text:
+                return True
+    return False
+
+
+@dataclass(frozen=True, repr=False)
+class TextTable:
+    """A table as it was read: text columns by name; ``source`` is what to call it in a message."""
+
+    columns: dict[str, TextColumn]
+    rows: int
+    source: str = "the table"
+
+    @cached_property
+    def digest(self) -> bytes:
+        """The digest of the rows, 32 bytes, whatever the order of rows and columns. PRIVATE: rows could be guessed from
+        it; it leaves only through a keyed fingerprint.
+
+        Each row is the sum of one 64-bit hash per column name and text; the sorted sums are hashed.
+        """
+        sums = np.zeros(self.rows, dtype=np.uint64)
+        for name, column in self.columns.items():
+            sums += np.array([_hash(name, value) for value in column.values], dtype=np.uint64)[column.codes]
+        head = json.dumps([self.rows, sorted(self.columns)]).encode()
+        return hashlib.sha256(head + np.sort(sums).astype("<u8").tobytes()).digest()
+
+    def sample(self) -> TextTable:
+        """Return the table itself: its rows are in memory."""
+        return self
+
+
+def _hash(name: str, value: str) -> int:
+    """64 bits for a column's name and a text in it."""
+    said = f"{len(name)}:{name}{value}".encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(said, digest_size=8).digest(), "little")
+
+
+def check_names(names: Sequence[str], shown: str) -> None:
+    """Raise :class:`TableError` for a name that two columns have, and for too many columns."""
+    if len(names) > MAX_COLUMNS:
+        raise TableError(f"{shown} has {len(names):,} columns; Espalier reads at most {MAX_COLUMNS:,}")
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            what = f"names column {name!r} twice" if name else "has more than one column without a name"
+            raise TableError(f"the header of {shown} {what}; give each column its own name", column=name)
+        seen.add(name)
+
+
+def cell_text(value: Any) -> str:
+    """A cell as text: whole numbers without a point, True/False, ISO dates, nothing for a null."""
+    if value is None:
+        return MISSING
+    if isinstance(value, float):
+        if math.isnan(value):
+            return MISSING
+        return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
+    if isinstance(value, Decimal):
+        return MISSING if value.is_nan() else str(value.copy_abs() if value.is_zero() else value)
+    if isinstance(value, dt.datetime):
+        plain = value.tzinfo is None and not getattr(value, "nanosecond", 0)  # which pandas' moments have
+        return value.date().isoformat() if plain and value.time() == dt.time() else value.isoformat()
+    if isinstance(value, dt.date | dt.time):
+        return value.isoformat()
+    return str(value)

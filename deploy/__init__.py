@@ -1,0 +1,1 @@
+"""The kit that installs Espalier on a server; see README.md."""

@@ -1,0 +1,79 @@
+"""Take the pictures of the tutorials in a real browser: `python -m docs.take_pictures [NAME …]`."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.support.browser import Person, chromium, serving
+
+FOLDER = Path(__file__).parent / "pictures"
+PORT = 8799
+
+
+def opened(person: Person, sample: str) -> None:
+    """Open a sample."""
+    person.visit("Home", "Espalier")
+    person.press(f"Open {sample}")
+    person.rests()
+
+
+def shot(person: Person, name: str) -> None:
+    """Write one picture of the screen as it is."""
+    person.rests()
+    person.page.wait_for_timeout(1500)
+    person.page.screenshot(path=FOLDER / f"{name}.png")
+
+
+def clinician(person: Person) -> None:
+    opened(person, "readmission")
+    person.visit("Structure")
+    shot(person, "structure")
+    person.visit("Plan")
+    person.page.get_by_text("Predict an outcome, here").first.click()
+    shot(person, "plan")
+    person.visit("Release")
+    person.page.get_by_role("button", name="Spend ε").first.click()
+    person.sees(": 8,000 synthetic rows")
+    shot(person, "release")
+    person.visit("Analyse")
+    shot(person, "analyse")
+
+
+def fairness(person: Person) -> None:
+    opened(person, "hiring")
+    person.visit("Structure")
+    shot(person, "fence")
+    person.visit("Plan")
+    shot(person, "fence-plan")
+    person.visit("Diagnostics")
+    shot(person, "diagnostics")
+
+
+def steward(person: Person) -> None:
+    person.visit("Home", "Espalier")
+    shot(person, "home")
+    opened(person, "social services")
+    person.visit("Data")
+    shot(person, "data")
+    person.visit("Ledger")
+    shot(person, "ledger")
+
+
+WALKS: dict[str, Callable[[Person], None]] = {"clinician": clinician, "fairness": fairness, "steward": steward}
+
+
+def main(names: list[str]) -> None:
+    """Walk the tutorials that are named, or all of them."""
+    FOLDER.mkdir(exist_ok=True)
+    for name in names or list(WALKS):
+        with tempfile.TemporaryDirectory() as kept, serving(PORT, Path(kept)), chromium() as browser:
+            page = browser.new_context(viewport={"width": 1280, "height": 800}).new_page()
+            page.goto(f"http://127.0.0.1:{PORT}/")
+            WALKS[name](Person(page))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,95 @@
+"""Ends the sessions of closed tabs and gives their memory back, also on a server where nothing else happens.
+
+Streamlit keeps a session for two minutes after its tab is gone, so that a broken connection can be resumed. It drops
+old sessions only when another one is saved, so on an idle server the tables of closed tabs would stay in memory. Memory
+that Python has freed also stays with the process until it is returned to the system.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import logging
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from streamlit import config, runtime
+
+from espalier.core.server import monitor
+
+LASTS = 100.0
+"""Seconds that a session is kept after its tab is gone; less than Streamlit's own 120."""
+EVERY = 5.0
+"""Seconds between two rounds."""
+_started = threading.Lock()
+
+
+class Rounds:
+    """Which sessions have lost their tab, and since when. ``close`` ends one; ``stored`` lists those without a tab."""
+
+    def __init__(
+        self,
+        stored: Callable[[], list[str]],
+        close: Callable[[str], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._stored, self._close, self._clock = stored, close, clock
+        self._since: dict[str, float] = {}
+
+    def go(self) -> int:
+        """End each session whose tab has been gone for `LASTS` seconds; return how many ended."""
+        now, there = self._clock(), self._stored()
+        self._since = {name: self._since.get(name, now) for name in there}
+        old = [name for name, since in self._since.items() if now - since >= LASTS]
+        for name in old:
+            self._close(name)
+        return len(old)
+
+
+def served() -> bool:
+    """Whether a server runs; tests run pages without one."""
+    return runtime.exists() and not config.get_option("global.appTest")
+
+
+def start() -> None:
+    """Start the rounds of this process, once, when its first session begins."""
+    if not served() or not _started.acquire(blocking=False):
+        return
+    server: Any = runtime.get_instance()
+    manager = server._session_mgr
+    monitor.count_sessions(manager.num_active_sessions)
+
+    def close(name: str) -> None:
+        server._get_async_objs().eventloop.call_soon_threadsafe(manager.close_session, name)
+
+    rounds = Rounds(lambda: [info.session.id for info in manager._session_storage.list()], close)
+
+    def forever() -> None:
+        before = manager.num_active_sessions()
+        while True:
+            time.sleep(EVERY)
+            try:
+                ended, now = rounds.go(), manager.num_active_sessions()
+                if ended:
+                    time.sleep(1.0)  # the loop closes them meanwhile
+                if ended or now < before:
+                    give_back()
+                before = now
+            except Exception as error:  # a thread's last resort: sessions then end as Streamlit ends them
+                logging.getLogger(__name__).error("housekeeping: %s", type(error).__name__)
+
+    threading.Thread(target=forever, name="housekeeping", daemon=True).start()
+
+
+def give_back() -> None:
+    """Free what is garbage, and return free memory to the system."""
+    gc.collect()
+    with suppress(ImportError):
+        import pyarrow as pa
+
+        pa.default_memory_pool().release_unused()
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)

@@ -1,0 +1,219 @@
+"""Linked tables on the Data page: open people with their visits, and show how the two tables belong together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import streamlit as st
+
+from espalier.core.errors import EspalierError
+from espalier.core.methods import METHODS
+from espalier.core.project.file import Project
+from espalier.core.project.linked import MOST_KEPT, Linked
+from espalier.core.tables.linked_text import KEEP, LinkedText, draft, table_names
+from espalier.core.tables.reading import read_table
+from espalier.core.tables.text_table import TextTable
+from espalier.pages.common.shell import filename
+from espalier.pages.common.text import CONFIDENTIAL, name, names, plain
+from espalier.pages.session.session import Session
+
+TYPES = ["csv", "tsv", "txt", "gz", "parquet", "xlsx"]
+NONE = "none"
+
+
+def upload(state: Session, project: Project | None = None) -> None:
+    """Fields for the tables: of a ``project`` that links them, or to draft one from them."""
+    left, right = st.columns(2)
+    together = project is not None and project.linked is not None and project.linked.together
+    people = left.file_uploader(
+        "Table of people, or one table with both" if project is None else "Table of people",
+        type=TYPES,
+        key=f"people-file-{state.opened}",
+        max_upload_size=200,
+        help="One row per person. It stays in the memory of this computer's server, for this session only.",
+    )
+    visits = (
+        None
+        if together
+        else right.file_uploader(
+            "Table of their visits",
+            type=TYPES,
+            key=f"visits-file-{state.opened}",
+            max_upload_size=200,
+            help="Any number of rows per person: visits, stays, orders. Leave it empty if one table holds both.",
+        )
+    )
+    try:
+        read = [_read(state, file) for file in (people, visits) if file is not None]
+    except EspalierError as error:
+        st.error(plain(error))
+        return
+    if project is not None:
+        _with_project(state, project, read)
+    elif people is not None:
+        _questions(state, read)
+
+
+def _read(state: Session, file: Any) -> TextTable:
+    """Return an uploaded table, parsed once and not at every rerun."""
+    known = state.drafts.linked_uploads
+    if file.file_id not in known:
+        known[file.file_id] = read_table(file.getvalue(), file.name)
+    return known[file.file_id]
+
+
+def _with_project(state: Session, project: Project, read: Sequence[TextTable]) -> None:
+    """The button that opens a project of linked tables, with its tables once they are chosen."""
+    assert project.linked is not None
+    if read and len(read) < (1 if project.linked.together else 2):
+        st.info("Choose the other table too, or open the project without a table.")
+        return
+    try:
+        text = LinkedText.of(project.linked, read) if read else None
+    except EspalierError as error:
+        st.error(plain(error))
+        return
+    label = "Open the project with these tables" if text else "Open the project without its tables"
+    st.button(label, type="primary", on_click=state.open, args=(project, text), key=f"linked-open-{state.opened}")
+
+
+def _questions(state: Session, read: Sequence[TextTable]) -> None:
+    """The four questions, and the button that drafts the project."""
+    people, visits = read[0], read[-1]
+    shared = [n for n in visits.columns if n and n in people.columns]
+    if not shared:
+        st.error(f"The two tables have no column of the same name, so nothing links them: {names(people.columns, 8)}.")
+        return
+    key = f"{state.opened}-{len(read)}"  # new fields once the second table is there
+    one, two = st.columns(2)
+    by = one.selectbox(
+        "Who are the people? The column that identifies them",
+        shared,
+        index=None if len(read) == 1 else 0,
+        key=f"linked-by-{key}",
+        placeholder="Choose a column",
+        help="It links the tables, and both have it. It is read to find each person's visits, and is never released.",
+    )
+    rest = [n for n in visits.columns if n and n != by]
+    order = two.selectbox(
+        "What orders the visits?",
+        rest,
+        index=None,
+        key=f"linked-order-{key}",
+        placeholder="Choose a column",
+        help="Such as a date of admission, written as 2024-05-31, or a running number.",
+    )
+    visit_key = one.selectbox(
+        "What identifies a visit?",
+        [NONE, *(n for n in rest if n != order)],
+        key=f"linked-key-{key}",
+        help="Optional. It breaks ties of the order, and is released with invented values only.",
+    )
+    keep = two.number_input(
+        "How many visits of each person are kept?",
+        2,
+        MOST_KEPT,
+        KEEP,
+        key=f"linked-keep-{key}",
+        help="The first ones, in the order above. The noise does not grow with this number.",
+    )
+    person_columns: Sequence[str] = ()
+    if len(read) == 1:
+        person_columns = st.multiselect(
+            "Which columns describe the person?",
+            [n for n in rest if n not in (order, visit_key)],
+            key=f"linked-person-{key}",
+            help="Such as sex. The first kept visit sets their values. All other columns describe a visit.",
+        )
+    if by is None or order is None or (len(read) == 1 and not person_columns):
+        return
+    sources = [table.source for table in read]
+    link = Linked(*table_names(sources), by, by, order, int(keep), "" if visit_key == NONE else visit_key)
+    link = replace(link, together=len(read) == 1)
+    try:
+        _share(LinkedText.of(link, read), int(keep))
+    except EspalierError as error:
+        st.error(plain(error))
+        return
+    st.markdown(
+        "The columns of both tables can be guessed. The next screen is confidential: it shows categories and ranges "
+        "that occur in the tables. You confirm them in groups."
+    )
+    st.button(
+        "Guess the columns of both tables",
+        on_click=_guess,
+        args=(state, link, read, person_columns),
+        icon=":material/visibility:",
+        type="primary",
+        key=f"linked-guess-{key}",
+    )
+
+
+def _guess(state: Session, link: Linked, read: Sequence[TextTable], person_columns: Sequence[str]) -> None:
+    """Open both tables with guessed columns."""
+    (method,) = (m.name for m in METHODS.values() if m.capabilities.linked)
+    try:
+        project = draft(read, link, method, person_columns)
+        assert project.linked is not None
+        project = replace(project, name=filename(project.name))
+        state.open(project, LinkedText.of(project.linked, read))
+    except EspalierError as error:
+        state.trouble["open"] = str(error)
+
+
+def _share(text: LinkedText, keep: int) -> None:
+    """The share of visits that is kept, for the steward alone."""
+    st.caption(
+        f"{CONFIDENTIAL} Keeping {keep} retains **{text.kept(keep):.1%}** of the visits; one more would retain "
+        f"{text.kept(keep + 1):.1%}. Choose a number that you would also have named without looking."
+    )
+
+
+def show(state: Session) -> None:
+    """How the open tables belong together; the number of visits that are kept can be changed."""
+    link = state.project.linked
+    assert link is not None
+    with st.container(border=True, key="linked-tables"):
+        st.subheader("People and their visits", anchor=False)
+        where = "one table" if link.together else f"{name(link.people)} and {name(link.visits)}"
+        more = f" {name(link.visit_key)} breaks ties." if link.visit_key else ""
+        st.markdown(
+            f"- **Who are the people?** Each value of {name(link.key)} in {name(link.people)}. Each person is "
+            "protected with all rows of both tables.\n"
+            f"- **What links the tables?** {name(link.by)}, in {where}.\n"
+            f"- **What orders the visits?** {name(link.order)}.{more}"
+            + (" Released dates follow from the days since the visit before." if link.gap else "")
+        )
+        key = f"linked-kept-{state.opened}"
+
+        def take() -> None:
+            _keep(state, int(st.session_state[key]))
+
+        st.number_input(
+            "How many visits of each person are kept?", 2, MOST_KEPT, link.keep, key=key, on_change=take, width=320
+        )
+        if isinstance(state.text, LinkedText):
+            _share(state.text, link.keep)
+
+
+def _keep(state: Session, keep: int) -> None:
+    """Keep another number of visits."""
+    link = state.project.linked
+    assert link is not None
+    link = replace(link, keep=keep)
+    state.editor.change_link(link)
+    if isinstance(state.text, LinkedText):
+        state.text = LinkedText.of(link, state.text.tables)
+
+
+def rows(text: LinkedText) -> None:
+    """A few rows of both tables, on request."""
+    if not st.toggle("Show me the rows (confidential)", key="linked-rows"):
+        return
+    for table in text.tables:
+        st.markdown(f"{CONFIDENTIAL} These are real rows: the first 8 of {table.rows:,} of {name(table.source)}.")
+        st.dataframe(
+            {n: [c.values[k] for k in c.codes[:8].tolist()] for n, c in table.columns.items()}, hide_index=True
+        )

@@ -1,0 +1,180 @@
+"""Diagnostics of linked tables: figures with verdicts, and pictures of how visits follow each other. Confidential."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import streamlit as st
+
+from espalier.core.evaluation.linked_pictures import flows, survival, transitions
+from espalier.core.evaluation.linked_verdict import DISTANCES, RATES, LinkedVerdict, judged
+from espalier.core.tables.panel import Panel
+from espalier.core.tables.released import read_linked
+from espalier.pages.common import charts, shell
+from espalier.pages.common.text import plain
+from espalier.pages.diagnostics.summary import show_grade
+from espalier.pages.release import payment
+from espalier.pages.session.session import ReleaseBundle, Session
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+TITLE = "Its own tables"
+
+
+def show(state: Session, released: ReleaseBundle) -> None:
+    """The comparison of both tables: a button, then its figures and pictures."""
+    real = released.holdout or released.real
+    assert isinstance(real, Panel)
+    if state.job is not None:
+        shell.progress()
+    elif TITLE not in state.findings:
+        st.markdown(f"Release {released.number} can be compared with the real people and visits. This spends nothing.")
+        st.button(
+            "Compare with the real tables",
+            type="primary",
+            on_click=_start,
+            args=(state, released, real),
+            icon=":material/monitoring:",
+        )
+    if reason := state.trouble.get("diagnostics"):
+        st.error(f"The comparison did not finish: {plain(reason)}")
+    if TITLE in state.findings:
+        found = state.findings[TITLE]
+        _figures(found["verdict"])
+        _pictures(real, found["synthetic"], released.number)
+
+
+def _start(state: Session, released: ReleaseBundle, real: Panel) -> None:
+    """Compare in a job."""
+    project, record = released.release.project, payment.diagnosed(state, released)
+    files = released.files
+
+    def work(report: Any) -> dict[str, Any]:
+        record([real])  # before anything is computed
+        assert project.linked is not None
+        report(0.1, "Comparing visits")
+        synthetic = read_linked(project.linked, project.schema, files)
+        return {"verdict": judged(project, real, synthetic), "synthetic": synthetic}
+
+    def done(found: dict[str, Any]) -> None:
+        if state.released is released:
+            state.findings[TITLE] = found
+
+    state.start("diagnostics", work, done, lambda _: None)
+
+
+def _figures(found: LinkedVerdict) -> None:
+    """The verdict, the distances with their floors, the rates, and the task of the next visit."""
+    show_grade(found.grade, found.headline)
+    st.dataframe(
+        [
+            {"compared": text, "distance": found.figures[n], "floor": found.floor[n], "verdict": found.grades[n]}
+            for n, text in DISTANCES.items()
+        ],
+        hide_index=True,
+        column_config={
+            "distance": st.column_config.NumberColumn(format="%.3f", help="Total variation, 0 to 1; less is better."),
+            "floor": st.column_config.NumberColumn(
+                format="%.3f", help="The same for real people drawn again: no release can be expected to be closer."
+            ),
+        },
+    )
+    st.dataframe(
+        [
+            {
+                "measured": text,
+                "real": found.figures[f"{n}_real"],
+                "synthetic": found.figures[n],
+                "verdict": found.grades[n],
+            }
+            for n, text in RATES.items()
+        ],
+        hide_index=True,
+        column_config={k: st.column_config.NumberColumn(format="%.3f") for k in ("real", "synthetic")},
+    )
+    task = found.task
+    if task.auc_synthetic is None or task.auc_real is None:
+        st.caption(f"The next visit was not predicted: {plain(task.reason)}.")
+        return
+    st.markdown(
+        f"**Predicting {plain(task.target)} of the next visit** from the person and the visit before. AUC "
+        f"{task.auc_synthetic:.3f} when trained on synthetic people, {task.auc_real:.3f} when trained on real ones, "
+        f"both tested on {task.tested_steps:,} real visits: {found.grades['next_visit']}."
+    )
+
+
+def _pictures(real: Panel, synthetic: Panel, number: int) -> None:
+    """Transitions and flow of one column, and survival to the next visit by a column of the person."""
+    assert real.linked is not None
+    link, schema = real.linked, real.schema
+    columns = [n for n in link.step_columns(schema) if n in schema]
+    column = st.selectbox("Column of the visits", columns, key=f"linked-column-{number}")
+    tabs = st.tabs(["Transitions", "Flow over visits", "Survival to the next visit"])
+    both = {"Real": real, "Synthetic": synthetic}
+    labels = list(schema[column].labels)
+    with tabs[0]:
+        st.markdown("Each row: of people with this value at a visit, the shares of values at the next visit.")
+        for place, (title, panel) in zip(st.columns(2), both.items(), strict=True):
+            with place:
+                st.markdown(f"**{title}**")
+                figure = charts.heat(
+                    transitions(panel, column).tolist(), [labels, labels], ["visit before", "next visit"], 1.0
+                )
+                charts.show(figure, f"transition-{title}-{number}", f"{title}: transition matrix of {column}")
+    with tabs[1]:
+        for title, panel in both.items():
+            st.markdown(f"**{title}**")
+            charts.show(sankey(panel, column, labels), f"flow-{title}-{number}", f"{title}: flow of {column}")
+    with tabs[2]:
+        group = st.selectbox("By", link.person_columns(schema), key=f"linked-group-{number}")
+        names = schema[group].labels
+        charts.show(
+            stairs({title: survival(panel, group) for title, panel in both.items()}, names),
+            f"survival-{number}",
+            f"Share of people with at least so many visits, by {group}",
+        )
+        st.caption(f"The last kept visit, number {link.keep}, is censored: whether another follows is not known.")
+
+
+def sankey(panel: Panel, column: str, labels: list[str]) -> go.Figure:
+    """Draw the flow of one column over the first visits."""
+    import plotly.graph_objects as go
+
+    found = flows(panel, column)
+    nodes = list(dict.fromkeys(x for f in found for x in ((f.visit, f.before), (f.visit + 1, f.after))))
+    at = {node: i for i, node in enumerate(nodes)}
+    figure = charts.blank(320)
+    figure.add_trace(
+        go.Sankey(
+            node={"label": [f"{charts.short(labels[v], 16)} ({t})" for t, v in nodes], "pad": 10, "thickness": 12},
+            link={
+                "source": [at[f.visit, f.before] for f in found],
+                "target": [at[f.visit + 1, f.after] for f in found],
+                "value": [f.share for f in found],
+            },
+        )
+    )
+    return figure
+
+
+def stairs(found: dict[str, Any], names: tuple[str, ...]) -> go.Figure:
+    """Draw the share of people with at least 1, 2, … visits; real people dotted."""
+    import plotly.graph_objects as go
+
+    figure = charts.blank(340)
+    for title, groups in found.items():
+        for value, shares in groups.items():
+            color = charts.POOLS[value % len(charts.POOLS)]
+            figure.add_trace(
+                go.Scatter(
+                    x=list(range(1, len(shares) + 1)),
+                    y=shares.tolist(),
+                    name=f"{charts.short(names[value], 20)}, {title.lower()}",
+                    mode="lines+markers",
+                    line={"shape": "hv", "color": color, "dash": "dot" if title == "Real" else "solid"},
+                )
+            )
+    figure.update_xaxes(title="visits, at least", dtick=1)
+    figure.update_yaxes(title="share of people", range=[0, 1.02])
+    return figure

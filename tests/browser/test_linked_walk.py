@@ -1,0 +1,62 @@
+"""The clinician's and the steward's journeys with two linked tables, in a real browser."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.browser.test_decoder_walk import ends
+from tests.pages.test_linked_pages import two_files
+from tests.support.browser import Person
+
+pytestmark = [pytest.mark.browser]
+
+
+@pytest.mark.nightly
+def test_two_files_are_opened_drawn_released_judged_and_analysed(person: Person, tmp_path: Path) -> None:
+    page = person.page
+    for name, content in zip(("patients.csv", "visits.csv"), two_files(), strict=True):
+        (tmp_path / name).write_bytes(content)
+    page.get_by_text("People with several visits: open two linked tables").click()
+    person.give("Table of people, or one table with both", tmp_path / "patients.csv")
+    person.give("Table of their visits", tmp_path / "visits.csv")
+    person.rests()
+    person.pick("What orders the visits?", "admitted")
+    person.sees("of the visits; one more would retain")
+    person.rests()
+    person.press("Guess the columns of both tables")
+    person.sees("People and their visits")
+    while (button := page.get_by_role("button", name="Confirm th")).count():
+        button.first.click()
+        person.rests()
+    person.sees("Reviewed:")
+
+    person.visit("Structure")
+    page.get_by_role("img", name="Two slices").wait_for()
+    person.rests()
+    person.pick("Its causes at the visit before", "visits.diag")
+    person.sees("at a visit →")
+
+    person.visit("Plan")
+    person.sees("Linked tables")
+    person.rests()
+    person.visit("Release")
+    person.rests()
+    person.press("Spend ε")
+    person.sees("synthetic rows")
+    with page.expect_download() as taken:
+        person.press("Download everything (zip)")
+    taken.value.save_as(tmp_path / "release.zip")
+    with zipfile.ZipFile(tmp_path / "release.zip") as archive:
+        assert {"patients.csv", "visits.csv", "statement.json"} <= set(archive.namelist())
+
+    person.visit("Diagnostics")
+    person.rests()
+    person.press("Compare with the real tables")
+    ends(person, "a column at two visits in a row")
+    person.visit("Analyse")
+    person.sees("From a visit to the next")
+    person.sees("95% interval")
+    assert not person.errors

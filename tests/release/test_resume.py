@@ -1,0 +1,382 @@
+"""Interrupted releases: answers are stored before they are used, used again unchanged, and none is drawn twice."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from espalier.core.errors import LedgerError, ProjectError, TableError, Unfinished
+from espalier.core.ledger.ledger import Ledger
+from espalier.core.methods import METHODS
+from espalier.core.privacy.journal import Journal, Record, RequestDiffers, request_digest
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Column, Schema, to_buy
+from espalier.core.release import run
+from espalier.core.release.resume import resume
+from espalier.core.release.spend import release
+from espalier.core.release.unfinished import Begun, FolderJournal, work_folder
+from espalier.core.tables.table import Table
+from tests.methods import test_linked_method
+from tests.methods.test_contract import ASKED, CASES, project, table
+from tests.models.copula import test_fit
+
+
+class Crash(BaseException):
+    """A kill: nothing catches it but the guard of the reservation."""
+
+
+class Recorder:
+    """Records every answer that is drawn and every one that is used, over all runs; crashes at one of them."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.drawn: Counter[int] = Counter()
+        self.used: dict[int, set[str]] = {}
+        self.crash: tuple[int, str] | None = None
+        real = Journal.answer
+
+        def answer(own: Journal, request: Any, draw: Any) -> bytes:
+            place = own.place
+
+            def drawing() -> bytes:
+                made: bytes = draw()
+                assert place not in self.used, "an answer that was used is drawn again"
+                self.drawn[place] += 1
+                self.reach(place, "drawn")
+                return made
+
+            made = real(own, request, drawing)
+            self.used.setdefault(place, set()).add(hashlib.sha256(made).hexdigest())
+            self.reach(place, "used")
+            return made
+
+        patch.setattr(Journal, "answer", answer)
+
+    def reach(self, place: int, when: str) -> None:
+        if self.crash == (place, when):
+            self.crash = None
+            raise Crash
+
+    def check(self) -> None:
+        """No stored answer changed, and what was drawn again had never been used."""
+        assert all(len(answers) == 1 for answers in self.used.values())
+
+
+@pytest.fixture
+def recorder(monkeypatch) -> Recorder:
+    return Recorder(monkeypatch)
+
+
+def interrupted(out: Path, given: Project, rows: Any, recorder: Recorder, place: int, when: str) -> Path:
+    recorder.crash = place, when
+    with pytest.raises(Crash):
+        release(given, rows, folder=out)
+    return out
+
+
+def of_contract(name: str) -> tuple[Project, Any]:
+    return project(**CASES[name]), table(400)
+
+
+def of_linked() -> tuple[Project, Any]:
+    given = test_linked_method.project_of(plan={"rows": 300})
+    return given, test_linked_method.panel_of(given, 300)
+
+
+def of_numbers() -> tuple[Project, Any]:
+    return test_fit.project(), test_fit.table(400)
+
+
+def of_questions() -> tuple[Project, Any]:
+    return project(method="fpt-mw", question_list=ASKED, rounds=4, epsilon=2.0), table(400)
+
+
+DAILY = {"mst", "prism", "privbayes learned", "mst with regressions", "linked", "copula"}
+MADE: dict[str, Callable[[], tuple[Project, Any]]] = {
+    **{name: partial(of_contract, name) for name in CASES},
+    "linked": of_linked,
+    "copula": of_numbers,
+    "fpt-mw": of_questions,
+}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [name if name in DAILY else pytest.param(name, marks=pytest.mark.nightly) for name in MADE],
+)
+def test_every_method_is_resumed(name, tmp_path, recorder):
+    """A crash in the middle, between a draw and its storing, then one after the last answer."""
+    (given, rows), out = MADE[name](), tmp_path / "out"
+    middle = {"independent": 0, "decoder": 5}.get(given.plan.method, 1)
+    interrupted(out, given, rows, recorder, middle, "drawn")
+    if middle:
+        with pytest.raises(Unfinished, match=f"{middle} answers? (is|are) stored, and the next one needs the rows"):
+            resume(out)
+        recorder.crash = middle, "used"
+        with pytest.raises(Crash):
+            resume(out, rows)
+        made = resume(out, rows)
+    else:  # all counts are one answer, and none is stored
+        made = release(given, rows, folder=out)
+    recorder.check()
+    drawn = recorder.drawn.total()
+    made.save(out)
+    assert drawn <= len(recorder.used) + 1, "at most the answer that was never stored"
+    assert made.spending.rho <= made.budget.rho
+    assert not work_folder(out).exists()
+    assert json.loads((out / "release.json").read_text())["spent"]["rho"] == made.spending.rho
+
+
+def test_a_release_with_all_answers_needs_no_rows_and_is_the_same_again(tmp_path, monkeypatch):
+    """Chance that is not noise is the same too, so two resumed runs write the same table."""
+    given, out = project(**CASES["mst"], private_evaluation=0.2), tmp_path / "out"
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(run.Release, "__init__", fail)
+        with pytest.raises(MemoryError) as error:
+            release(given, table(400), folder=out)
+    assert "espalier resume" in error.value.__notes__[0]
+    shutil.copytree(work_folder(out), work_folder(tmp_path / "again"))
+    tables = []
+    for folder in (out, tmp_path / "again"):
+        made = resume(folder)
+        assert made.private_evaluation is not None
+        made.save(folder)
+        tables.append((folder / "synthetic.csv").read_bytes())
+    assert tables[0] == tables[1]
+
+
+def test_a_resumed_evaluation_has_the_same_part(tmp_path, recorder):
+    """People who were held out before stay held out; with rows in another order the release is refused."""
+    given, rows, out = project(**CASES["independent"], private_evaluation=0.3), table(400), tmp_path / "out"
+    release(given, rows, folder=tmp_path / "whole").save(tmp_path / "whole")
+    last = max(recorder.used)
+    recorder.used.clear()
+    interrupted(out, given, rows, recorder, last, "drawn")
+    order = np.arange(400)[::-1]
+    mixed = Table(rows.schema, {n: c[order] for n, c in rows.codes.items()}, 400, source=rows.digest)
+    with pytest.raises(TableError, match="another order"):
+        resume(out, mixed)
+    assert resume(out, rows).private_evaluation is not None
+    recorder.check()
+
+
+def test_another_table_is_refused(tmp_path, recorder):
+    given, out = project(**CASES["mst"]), tmp_path / "out"
+    interrupted(out, given, table(400), recorder, 1, "used")
+    with pytest.raises(TableError, match="not the table that the release began with"):
+        resume(out, table(400, seed=1))
+    assert resume(out, table(400)).rows == 400
+
+
+def test_people_keep_their_rows(tmp_path, recorder):
+    """With a person column, k rows of each person are kept by the same lots."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"who": rng.integers(0, 60, 300)}).astype(str)
+    frame[["a", "b"]] = rng.choice(list("xy"), (300, 2))
+    schema = Schema(tuple(Column(name, "categorical", ("x", "y")) for name in "ab"))
+    plan = Plan("mst", 1.0, 1e-6, neighbors="add-remove", person="who", rows_per_person=2, rows=100)
+    given, out = Project("people", schema, plan), tmp_path / "out"
+    kept = []
+    counts = Table.count_many
+
+    def counting(own: Table, cliques: Any) -> Any:
+        kept.append(own.codes["a"].tobytes())
+        return counts(own, cliques)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Table, "count_many", counting)
+        interrupted(out, given, frame, recorder, 1, "drawn")
+        before = len(kept)
+        resume(out, frame).save(out)
+    assert 0 < before < len(kept)
+    assert len(set(kept)) == 1
+
+
+def test_bought_bins_and_categories_are_stored(tmp_path, recorder):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"age": rng.integers(0, 90, 900), "city": rng.choice(["Rome", "Oslo"], 900)}).astype(str)
+    schema = Schema(
+        (
+            to_buy("age", "numeric", bins=4, range=(0.0, 90.0), integer=True),
+            to_buy("city", "categorical", 5),
+            Column("ill", "categorical", ("no", "yes")),
+        )
+    )
+    frame["ill"] = rng.choice(["no", "yes"], 900)
+    plan = Plan("independent", 4.0, 1e-6, neighbors="add-remove", rows=500, schema_share=0.4)
+    given, out = Project("bought", schema, plan, one_row_per_person=True), tmp_path / "out"
+    interrupted(out, given, frame, recorder, 1, "used")
+    with pytest.raises(Unfinished):
+        resume(out)
+    made = resume(out, frame)
+    recorder.check()
+    assert recorder.drawn == {0: 1, 1: 1, 2: 1}
+    assert set(made.project.schema["city"].categories) <= {"Rome", "Oslo"}
+
+
+def test_nothing_in_a_journal_depends_on_a_row(tmp_path, recorder):
+    """Neighbouring tables, and tables of other sizes: but for seeds and keyed marks the facts are equal."""
+    found = []
+    for rows in (table(400), table(399), table(40, seed=3)):
+        out = tmp_path / str(len(found))
+        given = project(**CASES["mst"], neighbors="add-remove", rows=300)
+        interrupted(out, given, rows, recorder, 0, "used")
+        begun, records = FolderJournal(out).read()
+        facts = json.loads(begun.dumps())
+        assert len({mark.split(":")[2] for mark in facts.pop("marks")}) == 1
+        assert facts.pop("seed") != facts.pop("nonce")
+        found.append((facts, [(r.request, len(r.answer)) for r in records]))
+        recorder.used.clear()
+    assert found[0] == found[1] == found[2]
+    assert "399" not in json.dumps(found)
+
+
+def test_a_torn_end_is_cut_off_and_a_damaged_answer_refused(tmp_path, recorder):
+    given, rows, out = project(**CASES["mst"]), table(400), tmp_path / "out"
+    interrupted(out, given, rows, recorder, 1, "used")
+    path = work_folder(out) / "journal"
+    whole = path.read_bytes()
+    for torn in (whole[:-1], whole + b"\0", whole + bytes(60)):
+        path.write_bytes(torn)
+        storage = FolderJournal(out)
+        stored = len(storage.read()[1])
+        storage.leave()
+        assert stored == (1 if len(torn) < len(whole) else 2)
+    first = 40 + int.from_bytes(whole[:8], "big") + 45
+    path.write_bytes(whole[:first] + bytes([whole[first] ^ 1]) + whole[first + 1 :])
+    with pytest.raises(Unfinished, match="is damaged"):
+        resume(out)
+
+
+def test_a_second_release_to_the_folder_is_refused_while_answers_are_kept(tmp_path, recorder):
+    given, rows, out = project(**CASES["mst"]), table(400), tmp_path / "out"
+    interrupted(out, given, rows, recorder, 0, "drawn")  # nothing was stored: nothing is lost
+    interrupted(out, given, rows, recorder, 0, "used")
+    with pytest.raises(ProjectError, match=r"is kept\. Finish it: espalier resume"):
+        release(given, rows, folder=out)
+    held = FolderJournal(out)
+    with pytest.raises(Unfinished, match="Another process"):
+        resume(out)
+    held.leave()
+    resume(out, rows).save(out)
+
+
+def test_an_entry_is_resumed_for_what_was_reserved(tmp_path, recorder):
+    """It stays reserved after a crash, is spent once, and another machine with the key file can finish it."""
+    where = str(tmp_path / "ledger.db")
+    ledger = Ledger(where, create=True)
+    ledger.open_table("people", epsilon=3.0, delta=1e-6)
+    given, rows = project(**CASES["mst"], delta=None), table(400)
+    recorder.crash = 1, "used"
+    with pytest.raises(Crash):
+        release(given, rows, ledger=ledger.account("people"))
+    (entry,) = ledger.population_of("people").entries
+    assert (entry.status, entry.note) == ("reserved", "stopped: Crash")
+    assert ledger.verify() == []
+    other = Ledger(where)
+    made = resume(other.account("people").resumed(entry.id), rows)
+    (ended,) = other.population_of("people").entries
+    assert (ended.status, ended.counted) == ("spent", made.spending.rho)
+    assert ended.released is not None
+    assert made.to_json()["ledger"]["entry"] == entry.id
+    assert (other.verify(), other.store.unfinished()) == ([], {})
+    recorder.check()
+    with pytest.raises(Unfinished, match="No answers are stored"):
+        resume(other.account("people").resumed(entry.id), rows)
+
+
+def test_a_closed_entry_stays_spent_and_is_not_resumed(tmp_path, recorder):
+    ledger = Ledger(str(tmp_path / "ledger.db"), create=True)
+    ledger.open_table("people", epsilon=3.0, delta=1e-6)
+    recorder.crash = 1, "used"
+    with pytest.raises(Crash):
+        release(project(**CASES["mst"], delta=None), table(400), ledger=ledger.account("people"))
+    (entry,) = ledger.population_of("people").entries
+    ledger.account("people").resumed(entry.id).close("closed by Ada")
+    (ended,) = ledger.population_of("people").entries
+    assert (ended.status, ended.counted, ended.note) == ("spent", entry.reserved, "stopped: Crash; closed by Ada")
+    assert ledger.store.unfinished() == {}
+    with pytest.raises(Unfinished):
+        resume(ledger.account("people").resumed(entry.id))
+
+
+def test_two_processes_cannot_both_draw_the_next_answer(tmp_path, recorder):
+    ledger = Ledger(str(tmp_path / "ledger.db"), create=True)
+    ledger.open_table("people", epsilon=3.0, delta=1e-6)
+    recorder.crash = 1, "used"
+    with pytest.raises(Crash):
+        release(project(**CASES["mst"], delta=None), table(400), ledger=ledger.account("people"))
+    (entry,) = ledger.population_of("people").entries
+    reservation = ledger.account("people").resumed(entry.id)
+    reservation.append(2, b"first")
+    reservation.append(2, b"first")  # the answer to the first try was lost
+    with pytest.raises(LedgerError, match="another process is working"):
+        reservation.append(2, b"second")
+
+
+def test_another_request_is_refused():
+    class Kept:
+        def __init__(self) -> None:
+            self.records: list[bytes] = []
+
+        def append(self, place: int, record: bytes) -> None:
+            assert place == len(self.records)
+            self.records.append(record)
+
+    kept = Kept()
+    first = Journal((), kept)
+    assert first.number(("choice", ("a", "b"), 2.0), lambda: 7) == 7
+    stored = [Record.unpacked(i, r) for i, r in enumerate(kept.records)]
+    assert None not in stored
+    assert Record.unpacked(1, kept.records[0]) is None, "a record belongs to its place"
+    again = Journal([r for r in stored if r])
+    with pytest.raises(RequestDiffers, match="answer 1 of 1"):
+        again.number(("choice", ("a", "c"), 2.0), lambda: 8)
+    assert again.number(("choice", ("a", "b"), 2.0 * (1 + 1e-15)), lambda: 8) == 7, "floats may differ in the last bit"
+
+
+def test_requests_that_differ_have_other_digests():
+    asked = [
+        ("a", 1.0, (("x", "y"),)),
+        ("a", 1.001, (("x", "y"),)),
+        ("a", 1.0, (("x",), ("y",))),
+        ("a", 1.0, {"x": np.arange(3)}),
+        ("a", 1.0, {"x": np.arange(3.0)}),
+        ("a", 1.0, {"x": np.array([0.0, 1.0, 2.001])}),
+    ]
+    assert len({request_digest(one) for one in asked}) == len(asked)
+    near = np.array([1e-17, 1.0, 2.0])
+    assert request_digest(near) == request_digest(near + np.array([1e-17, 0, 0]))
+
+
+def test_the_facts_are_read_back():
+    given = project(**CASES["mst"])
+    begun = Begun(given, given, 400, None, run_facts(), None, 2**127, "ab", "", ("k:n:t",))
+    assert Begun.loads(begun.dumps()) == begun
+    with pytest.raises(Unfinished, match="damaged"):
+        Begun.loads(b"{}")
+
+
+def run_facts() -> Any:
+    from espalier.core.tables.deferred import Facts
+
+    return Facts(400, names_people=False, person_column=None, row_limit=None)
+
+
+def test_every_method_has_a_case():
+    """A new method must be resumed too."""
+    assert set(METHODS) == {make()[0].plan.method for make in MADE.values()}

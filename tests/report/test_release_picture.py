@@ -1,0 +1,69 @@
+"""The picture of a release: what was drawn, measured and refused, in the layout of the board."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+
+from espalier.core.graph.layout import layout
+from espalier.core.report.release_picture import release_picture
+
+
+def facts(edges, measured, separations=(), roles=None, groups=None, names=None):
+    names = names or sorted({n for e in (*edges, *measured) for n in e})
+    return {
+        "project": {
+            "schema": [{"name": n} for n in names],
+            "roles": roles or {},
+            "plan": {"target": None},
+            "dag": {"edges": [list(e) for e in edges], "groups": groups or {}},
+        },
+        "edges": [list(e) for e in measured],
+        "separations": list(separations),
+    }
+
+
+FENCE = {"left": ["y"], "right": ["s"], "given": ["a"]}
+
+
+def lines(svg, kind):
+    return re.findall(rf'<path class="{kind}"', svg)
+
+
+def test_each_line_says_what_became_of_it():
+    made = release_picture(
+        facts([("s", "a"), ("a", "y"), ("s", "y"), ("b", "y")], [("s", "a"), ("a", "y"), ("a", "b")], [FENCE])
+    )
+    assert len(lines(made.whole, "line")) == 2, "drawn and measured"
+    assert len(lines(made.whole, "thin")) == 1, "measured, not drawn: a and b"
+    assert len(lines(made.whole, "faded")) == 1, "drawn, not measured: b and y"
+    assert len(lines(made.whole, "refused")) == 1, "the fence refuses s and y"
+    assert len(lines(made.before, "line")) == 4
+    assert len(lines(made.after, "thin")) == 3
+    assert (made.apart, made.unseen, made.refused) == ((), 0, 1)
+
+
+def test_the_places_are_those_of_the_board():
+    edges = [("s", "a"), ("a", "y"), ("b", "y")]
+    made = release_picture(facts(edges, edges))
+    found = layout(["a", "b", "s", "y"], edges, wide=dict.fromkeys("absy", 26.0), high=30)
+    for x, y in found.places.values():
+        assert f'<text x="{x:.0f}" y="{y + 5:.0f}">' in made.whole
+
+
+def test_without_a_drawing_the_measured_pairs_are_the_picture():
+    made = release_picture(facts([], [("a", "b"), ("b", "c")], names=["a", "b", "c", "d"]))
+    assert made.before == ""
+    assert len(lines(made.whole, "thin")) == 2
+    assert made.apart == ("d",)
+    assert release_picture(facts([], [], names=["a"])).whole == ""
+
+
+def test_many_columns_are_shown_as_groups_and_every_name_is_escaped():
+    edges = [(f"c{i}", "<y>") for i in range(30)]
+    groups = {"all & more": [f"c{i}" for i in range(30)]}
+    made = release_picture(facts(edges, edges, groups=groups))
+    assert made.whole.count("<rect") == 2
+    assert len(lines(made.whole, "line")) == 1
+    ET.fromstring(made.whole)
+    assert release_picture(facts(edges[:5], edges, groups=groups)).whole.count("<rect") == 6, "few need no groups"

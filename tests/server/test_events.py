@@ -1,0 +1,141 @@
+"""Audit events of a walk through the app: every kind is there, and no value of the table is."""
+
+from __future__ import annotations
+
+import json
+import logging
+
+import pytest
+
+from espalier.core.server import events
+from espalier.core.server.events import JsonLines, emit
+from espalier.core.server.job import Queue
+from espalier.core.server.monitor import Monitor, serve
+from espalier.pages.common.housekeeping import LASTS, Rounds
+from tests.support.app import finish, free_port, go, press, review, start, upload
+
+MARK = "zanzibar"
+
+
+@pytest.fixture
+def log(tmp_path, monkeypatch):
+    monkeypatch.setenv(events.LOG, str(tmp_path / "audit.jsonl"))
+    monkeypatch.setenv("ESPALIER_LEDGER", str(tmp_path / "ledger.db"))
+    return tmp_path / "audit.jsonl"
+
+
+def walk(rows: str) -> None:
+    app = review(press(upload(start(), rows), "Guess the columns"))
+    press(go(app, "release"), "Open this budget")
+    finish(press(app, "Spend"))
+
+
+@pytest.mark.parametrize("names", [False, True])
+def test_a_walk_is_recorded_without_values(log, monkeypatch, names):
+    if names:
+        monkeypatch.setenv(events.NAMES, "1")
+    rows = f"ward {MARK},age {MARK}\n" + "".join(f"{MARK}-{i % 3},{4242 + i % 30}\n" for i in range(200))
+    walk(rows)
+    text = log.read_text("ascii")
+    seen = [json.loads(line) for line in text.splitlines()]
+    assert {e["event"] for e in seen} >= {"open", "plan", "ledger", "release"}
+    assert [e["state"] for e in seen if e["event"] == "release"] == ["began", "done"]
+    assert set(seen[0]) - {"names"} == {"at", "event", "who", "source"}
+    assert MARK not in text
+    assert "4242" not in text
+    assert ("people" in text) == names, "names are for the operator who asks for them"
+    assert log.stat().st_mode & 0o077 == 0
+
+
+def test_an_event_that_cannot_be_written_goes_to_the_log(tmp_path, monkeypatch, caplog):
+    monkeypatch.setenv(events.LOG, str(tmp_path))
+    with caplog.at_level(logging.INFO, "espalier.audit"):
+        emit("open", "anna")
+    assert caplog.records[0].facts["who"] == "anna"
+    assert "cannot be written" in events.trouble()
+
+
+def test_a_log_line_is_json_and_an_exception_quotes_nothing():
+    try:
+        raise ValueError(f"row 17: {MARK}")
+    except ValueError as error:
+        record = logging.LogRecord(
+            "x", logging.ERROR, "f", 1, "broken\nline", None, (type(error), error, error.__traceback__)
+        )
+    line = json.loads(JsonLines().format(record))
+    assert (line["message"], line["error"], line["level"]) == ("broken\nline", "ValueError", "error")
+    assert line["where"].startswith("test_events.py:")
+    assert MARK not in json.dumps(line)
+
+
+def test_sessions_of_closed_tabs_end_on_an_idle_server():
+    now, stored, closed = [0.0], ["a", "b"], []
+
+    def close(name):
+        closed.append(name)
+        stored.remove(name)
+
+    rounds = Rounds(lambda: list(stored), close, lambda: now[0])
+    assert rounds.go() == 0
+    now[0] = LASTS / 2
+    stored.remove("b")  # its tab came back
+    rounds.go()
+    stored.append("b")
+    now[0] = LASTS
+    assert (rounds.go(), closed) == (1, ["a"])
+    now[0] = 1.4 * LASTS
+    assert rounds.go() == 0
+    now[0] = 2 * LASTS
+    assert (rounds.go(), closed) == (1, ["a", "b"])
+
+
+def test_streamlit_has_what_the_rounds_use():
+    """Its session manager is not a public interface: a new version may rename what ends a session."""
+    from streamlit.runtime import Runtime
+    from streamlit.runtime.memory_session_storage import MemorySessionStorage
+    from streamlit.runtime.websocket_session_manager import WebsocketSessionManager
+
+    assert {"close_session", "num_active_sessions"} <= set(dir(WebsocketSessionManager))
+    assert "_get_async_objs" in dir(Runtime)
+    assert vars(MemorySessionStorage())["_cache"].ttl > LASTS + 2 * 5
+
+
+def test_a_stopping_queue_takes_no_work():
+    queue = Queue(at_once=1, most=2)
+    assert queue.drain(0.1)
+    with pytest.raises(Exception, match="about to stop"):
+        queue.join(None)
+
+
+def test_the_monitor_answers():
+    import urllib.error
+    import urllib.request
+
+    monitor = Monitor({"ledger": lambda: "", "disk": lambda: "full"})
+    port = free_port()
+    server = serve(port, monitor)
+
+    def ask(path: str) -> tuple[int, str]:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read().decode()
+
+    try:
+        assert ask("/healthz") == (200, "ok\n")
+        status, body = ask("/readyz")
+        assert (status, json.loads(body)) == (503, {"ledger": "ok", "disk": "full", "worker": "ok"})
+        assert ask("/else")[0] == 404
+        status, body = ask("/metrics")
+        assert status == 200
+        values = dict(line.rsplit(" ", 1) for line in body.splitlines() if not line.startswith("#"))
+        assert values['espalier_ready{part="disk"}'] == "0"
+        assert int(values["espalier_memory_bytes"]) > 10_000_000
+        assert {"espalier_jobs_running", "espalier_jobs_waiting", 'espalier_jobs_ended_total{state="done"}'} <= set(
+            values
+        )
+    finally:
+        server.shutdown()
+        server.server_close()
