@@ -179,7 +179,7 @@ def scale() -> None:
         os.waitpid(pid, 0)
         start = time.process_time()
         assert project.linked is not None
-        real = panel_of(project.linked, project.schema, *(read_table(file) for file in files))
+        real = panel_of(project.linked, project.schema, read_table(files[0]), read_table(files[1]))
         read = time.process_time() - start
     made, used = released(project, real)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20

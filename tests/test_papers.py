@@ -6,6 +6,7 @@ import ast
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -51,7 +52,7 @@ def plans():
 
 
 def test_every_plan_key_exists_and_takes_the_value():
-    kinds = [m.options for m in (*METHODS.values(), *BLURRINGS.values())]
+    kinds = [*(m.options for m in METHODS.values()), *(b.options for b in BLURRINGS.values())]
     known = {key: said for kind in kinds for key, said in declared(kind).items()}
     found = dict(plans())
     assert len(found) > 20
@@ -76,7 +77,7 @@ def test_every_benchmark_has_the_part_that_is_named():
 
 
 def test_every_command_and_its_options_exist():
-    commands = next(a for a in parser()._actions if a.dest == "command").choices
+    commands: Any = next(a for a in parser()._actions if a.dest == "command").choices
     for text in re.findall(r"`espalier ([^`]+)`", PAGE):
         name, *rest = text.split()
         assert name in commands, text

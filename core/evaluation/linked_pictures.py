@@ -35,7 +35,8 @@ def transitions(panel: Panel, name: str) -> Array:
     (counts,) = panel.step_counts([(name + BEFORE, name)])
     held = counts[: panel.steps.sizes[name]].astype(np.float64)
     rows = held.sum(axis=1, keepdims=True)
-    return np.divide(held, rows, out=np.zeros_like(held), where=rows > 0)
+    shares: Array = np.divide(held, rows, out=np.zeros_like(held), where=rows > 0)
+    return shares
 
 
 def flows(panel: Panel, name: str, most: int = 4) -> list[Flow]:

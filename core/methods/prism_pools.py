@@ -52,4 +52,5 @@ def pools_of(shares: Mapping[str, float]) -> Pools | None:
                 f"plan: pools must give the pool {name!r} a share above 0, since every plan counts from it", key="pools"
             )
     whole = sum(shares.values())
-    return Pools(*(shares.get(name, 0.0) / whole for name in NAMES), given=True)
+    one_way, selection, pairs, task, background = (shares.get(name, 0.0) / whole for name in NAMES)
+    return Pools(one_way, selection, pairs, task, background, given=True)

@@ -44,7 +44,7 @@ class CodeFile:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self.close = weakref.finalize(self, self._file.close)
+        self.close = weakref.finalize(self, _close, self._file)
 
     @property
     def sizes(self) -> dict[str, int]:

@@ -42,8 +42,8 @@ class LinkedText(TextTable):
     def of(cls, linked: Linked, tables: Sequence[TextTable]) -> LinkedText:
         """Return the tables as one; raises :class:`TableError` where a column that links them is missing."""
         people, visits = tables[0], tables[-1]
-        for table, columns in ((people, [linked.key]), (visits, [linked.by, linked.order, linked.visit_key])):
-            for column in filter(None, columns):
+        for table, named in ((people, [linked.key]), (visits, [linked.by, linked.order, linked.visit_key])):
+            for column in filter(None, named):
                 column_of(table, column)
         apart = {linked.key, linked.by}, {linked.by, linked.visit_key, *([] if linked.gap else [linked.order])}
         both = ((linked.people, people, apart[0]), (linked.visits, visits, apart[1]))
@@ -91,8 +91,8 @@ def draft(
 
     Raises :class:`TableError` where a table lacks a column of the link, and :class:`ProjectError`.
     """
-    for table, columns in ((tables[0], [linked.key]), (tables[-1], [linked.by, linked.order])):
-        for name in columns:
+    for table, named in ((tables[0], [linked.key]), (tables[-1], [linked.by, linked.order])):
+        for name in named:
             if name not in table.columns:
                 raise TableError(f"{table.source}: there is no column {name!r}", column=name)
     names = (linked.people, linked.visits)

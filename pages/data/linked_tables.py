@@ -157,8 +157,8 @@ def _guess(state: Session, link: Linked, read: Sequence[TextTable], person_colum
     try:
         project = draft(read, link, method, person_columns)
         assert project.linked is not None
-        project = replace(project, name=filename(project.name))
-        state.open(project, LinkedText.of(project.linked, read))
+        linked = LinkedText.of(project.linked, read)
+        state.open(replace(project, name=filename(project.name)), linked)
     except EspalierError as error:
         state.trouble["open"] = str(error)
 

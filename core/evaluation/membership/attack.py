@@ -178,15 +178,16 @@ def _judged(
         drawn[r, 0] = np.mean([_auc(scores[t, m], inside[t, m]) for t in chosen])
         drawn[r, 1] = np.mean([_advantage(scores[t, m], inside[t, m]) for t in chosen])
     low, high = np.percentile(drawn, [2.5, 97.5], axis=0)
-    by_kind = [
+    random, outlier = (
         float(np.mean(np.array(aucs)[outlying == kind])) if (outlying == kind).any() else None for kind in (False, True)
-    ]
+    )
     return AttackResult(
         attack,
         ResampledInterval(float(np.mean(aucs)), float(low[0]), float(high[0])),
         ResampledInterval(float(np.mean(advantages)), float(low[1]), float(high[1])),
         aucs,
-        *by_kind,
+        random,
+        outlier,
         *(
             float(np.mean((scores > 0)[inside == side] == side)) if (inside == side).any() else 0.5
             for side in (True, False)

@@ -119,6 +119,6 @@ def _around(
 ) -> tuple[int, str] | tuple[()] | None:
     """Return a column to decide on a path around a gate; `None` without a path, ``()`` if all on it are decided."""
     for i, separation in enumerate(separations):
-        if path := separation.path([*start, *tree]):
+        if path := separation.path([(a, b) for a, b in (*start, *tree)]):
             return next(((i, name) for name in path if (i, name) not in sides), ())
     return None
