@@ -13,7 +13,14 @@ release = version = __version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc"]
 root_doc = "docs/index"
-include_patterns = ["*.md", "docs/**.md", "benchmarks/README.md", "verifier/README.md", "sample_data/README.md"]
+include_patterns = [
+    "*.md",
+    "docs/**.md",
+    "benchmarks/README.md",
+    "verifier/README.md",
+    "deploy/README.md",
+    "sample_data/README.md",
+]
 exclude_patterns = ["build", ".venv"]
 myst_heading_anchors = 4
 suppress_warnings = ["myst.header"]  # a page may begin below the first level

@@ -16,10 +16,15 @@ pytestmark = [pytest.mark.browser, pytest.mark.nightly]
 def test_every_page_is_accessible_fits_and_fetches_nothing(browser: Any, tmp_path: Path) -> None:
     assert build(tmp_path) == 0
     problems: list[str] = []
+
+    def requested(request: Any) -> None:
+        if not request.url.startswith(("file:", "data:")):
+            problems.append(request.url)
+
     for width, scheme in ((1280, "light"), (390, "light"), (1280, "dark")):
         context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
         page = context.new_page()
-        page.on("request", lambda r: None if r.url.startswith(("file:", "data:")) else problems.append(r.url))
+        page.on("request", requested)
         for file in sorted(tmp_path.rglob("*.html")):
             if file.name in ("genindex.html", "search.html", "py-modindex.html"):
                 continue

@@ -6,7 +6,6 @@ import json
 import os
 import shlex
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,16 +13,19 @@ import pytest
 from espalier.core.cli.main import main
 from tests.support.examples import PAGES, ROOT, blocks, panel, people, write_csv
 
+LICENSED = "a file that its user has a licence for; the tests of code books read one of its form"
 ELSEWHERE = {
-    "espalier init drugs.csv --code-book atc_code=atc:ATC.csv": "needs a licensed file; tests/project/test_code_books.py",
-    "espalier init deaths.csv --code-book cause=icd10_claml.xml": "needs a licensed file; tests/project/test_code_books.py",
+    "espalier init drugs.csv --code-book atc_code=atc:ATC.csv": LICENSED,
+    "espalier init deaths.csv --code-book cause=icd10_claml.xml": LICENSED,
 }
-"""Commands that no test of this file can run, with the place that tests them."""
+"""Commands that cannot run here, with what they need."""
+SLOW = ("espalier attack ", "espalier evaluate DIR --data patients.csv --classifiers")
+"""Commands of some minutes: they run at night."""
 WITH_EXAMPLES = [page for page in PAGES if any(b.commands or b.kind == "python" for b in blocks(page))]
 
 
 @pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with the tables, projects and the release that the documents name."""
     monkeypatch.chdir(tmp_path)
     for name, value in (
@@ -36,7 +38,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         monkeypatch.setenv(name, value)
     shutil.copytree(ROOT / "sample_data", tmp_path / "sample_data")
     stage(tmp_path)
-    yield tmp_path
+    return tmp_path
 
 
 def stage(folder: Path) -> None:
@@ -119,8 +121,17 @@ def test_the_examples_of_a_page_run(page: Path, desk: Path) -> None:
         if block.kind == "python":
             exec(compile(block.text, str(page), "exec"), names)
         for command in block.commands:
-            if command not in ELSEWHERE:
+            if command not in ELSEWHERE and not command.startswith(SLOW):
                 assert run(desk, command) == 0, command
+
+
+@pytest.mark.nightly
+def test_the_slow_commands_of_all_pages_run(desk: Path) -> None:
+    found = [command for page in WITH_EXAMPLES for block in blocks(page) for command in block.commands]
+    slow = sorted({command for command in found if command.startswith(SLOW)})
+    assert slow
+    for command in slow:
+        assert run(desk, command) == 0, command
 
 
 def linked(folder: Path) -> None:
