@@ -261,6 +261,7 @@ NOISE: Reasons = {
 """Files that may import OpenDP or `espalier.core.privacy.mechanisms`."""
 
 OPENERS: Reasons = {
+    "reads a file that its caller names, up to a limit": ("core/limited_file.py",),
     "opens private tables": (
         "core/tables/csv_batches.py",
         "core/tables/frames.py",

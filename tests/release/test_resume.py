@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from espalier.core.errors import LedgerError, ProjectError, SizeError, TableError, Unfinished
+from espalier.core.errors import Cancelled, LedgerError, ProjectError, SizeError, TableError, Unfinished
 from espalier.core.ledger.ledger import Ledger
 from espalier.core.methods import METHODS
 from espalier.core.planning import space
@@ -328,6 +328,43 @@ def test_two_processes_cannot_both_draw_the_next_answer(tmp_path, recorder):
     reservation.append(2, b"first")  # the answer to the first try was lost
     with pytest.raises(LedgerError, match="another process is working"):
         reservation.append(2, b"second")
+
+
+def test_an_entry_that_another_process_resumed_is_not_returned(tmp_path):
+    """The first process had drawn nothing, was cancelled, and the release of the other counted nothing."""
+    ledger = Ledger(str(tmp_path / "ledger.db"), create=True)
+    ledger.open_table("people", epsilon=3.0, delta=1e-6)
+    given, rows, resumed = project(**CASES["mst"], delta=None), table(400), []
+
+    def report(fraction: float, message: str) -> None:  # noqa: ARG001
+        if not resumed:
+            (entry,) = ledger.population_of("people").entries
+            resumed.append(entry.id)
+            other = ledger.account("people").resumed(entry.id)
+
+            def halfway(there: float, said: str) -> None:  # noqa: ARG001
+                if there > 0.4:
+                    raise Cancelled("the first process is cancelled now")
+
+            with pytest.raises(Cancelled):
+                resume(other, rows, halfway)
+            raise Cancelled("before the first draw")
+
+    with pytest.raises(Cancelled, match="another process has drawn"):
+        release(given, rows, report, ledger.account("people"))
+    (entry,) = ledger.population_of("people").entries
+    assert (entry.status, entry.counted) == ("reserved", entry.reserved)
+    resume(ledger.account("people").resumed(entry.id), rows)
+    assert ledger.population_of("people").entries[0].status == "spent"
+
+
+def test_no_answer_is_stored_for_an_entry_that_has_ended(tmp_path):
+    ledger = Ledger(str(tmp_path / "ledger.db"), create=True)
+    ledger.open_table("people", epsilon=3.0, delta=1e-6)
+    made = release(project(**CASES["mst"], delta=None), table(400), ledger=ledger.account("people"))
+    with pytest.raises(LedgerError, match="has ended; the answer was not used"):
+        made.reservation.append(0, b"late")
+    assert ledger.store.unfinished() == {}
 
 
 def test_another_request_is_refused():
