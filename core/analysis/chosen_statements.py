@@ -75,7 +75,7 @@ def picked(
     ``power`` has a row per statement and a column per alternative. Those whose places are ``first`` are added first.
     """
     unnoticed, left = weights.copy(), set(range(len(candidates)))
-    out: list[int] = []
+    out: list[Separation] = []
     while left and len(out) < most:
         best = max(sorted(left & set(first) or left), key=lambda i: float(power[i] @ unnoticed))
         left.remove(best)
