@@ -81,7 +81,7 @@ class Begun:
             data = json.loads(text)
             if data["format"] != FORMAT:
                 raise Unfinished(f"The release was begun in the format {data['format']!r}, not {FORMAT!r}.")
-            return cls(
+            made = cls(
                 Project.from_json(data["planned"]),
                 Project.from_json(data["given"]),
                 data["total"],
@@ -93,8 +93,20 @@ class Begun:
                 data["lot_key"],
                 tuple(data["marks"]),
             )
-        except (ValueError, KeyError, TypeError):
+            made._check()
+            return made
+        except (ValueError, KeyError, TypeError, RecursionError):
             raise Unfinished("The facts of the unfinished release are damaged.") from None
+
+    def _check(self) -> None:
+        """Raise ValueError for facts of another kind."""
+        counts = (self.total, *(n for one in (self.own, self.held) if one for n in (one.rows, one.row_limit)))
+        texts = (self.nonce, self.lot_key, *self.marks, *([] if self.relation is None else [self.relation]))
+        whole = all(n is None or (type(n) is int and n >= 0) for n in counts) and self.total != 0 and self.seed >= 0
+        if not whole or not all(isinstance(text, str) for text in texts):
+            raise ValueError
+        if (self.held is None) != (not self.planned.plan.private_evaluation):
+            raise ValueError
 
 
 def new_seed() -> int:

@@ -367,6 +367,39 @@ def test_no_answer_is_stored_for_an_entry_that_has_ended(tmp_path):
     assert ledger.store.unfinished() == {}
 
 
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"seed": "-1"},
+        {"own": {"rows": "x", "names_people": False, "person_column": None, "row_limit": None}},
+        {"held": {"rows": 400, "names_people": False, "person_column": None, "row_limit": None}},
+        {"total": "x"},
+        {"total": 1.5},
+        {"relation": [1]},
+        {"marks": [1]},
+        {"nonce": 7},
+    ],
+    ids=lambda changed: next(iter(changed)),
+)
+def test_facts_of_another_kind_are_refused(tmp_path, recorder, changed):
+    """Each ended in a traceback, or was used."""
+    out = interrupted(tmp_path / "out", *of_contract("mst"), recorder, 1, "used")
+    journal = FolderJournal(out)
+    facts = json.loads(journal.read()[0].dumps())
+    journal.leave()
+    with pytest.raises(Unfinished, match="damaged"):
+        Begun.loads(json.dumps(facts | changed).encode())
+    with pytest.raises(Unfinished, match="damaged"):
+        Begun.loads(b"[" * 100_000)
+
+
+@pytest.mark.parametrize("answer", [bytes(8), b"\xff" * 16, bytes(15)], ids=["short", "no number", "cut"])
+def test_a_stored_answer_of_another_shape_is_refused(answer):
+    journal = Journal([Record(request_digest(("", "q")), answer)])
+    with pytest.raises(Unfinished, match="Stored answer 1 has another shape, or is no number"):
+        journal.array("q", (2,), lambda: np.zeros(2))
+
+
 def test_another_request_is_refused():
     class Kept:
         def __init__(self) -> None:
