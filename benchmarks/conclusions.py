@@ -1,6 +1,7 @@
 """Conclusions where cells are missing: `python -m benchmarks.conclusions missing [SETTING …] [--releases 60]`.
 
-``regressions`` instead of ``missing`` runs `benchmarks.regressions`, ``planning`` runs `benchmarks.planned_widths`.
+``regressions`` instead of ``missing`` runs `benchmarks.regressions`, ``planning`` runs `benchmarks.planned_widths`, and
+``questions`` runs `benchmarks.counted_questions`. ``drawing`` runs `benchmarks.chosen_drawing_tests`.
 
 Each release is made from rows drawn with replacement from a population that is known in full, at ε = 0.5, 1 and 3. The
 outcome is missing more often in one group than in the other. Four figures compare the groups: a difference, an odds
@@ -29,7 +30,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from benchmarks import adult, planned_widths, regressions
+from benchmarks import adult, chosen_drawing_tests, counted_questions, planned_widths, regressions
 from espalier.core.analysis import figure_from_text
 from espalier.core.analysis.estimands import Figure, FloatArray
 from espalier.core.analysis.study import Study
@@ -253,8 +254,8 @@ def show(name: str, epsilon: float, made: list[Record]) -> None:
 def main() -> None:
     """Print what is asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["missing", "regressions", "planning"])
-    parser.add_argument("settings", nargs="*", default=list(SETTINGS))
+    parser.add_argument("what", choices=["missing", "regressions", "planning", "questions", "drawing"])
+    parser.add_argument("settings", nargs="*", help="default: all")
     parser.add_argument("--releases", type=int, default=60)
     parser.add_argument("--epsilon", type=float, nargs="*", default=list(EPSILONS))
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="write numbers there, and go on from them")
@@ -265,7 +266,13 @@ def main() -> None:
     if args.what == "planning":
         planned_widths.show(args.releases)
         return
-    for name in args.settings:
+    if args.what == "questions":
+        counted_questions.show(args.releases, args.settings, args.keep)
+        return
+    if args.what == "drawing":
+        chosen_drawing_tests.show(args.releases)
+        return
+    for name in args.settings or SETTINGS:
         for epsilon in args.epsilon:
             show(name, epsilon, run(name, epsilon, args.releases, args.keep))
 

@@ -54,7 +54,6 @@ INSERT INTO espalier_meta VALUES ('version', '4'), ('head', '0000000000000000000
 GRANT SELECT, INSERT ON espalier_events TO espalier_app;
 GRANT SELECT ON espalier_events TO espalier_auditor;
 GRANT SELECT, INSERT, DELETE ON espalier_journal TO espalier_app;
-GRANT SELECT ON espalier_journal TO espalier_auditor;
 GRANT SELECT, UPDATE ON espalier_meta TO espalier_app;
 GRANT SELECT ON espalier_meta TO espalier_auditor;
 GRANT SELECT, INSERT ON espalier_releases TO espalier_app;

@@ -16,6 +16,7 @@ from espalier.core.methods.pools import pool_in_words
 from espalier.core.privacy.accounting import rho_of, round_up
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
+from espalier.core.release.resume import resume
 from espalier.core.statement.folder import signed_files
 from espalier.core.statement.keys import server_signer
 from espalier.pages.analyse import open_release
@@ -160,6 +161,28 @@ def _said(what: str) -> str:
     return f"{pool_in_words(pool)}{comma}{draws}"
 
 
+def unfinished(state: Session, ledger: Ledger, p: Population) -> None:
+    """Offer to finish releases that were interrupted: their answers are stored, and they cost nothing more."""
+    stored = ledger.store.unfinished()
+    for e in (e for e in p.entries if e.status == "reserved" and e.id in stored):
+        st.warning(
+            f"The release of {name(e.project)} from {e.at.replace('T', ' ').rstrip('Z')} UTC has not ended; "
+            f"{stored[e.id]} of its noisy answers are stored. If no one works on it any more, finish it: it costs "
+            "nothing more. Open its table on the Data page first, in case an answer is missing. On the command line: "
+            f"`espalier resume {e.id} --out DIR --data TABLE`."
+        )
+        if not st.button("Finish the release", key=f"resume-{e.id}", icon=":material/resume:"):
+            continue
+        try:
+            with st.spinner("Finishing the release"):
+                table = state.table() if state.has_table and state.relation is None else None
+                resume(ledger.account(e.table, payment.who()).resumed(e.id), table, signer=server_signer())
+        except EspalierError as error:
+            st.error(plain(error))
+        else:
+            st.rerun()  # it is among the releases below
+
+
 def releases(state: Session, ledger: Ledger, p: Population) -> None:
     """Open a release again and download its files."""
     made = {e.id: e for e in reversed(p.entries) if e.released}
@@ -278,6 +301,7 @@ else:
     total(state, population)
     st.subheader("Entries", anchor=False)
     entries(population)
+    unfinished(state, ledger, population)
     releases(state, ledger, population)
     st.subheader(
         "The ledger itself",

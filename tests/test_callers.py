@@ -211,6 +211,7 @@ CALLERS: dict[str, Reasons] = {
             "core/evaluation/downstream.py",
             "core/evaluation/numeric_fidelity.py",
             "core/evaluation/private/held_out.py",
+            "core/evaluation/separations.py",
         ),
     },
     "rows": {
@@ -260,6 +261,7 @@ NOISE: Reasons = {
 """Files that may import OpenDP or `espalier.core.privacy.mechanisms`."""
 
 OPENERS: Reasons = {
+    "reads a file that its caller names, up to a limit": ("core/limited_file.py",),
     "opens private tables": (
         "core/tables/csv_batches.py",
         "core/tables/frames.py",
@@ -271,15 +273,12 @@ OPENERS: Reasons = {
     ),
     "hashes in an engine in memory": ("core/tables/row_limits.py",),
     "writes the bytes of a file where PyReadStat reads them, gone when it returns": ("core/tables/stat_rows.py",),
-    "reads a dictionary or a code book": ("core/dictionaries/reading.py", "core/code_books/__init__.py"),
+    "reads a dictionary or a code book": ("core/code_books/__init__.py",),
     "writes a released table's dictionary": ("core/release/artefact.py",),
     "reads and writes a project, a graph, questions or a model": (
         "core/cli/init.py",
         "core/cli/linked.py",
-        "core/cli/questions_option.py",
-        "core/graph/formats/describe.py",
         "core/models/graphical/model.py",
-        "core/project/file.py",
     ),
     "reads and writes a release": (
         "core/release/files.py",
@@ -293,6 +292,8 @@ OPENERS: Reasons = {
     "the ledger": ("core/cli/ledger.py", "core/ledger/archive.py", "core/ledger/store.py", "core/ledger/verify.py"),
     "the keys of fingerprints": ("core/ledger/secret_file.py",),
     "noisy answers of an unfinished release": ("core/release/unfinished.py",),
+    "files of unknown size, up to a limit": ("core/limited_file.py",),
+    "the shipped figures of the samples": ("pages/home/story.py",),
     "output of a command": ("core/cli/main.py",),
     "backup of the ledger": ("core/server/backup.py",),
     "a table that the server's operator has listed": ("core/server/release_job.py",),
@@ -300,6 +301,7 @@ OPENERS: Reasons = {
     "the audit log": ("core/server/events.py",),
     "the process's own memory": ("core/server/monitor.py",),
     "fonts of the report": ("core/report/style.py",),
+    "figures of the pictures of the samples": ("pages/home/story.py",),
     "scripts and styles of the app": (
         "pages/board/board.py",
         "pages/common/picture.py",

@@ -57,6 +57,8 @@ def scores(b: Bought) -> int:
     facts, explained = b.folder.facts, b.folder.facts.get("explained") or {}
     listed = [e["sigma"] for key in ("associations", "errors") for e in facts.get(key, [])]
     listed += [explained["sigma"] for key in ("refused", "tree") for _ in explained.get(key, [])]
+    tree = facts.get("best_tree") or {}
+    listed += [tree["score_sigma"] for _ in tree.get("scores", [])]
     alike = [d for d in b.folder.statement["draws"] if (d["kind"], d["scale"]) == ("scores", b.draw["scale"])]
     return max(int(b.draw["cells"]), math.ceil(listed.count(b.draw["scale"]) / len(alike)), 1)
 

@@ -53,7 +53,9 @@ def adjusted_for(project: Project, figure: StandardisedEffect) -> str:
 
 def asked(schema: Schema, figure: Figure) -> str:
     """Describe a figure, including the values that the question left to the default."""
-    return _asked(schema, figure) + of_rows(tuple(name for name in figure.columns if name in figure.missing))
+    among = [f"{level.column} = {schema[level.column].labels[level.code]}" for level in getattr(figure, "among", ())]
+    within = f", among those with {' and '.join(among)}" if among else ""
+    return _asked(schema, figure) + within + of_rows(tuple(name for name in figure.columns if name in figure.missing))
 
 
 def _asked(schema: Schema, figure: Figure) -> str:
@@ -67,16 +69,12 @@ def _asked(schema: Schema, figure: Figure) -> str:
         return f"the mean of {unit(name)}" if event is None else f"the share with {value(Level(name, event))}"
 
     match figure:
-        case Proportion(event, None):
+        case Proportion(event):
             return f"the share of rows with {value(event)}"
-        case Proportion(event, Level() as among):
-            return f"the share of rows with {value(event)}, among those with {value(among)}"
         case Difference(event, one, other):
             return f"the share with {value(event)}: where {value(one)}, minus where {value(other)}"
-        case Mean(column, _, None):
+        case Mean(column, _):
             return f"the mean of {unit(column)}"
-        case Mean(column, _, Level() as among):
-            return f"the mean of {unit(column)}, among rows with {value(among)}"
         case MeanDifference(column, _, one, other):
             return f"the mean of {unit(column)}: where {value(one)}, minus where {value(other)}"
         case OddsRatio(event, instead, one, other):
@@ -117,8 +115,14 @@ def sentence(answer: Answer) -> str:
     if answer.low is None or answer.high is None:
         return f"{said}{rows}, without an interval. {answer.badge.sentence}"
     promise = "" if answer.badge.promised else " given the model"
-    ends = f"95 % interval {shown(answer.low)} to {shown(answer.high)}{promise}"
+    ends = f"{covering(answer)} {shown(answer.low)} to {shown(answer.high)}{promise}"
     return " ".join(filter(None, [f"{said} ({ends}){rows}.", answer.badge.sentence, why_wide(answer)]))
+
+
+def covering(answer: Answer) -> str:
+    """Return the name of an answer's interval: its level, and the number of intervals that hold together."""
+    together = f", together with {answer.family - 1} others," if answer.family > 1 else ""
+    return f"{100 * answer.level:g} % interval{together}"
 
 
 def why_wide(answer: Answer) -> str:
@@ -181,6 +185,8 @@ def to_json(schema: Schema, answer: Answer) -> dict[str, Any]:
         "value": number,
         "low": answer.low,
         "high": answer.high,
+        "level": answer.level,
+        "family": answer.family,
         "ratio": answer.ratio,
         "badge": answer.badge.kind,
         "promised": answer.badge.promised,
@@ -198,7 +204,8 @@ def to_json(schema: Schema, answer: Answer) -> dict[str, Any]:
 
 def table(answers: Sequence[Answer]) -> str:
     """Return a table to copy: one line per number, cells separated by tabs."""
-    lines = ["figure\testimate\tlow (95 %)\thigh (95 %)\tanswer"]
+    level = f"{100 * answers[0].level:g} %" if answers else "95 %"
+    lines = [f"figure\testimate\tlow ({level})\thigh ({level})\tanswer"]
     for a in answers:
         ends = ["" if end is None else shown(end) for end in (a.low, a.high)]
         lines.append("\t".join([a.name, shown(a.value), *ends, BADGES[a.badge.kind]]))

@@ -4,22 +4,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from espalier.core.analysis.combine import combine
-from espalier.core.analysis.estimands import Figure
-from espalier.core.analysis.gate import RARE, Badge, Gate, Needs
+from espalier.core.analysis.count_intervals import CountInterval, interval, thin_bins
+from espalier.core.analysis.estimands import Figure, Part
+from espalier.core.analysis.gate import ENOUGH, RARE, Badge, Gate, Needs
 from espalier.core.analysis.missing_shares import MissingShares
 from espalier.core.analysis.tally import Tally
+from espalier.core.errors import EspalierError
+from espalier.core.privacy.draws import Measurement, Merged
 
 MANY_MISSING = 0.05
 """Missing cells are a cause of a wide interval once at least this share of the rows is left out."""
 
+LEAST_COPIES = 100
+"""The rule max-t needs this many copies, so that its critical value is no extreme of them."""
+
 Cause = Literal["noise", "few rows", "weak overlap", "missing"]
+Rule = Literal["bonferroni", "max-t"]
+FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -53,23 +61,42 @@ class Answer:
     left_out: float = 0.0
     missing: tuple[MissingShares, ...] = ()
     width: Width | None = None
+    level: float = 0.95
+    family: int = 1
+    """Number of intervals that hold together at ``level``."""
 
 
 @dataclass(frozen=True)
 class Copies:
-    """Rows of a release's copies as codes, whether they were drawn evenly, and the row limit per person."""
+    """Rows of a release's copies as codes, whether they were drawn evenly, and the row limit per person.
+
+    ``counts`` are the noisy counts of the release, of ``merged`` groups of categories.
+    """
 
     rows: Sequence[Mapping[str, NDArray[Any]]]
     sizes: Mapping[str, int]
     evenly: bool = True
     rows_per_person: int = 1
+    counts: tuple[Measurement, ...] = ()
+    merged: Merged = field(default_factory=dict)
 
 
-def answer(figure: Figure, copies: Copies, gate: Gate, missing: Sequence[MissingShares] = ()) -> tuple[Answer, ...]:
+@dataclass(frozen=True)
+class Levels:
+    """Levels of a figure's intervals: of those ``by_copies`` and those ``by_counts``."""
+
+    by_copies: float = 0.95
+    by_counts: float = 0.95
+
+
+def answer(
+    figure: Figure, copies: Copies, gate: Gate, missing: Sequence[MissingShares] = (), levels: Levels = Levels()
+) -> tuple[Answer, ...]:
     """Estimate ``figure`` in each copy, combine the estimates, and keep the intervals that the gate allows.
 
-    A number that cannot be computed in every copy has no interval, because a category hardly occurs. Without
-    overlap it has no value either. ``missing`` are the missing shares of the whole figure.
+    A number that cannot be computed in every copy has no interval by copies, because a category hardly occurs. Without
+    overlap it has no value either. `by_counts` says which intervals follow from the counts instead. ``missing`` are
+    the missing shares of the whole figure.
     """
     tallies = [Tally.of_rows(rows, copies.sizes, figure.columns) for rows in copies.rows]
     found = [figure.estimate(tally) for tally in tallies]
@@ -85,9 +112,13 @@ def answer(figure: Figure, copies: Copies, gate: Gate, missing: Sequence[Missing
         columns = part.needs.columns
         left_out = {name: part.needs.missing[name] for name in columns if name in part.needs.missing}
         share = 1 - float(np.mean([t.observed(left_out).total / max(t.total, 1.0) for t in tallies]))
-        if badge.interval:
-            alone = copies.evenly or not np.isfinite(variances[:, i]).all()
-            got = combine(values[:, i].tolist(), None if alone else variances[:, i].tolist())
+        alone = by_counts(part, badge, gate, copies, levels.by_counts)
+        if alone is not None:
+            badge, known, centre = _badge(part, badge, alone), True, alone.value
+            ends = (alone.low, alone.high) if badge.interval else None
+        elif badge.interval:
+            single = copies.evenly or not np.isfinite(variances[:, i]).all()
+            got = combine(values[:, i].tolist(), None if single else variances[:, i].tolist(), levels.by_copies)
             ends = (got.low, got.high)
         show = math.exp if part.ratio else float
         low, high = (None, None) if ends is None else (show(ends[0]), show(ends[1]))
@@ -103,9 +134,83 @@ def answer(figure: Figure, copies: Copies, gate: Gate, missing: Sequence[Missing
                 share,
                 tuple(m for m in missing if m.column in columns and (m.by is None or m.by in columns)),
                 None if ends is None else _width(part.needs, gate, share, copies.rows_per_person),
+                levels.by_copies if alone is None else levels.by_counts,
             )
         )
     return tuple(out)
+
+
+def by_counts(part: Part, badge: Badge, gate: Gate, copies: Copies, level: float) -> CountInterval | None:
+    """Return the interval of a number from the counts alone; `None` where copies serve, or nothing does.
+
+    Copies cannot go below zero rows, so they overestimate cells of mostly noise. Intervals therefore follow from the
+    counts where a needed group is thin, and for means of numbers with a thin bin. On Adult at ε = 1
+    with prism, intervals of groups below 4 σ then cover 95–98 % (copies: 89–97 %), and means 96 % (copies: 74 %).
+    """
+    if part.contrast is None or badge.kind not in ("counted", "thin") or not gate.counted(part.needs.columns):
+        return None
+    if badge.kind == "counted" and not thin_bins(part.contrast, copies.counts, copies.merged, ENOUGH):
+        return None
+    return interval(part.contrast, copies.counts, copies.merged, copies.rows_per_person, level)
+
+
+def joint_levels(
+    figures: Sequence[Figure], copies: Copies, gate: Gate, level: float, rule: Rule = "bonferroni"
+) -> tuple[int, Levels]:
+    """Return the number of intervals of these figures, and levels at which all hold together with chance ``level``.
+
+    Bonferroni divides the chance of a miss evenly. ``max-t`` gives the intervals by copies, together, their part of
+    that chance: a copy's largest distance from the mean, in standard deviations, exceeds the critical value with that
+    chance. It uses how the figures vary together, so its intervals are shorter.
+    """
+    from scipy.stats import t as student
+
+    found: list[FloatArray] = []
+    many = 0
+    for figure in figures:
+        tallies = [Tally.of_rows(rows, copies.sizes, figure.columns) for rows in copies.rows]
+        values = np.array([figure.estimate(tally)[0] for tally in tallies])
+        for i, part in enumerate(figure.parts()):
+            badge = gate.judge(part.needs)
+            if (alone := by_counts(part, badge, gate, copies, level)) is not None:
+                many += _badge(part, badge, alone).interval
+            elif badge.interval and np.isfinite(values[:, i]).all():
+                found.append(values[:, i])
+    many += len(found)
+    each = 1 - (1 - level) / max(many, 1)
+    if rule == "bonferroni" or not found:
+        return many, Levels(each, each)
+    m = len(copies.rows)
+    if m < LEAST_COPIES:
+        raise EspalierError(f"The rule max-t needs {LEAST_COPIES} copies or more; there are {m}.")
+    table = np.array(found)
+    spread = np.maximum(table.std(axis=1, ddof=1, keepdims=True), 1e-300)
+    largest = np.sort(np.abs((table - table.mean(axis=1, keepdims=True)) / spread).max(axis=0))
+    together = 1 - (1 - level) * len(found) / many
+    critical = float(largest[min(math.ceil((m + 1) * together), m) - 1]) * math.sqrt(m / (m - 1))
+    return many, Levels(min(max(2 * float(student.cdf(critical, m - 1)) - 1, level), each), each)
+
+
+def _badge(part: Part, badge: Badge, found: CountInterval) -> Badge:
+    """Return the badge of a number whose interval follows from the counts; it is thin if noise leaves no upper end."""
+    if badge.kind == "counted":
+        return badge
+    if found.high < math.inf:
+        together = f"{' and '.join(part.needs.columns)} were counted together" if len(part.needs.columns) > 1 else ""
+        return Badge(
+            "counted",
+            f"{together or f'{part.needs.columns[0]} was counted'}. The smallest compared group is about "
+            f"{max(badge.thinnest, 0):.1f} times as large as its noise, so the interval follows from the noisy counts "
+            "alone.",
+            badge.thinnest,
+        )
+    least = f" It is at least {math.exp(found.low):.3g}." if math.exp(found.low) > 0.001 else ""
+    return Badge(
+        "thin",
+        f"Too few rows: the smallest compared group is about {max(badge.thinnest, 0):.1f} times as large as its noise, "
+        f"which leaves the ratio without an upper end.{least}",
+        badge.thinnest,
+    )
 
 
 def _width(needs: Needs, gate: Gate, left_out: float, k: int) -> Width:

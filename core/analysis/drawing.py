@@ -11,23 +11,27 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from espalier.core.analysis.chosen_statements import MOST_CONTESTED, chosen, contested
 from espalier.core.analysis.independence_fit import Counts, Null
 from espalier.core.analysis.independence_test import LARGEST_NOTICED, Tested, judged
 from espalier.core.analysis.strength import POWER, noticed, power
 from espalier.core.errors import ProjectError
 from espalier.core.graph.separations import Separation
 from espalier.core.graph.statements import check_statement, statements
-from espalier.core.methods import planned_effect
 from espalier.core.methods.select.allocation import BudgetSplit
 from espalier.core.privacy.curator import Curator
 from espalier.core.privacy.draws import Measurement
+from espalier.core.privacy.rehearsal import UNKNOWN_ROWS
 from espalier.core.project.file import Project
 
 POOL = "test of the drawing"
+MOST_CANDIDATES = 1000
+"""Statements that are compared; those over fewer cells come first."""
 LEVEL = 0.05
 """The chance of any false alarm, over all statements of a release."""
 
@@ -55,35 +59,32 @@ def tested(curator: Curator, project: Project) -> Iterator[tuple[Test, ...]]:
     if not plan.test_drawing:
         yield ()
         return
-    chosen = _chosen(curator, project)
-    if not chosen:
+    bought = _chosen(curator, project)
+    if not bought:
         yield ()
         return
     found = []
-    for statement in chosen:  # bought one at a time, so that each has independent noise
-        rhos = _price(curator, project, statement, len(chosen))
+    for statement in bought:  # bought one at a time, so that each has independent noise
+        rhos = _price(curator, project, statement, len(bought))
         (counts,) = curator.measure(rhos, POOL)
         likely = None
         if curator.rows:
-            likely = noticed(_even(project, statement, curator.rows, counts.sigma), LEVEL / len(chosen))
+            likely = noticed(_even(project, statement, curator.rows, counts.sigma), LEVEL / len(bought))
         found.append(Test(statement, counts, likely))
     with curator.within(whole.part(1 - plan.test_drawing)):
         yield tuple(found)
 
 
 def statements_of(project: Project) -> tuple[Separation, ...]:
-    """Return the statements to test: the plan's list, or that number of implied independences.
+    """Return the statements that may be tested: the plan's list, or all implied independences, the smallest first.
 
-    Independences of the target and the treatment come first. Raises :class:`ProjectError` without a drawing, or for a
-    listed statement that cannot be tested.
+    Raises :class:`ProjectError` without a drawing, or for a listed statement that cannot be tested.
     """
     plan, schema = project.plan, project.schema
     if not project.dag.edges:
         raise ProjectError("There is no drawing to test. Draw arrows on the Structure page.", key="test_drawing")
     if isinstance(plan.statements, int):
-        effect = planned_effect(plan)
-        first = [name for name in (plan.target, effect.treatment if effect else None) if name is not None]
-        return statements(project.dag, schema.sizes, first, most=plan.statements)
+        return statements(project.dag, schema.sizes, most=MOST_CANDIDATES)
     for statement in plan.statements:
         named = (*statement.left, *statement.right, *statement.given)
         if odd := next((name for name in named if name not in schema), None):
@@ -98,29 +99,34 @@ def statements_of(project: Project) -> tuple[Separation, ...]:
 
 
 def _chosen(curator: Curator, project: Project) -> tuple[Separation, ...]:
-    """Return the statements to buy. Statements that the plan does not list are dropped if their test has no power.
+    """Return the statements to buy: the plan's list, or those that the drawing's absent arrows would break.
 
-    The one with the most cells is dropped first, because each dropped statement leaves more budget to the others.
+    Contested pairs are all tested, up to `MOST_CONTESTED`, even if the plan asks for fewer statements. Statements that
+    the plan does not list are candidates only if their test has power. If none has, fewer statements share the budget.
+    A private number of rows is the plan's ``rows``, or a guess, so that plan and release agree.
     """
-    found = list(statements_of(project))
-    if not isinstance(project.plan.statements, int) or not curator.rows:
-        return tuple(found)
-    delta = curator.unit.count_sensitivity
+    candidates = statements_of(project)
+    if not isinstance(project.plan.statements, int):
+        return candidates
+    delta, rows = curator.unit.count_sensitivity, curator.rows or project.plan.rows or UNKNOWN_ROWS
+    known: dict[tuple[float, ...], bool] = {}
 
-    def powerful(statement: Separation) -> bool:
-        (rho,) = _price(curator, project, statement, len(found)).values()
-        null = _even(project, statement, curator.rows or 1, delta / math.sqrt(2 * rho))
-        return power(null, LARGEST_NOTICED, LEVEL / len(found)) >= POWER
+    def null(statement: Separation, of: int) -> Null:
+        (rho,) = _price(curator, project, statement, of).values()
+        return _even(project, statement, rows, delta / math.sqrt(2 * rho))
 
-    def cells(statement: Separation) -> int:
-        return math.prod(_shape(project, statement))
+    def powerful(statement: Separation, of: int) -> bool:
+        expected = null(statement, of)
+        key = (*expected.expected.shape, expected.sigma)
+        if key not in known:
+            known[key] = power(expected, LARGEST_NOTICED, LEVEL / of) >= POWER
+        return known[key]
 
-    while found:
-        powerless = [s for s in found if not powerful(s)]
-        if not powerless:
-            break
-        found.remove(max(powerless, key=cells))
-    return tuple(found)
+    wanted = max(project.plan.statements, min(len(contested(project.dag)), MOST_CONTESTED))
+    for most in range(min(wanted, len(candidates)), 0, -1):
+        if found := [s for s in candidates if powerful(s, most)]:
+            return chosen(project.dag, found, partial(null, of=most), LEVEL / most, most)
+    return ()
 
 
 def _price(curator: Curator, project: Project, statement: Separation, of: int) -> dict[tuple[str, ...], float]:
@@ -187,4 +193,7 @@ def predicted(test: Test) -> str:
     pair = f"{s.left[0]} and {s.right[0]}{given}"
     if test.predicted is None:
         return f"{pair}: even an odds ratio of 100 would go unnoticed, or n is private"
-    return f"{pair}: with even margins, an odds ratio of {test.predicted:.1f} would be noticed four times in five"
+    return (
+        f"{pair}: with even margins, an odds ratio of {test.predicted:.1f} would be noticed four times in five. With "
+        "rare categories it takes more; how much cannot be known before the release"
+    )

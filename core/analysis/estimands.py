@@ -17,6 +17,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from espalier.core.analysis.count_intervals import Contrast, Group
 from espalier.core.analysis.gate import Cell, Needs
 from espalier.core.analysis.tally import Tally
 
@@ -27,11 +28,15 @@ HALF = 0.5
 
 @dataclass(frozen=True)
 class Part:
-    """One number of a figure: its ``name``, the counts it ``needs``, and whether it is the logarithm of a ``ratio``."""
+    """One number of a figure: its ``name``, the counts it ``needs``, and whether it is the logarithm of a ``ratio``.
+
+    ``contrast`` gives the same number from the counts alone; `None` if no interval follows from them.
+    """
 
     name: str
     needs: Needs
     ratio: bool = False
+    contrast: Contrast | None = None
 
 
 class Figure(Protocol):
@@ -66,21 +71,22 @@ class Level:
 
 @dataclass(frozen=True)
 class Proportion:
-    """P(event), or P(event | among)."""
+    """P(event), or P(event | among): the rows that fulfil all these conditions."""
 
     event: Level
-    among: Level | None = None
+    among: tuple[Level, ...] = ()
     missing: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Columns of the event and of the condition."""
-        return (self.event.column, *([self.among.column] if self.among else []))
+        """Columns of the event and of the conditions."""
+        return (self.event.column, *_columns(self.among))
 
     def parts(self) -> tuple[Part, ...]:
         """Return the single number of the figure."""
-        cell = _cell(self.event, *([self.among] if self.among else []))
-        return (Part("proportion", Needs(self.columns, (cell,), rests=(cell,), missing=self.missing)),)
+        cell, contrast = _cell(self.event, *self.among), Contrast((_share_of(self.event, self.among, self.missing),))
+        needs = Needs(self.columns, (cell,), rests=(cell,), missing=self.missing)
+        return (Part("proportion", needs, contrast=contrast),)
 
     def estimate(self, tally: Tally) -> tuple[FloatArray, FloatArray]:
         """Return p and p (1 − p) / n."""
@@ -90,79 +96,90 @@ class Proportion:
 
 @dataclass(frozen=True)
 class Difference:
-    """P(event | one) − P(event | other)."""
+    """P(event | one) − P(event | other), each ``among`` the rows that fulfil all these conditions."""
 
     event: Level
     one: Level
     other: Level
     missing: Mapping[str, int] = field(default_factory=dict)
+    among: tuple[Level, ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Columns of the event and of the groups."""
-        return (self.event.column, self.one.column)
+        """Columns of the event, the groups and the conditions."""
+        return (self.event.column, self.one.column, *_columns(self.among))
 
     def parts(self) -> tuple[Part, ...]:
         """Return the single number of the figure."""
-        cells = _cell(self.event, self.one), _cell(self.event, self.other)
-        return (Part("difference", Needs(self.columns, cells, rests=cells, missing=self.missing)),)
+        groups = [(group, *self.among) for group in (self.one, self.other)]
+        cells = tuple(_cell(self.event, *group) for group in groups)
+        contrast = Contrast(tuple(_share_of(self.event, group, self.missing) for group in groups))
+        needs = Needs(self.columns, cells, rests=cells, missing=self.missing)
+        return (Part("difference", needs, contrast=contrast),)
 
     def estimate(self, tally: Tally) -> tuple[FloatArray, FloatArray]:
         """Return the difference of two independent shares."""
         tally = tally.observed(self.missing)
-        (p, n), (q, m) = _share(tally, self.event, self.one), _share(tally, self.event, self.other)
+        (p, n), (q, m) = (_share(tally, self.event, (group, *self.among)) for group in (self.one, self.other))
         variance = p * (1 - p) / n + q * (1 - q) / m if n and m else math.nan
         return np.array([p - q]), np.array([variance])
 
 
 @dataclass(frozen=True)
 class OddsRatio:
-    """Odds of ``event`` against ``instead`` in group ``one``, divided by those in group ``other``."""
+    """Odds of ``event`` against ``instead`` in group ``one``, divided by those in group ``other``; ``among`` as in
+    :class:`Difference`."""
 
     event: Level
     instead: Level
     one: Level
     other: Level
     missing: Mapping[str, int] = field(default_factory=dict)
+    among: tuple[Level, ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Columns of the event and of the groups."""
-        return (self.event.column, self.one.column)
+        """Columns of the event, the groups and the conditions."""
+        return (self.event.column, self.one.column, *_columns(self.among))
 
     def parts(self) -> tuple[Part, ...]:
         """Return one number, a logarithm."""
-        cells = tuple(_cell(e, g) for e in (self.event, self.instead) for g in (self.one, self.other))
-        return (Part("odds ratio", Needs(self.columns, cells, missing=self.missing), ratio=True),)
+        groups = [_cell(group, *self.among) for group in (self.one, self.other)]
+        cells = tuple((*_cell(e), *group) for e in (self.event, self.instead) for group in groups)
+        scores = {self.event.code: 1.0, self.instead.code: 0.0}
+        contrast = Contrast(tuple(Group(self.event.column, scores, group) for group in groups), odds=True)
+        return (Part("odds ratio", Needs(self.columns, cells, missing=self.missing), ratio=True, contrast=contrast),)
 
     def estimate(self, tally: Tally) -> tuple[FloatArray, FloatArray]:
         """Return the logarithm, with half a row added to each cell, and Woolf's variance."""
         events, groups = (self.event, self.instead), (self.one, self.other)
         tally = tally.observed(self.missing)
-        cells = np.array([_rows(tally, e, g) for e in events for g in groups]) + HALF
+        cells = np.array([_rows(tally, e, g, *self.among) for e in events for g in groups]) + HALF
         a, b, c, d = np.log(cells)
         return np.array([a - b - c + d]), np.array([float((1 / cells).sum())])
 
 
 @dataclass(frozen=True)
 class Mean:
-    """Mean of a column's ``scores`` in the rows ``among``; a score is a number per category, such as a bin midpoint."""
+    """Mean of a column's ``scores`` in the rows ``among``, which fulfil all these conditions; a score is a number per
+    category, such as a bin midpoint."""
 
     column: str
     scores: tuple[float, ...]
-    among: Level | None = None
+    among: tuple[Level, ...] = ()
     missing: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The column and the column of the condition."""
-        return (self.column, *([self.among.column] if self.among else []))
+        """The column and those of the conditions."""
+        return (self.column, *_columns(self.among))
 
     def parts(self) -> tuple[Part, ...]:
         """Return the single number of the figure."""
-        group = (_cell(self.among),) if self.among else ()
+        group = (_cell(*self.among),) if self.among else ()
         rests = observed_cells(self.column, group or ((),), self.missing)
-        return (Part("mean", Needs(self.columns, group, rests=rests, missing=self.missing)),)
+        contrast = Contrast((Group(self.column, dict(enumerate(self.scores)), _cell(*self.among)),))
+        return (Part("mean", Needs(self.columns, group, rests=rests, missing=self.missing), contrast=contrast),)
 
     def estimate(self, tally: Tally) -> tuple[FloatArray, FloatArray]:
         """Return the mean and s² / n."""
@@ -172,31 +189,35 @@ class Mean:
 
 @dataclass(frozen=True)
 class MeanDifference:
-    """Mean of a column's ``scores`` in group ``one`` minus the mean in group ``other``."""
+    """Mean of a column's ``scores`` in group ``one`` minus the mean in group ``other``; ``among`` as in
+    :class:`Difference`."""
 
     column: str
     scores: tuple[float, ...]
     one: Level
     other: Level
     missing: Mapping[str, int] = field(default_factory=dict)
+    among: tuple[Level, ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The column and the column of the groups."""
-        return (self.column, self.one.column)
+        """The column and those of the groups and the conditions."""
+        return (self.column, self.one.column, *_columns(self.among))
 
     def parts(self) -> tuple[Part, ...]:
         """Return the single number of the figure."""
-        groups = (_cell(self.one), _cell(self.other))
+        groups = (_cell(self.one, *self.among), _cell(self.other, *self.among))
         needs = Needs(
             self.columns, groups, rests=observed_cells(self.column, groups, self.missing), missing=self.missing
         )
-        return (Part("difference of means", needs),)
+        contrast = Contrast(tuple(Group(self.column, dict(enumerate(self.scores)), group) for group in groups))
+        return (Part("difference of means", needs, contrast=contrast),)
 
     def estimate(self, tally: Tally) -> tuple[FloatArray, FloatArray]:
         """Return the difference of two independent means."""
         tally = tally.observed(self.missing)
-        (m, v), (n, w) = (_mean(tally, self.column, self.scores, group) for group in (self.one, self.other))
+        groups = ((self.one, *self.among), (self.other, *self.among))
+        (m, v), (n, w) = (_mean(tally, self.column, self.scores, group) for group in groups)
         return np.array([m - n]), np.array([v + w])
 
 
@@ -353,9 +374,17 @@ def observed_cells(column: str, groups: Iterable[Cell], missing: Mapping[str, in
     return tuple(((column, missing[column]), *group) for group in groups) if column in missing else ()
 
 
-def _mean(tally: Tally, column: str, scores: Sequence[float], among: Level | None) -> tuple[float, float]:
+def _columns(levels: Iterable[Level]) -> tuple[str, ...]:
+    return tuple(level.column for level in levels)
+
+
+def _share_of(event: Level, within: Sequence[Level], missing: Mapping[str, int]) -> Group:
+    return Group(event.column, {event.code: 1.0}, _cell(*within), 0.0, missing.get(event.column))
+
+
+def _mean(tally: Tally, column: str, scores: Sequence[float], among: Sequence[Level]) -> tuple[float, float]:
     """Return the mean of the scores in a group, and its variance."""
-    weights = tally.weights if among is None else tally.weights * (tally.of(among.column) == among.code)
+    weights = tally.weights * _kept(tally, among)
     n = float(weights.sum())
     if n <= 0:
         return math.nan, math.nan
@@ -364,14 +393,18 @@ def _mean(tally: Tally, column: str, scores: Sequence[float], among: Level | Non
     return mean, float(weights @ (values - mean) ** 2) / max(n - 1, 1.0) / n
 
 
-def _rows(tally: Tally, *levels: Level) -> float:
+def _kept(tally: Tally, levels: Iterable[Level]) -> NDArray[np.bool_]:
     keep = np.ones(len(tally.weights), dtype=np.bool_)
     for level in levels:
         keep &= tally.of(level.column) == level.code
-    return float(tally.weights[keep].sum())
+    return keep
 
 
-def _share(tally: Tally, event: Level, among: Level | None) -> tuple[float, float]:
+def _rows(tally: Tally, *levels: Level) -> float:
+    return float(tally.weights[_kept(tally, levels)].sum())
+
+
+def _share(tally: Tally, event: Level, among: Sequence[Level]) -> tuple[float, float]:
     """Return P(event | among) and the number of rows ``among``."""
-    n = tally.total if among is None else _rows(tally, among)
-    return (_rows(tally, event, *([among] if among else [])) / n if n else math.nan), n
+    n = _rows(tally, *among)
+    return (_rows(tally, event, *among) / n if n else math.nan), n

@@ -36,9 +36,21 @@ from espalier.core.project.schema import Column, Schema
 F = TypeVar("F", Proportion, Difference, OddsRatio, Mean, MeanDifference)
 
 
+Among = str | Sequence[str] | None
+"""Conditions, each written ``column=value``; one may stand alone."""
+
+
 def of_observed(schema: Schema, figure: F) -> F:
-    """Return ``figure`` restricted to rows where its columns are observed, except columns asked about as missing."""
-    levels = [value for value in vars(figure).values() if isinstance(value, Level)]
+    """Return ``figure`` restricted to rows where its columns are observed, except columns asked about as missing.
+
+    Raises :class:`ProjectError` for a figure that names a column twice.
+    """
+    if len(set(figure.columns)) < len(figure.columns):
+        twice = next(name for name in figure.columns if figure.columns.count(name) > 1)
+        raise ProjectError(
+            f"The question names {twice!r} twice. Each condition needs a column of its own.", column=twice
+        )
+    levels = [value for value in vars(figure).values() if isinstance(value, Level)] + [*figure.among]
     return replace(figure, missing=_missing(schema, figure.columns, levels))
 
 
@@ -48,29 +60,34 @@ def _missing(schema: Schema, columns: Sequence[str], asked: Sequence[Level]) -> 
     return {name: code for name, code in codes.items() if Level(name, code) not in asked}
 
 
-def proportion(schema: Schema, event: str, among: str | None = None) -> Proportion:
-    """Return the proportion P(event | among); both are written ``column=value``.
+def _among(schema: Schema, among: Among) -> tuple[Level, ...]:
+    texts = [among] if isinstance(among, str) else among or ()
+    return tuple(_level(schema, text) for text in texts)
+
+
+def proportion(schema: Schema, event: str, among: Among = None) -> Proportion:
+    """Return the proportion P(event | among). The event and each condition are written ``column=value``.
 
     >>> import espalier as es
     >>> columns = [es.Column(name, "categorical", ("no", "yes")) for name in ("smoker", "sick")]
     >>> es.proportion(es.Schema(tuple(columns)), "sick=yes", among="smoker=no").columns
     ('sick', 'smoker')
     """
-    return of_observed(schema, Proportion(_level(schema, event), None if among is None else _level(schema, among)))
+    return of_observed(schema, Proportion(_level(schema, event), _among(schema, among)))
 
 
-def mean(schema: Schema, column: str, among: str | None = None) -> Mean:
+def mean(schema: Schema, column: str, among: Among = None) -> Mean:
     """Return the mean of a numeric column, by bin midpoints, in the rows ``among`` (``column=value``)."""
-    return of_observed(schema, Mean(column, _scores(schema, column), None if among is None else _level(schema, among)))
+    return of_observed(schema, Mean(column, _scores(schema, column), _among(schema, among)))
 
 
-def mean_difference(schema: Schema, column: str, group: str) -> MeanDifference:
+def mean_difference(schema: Schema, column: str, group: str, among: Among = None) -> MeanDifference:
     """Return the difference of a numeric column's means between two groups."""
-    scores = _scores(schema, column)
-    return of_observed(schema, MeanDifference(column, scores, *_apart(schema, column, group)))
+    apart = _apart(schema, column, group)
+    return of_observed(schema, MeanDifference(column, _scores(schema, column), *apart, among=_among(schema, among)))
 
 
-def difference(schema: Schema, event: str, group: str) -> Difference:
+def difference(schema: Schema, event: str, group: str, among: Among = None) -> Difference:
     """Return the difference of P(event) between two groups.
 
     >>> import espalier as es
@@ -79,10 +96,10 @@ def difference(schema: Schema, event: str, group: str) -> Difference:
     ('sick', 'smoker')
     """
     happens, _ = _pair(schema, event)
-    return of_observed(schema, Difference(happens, *_apart(schema, event, group)))
+    return of_observed(schema, Difference(happens, *_apart(schema, event, group), among=_among(schema, among)))
 
 
-def odds_ratio(schema: Schema, event: str, group: str) -> OddsRatio:
+def odds_ratio(schema: Schema, event: str, group: str, among: Among = None) -> OddsRatio:
     """Return the odds ratio of ``event`` between two groups; ``event`` is written like a group.
 
     >>> import espalier as es
@@ -90,7 +107,8 @@ def odds_ratio(schema: Schema, event: str, group: str) -> OddsRatio:
     >>> es.odds_ratio(es.Schema(tuple(columns)), "sick", "smoker").columns
     ('sick', 'smoker')
     """
-    return of_observed(schema, OddsRatio(*_pair(schema, event), *_apart(schema, event, group)))
+    apart = _apart(schema, event, group)
+    return of_observed(schema, OddsRatio(*_pair(schema, event), *apart, among=_among(schema, among)))
 
 
 def regression(schema: Schema, outcome: str, predictors: Sequence[str]) -> Regression:

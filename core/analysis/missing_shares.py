@@ -13,14 +13,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from espalier.core.analysis.count_intervals import summed
 from espalier.core.analysis.effect import StandardisedEffect
-from espalier.core.analysis.estimands import Difference, Figure, Mean, MeanDifference, OddsRatio, Proportion, Regression
-from espalier.core.analysis.gate import ENOUGH
+from espalier.core.analysis.estimands import Difference, Figure, MeanDifference, OddsRatio, Regression
 from espalier.core.privacy.draws import Measurement, Merged
 
 FloatArray = NDArray[np.float64]
 LEVEL = 0.05
 """Level of all tests of one figure together."""
+ENOUGH = 4.0
+"""A group's missing share is given and tested if the group has this multiple of the noise in its size."""
 
 
 @dataclass(frozen=True)
@@ -75,11 +77,11 @@ def questions(figure: Figure, sizes: Mapping[str, int]) -> Iterator[Question]:
 
     outcome, explaining = figure.columns[0], figure.columns[1:]
     groups = {name: values(name) for name in figure.columns}
+    for level in getattr(figure, "among", ()):
+        groups[level.column] = (level.code,)
     match figure:
         case Difference() | OddsRatio() | MeanDifference():
             groups[figure.one.column] = (figure.one.code, figure.other.code)
-        case Proportion() | Mean() if figure.among is not None:
-            groups[figure.among.column] = (figure.among.code,)
         case Regression():
             outcome, explaining = figure.outcome, figure.predictors
         case StandardisedEffect():
@@ -161,24 +163,6 @@ def _p(missing: FloatArray, rows: FloatArray, noise: tuple[float, float], k: int
     weights = np.array([1 / max(_variance(pooled, float(n), noise, k), 1e-300) for n in rows])
     middle = float(weights @ shares / weights.sum())
     return float(chi2.sf(float(weights @ (shares - middle) ** 2), len(rows) - 1))
-
-
-def summed(measurements: Sequence[Measurement], columns: tuple[str, ...]) -> tuple[FloatArray, float] | None:
-    """Return noisy counts over ``columns`` and their σ; `None` if no clique contains them.
-
-    Cliques are weighted by precision. Summing out the other columns of a clique adds the noise of the summed cells.
-    """
-    total, precision = None, 0.0
-    for m in measurements:
-        if not set(columns) <= set(m.clique):
-            continue
-        out = tuple(axis for axis, name in enumerate(m.clique) if name not in columns)
-        weight = 1 / (m.sigma**2 * math.prod(m.values.shape[axis] for axis in out))
-        left = [name for name in m.clique if name in columns]
-        values = weight * np.transpose(m.values.sum(axis=out), [left.index(name) for name in columns])
-        total = values if total is None else total + values
-        precision += weight
-    return None if total is None else (total / precision, precision**-0.5)
 
 
 def _shared(code: int, groups: NDArray[np.intp] | None) -> bool:

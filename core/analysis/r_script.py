@@ -26,6 +26,7 @@ HEAD = """\
 #
 # Espalier wrote this script; it runs as it is next to copies.csv. Each copy is the release with another sample of
 # people and other noise. Estimate in each alone, then combine: never stack the copies into one table.
+# Where a group is small compared with its noise, Espalier's own interval follows from the noisy counts instead.
 
 copies <- read.csv("copies.csv", colClasses = "character", na.strings = NULL, check.names = FALSE, encoding = "UTF-8")
 copies$rows <- as.numeric(copies$rows)
@@ -90,20 +91,20 @@ def _r(schema: Schema, figure: Figure) -> tuple[list[str], list[str]]:
 
     match figure:
         case Proportion(event, among):
-            whole = total(among) if among else "sum(rows)"
-            return [], [f"{total(event, *([among] if among else []))} / {whole}"]
-        case Difference(event, one, other):
-            shares = [f"{total(event, group)} / {total(group)}" for group in (one, other)]
+            whole = total(*among) if among else "sum(rows)"
+            return [], [f"{total(event, *among)} / {whole}"]
+        case Difference(event, one, other, among=among):
+            shares = [f"{total(event, group, *among)} / {total(group, *among)}" for group in (one, other)]
             return [], [f"{shares[0]} - {shares[1]}"]
-        case OddsRatio(event, instead, one, other):
-            cells = [f"{total(e, g)} + {HALF}" for e in (event, instead) for g in (one, other)]
+        case OddsRatio(event, instead, one, other, among=among):
+            cells = [f"{total(e, g, *among)} + {HALF}" for e in (event, instead) for g in (one, other)]
             return [], [f"cells <- log(c({', '.join(cells)}))", "cells[1] - cells[2] - cells[3] + cells[4]"]
         case Mean(column, scores, among):
-            keep = _where(schema, among) if among else "rep(TRUE, nrow(table))"
+            keep = _where(schema, *among) if among else "rep(TRUE, nrow(table))"
             return [], [f"value <- {_middle(schema, column, scores)}", *_mean("mean", keep), "mean"]
-        case MeanDifference(column, scores, one, other):
-            lines = [f"value <- {_middle(schema, column, scores)}", *_mean("one", _where(schema, one))]
-            return [], [*lines, *_mean("other", _where(schema, other)), "one - other"]
+        case MeanDifference(column, scores, one, other, among=among):
+            lines = [f"value <- {_middle(schema, column, scores)}", *_mean("one", _where(schema, one, *among))]
+            return [], [*lines, *_mean("other", _where(schema, other, *among)), "one - other"]
         case Regression():
             return [], [*_regression(schema, figure), "coef(fit)[-1]"]
         case StandardisedEffect():

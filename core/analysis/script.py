@@ -96,6 +96,7 @@ HEAD = '''\
 
 Espalier wrote this script; it runs as it is next to copies.csv (pandas, numpy and scipy). Each copy is the release with
 another sample of people and other noise. Estimate in each alone, then combine: never stack the copies into one table.
+Where a group is small compared with its noise, Espalier's own interval follows from the noisy counts instead.
 """
 
 import numpy as np
@@ -183,20 +184,20 @@ def _python(schema: Schema, figure: Figure) -> tuple[list[str], list[str]]:
     name = _text(figure.parts()[0].name)
     match figure:
         case Proportion(event, among):
-            whole = total(among) if among else "rows.sum()"
-            return [], [f"return {{{name}: {total(event, *([among] if among else []))} / {whole}}}"]
-        case Difference(event, one, other):
-            shares = [f"{total(event, group)} / {total(group)}" for group in (one, other)]
+            whole = total(*among) if among else "rows.sum()"
+            return [], [f"return {{{name}: {total(event, *among)} / {whole}}}"]
+        case Difference(event, one, other, among=among):
+            shares = [f"{total(event, group, *among)} / {total(group, *among)}" for group in (one, other)]
             return [], [f"return {{{name}: {shares[0]} - {shares[1]}}}"]
-        case OddsRatio(event, instead, one, other):
-            cells = [f"{total(e, g)} + {HALF}" for e in (event, instead) for g in (one, other)]
+        case OddsRatio(event, instead, one, other, among=among):
+            cells = [f"{total(e, g, *among)} + {HALF}" for e in (event, instead) for g in (one, other)]
             return [], [f"a, b, c, d = np.log([{', '.join(cells)}])", f"return {{{name}: a - b - c + d}}"]
         case Mean(column, scores, among):
             helper = [f"MIDDLE = {_middles(column, schema, scores)}  # midpoints of the bins"]
             return helper, [*_mean("q", schema, column, among), f"return {{{name}: q}}"]
-        case MeanDifference(column, scores, one, other):
+        case MeanDifference(column, scores, one, other, among=among):
             helper = [f"MIDDLE = {_middles(column, schema, scores)}  # midpoints of the bins"]
-            lines = [*_mean("q", schema, column, one), *_mean("r", schema, column, other)]
+            lines = [*_mean("q", schema, column, (one, *among)), *_mean("r", schema, column, (other, *among))]
             return helper, [*lines, f"return {{{name}: q - r}}"]
         case Regression():
             kind = "linear" if figure.event is None else "logistic"
@@ -213,8 +214,8 @@ def _python(schema: Schema, figure: Figure) -> tuple[list[str], list[str]]:
     raise TypeError(f"no script for {type(figure).__name__}")
 
 
-def _mean(name: str, schema: Schema, column: str, among: Level | None) -> list[str]:
-    group = f"table[{_where(schema, among)}]" if among else "table"
+def _mean(name: str, schema: Schema, column: str, among: Sequence[Level]) -> list[str]:
+    group = f"table[{_where(schema, *among)}]" if among else "table"
     return [f"group = {group}", f'{name} = np.average(group[{_text(column)}].map(MIDDLE), weights=group["rows"])']
 
 

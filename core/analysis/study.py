@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from espalier.core.analysis.answers import Answer, Copies, answer
+from espalier.core.analysis.answers import Answer, Copies, Levels, Rule, answer, joint_levels
 from espalier.core.analysis.copies import Recipe, Refit, Rows, copies, warm_refit
 from espalier.core.analysis.estimands import Figure
 from espalier.core.analysis.gate import Gate
@@ -38,7 +38,7 @@ from espalier.core.project.file import Project
 
 SUGGESTED = 20
 """Suggested number of copies. With 5, intervals have the same coverage and are a third wider."""
-MOST = 100
+MOST = 400
 ROWS_AT_HAND = 100_000
 """Rows of a copy that only serves to estimate figures. Evenly spread, they are accurate to 1 in 100,000."""
 NO_COUNTS = (
@@ -207,7 +207,7 @@ class Study:
     ) -> Iterator[tuple[GraphicalModel | VisibleModel | TiltedModel, Rows]]:
         """Yield ``number`` new copies drawn as the plan draws rows, each a model and its rows.
 
-        Raises :class:`ProjectError` for a number outside 1 … 100.
+        Raises :class:`ProjectError` for a number outside 1 … 400.
         """
         if not 1 <= number <= MOST:
             raise ProjectError(f"The number of copies ({number}) must be between 1 and {MOST}.", key="copies")
@@ -225,13 +225,38 @@ class Study:
         made = tuple(rows for _, rows in small.more(max(number, 2), np.random.default_rng(seed), report))
         return replace(self, given=made)
 
-    def ask(self, figure: Figure) -> tuple[Answer, ...]:
+    def ask(self, figure: Figure, level: float = 0.95) -> tuple[Answer, ...]:
         """Return the numbers of ``figure`` with the intervals that the gate allows; raises without copies."""
+        self._check(level)
+        return self._answered(figure, Levels(level, level))
+
+    def together(
+        self, figures: Sequence[Figure], level: float = 0.95, rule: Rule = "bonferroni"
+    ) -> list[tuple[Answer, ...]]:
+        """Return the numbers of each figure, with intervals that hold all together with chance ``level``.
+
+        ``rule`` is "bonferroni", or "max-t" for shorter intervals from at least 100 copies.
+        """
+        self._check(level)
+        many, levels = joint_levels(figures, self._copies, self.gate, level, rule)
+        found = [self._answered(figure, levels) for figure in figures]
+        return [tuple(replace(one, level=level, family=max(many, 1)) for one in answers) for answers in found]
+
+    def _check(self, level: float) -> None:
         if len(self.given) < 2:
             raise EspalierError("A figure needs copies. Make some first.")
-        plan, sizes = self.project.plan, self.project.schema.sizes
+        if not 0 < level < 1:
+            raise EspalierError(f"The level ({level:g}) must be between 0 and 1.")
+
+    @property
+    def _copies(self) -> Copies:
+        plan, counted = self.project.plan, (self.whole or self).counted
         evenly = self.whole is not None or plan.rows_drawn == "even"
-        copies = Copies(self.given, sizes, evenly, plan.rows_per_person)
-        asked, counted = questions(figure, sizes), (self.whole or self).counted
-        missing = missing_shares(asked, counted.marginals, counted.merged, plan.rows_per_person)
-        return answer(figure, copies, self.gate, missing)
+        sizes, k = self.project.schema.sizes, plan.rows_per_person
+        return Copies(self.given, sizes, evenly, k, counted.marginals, counted.merged)
+
+    def _answered(self, figure: Figure, levels: Levels) -> tuple[Answer, ...]:
+        copies = self._copies
+        asked = questions(figure, copies.sizes)
+        missing = missing_shares(asked, copies.counts, copies.merged, copies.rows_per_person)
+        return answer(figure, copies, self.gate, missing, levels)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ def add(commands: Any) -> None:
     """Declare the commands."""
     copies = commands.add_parser("copies", help="make copies of a release, for intervals; costs no budget")
     copies.add_argument("folder", type=Path, help="what `release` wrote (its --out)")
-    copies.add_argument("--number", type=whole, default=20, metavar="N", help="how many, 1 to 100 (default: 20)")
+    copies.add_argument("--number", type=whole, default=20, metavar="N", help="how many, 1 to 400 (default: 20)")
     copies.add_argument(
         "--out", type=Path, metavar="DIR", help="a new folder; the copies go into its copies/ (default: FOLDER-copies)"
     )
@@ -32,11 +33,19 @@ def add(commands: Any) -> None:
     )
     analyse.add_argument("folder", type=Path, help="what `release` wrote (its --out)")
     asked = analyse.add_mutually_exclusive_group(required=True)
-    asked.add_argument("--proportion", metavar="COLUMN=VALUE", help="COLUMN= for its missing cells")
-    asked.add_argument("--mean", metavar="COLUMN", help="of a numeric column, by the middles of its bins")
-    asked.add_argument("--mean-difference", nargs=2, metavar=("COLUMN", "GROUP"), help="of a mean between groups")
-    asked.add_argument("--difference", nargs=2, metavar=("EVENT", "GROUP"), help="of the event's share between groups")
-    asked.add_argument("--odds-ratio", nargs=2, metavar=("EVENT", "GROUP"), help="COLUMN, COLUMN=VALUE[:OTHER]")
+    asked.add_argument("--proportion", action="append", metavar="COLUMN=VALUE", help="COLUMN= for its missing cells")
+    asked.add_argument(
+        "--mean", action="append", metavar="COLUMN", help="of a numeric column, by the middles of its bins"
+    )
+    asked.add_argument(
+        "--mean-difference", action="append", nargs=2, metavar=("COLUMN", "GROUP"), help="of a mean between groups"
+    )
+    asked.add_argument(
+        "--difference", action="append", nargs=2, metavar=("EVENT", "GROUP"), help="of the event's share between groups"
+    )
+    asked.add_argument(
+        "--odds-ratio", action="append", nargs=2, metavar=("EVENT", "GROUP"), help="COLUMN, COLUMN=VALUE[:OTHER]"
+    )
     asked.add_argument("--outcome", metavar="COLUMN[=VALUE]", help="a regression on --predictors")
     asked.add_argument("--regression", metavar="NAME", help="a regression that the plan bought, or its outcome")
     asked.add_argument("--effect", nargs=2, metavar=("TREATMENT", "OUTCOME"), help="adjusted by the drawing")
@@ -49,7 +58,19 @@ def add(commands: Any) -> None:
     analyse.add_argument(
         "--adjust", metavar="A,B", help="what --effect is adjusted for (default: the cheapest valid set)"
     )
-    analyse.add_argument("--among", metavar="COLUMN=VALUE", help="the rows that --proportion or --mean is of")
+    analyse.add_argument(
+        "--among",
+        action="append",
+        metavar="COLUMN=VALUE",
+        help="the rows to ask about; several conditions must all hold",
+    )
+    analyse.add_argument("--level", type=float, default=0.95, metavar="L", help="of the intervals (default: 0.95)")
+    analyse.add_argument(
+        "--joint",
+        choices=["bonferroni", "max-t"],
+        help="intervals of all figures that hold together; repeat --proportion, … for several figures. max-t is "
+        "shorter and needs --number 100 or more",
+    )
     analyse.add_argument("--predictors", metavar="A,B", help="columns, commas between them")
     analyse.add_argument(
         "--number", type=whole, default=20, metavar="N", help="copies, where the release has none (default: 20)"
@@ -89,8 +110,8 @@ def _analyse(opt: argparse.Namespace) -> None:
 
     if (opt.outcome is None) != (opt.predictors is None):
         raise ProjectError("a regression needs both --outcome and --predictors")
-    if opt.among and not (opt.proportion or opt.mean):
-        raise ProjectError("--among belongs to --proportion or --mean")
+    if opt.among and (opt.outcome or opt.effect or opt.regression):
+        raise ProjectError("--among belongs to proportions, means, differences and odds ratios")
     if opt.regression is not None:
         _regression(opt)
         return
@@ -100,17 +121,20 @@ def _analyse(opt: argparse.Namespace) -> None:
     study = Study.of_folder(opt.folder)
     print(checked_folder(opt.folder)[1], file=sys.stderr)
     schema = study.project.schema
-    if opt.proportion:
-        figure: Any = figure_from_text.proportion(schema, opt.proportion, opt.among)
-    elif opt.mean:
-        figure = figure_from_text.mean(schema, opt.mean, opt.among)
-    elif opt.mean_difference:
-        figure = figure_from_text.mean_difference(schema, *opt.mean_difference)
-    elif opt.difference:
-        figure = figure_from_text.difference(schema, *opt.difference)
-    elif opt.odds_ratio:
-        figure = figure_from_text.odds_ratio(schema, *opt.odds_ratio)
-    elif opt.effect:
+    read = figure_from_text
+    simple: list[tuple[Any, Any]] = [
+        (read.proportion, opt.proportion),
+        (read.mean, opt.mean),
+        (read.mean_difference, opt.mean_difference),
+        (read.difference, opt.difference),
+        (read.odds_ratio, opt.odds_ratio),
+    ]
+    figures: list[Any] = [
+        make(schema, *([texts] if isinstance(texts, str) else texts), among=opt.among)
+        for make, asked in simple
+        for texts in asked or ()
+    ]
+    if opt.effect:
         if not study.project.dag.edges:
             raise ProjectError(
                 "this release has no drawing, so it cannot derive the adjustment of an effect; ask for a --difference, "
@@ -118,24 +142,35 @@ def _analyse(opt: argparse.Namespace) -> None:
             )
         treatment, outcome = opt.effect
         adjust = _columns(opt.adjust) if opt.adjust else None
-        figure = figure_from_text.effect_by_drawing(study.project, treatment, outcome, adjust, study.rows)
-        print(answer_text.adjusted_for(study.project, figure), file=sys.stderr)
-    else:
-        figure = figure_from_text.regression(schema, opt.outcome, _columns(opt.predictors))
+        figures = [figure_from_text.effect_by_drawing(study.project, treatment, outcome, adjust, study.rows)]
+        print(answer_text.adjusted_for(study.project, figures[0]), file=sys.stderr)
+    elif opt.outcome:
+        figures = [figure_from_text.regression(schema, opt.outcome, _columns(opt.predictors))]
+    if opt.joint == "max-t" and len(study.given) < opt.number:
+        study = replace(study, given=())  # the copies of the release are too few
     with bar(opt.json) as report:
-        answers = study.with_copies(opt.number, report).ask(figure)
+        ready = study.about(list(dict.fromkeys(c for f in figures for c in f.columns))).with_copies(opt.number, report)
+        if opt.joint:
+            every = ready.together(figures, opt.level, opt.joint)
+        else:
+            every = [ready.ask(figure, opt.level) for figure in figures]
     if opt.json:
-        found = [{**answer_text.to_json(schema, a), "of": answer_text.asked(schema, figure)} for a in answers]
+        found = [
+            {**answer_text.to_json(schema, a), "of": answer_text.asked(schema, figure)}
+            for figure, answers in zip(figures, every, strict=True)
+            for a in answers
+        ]
         print(json.dumps(found, indent=1, ensure_ascii=False, allow_nan=False))
         return
-    print(f"Asked: {answer_text.asked(schema, figure)}.")
-    for answer in answers:
-        print(f"[{answer_text.BADGES[answer.badge.kind]}] {answer_text.sentence(answer)}")
-    said, warnings = missing_sentences(schema, answers)
-    for line in (*said, *(f"Warning: {warning}" for warning in warnings)):
-        print(line)
-    if steps := answer_text.remedy(study.project, figure, answers):
-        print(steps)
+    for figure, answers in zip(figures, every, strict=True):
+        print(f"Asked: {answer_text.asked(schema, figure)}.")
+        for answer in answers:
+            print(f"[{answer_text.BADGES[answer.badge.kind]}] {answer_text.sentence(answer)}")
+        said, warnings = missing_sentences(schema, answers)
+        for line in (*said, *(f"Warning: {warning}" for warning in warnings)):
+            print(line)
+        if steps := answer_text.remedy(study.project, figure, answers):
+            print(steps)
     print("From the release alone: no row of the real table was read, and these figures may be shared.")
 
 

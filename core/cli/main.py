@@ -12,8 +12,8 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Sequence
-from contextlib import redirect_stderr, redirect_stdout
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from typing import NoReturn
 
 from espalier import __version__
@@ -81,11 +81,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal that has no ρ gets \u03c1
-    if opt.command not in ("app", "serve") and threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, _terminate)
     if opt.command in ("app", "serve"):  # Streamlit's own output
         return _run(opt)
-    with redirect_stdout(Plain(sys.stdout)), redirect_stderr(Plain(sys.stderr)):
+    with redirect_stdout(Plain(sys.stdout)), redirect_stderr(Plain(sys.stderr)), _terminable():
         return _run(opt)
 
 
@@ -126,9 +124,26 @@ class Terminated(KeyboardInterrupt):
     """SIGTERM: a cancellation by the system."""
 
 
-def _terminate(*_: object) -> NoReturn:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the first one cleans up
-    raise Terminated
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Turn SIGTERM into a cancellation inside the context, in this process alone."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    own = os.getpid()
+
+    def terminate(*_: object) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN if os.getpid() == own else signal.SIG_DFL)
+        if os.getpid() != own:  # a worker ends as it would without us
+            os.kill(os.getpid(), signal.SIGTERM)
+            return
+        raise Terminated
+
+    before = signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _notes(error: BaseException) -> str:

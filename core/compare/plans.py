@@ -21,7 +21,7 @@ from espalier.core.tables.table import Table
 Z = 1.959963984540054
 """A normal variable is within so many standard deviations in 95 of 100 cases."""
 FIGURES = {
-    "auc": "AUC on real rows",
+    "auc": "TSTR: AUC on real rows",
     "accuracy": "accuracy on real rows",
     "r2": "R² of a regression on real rows",
     "gap": "gap between groups",

@@ -17,6 +17,8 @@ OWNER, APP, READER = "espalier_owner", "espalier_app", "espalier_auditor"
 """Roles: owns the tables and never signs in; the app and the command line; reads for audits."""
 CHANGED = {store._meta.name: "SELECT, UPDATE", store._journal.name: "SELECT, INSERT, DELETE"}
 """Tables whose rows change or go: the head, and the draws of releases that have not ended. Every other only grows."""
+HIDDEN = {store._journal.name}
+"""Tables that an audit does not read: the answers of releases that are not published yet."""
 
 ROLES = f"""-- Roles of the ledger. Run once, as PostgreSQL's administrator, in any database:
 --   psql -v ON_ERROR_STOP=1 -f ledger-roles.sql
@@ -52,7 +54,8 @@ def _lines() -> Iterator[str]:
     yield "  ON CONFLICT DO NOTHING;"
     for table in store._metadata.sorted_tables:
         yield f"GRANT {CHANGED.get(table.name, 'SELECT, INSERT')} ON {table.name} TO {APP};"
-        yield f"GRANT SELECT ON {table.name} TO {READER};"
+        if table.name not in HIDDEN:
+            yield f"GRANT SELECT ON {table.name} TO {READER};"
     yield "RESET ROLE;"
     yield f"REVOKE CREATE ON SCHEMA public FROM {OWNER};"
     yield "COMMIT;"

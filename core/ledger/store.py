@@ -151,11 +151,13 @@ class Store:
         make: Callable[[Sequence[Row]], Sequence[Row]],
         kept: tuple[str, bytes] | None = None,
         begun: tuple[str, bytes] | None = None,
+        undrawn: str | None = None,
     ) -> None:
         """Append what ``make(events)`` returns, all or nothing, while no other process can write.
 
         Nothing is written if ``make`` raises or returns nothing. ``kept`` is a release to keep with it: hash and zip.
-        ``begun`` starts the journal of an entry with the facts of its release.
+        ``begun`` starts the journal of an entry with the facts of its release. ``undrawn`` is an entry for which no
+        answer may be stored: another process may have resumed it.
         Before the commit the events are read back and replayed; where the database stored another value, or an event
         breaks a rule, the transaction is rolled back and :class:`LedgerError` raised.
         """
@@ -165,6 +167,8 @@ class Store:
             rows = make(there)
             if not rows:
                 return
+            if undrawn is not None and self._drawn(connection, undrawn):
+                raise LedgerError(f"another process has drawn for the entry {undrawn}, so it counts", entry=undrawn)
             connection.execute(_events.insert(), [dict(row) for row in rows])
             self._check_stored(connection, [*there, *rows])
             last = rows[-1]["seq"], rows[-1]["hash"]
@@ -216,10 +220,13 @@ class Store:
     def note(self, entry: str, place: int, record: bytes) -> None:
         """Store a record of an unfinished release durably; the same one may be stored again.
 
-        Raises :class:`LedgerError` if another process stored another record there.
+        Raises :class:`LedgerError` if another process stored another record there, or ended the entry.
         """
+        ended = (_events.c.entry == entry) & _events.c.kind.in_(("spend", "return"))
         here = (_journal.c.entry == entry) & (_journal.c.place == place)
         with self._plainly("write"), self._writing() as connection:
+            if connection.scalar(sa.select(_events.c.seq).where(ended)) is not None:
+                raise LedgerError(f"the entry {entry} has ended; the answer was not used", entry=entry)
             there = connection.scalar(sa.select(_journal.c.record).where(here))
             if there is None:
                 self._insert(connection, entry, place, record)
@@ -231,6 +238,12 @@ class Store:
         with self._plainly("write"), self._writing() as connection:
             if sa.inspect(connection).has_table(_journal.name):
                 connection.execute(_journal.delete().where(_journal.c.entry == entry))
+
+    def _drawn(self, connection: sa.Connection, entry: str) -> bool:
+        if not sa.inspect(connection).has_table(_journal.name):
+            return False
+        asked = sa.select(_journal.c.place).where((_journal.c.entry == entry) & (_journal.c.place > 0))
+        return connection.scalar(asked) is not None
 
     def _insert(self, connection: sa.Connection, entry: str, place: int, record: bytes) -> None:
         connection.execute(_journal.insert().values(entry=entry, place=place, record=record))

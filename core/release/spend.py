@@ -12,6 +12,7 @@ from espalier.core.errors import ProjectError, SchemaError
 from espalier.core.ledger.secret_file import own_secret
 from espalier.core.methods import check_options, method_of
 from espalier.core.planning.preview import preview
+from espalier.core.planning.space import Space
 from espalier.core.privacy.contribution import check_fits, public_rows
 from espalier.core.privacy.journal import Journal
 from espalier.core.progress import Report, part, silent
@@ -88,7 +89,7 @@ def release(
         else:
             table = panel(project.linked, project.schema, data)
         origin = None if relation is None else relation.origin
-        place = None if folder is None or ledger is not None else Path(folder)
+        place = None if folder is None else Path(folder)
         return _release(project, table, rest, ledger, held, origin, signer, place)
 
 
@@ -128,6 +129,8 @@ def _release(
     if project.linked is not None and (plan.rows or total or 0) > IN_MEMORY:
         raise ProjectError(f"Linked tables are made in memory, at most {IN_MEMORY:,} people. Set the plan's rows.")
     shown = preview(planned, total)  # the rehearsal refuses conflicts and plans that are too large
+    if size := plan.rows or total:
+        Space.of(shown, size).check(folder, ledger.store.path if ledger else None)
     secret = ledger.store.secret() if ledger else own_secret() if folder else None
     nonce = secrets.token_hex(16)
     if secret is not None:

@@ -128,7 +128,7 @@ def figure(facts: Mapping[str, Any]) -> str:
     used = [r for r in ("outcome", "protected", "admissible", "inadmissible") if f'class="{r}"' in made.whole]
     key = " ".join(f'<span class="chip {role}">{role}</span>' for role in used)
     caption = f"{' '.join(said)}{f' Colours: {key}.' if key else ''}"
-    return f'<figure class="large">{made.whole}<figcaption>{caption}</figcaption></figure>'
+    return f'<figure class="large" tabindex="0">{made.whole}<figcaption>{caption}</figcaption></figure>'
 
 
 def privacy(facts: Mapping[str, Any]) -> str:

@@ -239,8 +239,20 @@ def _frame(facts: Mapping[str, Any]) -> str:
         out.append(f"<p>{len(facts['edges'])} pairs of columns were measured together; release.json lists them.</p>")
     else:
         pairs = "; ".join(f"{escape(a)} – {escape(b)}" for a, b in facts["edges"])
-        out.append(f"<p>Pairs of columns measured together: {pairs or 'none'}.</p>")
+        out.append(f"<p>Pairs of columns measured together{_shape(facts['edges'])}: {pairs or 'none'}.</p>")
     return "\n".join(out)
+
+
+def _shape(edges: Sequence[Sequence[str]]) -> str:
+    """Return the name of the graph where it has no loop, to follow its pairs; empty otherwise."""
+    part: dict[str, set[str]] = {}
+    for a, b in edges:
+        if b in part.setdefault(a, {a}):
+            return ""
+        joined = part[a] | part.setdefault(b, {b})
+        part.update(dict.fromkeys(joined, joined))
+    trees = len({id(columns) for columns in part.values()})
+    return "" if not trees else " (a tree)" if trees == 1 else " (a forest)"
 
 
 def _schema_bought(facts: Mapping[str, Any]) -> str:

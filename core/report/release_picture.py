@@ -71,7 +71,7 @@ def release_picture(facts: Mapping[str, Any]) -> ReleasePicture:
     fences = [Separation.read({side: s[side] for side in ("left", "right", "given")}) for s in facts["separations"]]
     refused = {frozenset(e) for e in arrows if any(s.forbids(*e) for s in fences)} - measured
     refused |= {frozenset(x["columns"]) for x in (facts.get("explained") or {}).get("refused", [])[:6]}
-    refused = {pair for pair in refused - measured if pair <= known}
+    refused = {pair for pair in refused - measured if pair <= known and len(pair) == 2}
     linked = {n for e in arrows for n in e} or {n for pair in pairs for n in pair}
     groups = project["dag"].get("groups", {}) if len(linked) > CROWDED else {}
     box = {name: group for group, inside in groups.items() for name in inside}

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -78,19 +79,25 @@ def restore(folder: Path, where: str, shelf: Path | None = None, memories: Itera
     key = key_file(url, path)
     if key.exists() and (folder / KEY).exists() and key.read_bytes() != (folder / KEY).read_bytes():
         raise ProjectError(f"{key} is another ledger's key; move it away first", path=str(key))
-    _load(folder / DATABASE, url, path)
-    if (folder / KEY).exists() and not key.exists():
-        key.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        _copy(folder / KEY, key)
     beside = (path or key).parent / f"{file_name(url, path)}.seen"
-    first = _first_hash(url, path)
-    places = [beside, *([remembered(first)] if first else [])]
     given = [folder, *memories]
     for extra in memories:
         _checked(extra)
     latest = max((_said(f) for g in given for f in (g / MEMORIES).glob("*.seen")), default=(0, ""))
-    for place in places:
-        if latest > (_said(place) if place.exists() else (0, "")):
+    _said(beside)
+    _load(folder / DATABASE, url, path)
+    try:
+        places = [beside, *map(remembered, _first_hash(url, path))]
+        known = [_said(place) for place in places]
+    except EspalierError:
+        if path is not None:
+            path.unlink()
+        raise
+    if (folder / KEY).exists() and not key.exists():
+        key.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _copy(folder / KEY, key)
+    for place, seen in zip(places, known, strict=True):
+        if latest > seen:
             place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             place.unlink(missing_ok=True)
             _write(place, latest[1].encode("ascii"))
@@ -112,8 +119,15 @@ def _memories(ledger: Ledger) -> list[Path]:
 
 
 def _said(memory: Path) -> tuple[int, str]:
-    """Return the number of events that a memory states, and its text."""
-    text = memory.read_text("ascii")
+    """Return the number of events that a memory states, and its text; none where it is not there."""
+    if not memory.exists():
+        return 0, ""
+    try:
+        text = memory.read_text("ascii")
+    except (OSError, ValueError):
+        text = ""
+    if not re.fullmatch(r"[0-9]{1,20} [0-9a-f]{64}\s*", text):
+        raise ProjectError(f"{memory} is no memory of a ledger, or damaged; move it away first", path=str(memory))
     return int(text.split()[0]), text
 
 
@@ -145,12 +159,15 @@ def _load(dump: Path, url: sa.URL, path: Path | None) -> None:
     _tool("pg_restore", url, "--single-transaction", "--exit-on-error", str(dump))
 
 
-def _first_hash(url: sa.URL, path: Path | None) -> str | None:
-    """Return the hash of the first event, which names the memory by identity."""
+def _first_hash(url: sa.URL, path: Path | None) -> list[str]:
+    """Return the hash of the first event, which names the memory by identity; nothing for a ledger without events."""
     engine = sa.create_engine(f"sqlite:///{path}" if path is not None else url, poolclass=sa.NullPool)
-    with engine.connect() as connection:
-        found = connection.scalar(sa.text("SELECT hash FROM espalier_events WHERE seq = 1"))
-    return str(found) if found and str(found).isalnum() else None
+    try:
+        with engine.connect() as connection:
+            found = connection.scalar(sa.text("SELECT hash FROM espalier_events WHERE seq = 1"))
+    except (sa.exc.SQLAlchemyError, ValueError):
+        raise LedgerUnavailable("the backup holds no ledger that can be read; restore another one") from None
+    return [str(found)] if found and str(found).isalnum() else []
 
 
 def _tool(name: str, url: sa.URL, *options: str) -> None:
@@ -171,7 +188,7 @@ def _checked(folder: Path) -> dict[str, Any]:
     """Return a backup's facts; raises :class:`ProjectError` unless every file is as it was written."""
     try:
         facts = json.loads((folder / MANIFEST).read_text("utf-8"))
-        if not isinstance(facts, dict) or facts.get("format") != FORMAT:
+        if not isinstance(facts, dict) or facts.get("format") != FORMAT or type(facts.get("database")) is not bool:
             raise ValueError
         wrong = [name for name, digest in facts["sha256"].items() if _digest(folder / name) != digest]
     except (OSError, ValueError, KeyError, AttributeError):

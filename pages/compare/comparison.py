@@ -196,12 +196,13 @@ def results(state: Session, plans_by_name: Mapping[str, Project]) -> None:
                 st.markdown(f"**{what[:1].upper()}{what[1:]}:** no plan here beats {called} in both at once.")
                 charts.show(charts.front(points, FIGURES[key], FIGURES["auc"]), f"compare-front-{key}", what)
     st.markdown(
-        f"{term('AUC')}: 0.5 is a coin toss, 1 is perfect. The lines on the bars are 95 % intervals for the choice of "
-        "tested rows; another draw of the noise gives other figures too."
+        f"Models are judged by {term('TSTR')}. {term('AUC')}: 0.5 is a coin toss, 1 is perfect. The lines on the bars "
+        "are 95 % intervals for the choice of tested rows; another draw of the noise gives other figures too."
     )
     if any(keeps_causes_only(p.plan) for p in plans_by_name.values()):
         st.info(
-            "These figures are of the open table alone. A plan of the causal regime keeps direct causes only: it may "
+            "Unless another table is chosen under *Tested on*, these figures are of the open one. A plan of the causal "
+            "regime keeps direct causes only: it may "
             "predict worse here and better in another place. Diagnostics can test a release on a table from there."
         )
     names_of = [o.name for o in found if o.name in plans_by_name]

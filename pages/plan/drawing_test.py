@@ -40,7 +40,7 @@ def fields(state: Session, bound: Bound) -> None:
             1,
             MOST_STATEMENTS,
             plan.statements,
-            help="Those that touch the target come first. Fewer statements notice more.",
+            help="Those that the most absent arrows would break are chosen; pairs marked contested come first.",
             **bound(state, "statements"),
         )
     else:

@@ -49,7 +49,7 @@ def test_a_tally_counts_every_row_once():
 def test_shares_and_odds():
     data = rows()
     y, yes = data["y"] == 1, Level("y", 1)
-    p = Proportion(yes, Level("z", 2))
+    p = Proportion(yes, (Level("z", 2),))
     among = data["z"] == 2
     value, variance = p.estimate(tally(*p.columns))
     assert value[0] == pytest.approx(y[among].mean())

@@ -123,9 +123,11 @@ METHOD_CASES: dict[str, dict[str, Any]] = {
     "prism predictive, fair": {"method": "prism", "features": 1, "fair": True},
     "prism three-way": {"method": "prism", "three_way": 1},
     "prism, S by a logistic fit": {"method": "prism", "features": 2, "selector": "logistic"},
+    "prism, weights bought": {"method": "prism", "regime": "causal", "task_weights": "bought"},
     "prism, two targets": {"method": "prism", "regime": "causal", "targets": {"c": 1.0}},
     "privci": {"method": "privci"},
     "privci thicker": {"method": "privci", "width": 2},
+    "privci exact": {"method": "privci", "tree": "exact"},
     "privci explained": {"method": "privci", "explain": 0.1},
     "privci compressed": {"method": "privci", "width": 2, "compress": True},
     "mst": {"method": "mst"},
@@ -154,6 +156,7 @@ METHOD_CASES: dict[str, dict[str, Any]] = {
     },
     "fpt-lp": {"method": "fpt-lp", "asked": True},
     "fpt-mw": {"method": "fpt-mw", "rounds": 3, "asked": True},
+    "fpt-mw, one-way": {"method": "fpt-mw", "rounds": 3, "one_way": 0.3, "asked": True},
 }
 ASKED = QuestionList(
     (

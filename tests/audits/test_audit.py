@@ -114,7 +114,7 @@ def test_mechanisms_stay_below_their_claim_and_half_the_noise_does_not(name, rel
     ],
 )
 def test_broken_copies_are_caught(name, way):
-    assert audit.judge(of(audit.mechanism_cases(True), name, "replace-one", way), 120, ALPHA).refuted
+    assert audit.judge(of(audit.mechanism_cases(True), name, "replace-one", way), 150, ALPHA).refuted
 
 
 @pytest.mark.parametrize("name", ["count steps, 1 a person", "count steps, 3 a person", "choose steps, 3 a person"])

@@ -119,7 +119,7 @@ def test_a_clinician_learns_in_six_clicks_whether_it_holds_elsewhere(person) -> 
     person.visit("Structure")
     person.paints(".canvas")
     person.visit("Release")
-    person.page.locator(".js-plotly-plot").first.wait_for()
+    person.sees("What was measured")
     person.sees(": 8,000 synthetic rows")
     assert person.page.get_by_text("Release 2").count() == 0, "visits never spend again"
     person.visit("Diagnostics")

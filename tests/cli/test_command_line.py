@@ -405,7 +405,7 @@ def test_a_draft_warns_of_columns_that_may_name_people(tmp_path, monkeypatch, ca
 
 def test_a_large_file_stays_where_it_is(work, capsys, monkeypatch):
     monkeypatch.setattr("espalier.core.tables.frames.LARGE_BYTES", 10)
-    monkeypatch.setattr("espalier.core.release.spend.IN_MEMORY", 50)
+    monkeypatch.setattr("espalier.core.release.run.IN_MEMORY", 50)
     monkeypatch.setattr("espalier.core.release.output.SHOWN", 20)
     monkeypatch.setattr("espalier.core.tables.reading.read_table", lambda *_: pytest.fail("it was read into memory"))
     assert run("init", "t.csv", "--out", "draft.json") == 0

@@ -107,12 +107,12 @@ def test_an_entry_is_told_by_its_first_digits_where_they_tell_it_from_others(mon
     known = {name: SimpleNamespace(id=name) for name in ("12345678", "12349999", "abcdef00")}
     monkeypatch.setattr(ledger_commands, "_entries", lambda ledger: known)
     one = SimpleNamespace(name="l.db")
-    assert ledger_commands._entry_of(one, "abcd").id == "abcdef00"
-    assert ledger_commands._entry_of(one, "12345").id == "12345678"
+    assert ledger_commands.entry_of(one, "abcd").id == "abcdef00"
+    assert ledger_commands.entry_of(one, "12345").id == "12345678"
     with pytest.raises(ProjectError, match="2 entries begin with '1234' .*give more digits"):
-        ledger_commands._entry_of(one, "1234")
+        ledger_commands.entry_of(one, "1234")
     with pytest.raises(ProjectError, match="no entry '9999'"):
-        ledger_commands._entry_of(one, "9999")
+        ledger_commands.entry_of(one, "9999")
 
 
 def test_names_do_not_steer_the_terminal(work, capsys):

@@ -79,6 +79,18 @@ def test_bounds_whose_squares_no_float_holds_are_refused_with_the_plan():
             preview(replace(project(), schema=schema), 6000)
 
 
+@pytest.mark.parametrize(
+    "edges", [(0.0, 5e-324, 1e-323), (1.0, 1 + 2**-52, 1 + 2**-51), (2.0**53, 2.0**53 + 2, 2.0**54)]
+)
+def test_bins_that_floats_cannot_divide_are_refused_with_the_plan(edges):
+    """It was an error once all was paid for."""
+    for name in ("b", "y"):
+        narrow = replace(SCHEMA[name], edges=edges)
+        schema = type(SCHEMA)(tuple(narrow if c.name == name else c for c in SCHEMA.columns))
+        with pytest.raises(ProjectError, match=f"{name!r} has a bin that floats cannot divide"):
+            preview(replace(project(), schema=schema), 6000)
+
+
 def test_a_listed_separation_is_refused_until_the_plan_says_that_it_is_without():
     listed = replace(project(), separations=(Separation(("y",), ("c",), ("a",)),))
     with pytest.raises(ProjectError, match="can keep no separation"):

@@ -9,12 +9,14 @@ import threading
 import zipfile
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from espalier.core.ledger.ledger import Ledger
 from espalier.core.ledger.population import PART_NAMES, Population
+from espalier.core.privacy.journal import Journal
 from espalier.core.project.file import Project
 from espalier.core.release.shelf import identity
 from espalier.core.release.spend import release
@@ -47,6 +49,34 @@ def opened(app: AppTest, epsilon: float = 2.0) -> AppTest:
 
 def budget(where: Path, table: str = "hiring") -> Population:
     return Ledger(where).population_of(table)
+
+
+def test_an_interrupted_release_is_finished_on_the_ledger_page(
+    app: AppTest, where: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answers are stored, one is missing, and the open table gives it: nothing more is spent."""
+    opened(app)
+    project, table = state(app).project, state(app).table()
+    real = Journal.answer
+
+    def crash(own: Journal, *asked: Any) -> bytes:
+        if own.place == 1:
+            raise KeyboardInterrupt
+        return real(own, *asked)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Journal, "answer", crash)
+        with pytest.raises(KeyboardInterrupt):
+            release(project.with_plan(delta=None), table, ledger=Ledger(where).account("hiring"))
+    (entry,) = budget(where).entries
+    assert (entry.status, entry.note) == ("reserved", "stopped: cancelled")
+    go(app, "ledger")
+    assert "1 of its noisy answers are stored" in sentences(app)
+    press(app, "Finish the release")
+    (entry,) = budget(where).entries
+    assert entry.status == "spent"
+    assert entry.released is not None
+    assert "has not ended" not in sentences(app)
 
 
 def test_a_budget_is_opened_paid_from_and_seen(app: AppTest, where: Path) -> None:

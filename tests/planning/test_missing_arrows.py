@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from espalier.core.analysis.drawing import POOL, statements_of
 from espalier.core.cli.main import main
 from espalier.core.errors import ProjectError
+from espalier.core.graph.annotations import Annotation
 from espalier.core.graph.dag import Dag
 from espalier.core.planning.preview import preview
 from espalier.core.project.file import Project
@@ -71,9 +73,17 @@ def test_what_is_planned_is_what_is_bought():
     assert sum(line.rho for line in shown.lines) <= shown.budget.rho
 
 
-def test_those_that_touch_the_target_come_first():
-    assert all("y" in (*s.left, *s.right) for s in statements_of(project(statements=2)))
-    assert statements_of(project(statements=1))[0].given != ()
+def test_contested_pairs_are_tested_first():
+    def first(dag):
+        (test,) = preview(replace(project(statements=1), dag=dag), 8000).tests
+        return {*test.statement.left, *test.statement.right}
+
+    dag = project().dag
+    pairs = [{*s.left, *s.right} for s in statements_of(project())]
+    for pair in pairs[:3]:
+        assert first(dag.annotated(tuple(sorted(pair)), Annotation(belief="contested"))) == pair
+    drawn = dag.annotated(dag.edges[0], Annotation(belief="contested"))
+    assert first(drawn) == first(dag), "a contested arrow that is drawn is no absent one"
 
 
 def test_statements_that_could_tell_nothing_are_not_bought():

@@ -9,15 +9,17 @@ from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from espalier.core.errors import LedgerError, ProjectError, TableError, Unfinished
+from espalier.core.errors import Cancelled, LedgerError, ProjectError, SizeError, TableError, Unfinished
 from espalier.core.ledger.ledger import Ledger
 from espalier.core.methods import METHODS
+from espalier.core.planning import space
 from espalier.core.privacy.journal import Journal, Record, RequestDiffers, request_digest
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
@@ -328,6 +330,43 @@ def test_two_processes_cannot_both_draw_the_next_answer(tmp_path, recorder):
         reservation.append(2, b"second")
 
 
+def test_an_entry_that_another_process_resumed_is_not_returned(tmp_path):
+    """The first process had drawn nothing, was cancelled, and the release of the other counted nothing."""
+    ledger = Ledger(str(tmp_path / "ledger.db"), create=True)
+    ledger.open_table("people", epsilon=3.0, delta=1e-6)
+    given, rows, resumed = project(**CASES["mst"], delta=None), table(400), []
+
+    def report(fraction: float, message: str) -> None:  # noqa: ARG001
+        if not resumed:
+            (entry,) = ledger.population_of("people").entries
+            resumed.append(entry.id)
+            other = ledger.account("people").resumed(entry.id)
+
+            def halfway(there: float, said: str) -> None:  # noqa: ARG001
+                if there > 0.4:
+                    raise Cancelled("the first process is cancelled now")
+
+            with pytest.raises(Cancelled):
+                resume(other, rows, halfway)
+            raise Cancelled("before the first draw")
+
+    with pytest.raises(Cancelled, match="another process has drawn"):
+        release(given, rows, report, ledger.account("people"))
+    (entry,) = ledger.population_of("people").entries
+    assert (entry.status, entry.counted) == ("reserved", entry.reserved)
+    resume(ledger.account("people").resumed(entry.id), rows)
+    assert ledger.population_of("people").entries[0].status == "spent"
+
+
+def test_no_answer_is_stored_for_an_entry_that_has_ended(tmp_path):
+    ledger = Ledger(str(tmp_path / "ledger.db"), create=True)
+    ledger.open_table("people", epsilon=3.0, delta=1e-6)
+    made = release(project(**CASES["mst"], delta=None), table(400), ledger=ledger.account("people"))
+    with pytest.raises(LedgerError, match="has ended; the answer was not used"):
+        made.reservation.append(0, b"late")
+    assert ledger.store.unfinished() == {}
+
+
 def test_another_request_is_refused():
     class Kept:
         def __init__(self) -> None:
@@ -380,3 +419,16 @@ def run_facts() -> Any:
 def test_every_method_has_a_case():
     """A new method must be resumed too."""
     assert set(METHODS) == {make()[0].plan.method for make in MADE.values()}
+
+
+def test_a_disk_with_too_little_room_is_refused_before_anything_is_drawn(tmp_path, recorder, monkeypatch):
+    """The check counts what goes to one disk together, from public facts alone."""
+    free = SimpleNamespace(free=6 << 20)
+    monkeypatch.setattr(space.shutil, "disk_usage", lambda _: free)
+    given, rows = project(**CASES["mst"]), table(400)
+    release(given, rows, folder=tmp_path / "fits").save(tmp_path / "fits")
+    recorder.used.clear()
+    free.free = 3 << 20
+    with pytest.raises(SizeError, match="has 3 MiB free, and the release may need [0-9]+ MiB there. Nothing was drawn"):
+        release(given, rows, folder=tmp_path / "full")
+    assert not recorder.used

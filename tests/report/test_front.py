@@ -15,7 +15,7 @@ from espalier.core.planning.preview import preview
 from espalier.core.project.file import Project
 from espalier.core.release import release
 from espalier.core.report import measurement_section
-from espalier.core.report.page import render
+from espalier.core.report.page import _shape, render
 from espalier.core.statement.label import label
 from espalier.core.tables.reading import read_table
 from espalier.core.tables.table import Table
@@ -128,3 +128,11 @@ def test_a_wide_report_names_no_measurement_one_by_one():
     assert "10 to 209" in told
     assert "c17" not in told
     assert measurement_section.measurements({"measurements": counts[:20]}).count("<tr>") == 21
+
+
+@pytest.mark.parametrize(
+    ("edges", "name"),
+    [([], ""), (["ab", "bc"], " (a tree)"), (["ab", "cd"], " (a forest)"), (["ab", "bc", "ac"], "")],
+)
+def test_the_report_names_a_tree(edges: list[str], name: str) -> None:
+    assert _shape(edges) == name

@@ -26,6 +26,11 @@ RULES = {
     "dark": {"type": "rule", "values": ["color-contrast", "link-in-text-block"]},
 }
 """Only colours differ in the dark."""
+PAINTED = """scheme => {
+  const [r, g, b] = getComputedStyle(document.querySelector('[data-testid=stApp]')).backgroundColor.match(/[0-9]+/g);
+  return (+r + +g + +b < 384) === (scheme === 'dark');
+}"""
+"""Has the app the background of a colour scheme? It changes after the browser's, and slowly."""
 FOUND = """async only => (await axe.run(document, { resultTypes: ['violations'], runOnly: only })).violations
   .filter(v => ['serious', 'critical'].includes(v.impact))
   .flatMap(v => v.nodes.map(n => `${v.id}: ${n.target.flat().join(' ')} | ${n.html.slice(0, 160)} | ` +
@@ -186,6 +191,7 @@ class Person:
         found: list[str] = []
         for scheme, only in RULES.items():
             self.page.emulate_media(color_scheme=scheme)
+            self.page.wait_for_function(PAINTED, arg=scheme, polling=100)
             self.rests()
             self.page.evaluate("script => { if (!window.axe) (0, eval)(script) }", axe())
             found += [f"{where}, {scheme}: {line}" for line in self.page.evaluate(FOUND, only)]

@@ -178,8 +178,12 @@ def _judged(
         drawn[r, 0] = np.mean([_auc(scores[t, m], inside[t, m]) for t in chosen])
         drawn[r, 1] = np.mean([_advantage(scores[t, m], inside[t, m]) for t in chosen])
     low, high = np.percentile(drawn, [2.5, 97.5], axis=0)
-    random, outlier = (
+    random, outliers = (
         float(np.mean(np.array(aucs)[outlying == kind])) if (outlying == kind).any() else None for kind in (False, True)
+    )
+    present, absent = (
+        float(np.mean((scores > 0)[inside == side] == side)) if (inside == side).any() else 0.5
+        for side in (True, False)
     )
     return AttackResult(
         attack,
@@ -187,11 +191,9 @@ def _judged(
         ResampledInterval(float(np.mean(advantages)), float(low[1]), float(high[1])),
         aucs,
         random,
-        outlier,
-        *(
-            float(np.mean((scores > 0)[inside == side] == side)) if (inside == side).any() else 0.5
-            for side in (True, False)
-        ),
+        outliers,
+        present,
+        absent,
     )
 
 

@@ -18,7 +18,7 @@ class ScoredTree:
 
     ``greedy`` is the sum that growing the tree edge by edge reaches on the same scores. Both sums are biased upward,
     because each tree was chosen for its noise too; so is their difference. ``sigma`` is the noise of the difference if
-    both trees had been fixed before.
+    both trees had been fixed before. ``scores`` are those that were bought.
     """
 
     edges: tuple[Clique, ...]
@@ -26,6 +26,7 @@ class ScoredTree:
     greedy: float
     bound: float
     sigma: float
+    scores: ScoreMeasurement
 
     def to_json(self) -> dict[str, Any]:
         """Return the entry of release.json."""
@@ -36,6 +37,11 @@ class ScoredTree:
             "gap": self.best - self.greedy,
             "sigma": self.sigma,
             "proved": self.best >= self.bound,
+            "scores": [
+                {"columns": list(q), "score": v}
+                for q, v in zip(self.scores.cliques, self.scores.values.tolist(), strict=True)
+            ],
+            "score_sigma": self.scores.sigma,
         }
 
     @property
@@ -66,4 +72,4 @@ def strongest(
     found = best_tree(value, separations, [*linked, *start], greedy)
     apart = set(found.edges) ^ set(greedy)
     reached = sum(value[e] for e in greedy)
-    return ScoredTree(found.edges, found.value, reached, found.bound, scores.sigma * len(apart) ** 0.5)
+    return ScoredTree(found.edges, found.value, reached, found.bound, scores.sigma * len(apart) ** 0.5, scores)

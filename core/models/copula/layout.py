@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -19,8 +20,8 @@ from espalier.core.project.schema import Column, Schema
 SMALL_TABLE = 5_000
 """Public rows below which the features are a polynomial, also where all columns are numbers."""
 
-LARGEST = 1e150
-"""Bounds of a number at most: a regression on it has its square, and sums of such."""
+LEAST, LARGEST = 1e-150, 1e150
+"""Least width of a tick, and largest bound of a number: a regression has squares of both, and sums of such."""
 
 MOST_PRODUCTS = 400
 """Products of a polynomial at most: their moments are some 80,000 sums."""
@@ -130,4 +131,12 @@ def _axis(column: Column) -> Axis:
             key="method",
             column=column.name,
         )
-    return Axis.declared(column.name, column.edges, column.step)
+    axis = Axis.declared(column.name, column.edges, column.step)
+    if np.diff(axis.ticks).min() < max(LEAST, 2 * math.ulp(max(map(abs, column.edges)))):
+        raise ProjectError(
+            f"column {column.name!r} has a bin that floats cannot divide: give it wider bins or another unit, or "
+            "choose another method",
+            key="method",
+            column=column.name,
+        )
+    return axis

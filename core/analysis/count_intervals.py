@@ -1,0 +1,220 @@
+"""Intervals straight from the released counts, for figures whose smallest group is about as large as its noise.
+
+A group's share or mean m is tested through the sum Σ (s − m) x over its noisy counts x, which is linear in the noise:
+its variance is σ² Σ (s − m)² for the noise and k n Var(s) for the sampling of rows, k per person. An interval holds
+every m that the test does not reject, so the noise in the group's size counts too (Fieller 1954). Two groups have
+independent counts. Their difference, or log odds ratio, holds every value for which some pair of m passes the sum of
+both tests. Each test compares with the best value in the possible range, so noise below zero widens no interval.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from espalier.core.privacy.draws import Measurement, Merged
+
+FloatArray = NDArray[np.float64]
+POINTS = 400
+"""Points of the grid over the values of one group."""
+INFORMATIVE = 0.5
+"""An interval of a share says something if it is narrower than this; of a difference, twice as wide. An odds ratio's
+ends are at most `APART` times each other."""
+APART = 100.0
+
+
+@dataclass(frozen=True)
+class Group:
+    """Rows with the codes ``within`` other columns, each with a score by the code of ``column``.
+
+    ``rest`` is the score of codes that ``scores`` does not name, except the code ``missing``. Rows without a score are
+    left out.
+    """
+
+    column: str
+    scores: Mapping[int, float]
+    within: tuple[tuple[str, int], ...] = ()
+    rest: float | None = None
+    missing: int | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The column and those of the conditions."""
+        return (self.column, *(name for name, _ in self.within))
+
+    def score(self, code: int) -> float | None:
+        """Return the score of a code; `None` for rows that are left out."""
+        return None if code == self.missing else self.scores.get(code, self.rest)
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """The mean score of a group, or that of the first group minus the second; ``odds``: on the scale of log odds."""
+
+    groups: tuple[Group, ...]
+    odds: bool = False
+
+    @property
+    def scores(self) -> set[float]:
+        """All scores."""
+        return {s for group in self.groups for s in (*group.scores.values(), group.rest) if s is not None}
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Noisy ``counts`` of a group by score. ``cells`` are counted cells per score, each with noise ``sigma``."""
+
+    scores: FloatArray
+    counts: FloatArray
+    cells: FloatArray
+    sigma: float
+    rows_per_person: int = 1
+
+    @property
+    def binary(self) -> bool:
+        """Whether the mean is a share."""
+        return set(self.scores) <= {0.0, 1.0}
+
+    def statistic(self, means: FloatArray) -> FloatArray:
+        """Return the squared standardised sum Σ (s − m) x at each of these means."""
+        off = self.scores[:, None] - means
+        rows = max(float(self.counts.sum()), 0.0)
+        if self.binary:
+            sampled = rows * means * (1 - means)
+        else:
+            kept = np.maximum(self.counts, 0.0)
+            sampled = off.T**2 @ (kept * (rows / max(float(kept.sum()), 1e-9)))
+        noise = self.sigma**2 * (off.T**2 @ self.cells)
+        return np.asarray((off.T @ self.counts) ** 2 / np.maximum(noise + self.rows_per_person * sampled, 1e-12))
+
+    def grid(self, limit: float) -> tuple[FloatArray, FloatArray]:
+        """Return means that a test with this limit may accept, and the statistic at each, less the smallest."""
+        low, high = float(self.scores.min()), float(self.scores.max())
+        means = np.linspace(low, high, POINTS)
+        if self.binary:
+            odds = np.linspace(-14, 14, POINTS)
+            means = np.unique(np.concatenate([means, 1 / (1 + np.exp(-odds))]))
+        for _ in range(2):
+            found = self.statistic(means)
+            inside = np.flatnonzero(found - found.min() <= limit)
+            ends = means[max(inside[0] - 1, 0)], means[min(inside[-1] + 1, len(means) - 1)]
+            means = np.unique(np.concatenate([np.linspace(*ends, POINTS), means[inside], [means[found.argmin()]]]))
+        found = self.statistic(means)
+        return means, found - found.min()
+
+
+@dataclass(frozen=True)
+class CountInterval:
+    """An estimate with its interval; on the scale of log odds the ends may be infinite."""
+
+    value: float
+    low: float
+    high: float
+    contrast: Contrast
+
+    @property
+    def informative(self) -> bool:
+        """Whether the interval is bounded and excludes a good part of the possible values."""
+        if self.contrast.odds:
+            return self.high - self.low <= math.log(APART)
+        return self.high - self.low <= INFORMATIVE * len(self.contrast.groups) * (
+            max(self.contrast.scores) - min(self.contrast.scores)
+        )
+
+
+def counted(group: Group, measurements: Sequence[Measurement], merged: Merged, k: int = 1) -> Counted | None:
+    """Return the noisy counts of a group; `None` if they were not counted together, or only with other categories."""
+    found = summed(measurements, group.columns)
+    if found is None:
+        return None
+    values, sigma = found
+    for name, code in reversed(group.within):
+        if name in merged:
+            if np.count_nonzero(merged[name] == merged[name][code]) > 1:
+                return None
+            code = int(merged[name][code])
+        values = values[..., code]
+    codes = merged.get(group.column, np.arange(len(values)))
+    by_score: dict[float, FloatArray] = {}
+    for place, count in enumerate(values):
+        scores = {group.score(int(code)) for code in np.flatnonzero(codes == place)}
+        if len(scores) > 1:
+            return None
+        (score,) = scores
+        if score is not None:
+            by_score[score] = by_score.get(score, np.zeros(2)) + np.array([count, 1.0])
+    table = np.array(list(by_score.values()))
+    return Counted(np.array(list(by_score)), table[:, 0], table[:, 1], sigma, k)
+
+
+def thin_bins(contrast: Contrast, measurements: Sequence[Measurement], merged: Merged, enough: float) -> bool:
+    """Return whether a mean of more than two scores depends on a cell with fewer rows than this multiple of noise."""
+    if contrast.scores <= {0.0, 1.0}:
+        return False
+    read = (counted(group, measurements, merged) for group in contrast.groups)
+    return any(one is None or bool((one.counts < enough * one.sigma * np.sqrt(one.cells)).any()) for one in read)
+
+
+def interval(
+    contrast: Contrast, measurements: Sequence[Measurement], merged: Merged, k: int = 1, level: float = 0.95
+) -> CountInterval | None:
+    """Return a contrast with its interval from the counts alone; `None` where `counted` has none."""
+    from scipy.stats import chi2
+
+    limit = float(chi2.ppf(level, 1))
+    read = [counted(group, measurements, merged, k) for group in contrast.groups]
+    if any(one is None for one in read):
+        return None
+    each = [one.grid(limit) for one in read if one is not None]
+    if contrast.odds:
+        with np.errstate(divide="ignore"):
+            each = [(np.log(means) - np.log1p(-means), found) for means, found in each]
+    best = [float(values[found.argmin()]) for values, found in each]
+    values, found = each[0]
+    if len(each) == 1:
+        inside = values[found <= limit]
+        return CountInterval(best[0], float(inside[0]), float(inside[-1]), contrast)
+    keep = found <= limit
+    lows, highs = _ends(*each[1], limit - found[keep])
+    with np.errstate(invalid="ignore"):  # both infinite: the difference may be anything
+        low = float(np.nan_to_num(values[keep] - highs, nan=-math.inf, posinf=math.inf, neginf=-math.inf).min())
+        high = float(np.nan_to_num(values[keep] - lows, nan=math.inf, posinf=math.inf, neginf=-math.inf).max())
+    if contrast.odds:
+        best = [_half(one, value) for one, value in zip(read, best, strict=True) if one is not None]
+    return CountInterval(min(max(best[0] - best[1], low), high), low, high, contrast)
+
+
+def _ends(values: FloatArray, found: FloatArray, limits: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the first and the last of ``values`` whose statistic is within each limit."""
+    from_left, from_right = np.minimum.accumulate(found), np.minimum.accumulate(found[::-1])
+    first = len(values) - np.searchsorted(from_left[::-1], limits, side="right")
+    last = np.searchsorted(from_right[::-1], limits, side="right") - 1
+    return values[np.minimum(first, len(values) - 1)], values[np.maximum(last, 0)]
+
+
+def _half(one: Counted, value: float) -> float:
+    """Return log odds, with half a row where a share is 0 or 1."""
+    edge = math.log(2 * max(float(one.counts.sum()), 1.0))
+    return min(max(value, -edge), edge)
+
+
+def summed(measurements: Sequence[Measurement], columns: tuple[str, ...]) -> tuple[FloatArray, float] | None:
+    """Return noisy counts over ``columns`` and their σ; `None` if no clique contains them.
+
+    Cliques are weighted by precision. Summing out the other columns of a clique adds the noise of the summed cells.
+    """
+    total, precision = None, 0.0
+    for m in measurements:
+        if not set(columns) <= set(m.clique):
+            continue
+        out = tuple(axis for axis, name in enumerate(m.clique) if name not in columns)
+        weight = 1 / (m.sigma**2 * math.prod(m.values.shape[axis] for axis in out))
+        left = [name for name in m.clique if name in columns]
+        values = weight * np.transpose(m.values.sum(axis=out), [left.index(name) for name in columns])
+        total = values if total is None else total + values
+        precision += weight
+    return None if total is None else (total / precision, precision**-0.5)

@@ -1,0 +1,59 @@
+"""A backup or a memory that is damaged ends in a message, and leaves no half of a ledger behind."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+from espalier.core.cli.main import main
+from espalier.core.ledger.ledger import Ledger
+from espalier.core.server.backup import back_up
+
+
+@pytest.fixture
+def backup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The backup of a ledger that is gone, on a machine that never saw it."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "first"))
+    Ledger(tmp_path / "old.db", create=True).open_table("register", epsilon=3, delta=1e-9)
+    back_up(str(tmp_path / "old.db"), tmp_path / "backup")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "second"))
+    return tmp_path / "backup"
+
+
+def changed(backup: Path, name: str, data: bytes) -> None:
+    """Write another file into a backup, with its digest."""
+    (backup / name).write_bytes(data)
+    facts = json.loads((backup / "backup.json").read_text())
+    facts["sha256"][name] = hashlib.sha256(data).hexdigest()
+    (backup / "backup.json").write_text(json.dumps(facts))
+
+
+def refused(backup: Path, new: Path, capsys: pytest.CaptureFixture[str], why: str) -> None:
+    assert main(["restore", str(backup), "--ledger", str(new)]) == 2
+    assert why in capsys.readouterr().err
+    assert not new.exists(), "a ledger without its memories would not notice an earlier copy"
+
+
+@pytest.mark.parametrize("text", [b"", b"x y", b"\xff\xfe", b"7"])
+def test_a_damaged_memory_of_the_machine_or_of_the_backup_is_named(text, backup, tmp_path, capsys):
+    memory = tmp_path / "new.db.seen"
+    memory.write_bytes(text)
+    refused(backup, tmp_path / "new.db", capsys, "move it away first")
+    memory.unlink()
+    (there,) = {path.relative_to(backup).as_posix() for path in backup.glob("memories/old*")}
+    changed(backup, there, text)
+    refused(backup, tmp_path / "new.db", capsys, "move it away first")
+
+
+@pytest.mark.parametrize("data", [b"", b"x" * 100])
+def test_a_damaged_database_is_refused(data, backup, tmp_path, capsys):
+    changed(backup, "ledger.dump", data)
+    refused(backup, tmp_path / "new.db", capsys, "no ledger that can be read")
+
+
+def test_a_whole_backup_is_restored(backup, tmp_path):
+    assert main(["restore", str(backup), "--ledger", str(tmp_path / "new.db")]) == 0
+    assert Ledger(tmp_path / "new.db").verify() == []
