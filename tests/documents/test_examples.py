@@ -17,7 +17,6 @@ LICENSED = "a file that its user has a licence for; the tests of code books read
 ELSEWHERE = {
     "espalier ledger close ENTRY": "needs a release that was interrupted; tests/release/test_resume.py",
     "espalier init drugs.csv --code-book atc_code=atc:ATC.csv": LICENSED,
-    "espalier ledger close ENTRY": "an unfinished release; the tests of the ledger close one",
     "espalier init deaths.csv --code-book cause=icd10_claml.xml": LICENSED,
 }
 """Commands that cannot run here, with what they need."""
