@@ -312,7 +312,10 @@ class Reservation:
             return [event.row() for event in added[len(events) :]]
 
         kept = None if end.released is None or zip_ is None else (end.released, zip_)
-        self.account.store.append(make, kept, undrawn=entry.id if end.kind == "return" else None)
+        if end.kind == "return":
+            self.account.store.append(make, kept, undrawn=entry.id)
+        else:
+            self.account.store.append(make, kept)
 
 
 @dataclass(frozen=True)

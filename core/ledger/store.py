@@ -34,6 +34,7 @@ from espalier.core.errors import LedgerError, LedgerUnavailable
 from espalier.core.ledger.events import Row, read_events, tampered
 from espalier.core.ledger.fields import misfit
 from espalier.core.ledger.places import database_url, file_name, key_file, remembered, shown
+from espalier.core.ledger.reasons import PATIENCE, reason
 from espalier.core.ledger.replay import replay
 from espalier.core.ledger.secret_file import secret_in, tighten
 
@@ -42,9 +43,6 @@ VERSION, STOPPED = "4", "5"
 READS = ("1", "2", "3", VERSION, STOPPED)
 """Layouts that are read. In 1 an entry has no parts; before 3 a table has no person column, and nothing is known of
 diagnostics; before 4 nothing has a δ₀; before 5 nothing was stopped. The first event that is added makes it a 4."""
-PATIENCE = 30
-"""Seconds to wait for another writer."""
-DAMAGED = "it is damaged; bring back a backup, and count what was released since"
 _LOCK = 0x45_53_50_41_4C_49_45_52  # "ESPALIER", the advisory lock's number
 
 _metadata = sa.MetaData()
@@ -377,7 +375,7 @@ class Store:
             yield
         except (SQLAlchemyError, OSError, UnicodeDecodeError) as error:
             gone = self.path is not None and not self.path.exists() and not isinstance(error, PermissionError)
-            why = "it is not there any more; bring it back" if gone else _why(error)
+            why = "it is not there any more; bring it back" if gone else reason(error)
             raise LedgerUnavailable(f"cannot {act} the ledger {self.name}: {why}", ledger=self.name) from None
 
 
@@ -430,32 +428,3 @@ def _need_file(path: Path, create: bool) -> None:
         raise LedgerUnavailable(
             f"the ledger {path} {there}; opening a table's budget makes one", missing=not path.exists()
         )
-
-
-def _why(error: Exception) -> str:
-    """Return the cause, and what to do."""
-    if isinstance(error, PermissionError):
-        return "the file or its folder may not be written to; allow it, or name another ledger"
-    if isinstance(error, OSError):
-        return f"{error.strerror or error}"
-    if isinstance(error, UnicodeDecodeError):  # its text may be long; SQLite decodes names and texts
-        return DAMAGED
-    said = str(getattr(error, "orig", None) or error)
-    for part, words in (
-        ("locked", f"another process has been writing for more than {PATIENCE} seconds; try again"),
-        ("lock timeout", f"another process has been writing for more than {PATIENCE} seconds; try again"),
-        ("readonly", "the file or its folder may not be written to; allow it, or name another ledger"),
-        ("unable to open", "the file or its folder may not be written to; allow it, or name another ledger"),
-        ("disk is full", "the disk is full; make room and try again"),
-        ("disk I/O", "the disk takes no more (full, or a limit, or broken); make room and try again"),
-        ("not a database", "it is another kind of file; name a ledger"),
-        ("malformed", DAMAGED),
-        ("Could not decode", DAMAGED),
-        ("only grows", "an event of a ledger is never changed or deleted"),
-        ("UNIQUE", "another process wrote at the same moment; try again"),
-        ("unique", "another process wrote at the same moment; try again"),
-    ):
-        if part in said:
-            return words
-    first = said.strip().splitlines()[0][:160] if said.strip() else type(error).__name__
-    return f"{first}; see that the database is running"

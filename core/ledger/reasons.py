@@ -1,0 +1,36 @@
+"""Errors of a ledger's database in plain words: the cause, and what to do."""
+
+from __future__ import annotations
+
+PATIENCE = 30
+"""Seconds to wait for another writer."""
+DAMAGED = "it is damaged; bring back a backup, and count what was released since"
+
+
+def reason(error: Exception) -> str:
+    """Return the cause of a database's error, and what to do."""
+    if isinstance(error, PermissionError):
+        return "the file or its folder may not be written to; allow it, or name another ledger"
+    if isinstance(error, OSError):
+        return f"{error.strerror or error}"
+    if isinstance(error, UnicodeDecodeError):  # its text may be long; SQLite decodes names and texts
+        return DAMAGED
+    said = str(getattr(error, "orig", None) or error)
+    for part, words in (
+        ("locked", f"another process has been writing for more than {PATIENCE} seconds; try again"),
+        ("lock timeout", f"another process has been writing for more than {PATIENCE} seconds; try again"),
+        ("readonly", "the file or its folder may not be written to; allow it, or name another ledger"),
+        ("unable to open", "the file or its folder may not be written to; allow it, or name another ledger"),
+        ("disk is full", "the disk is full; make room and try again"),
+        ("disk I/O", "the disk takes no more (full, or a limit, or broken); make room and try again"),
+        ("not a database", "it is another kind of file; name a ledger"),
+        ("malformed", DAMAGED),
+        ("Could not decode", DAMAGED),
+        ("only grows", "an event of a ledger is never changed or deleted"),
+        ("UNIQUE", "another process wrote at the same moment; try again"),
+        ("unique", "another process wrote at the same moment; try again"),
+    ):
+        if part in said:
+            return words
+    first = said.strip().splitlines()[0][:160] if said.strip() else type(error).__name__
+    return f"{first}; see that the database is running"
