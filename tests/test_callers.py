@@ -261,7 +261,6 @@ NOISE: Reasons = {
 """Files that may import OpenDP or `espalier.core.privacy.mechanisms`."""
 
 OPENERS: Reasons = {
-    "reads a file that its caller names, up to a limit": ("core/limited_file.py",),
     "opens private tables": (
         "core/tables/csv_batches.py",
         "core/tables/frames.py",
@@ -301,7 +300,6 @@ OPENERS: Reasons = {
     "the audit log": ("core/server/events.py",),
     "the process's own memory": ("core/server/monitor.py",),
     "fonts of the report": ("core/report/style.py",),
-    "figures of the pictures of the samples": ("pages/home/story.py",),
     "scripts and styles of the app": (
         "pages/board/board.py",
         "pages/common/picture.py",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -63,7 +64,7 @@ def add(commands: Any) -> None:
     release.set_defaults(run=run)
 
     demo = commands.add_parser("demo", help="release a bundled sample to a folder")
-    samples = sorted(path.stem for path in SAMPLES.glob("*.json"))
+    samples = sorted(path.stem for path in SAMPLES.glob("*.json") if _tables(path.stem))
     demo.add_argument("--sample", choices=samples, default="readmission")
     demo.add_argument("--out", type=Path, default=None, help="a new or empty folder (default: out/SAMPLE)")
     demo.set_defaults(run=_demo)
@@ -81,7 +82,7 @@ def run(opt: argparse.Namespace) -> None:
     account = ledger.account(opt, opt.by, opt.note)
     output = Output(opt.out, opt.quiet, opt.kind, opt.into)
     if project.linked is not None:
-        linked_to(project, opt, output, account, key)
+        linked_to(project, opt.data, output, opt.relation, account, key)
         return
     release_to(project, one_table(opt), output, opt.relation, account, key)
 
@@ -94,7 +95,12 @@ def one_table(opt: argparse.Namespace) -> str:
 
 
 def linked_to(
-    project: Project, opt: argparse.Namespace, output: Output, account: Account | None, key: Signer | None
+    project: Project,
+    data: Sequence[str],
+    output: Output,
+    relation: str | None = None,
+    account: Account | None = None,
+    key: Signer | None = None,
 ) -> None:
     """Read both linked tables, spend and write."""
     from espalier.core.progress import part
@@ -103,7 +109,7 @@ def linked_to(
     from espalier.core.tables.frames import panel
 
     assert project.linked is not None
-    if output.kind not in ("csv", "parquet") or output.into or opt.relation:
+    if output.kind not in ("csv", "parquet") or output.into or relation:
         raise ProjectError("linked tables are read from files and written as CSV or Parquet: leave other options out")
     check_options(project.plan)
     check_folder(output.folder)
@@ -111,7 +117,7 @@ def linked_to(
     if account is not None:
         account.check(project)
     with bar(output.quiet) as progress:
-        table = panel(project.linked, project.schema, linked.read_linked(project, opt.data))
+        table = panel(project.linked, project.schema, linked.read_linked(project, data))
         for warning in account.warnings(table.digest) if account else ():
             print(f"warning: {warning}", file=sys.stderr)
         made = release(project, table, part(progress, 0.1, 1.0), account, key, output.folder)
@@ -262,5 +268,15 @@ def say(made: Release, out: Path) -> None:
 
 
 def _demo(opt: argparse.Namespace) -> None:
-    out = opt.out or Path("out") / opt.sample
-    release_to(Project.load(SAMPLES / f"{opt.sample}.json"), str(SAMPLES / f"{opt.sample}.csv"), Output(out))
+    output = Output(opt.out or Path("out") / opt.sample)
+    project, tables = Project.load(SAMPLES / f"{opt.sample}.json"), _tables(opt.sample)
+    if project.linked is None:
+        release_to(project, tables[0], output)
+    else:
+        linked_to(project, tables, output)
+
+
+def _tables(sample: str) -> list[str]:
+    """Return the paths of a sample's table, or of its linked tables, people first."""
+    one = SAMPLES / f"{sample}.csv"
+    return [str(path) for path in ([one] if one.exists() else sorted(SAMPLES.glob(f"{sample}_*.csv")))]

@@ -27,7 +27,8 @@ def test_two_files_are_opened_drawn_released_judged_and_analysed(person: Person,
     person.sees("of the visits; one more would retain")
     person.rests()
     person.press("Guess the columns of both tables")
-    person.sees("People and their visits")
+    page.get_by_role("button", name="Confirm th").first.wait_for()
+    person.rests()
     while (button := page.get_by_role("button", name="Confirm th")).count():
         button.first.click()
         person.rests()

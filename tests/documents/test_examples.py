@@ -15,7 +15,6 @@ from tests.support.examples import PAGES, ROOT, blocks, panel, people, write_csv
 
 LICENSED = "a file that its user has a licence for; the tests of code books read one of its form"
 ELSEWHERE = {
-    "espalier ledger close ENTRY": "needs a release that was interrupted; tests/release/test_resume.py",
     "espalier init drugs.csv --code-book atc_code=atc:ATC.csv": LICENSED,
     "espalier init deaths.csv --code-book cause=icd10_claml.xml": LICENSED,
 }

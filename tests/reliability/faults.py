@@ -35,7 +35,7 @@ from typing import Any
 import numpy as np
 
 from espalier.core.errors import Cancelled, EspalierError, LedgerError, LedgerUnavailable
-from espalier.core.ledger import store
+from espalier.core.ledger import reasons, store
 from espalier.core.ledger.account import Account
 from espalier.core.ledger.archive import digest_of
 from espalier.core.ledger.ledger import Ledger
@@ -346,12 +346,13 @@ def read_only(where: str) -> dict[str, Any]:
 def locked(where: str) -> dict[str, Any]:
     """Another process locks the ledger for longer than a writer waits."""
     opened(where, 10)
-    store.PATIENCE, patience = 1, store.PATIENCE
+    patience = reasons.PATIENCE
+    setattr(store, "PATIENCE", 1)  # noqa: B010 (a name that the module imports)
     try:
         with store.Store(where)._writing():
             return fault("a ledger that is held by another", where, lambda: until_it_fails(where), "try again")
     finally:
-        store.PATIENCE = patience
+        setattr(store, "PATIENCE", patience)  # noqa: B010
 
 
 def vanished(where: str) -> dict[str, Any]:

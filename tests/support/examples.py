@@ -39,7 +39,7 @@ def blocks(page: Path) -> list[Block]:
     """Return the code blocks of a page in their order, fenced and indented."""
     text = page.read_text("utf-8")
     found = [(m.start(), Block(m[1], m[2])) for m in _FENCE.finditer(text)]
-    unfenced = _FENCE.sub(lambda m: "\n" * m[0].count("\n") + " " * (len(m[0]) - m[0].count("\n")), text)
+    unfenced = _FENCE.sub(lambda m: "\n" * m[0].count("\n") + "-" * (len(m[0]) - m[0].count("\n")), text)
     for match in _INDENTED.finditer(unfenced):
         if not match[1].strip():
             continue
