@@ -93,7 +93,8 @@ def picture(project: Project) -> str:
         arrows += [((i, a), (2, b)) for i in (0, 2) if (i, a) in at and (2, b) in at]
     drawn = "".join(_arrow(at[one], at[two], between=one[0] == 1 and two[0] == 2) for one, two in arrows)
     titles = "".join(
-        f'<text x="{i * (WIDE + GAP) + WIDE / 2}" y="18" text-anchor="middle" font-weight="600" fill="#7d8a83">{title}</text>'
+        f'<text x="{i * (WIDE + GAP) + WIDE / 2}" y="18" text-anchor="middle" font-weight="600" fill="#7d8a83">'
+        f"{title}</text>"
         for i, (title, _) in enumerate(slices)
     )
     boxes = "".join(_box(link.plain(n), *place, project.roles, n) for (_, n), place in at.items())
