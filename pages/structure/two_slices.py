@@ -85,7 +85,7 @@ def picture(project: Project) -> str:
         for j, n in enumerate(names):
             at[i, n] = i * (WIDE + GAP), TOP + j * (HIGH + 12)
     high = max(y for _, y in at.values()) + HIGH + 8
-    wide = 3 * WIDE + 2 * GAP
+    wide = 3 * WIDE + 2 * GAP + 50  # with room for arrows within the last slice
     arrows = [((1, a), (2, b)) for a, b in link.arrows]
     for a, b in project.dag.edges:
         inside = [(i, j) for i, j in ((0, 0), (0, 1), (1, 0), (1, 1)) if (i, a) in at and (j, b) in at]
