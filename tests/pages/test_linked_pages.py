@@ -70,6 +70,7 @@ def test_two_files_become_a_release_of_two_files(opened: AppTest) -> None:
     go(app, "plan")
     assert not app.error, [e.value for e in app.error]
     go(app, "release")
+    choose(app, "Paid from", "Not recorded in a ledger")
     finish(press(app, "Spend ε"))
     assert not app.error, [e.value for e in app.error]
     made = state(app).released
