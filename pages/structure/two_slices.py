@@ -3,6 +3,7 @@ visits."""
 
 from __future__ import annotations
 
+from base64 import b64encode
 from dataclasses import replace
 from html import escape
 
@@ -33,7 +34,10 @@ def show(state: Session) -> None:
         "The board above shows the person and one visit: its arrows hold within every visit. Here you draw what a "
         "visit does to the next one."
     )
-    st.html(picture(project))
+    said = "; ".join(f"{a} to {b}" for a, b in link.arrows) or "none"
+    data = b64encode(picture(project).encode()).decode()  # Streamlit takes SVG out of HTML, except as an image
+    alt = escape(f"Two slices. Arrows from a visit to the next: {said}")
+    st.html(f'<div style="overflow-x:auto"><img src="data:image/svg+xml;base64,{data}" alt="{alt}"></div>')
     one, two = st.columns(2)
     effect = one.selectbox("Column of the next visit", columns, key=f"next-effect-{state.opened}")
     causes = [a for a, b in link.arrows if b == effect]
@@ -81,7 +85,7 @@ def picture(project: Project) -> str:
         for j, n in enumerate(names):
             at[i, n] = i * (WIDE + GAP), TOP + j * (HIGH + 12)
     high = max(y for _, y in at.values()) + HIGH + 8
-    wide = 3 * WIDE + 2 * GAP
+    wide = 3 * WIDE + 2 * GAP + 50  # with room for arrows within the last slice
     arrows = [((1, a), (2, b)) for a, b in link.arrows]
     for a, b in project.dag.edges:
         inside = [(i, j) for i, j in ((0, 0), (0, 1), (1, 0), (1, 1)) if (i, a) in at and (j, b) in at]
@@ -89,18 +93,17 @@ def picture(project: Project) -> str:
         arrows += [((i, a), (2, b)) for i in (0, 2) if (i, a) in at and (2, b) in at]
     drawn = "".join(_arrow(at[one], at[two], between=one[0] == 1 and two[0] == 2) for one, two in arrows)
     titles = "".join(
-        f'<text x="{i * (WIDE + GAP) + WIDE / 2}" y="18" text-anchor="middle" font-weight="600">{title}</text>'
+        f'<text x="{i * (WIDE + GAP) + WIDE / 2}" y="18" text-anchor="middle" font-weight="600" fill="#7d8a83">'
+        f"{title}</text>"
         for i, (title, _) in enumerate(slices)
     )
     boxes = "".join(_box(link.plain(n), *place, project.roles, n) for (_, n), place in at.items())
-    said = "; ".join(f"{a} to {b}" for a, b in link.arrows) or "none"
     return (
-        f'<div style="overflow-x:auto"><svg width="{wide}" height="{high:g}" viewBox="-4 0 {wide + 8} {high:g}" '
-        f'role="img" aria-label="{escape(f"Two slices. Arrows from a visit to the next: {said}")}" '
-        'font-family="sans-serif" font-size="13" fill="currentColor">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{wide + 8}" height="{high:g}" '
+        f'viewBox="-4 0 {wide + 8} {high:g}" font-family="sans-serif" font-size="13">'
         '<defs><marker id="slice-tip" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" markerHeight="8" '
         'orient="auto"><path d="M0 0L8 4L0 8z" fill="#6b7770"/></marker></defs>'
-        f"{titles}{drawn}{boxes}</svg></div>"
+        f"{titles}{drawn}{boxes}</svg>"
     )
 
 

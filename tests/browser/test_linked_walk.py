@@ -45,6 +45,8 @@ def test_two_files_are_opened_drawn_released_judged_and_analysed(person: Person,
     person.rests()
     person.visit("Release")
     person.rests()
+    person.pick("Paid from the budget of", "Not recorded in a ledger")
+    person.rests()
     person.press("Spend ε")
     person.sees("synthetic rows")
     with page.expect_download() as taken:
@@ -56,8 +58,8 @@ def test_two_files_are_opened_drawn_released_judged_and_analysed(person: Person,
     person.visit("Diagnostics")
     person.rests()
     person.press("Compare with the real tables")
-    ends(person, "a column at two visits in a row")
+    ends(person, "Survival to the next visit")
     person.visit("Analyse")
     person.sees("From a visit to the next")
-    person.sees("95% interval")
+    person.sees("at the next visit after")
     assert not person.errors
