@@ -152,7 +152,12 @@ OTHERWISE = {
         "_shares",
         "_synthetic",
     },  # confidential charts
-    "pages/analyse/asking.py": {"project.schema[happens.column].values"},  # of the schema, which is public
+    "pages/analyse/asking.py": {
+        "study.rows",  # of the synthetic table
+        "described.values",  # of the schema, which is public
+        "project.schema[event].values",
+    },
+    "pages/analyse/answers.py": {"study.rows"},  # of the synthetic table
     "pages/data/constraint_editor.py": {"_guess"},  # marked as guessed until a person confirms it
     "pages/data/column_review.py": {"state.drafts.review.rows"},  # the lines of the review
     "pages/data/dictionary_upload.py": {"text.rows"},  # of a part of the table, which is only read again
