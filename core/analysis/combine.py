@@ -73,3 +73,33 @@ def combine(estimates: Sequence[float], variances: Sequence[float] | None = None
     half = float(student.ppf((1 + level) / 2, df)) * math.sqrt(total)
     centre = float(values.mean())
     return Combined(centre, total, df, centre - half, centre + half, level, m, rule)
+
+
+PYTHON = """\
+import glob, math, statistics
+import pandas as pd
+from scipy.stats import t
+
+def estimate(table):                      # your figure: one number, ratios as logarithms
+    return (table["outcome"] == "yes").mean()
+
+files = sorted(glob.glob("copies/*.csv.gz"))
+q = [estimate(pd.read_csv(f, keep_default_na=False, dtype=str)) for f in files]   # one by one: never stack them
+m = len(q)
+half = t.ppf(0.975, m - 1) * math.sqrt((1 + 1 / m) * statistics.variance(q))
+print(statistics.mean(q), statistics.mean(q) - half, statistics.mean(q) + half)
+"""
+"""Python code that combines estimates from copies without Espalier."""
+
+R = """\
+estimate <- function(table) {             # your figure: one number, ratios as logarithms
+  mean(table$outcome == "yes")
+}
+
+files <- sort(Sys.glob("copies/*.csv.gz"))
+q <- sapply(files, function(f) estimate(read.csv(f, colClasses = "character", na.strings = NULL)))  # never stack them
+m <- length(q)
+half <- qt(0.975, m - 1) * sqrt((1 + 1 / m) * var(q))
+c(estimate = mean(q), low = mean(q) - half, high = mean(q) + half)
+"""
+"""The same code in R."""
