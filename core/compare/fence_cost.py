@@ -15,7 +15,7 @@ from espalier.core.errors import Cancelled, EspalierError
 from espalier.core.evaluation.classifier import auc, fit
 from espalier.core.evaluation.dependence import cmi
 from espalier.core.evaluation.fidelity import fidelity_of
-from espalier.core.evaluation.quality import tree_quality
+from espalier.core.evaluation.quality import best_tree_quality, tree_quality
 from espalier.core.evaluation.utility import target_of
 from espalier.core.graph.separations import Clique, Separation
 from espalier.core.methods import method_of

@@ -1,4 +1,4 @@
-"""Verification of copies of the ledger: an exported file by itself or against its ledger, a release's folder against its ledger.
+"""Verification of copies of the ledger: an export, by itself or against its ledger; a release folder against its ledger.
 
 Neither is trusted: every hash, sum and rule is worked out again from the events, and a release's files are hashed.
 """

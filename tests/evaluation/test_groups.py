@@ -17,7 +17,7 @@ from espalier.core.evaluation.groups import (
     group_auc,
     probability,
 )
-from espalier.core.evaluation.quality import dependence, tree_quality
+from espalier.core.evaluation.quality import best_tree_quality, dependence, tree_quality
 from espalier.core.graph.separations import Separation
 from tests.support.tables import random_table, schema_of, table_of
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from espalier.core.graph.separations import Clique, Separation
+from espalier.core.methods.select.exact_tree import best_tree
 from espalier.core.methods.select.greedy_tree import strongest_greedy
 from espalier.core.methods.select.scored_tree import strongest
 from espalier.core.privacy.draws import ScoreMeasurement
