@@ -17,6 +17,7 @@ from espalier.core.privacy.accounting import rho_of, round_up
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.release.resume import resume
+from espalier.core.server import events
 from espalier.core.statement.folder import signed_files
 from espalier.core.statement.keys import server_signer
 from espalier.pages.analyse import open_release
@@ -176,11 +177,16 @@ def unfinished(state: Session, ledger: Ledger, p: Population) -> None:
         try:
             with st.spinner("Finishing the release"):
                 table = state.table() if state.has_table and state.relation is None else None
-                resume(ledger.account(e.table, payment.who()).resumed(e.id), table, signer=server_signer())
+                made = resume(ledger.account(e.table, payment.who()).resumed(e.id), table, signer=server_signer())
+            events.emit("release", sign_in.who(), {}, state="done", rho=made.spending.rho, entry=e.id, resumed=True)
         except EspalierError as error:
+            events.emit("release", sign_in.who(), {}, state="failed", entry=e.id, resumed=True)
             st.error(plain(error))
         else:
-            st.rerun()  # it is among the releases below
+            if made.ledger_trouble:
+                st.warning(plain(made.ledger_trouble))
+            else:
+                st.rerun()  # it is among the releases below
 
 
 def releases(state: Session, ledger: Ledger, p: Population) -> None:

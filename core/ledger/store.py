@@ -365,6 +365,7 @@ class Store:
     def _writing(self) -> Iterator[sa.Connection]:
         with self._engine.connect().execution_options(espalier_writes=True) as connection, connection.begin():
             if self._engine.dialect.name == "postgresql":
+                connection.execute(sa.text("SET LOCAL synchronous_commit = on"))  # durable before it is used
                 connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
             yield connection
 

@@ -146,7 +146,7 @@ class Journal:
         data = self.answer(request, joined)
         flat = np.frombuffer(data, dtype="<f8").astype(np.float64) if len(data) == 8 * ends[-1] else np.full(1, np.nan)
         if not np.isfinite(flat).all():
-            raise Unfinished(f"Stored answer {self.place} has another shape, or is no number. Bring back a copy.")
+            raise Unfinished(f"Stored answer {self.place} has another shape, or is no number. It stays spent.")
         return [one.reshape(shape) for one, shape in zip(np.split(flat, ends[:-1]), shapes, strict=True)]
 
     def facts(self, request: Any, most: int, draw: Callable[[], Any]) -> Any:

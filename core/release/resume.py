@@ -88,6 +88,11 @@ class _Needed:
                 "rows. Name the table: --data TABLE",
                 missing="data",
             )
+        if begun.held is not None and schema.undeclared:
+            raise Unfinished(
+                "Rows are held out, and columns were bought: Espalier cannot show that the same people would be held "
+                "out again. What was drawn stays spent. Close the entry: espalier ledger close ENTRY"
+            )
         if secret is None or not begun.marks:
             raise Unfinished("The release began without a key file, so its table cannot be recognised.")
         if link is None:

@@ -142,6 +142,11 @@ class Run:
         try:
             report(0.0, "Measuring")  # the last moment to cancel without a cost
             made = self._made(report)
+            if rows.journal.replays and NOT_JUDGED not in made.warnings:
+                raise RequestDiffers(
+                    "The resumed release asks less than was drawn for it. Resume with the version of Espalier, the "
+                    "libraries and the number of threads that began it. The stored answers are unchanged."
+                )
             kept = made.files if reservation else {}
         except BaseException as error:
             trouble = self._interrupted(error)
@@ -163,7 +168,7 @@ class Run:
             stopped = f"stopped: {reason}" if drawn else f"ended without a release: {reason}"
             trouble = self.reservation.end(drawn, stopped)
         if self.storage is not None:
-            if self.private.journal.place:
+            if self.private.journal.place or self.private.journal.stored:
                 self.storage.leave()
             else:
                 self.storage.forget()

@@ -128,7 +128,7 @@ def marks_of(secret: bytes, table: Source, own: Source, held: Source | None) -> 
 
 def same_rows(secret: bytes, marks: tuple[str, ...], digest: bytes) -> None:
     """Raise :class:`TableError` unless the table with this ``digest`` is the one that the release began with."""
-    same = fingerprint.matches(secret, digest, marks[0])
+    same = fingerprint.matches(secret, digest, marks[0], whole=True)
     if same is None:
         raise TableError(
             "the release began with another key file, so the table cannot be recognised. Set ESPALIER_LEDGER_KEY to "
@@ -180,11 +180,16 @@ def check_none(folder: Path) -> None:
         )
 
 
+HEAD = 48
+"""Bytes before a record: its length, the length's checksum, and the record's own."""
+
+
 class FolderJournal:
     """A journal in a hidden folder next to the release: frames of a length and a record, appended and synced.
 
     A torn frame at the end was not durable, so its answer was not used (`espalier.core.privacy.journal` has the proof);
-    it is cut off before anything is drawn. A damaged frame before the end is refused.
+    it is cut off before anything is drawn. A damaged frame before the end is refused. The length has a checksum of its
+    own, so that what follows a damaged length is not taken for a torn end.
     """
 
     def __init__(self, folder: Path, *, create: bool = False) -> None:
@@ -242,7 +247,8 @@ class FolderJournal:
         self._write(record)
 
     def _write(self, record: bytes) -> None:
-        data = len(record).to_bytes(8, "big") + hashlib.sha256(record).digest() + record
+        length = len(record).to_bytes(8, "big")
+        data = length + hashlib.sha256(length).digest()[:8] + hashlib.sha256(record).digest() + record
         left = memoryview(data)
         try:
             while left:
@@ -258,17 +264,21 @@ class FolderJournal:
         self._file.seek(0)
         data = self._file.read()
         frames, at = [], 0
-        while at + 40 <= len(data):
+        damaged = f"The journal in {self.work} is damaged, so the release cannot be finished. What it drew stays spent."
+        while at + HEAD <= len(data):
             if not any(data[at:]):  # a power cut may leave zeros behind the end
                 break
-            end = at + 40 + int.from_bytes(data[at : at + 8], "big")
+            length, start = data[at : at + 8], at + HEAD
+            if hashlib.sha256(length).digest()[:8] != data[at + 8 : at + 16]:
+                raise Unfinished(damaged)
+            end = start + int.from_bytes(length, "big")
             if end > len(data):
                 break
-            if hashlib.sha256(data[at + 40 : end]).digest() != data[at + 8 : at + 40]:
+            if hashlib.sha256(data[start:end]).digest() != data[at + 16 : start]:
                 if end < len(data):
-                    raise Unfinished(f"The journal in {self.work} is damaged. Bring back a copy.")
+                    raise Unfinished(damaged)
                 break
-            frames.append(data[at + 40 : end])
+            frames.append(data[start:end])
             at = end
         return frames, at
 
@@ -294,7 +304,7 @@ def records_of(stored: list[bytes]) -> list[Record]:
     """Return stored answers; raises :class:`Unfinished` for a damaged one."""
     records = [Record.unpacked(place, data) for place, data in enumerate(stored)]
     if None in records:
-        raise Unfinished(f"Stored answer {records.index(None) + 1} is damaged. Bring back a copy.")
+        raise Unfinished(f"Stored answer {records.index(None) + 1} is damaged. What was drawn stays spent.")
     return [record for record in records if record is not None]
 
 

@@ -109,6 +109,8 @@ def restore(folder: Path, where: str, shelf: Path | None = None, memories: Itera
     ledger = Ledger(where)
     if problems := ledger.verify():
         raise LedgerError("the restored ledger is refused: " + "; ".join(problems))
+    for entry in ledger.store.unfinished():  # it may have been resumed since: its answers would be drawn twice
+        ledger.store.forget(entry)
     count, last = ledger.head()
     return f"{ledger.name}: {count:,} event{'s' * (count != 1)} restored, every hash, sum and rule holds; {last}"
 

@@ -79,7 +79,8 @@ class JsonLines(logging.Formatter):
         if facts := getattr(record, "facts", None):
             line |= facts
         else:
-            line["message"] = record.getMessage()
+            # Another library's arguments may quote a cell.
+            line["message"] = record.getMessage() if record.name.startswith("espalier") else str(record.msg)
         if record.exc_info and record.exc_info[0]:
             frame = record.exc_info[2]
             while frame is not None and frame.tb_next:

@@ -27,7 +27,7 @@ from espalier.core.project.schema import Column, Schema, to_buy
 from espalier.core.release import run
 from espalier.core.release.resume import resume
 from espalier.core.release.spend import release
-from espalier.core.release.unfinished import Begun, FolderJournal, work_folder
+from espalier.core.release.unfinished import HEAD, Begun, FolderJournal, work_folder
 from espalier.core.tables.table import Table
 from tests.methods import test_linked_method
 from tests.methods.test_contract import ASKED, CASES, project, table
@@ -258,10 +258,41 @@ def test_a_torn_end_is_cut_off_and_a_damaged_answer_refused(tmp_path, recorder):
         stored = len(storage.read()[1])
         storage.leave()
         assert stored == (1 if len(torn) < len(whole) else 2)
-    first = 40 + int.from_bytes(whole[:8], "big") + 45
-    path.write_bytes(whole[:first] + bytes([whole[first] ^ 1]) + whole[first + 1 :])
-    with pytest.raises(Unfinished, match="is damaged"):
-        resume(out)
+    first = HEAD + int.from_bytes(whole[:8], "big") + 45
+    for place in (first, 6, 7):  # a record, then the length of the first
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        with pytest.raises(Unfinished, match="is damaged"):
+            resume(out)
+        assert len(path.read_bytes()) == len(whole), "nothing is cut off"
+
+
+def test_a_resume_that_stops_before_its_first_answer_keeps_what_is_stored(tmp_path, recorder):
+    given, rows, out = project(**CASES["mst"]), table(400), tmp_path / "out"
+    interrupted(out, given, rows, recorder, 1, "used")
+    recorder.crash = None
+
+    def stop(*_: object) -> None:
+        raise Cancelled("cancelled")
+
+    with pytest.raises(Cancelled):
+        resume(out, rows, stop)
+    stored = FolderJournal(out)
+    assert stored.answers == 2
+    stored.leave()
+    resume(out, rows)
+    recorder.check()
+
+
+def test_held_out_people_of_bought_columns_are_not_dealt_again(tmp_path, recorder):
+    """The fingerprint of a part sees codes alone, and a bought column has none yet."""
+    frame = pd.DataFrame({"city": ["Rome", "Oslo"] * 200, "sick": ["yes", "no", "no", "no"] * 100})
+    schema = Schema((to_buy("city", "categorical", 10), Column("sick", "categorical", ("no", "yes"))))
+    plan = Plan("independent", 3.0, 1e-5, schema_share=0.3, private_evaluation=0.2, target="sick")
+    given = Project("t", schema, plan, one_row_per_person=True)
+    out = interrupted(tmp_path / "out", given, frame, recorder, 1, "used")
+    recorder.crash = None
+    with pytest.raises(Unfinished, match="the same people would be held out again"):
+        resume(out, frame)
 
 
 def test_a_second_release_to_the_folder_is_refused_while_answers_are_kept(tmp_path, recorder):
