@@ -16,6 +16,7 @@ from tests.support.examples import PAGES, ROOT, blocks, panel, people, write_csv
 LICENSED = "a file that its user has a licence for; the tests of code books read one of its form"
 ELSEWHERE = {
     "espalier init drugs.csv --code-book atc_code=atc:ATC.csv": LICENSED,
+    "espalier ledger close ENTRY": "a release that was interrupted; tests/release/test_resume.py closes one",
     "espalier init deaths.csv --code-book cause=icd10_claml.xml": LICENSED,
 }
 """Commands that cannot run here, with what they need."""
@@ -56,7 +57,7 @@ def stage(folder: Path) -> None:
     for name in ("dictionary", "visits_dictionary"):
         write_csv(folder / f"{name}.csv", dictionary)
     with (folder / "questions.csv").open("w", encoding="utf-8") as file:
-        file.write("question,column,values\nolder and ill,age,65..90\nolder and ill,sick,yes\n")
+        file.write("question,column,values\nolder and ill,age,60..90\nolder and ill,sick,yes\n")
     pyarrow.parquet.write_table(pyarrow.csv.read_csv(folder / "visits.csv"), folder / "visits.parquet")
     with duckdb.connect(str(folder / "warehouse.duckdb")) as engine:
         engine.execute("create schema public; create table public.visits as from 'visits.parquet'")
