@@ -17,7 +17,7 @@ import numpy as np
 
 from espalier.core.methods.select.allocation import BudgetSplit, Choices
 from espalier.core.methods.select.expected import independent
-from espalier.core.methods.select.spanning import choose_tree
+from espalier.core.methods.select.greedy_tree import choose_tree
 from espalier.core.privacy.accounting import Budget
 from espalier.core.privacy.curator import PrivateCurator
 from espalier.core.privacy.scores import EdgeScore

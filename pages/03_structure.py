@@ -68,7 +68,8 @@ with st.expander("Compare with another person's drawing, and merge"):
 graph_files.show(state)
 if parked := state.editor.aside.edges:
     st.caption(
-        "Kept aside, as their columns are left out on Data: " + ", ".join(f"{name(a)} → {name(b)}" for a, b in parked)
+        "Set aside because their columns are excluded on the Data page: "
+        + ", ".join(f"{name(a)} → {name(b)}" for a, b in parked)
     )
 separations.show(state)
 effects.show(state)
@@ -81,14 +82,14 @@ else:
         chosen = text.method(project.plan.method)
         if frame.separations:
             st.markdown(
-                f"With the plan as it stands ({chosen}), the released table will keep these "
+                f"Under the current plan ({chosen}), the released table will keep these "
                 f"{term('separations', 'separation')}:"
             )
             for s in frame.separations:
                 st.markdown(f"- {text.separation(s)}")
         else:
             shows = method_of(project.plan).guidance.unseparated(bool(project.dag.edges))
-            st.markdown(f"The method of the plan is {chosen}. {shows} Another one is chosen on the Plan page.")
+            st.markdown(f"The method of the plan is {chosen}. {shows} Change it on the Plan page.")
         for warning in frame.warnings:
             st.warning(plain(warning))
     except EspalierError as error:

@@ -22,7 +22,7 @@ opened = here()
 promised = not opened.has_project or not is_blurring(opened.project.plan)
 state = shell.start(
     "Release",
-    f"Make the synthetic table: this spends privacy {term('budget')}. The files that come of it are safe to "
+    f"Make the synthetic table: this spends privacy {term('budget')}. The resulting files are safe to "
     "share; the real table is not."
     if promised
     else "These files are as confidential as the table itself.",
@@ -50,7 +50,7 @@ def ready(state: Session) -> tuple[Table | None, Preview] | None:
         return table, state.preview(public_rows(state.project.plan, table.rows), delta)
     except EspalierError as error:
         if missing := conflicts.still_empty(error):
-            st.info(f"The plan is not complete yet. Still to be given on the Plan page: **{missing}**.")
+            st.info(f"The plan is not complete yet. Set on the Plan page: **{missing}**.")
         else:
             reason = "the table holds a value that is not declared" if error.data.get("value") else str(error)
             st.error(plain(sentence(reason[:1].upper() + reason[1:])))
@@ -150,7 +150,7 @@ if state.job is not None and state.job.kind == "release":
     shell.progress()
     st.caption("You may visit the other pages meanwhile.")
 elif state.job is not None:
-    st.info("The diagnostics are being worked out; release again when they are done.")
+    st.info("The diagnostics are being computed; release again when they are done.")
     shell.progress()
 else:
     if reason := state.trouble.get("release"):

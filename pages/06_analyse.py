@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from espalier.core.analysis.study import Study
+from espalier.core.analysis.study import SUGGESTED, Study
 from espalier.core.errors import EspalierError
 from espalier.core.statement.check import checked_files
 from espalier.pages.analyse import answers, asking, bought, open_release, transitions
@@ -70,18 +70,18 @@ if asked is not None:
         else:
             asking.show(study, found.figure, found.answers)
             answers.keep_button(state, asked, found)
-            there = "came with" if len(study.given) > 1 else "were made just now from"
-            st.caption(
-                f"{said(which)}: combined from {len(found.study.given)} {term('copies')}, which {there} it. The "
-                "intervals do not cover how the columns that are counted together were chosen, nor where a number lies "
-                "inside its bin.",
-                help="Copies follow the noisy counts more closely than the table does, so a figure may differ a little "
-                "from the table's own.",
-            )
     except (EspalierError, ValueError) as error:
         st.error(plain(error))
 else:
     st.info("Choose the columns above. The answer and its interval appear here.")
+came = len(study.given) > 1
+st.caption(
+    f"{said(which)}: combined from {len(study.given) if came else SUGGESTED} {term('copies')}, which "
+    f"{'came with it' if came else 'are made from it for each question'}. The intervals do not cover how the columns "
+    "that are counted together were chosen, nor where a number lies inside its bin.",
+    help="Copies follow the noisy counts more closely than the table does, so a figure may differ a little from the "
+    "table's own.",
+)
 answers.so_far(state, which, study)
 open_release.show(state, open_=False)
 shell.sidebar(state)

@@ -6,7 +6,7 @@ import streamlit as st
 
 from espalier.core.blurring.registry import is_blurring
 from espalier.core.evaluation import MOST_ROWS
-from espalier.pages.common import downloads, shell, sign_in, text
+from espalier.pages.common import shell, sign_in, text
 from espalier.pages.common.text import name, plain
 from espalier.pages.diagnostics import (
     blurred,
@@ -130,7 +130,7 @@ if state.findings:
     for place in asked:
         with place:
             question_errors.show(facts["asked"], released.release.model)
-    downloads.button(
+    st.download_button(
         "Download confidential figures",
         json.dumps(state.findings, indent=1, ensure_ascii=False, allow_nan=False),
         file_name=f"{shell.filename(released.release.project.name)}-diagnostics-CONFIDENTIAL.json",

@@ -20,7 +20,7 @@ from espalier.core.release.resume import resume
 from espalier.core.statement.folder import signed_files
 from espalier.core.statement.keys import server_signer
 from espalier.pages.analyse import open_release
-from espalier.pages.common import charts, downloads, shell, sign_in, text
+from espalier.pages.common import charts, shell, sign_in, text
 from espalier.pages.common.text import name, plain
 from espalier.pages.glossary.terms import term
 from espalier.pages.release import bundle, payment
@@ -215,7 +215,7 @@ def releases(state: Session, ledger: Ledger, p: Population) -> None:
         st.dataframe(rows, hide_index=True, placeholder="")
     stem = shell.filename(project.name)
     with st.container(horizontal=True):
-        downloads.button(
+        st.download_button(
             "All files (zip)",
             zipped(files),
             file_name=f"{stem}-{picked}.zip",
@@ -226,7 +226,7 @@ def releases(state: Session, ledger: Ledger, p: Population) -> None:
             icon=":material/download:",
         )
         for file, title, mime in bundle.handed_over(files):
-            downloads.button(
+            st.download_button(
                 title,
                 files[file],
                 file_name=f"{stem}-{file}",
@@ -252,7 +252,7 @@ def checks(ledger: Ledger) -> None:
     """Verify, and export."""
     with st.container(horizontal=True):
         verify = st.button("Check every hash and sum", icon=":material/fact_check:")
-        downloads.button(
+        st.download_button(
             "Export as CSV",
             ledger.csv(),
             file_name="ledger.csv",
@@ -260,7 +260,7 @@ def checks(ledger: Ledger) -> None:
             on_click="ignore",
             icon=":material/download:",
         )
-        downloads.button(
+        st.download_button(
             "Export as JSON",
             json.dumps(ledger.to_json(), indent=1, ensure_ascii=False, allow_nan=False),
             file_name="ledger.json",

@@ -6,7 +6,7 @@ from espalier.core.errors import EspalierError
 from espalier.core.ledger.archive import tables_of
 from espalier.core.privacy.accounting import guess_right, round_up
 from espalier.core.release import shelf
-from espalier.pages.common import downloads, shell, sign_in, text
+from espalier.pages.common import shell, sign_in, text
 from espalier.pages.common.text import names, plain
 from espalier.pages.release import bundle
 
@@ -50,7 +50,7 @@ for release in found:
                 continue
             tables = tables_of(files)
             for file, label, mime in bundle.handed_over((*tables, *TAKEN)):
-                downloads.button(
+                st.download_button(
                     label,
                     files[file],
                     file_name=f"{release.id}-{file}",

@@ -288,7 +288,12 @@ OPENERS: Reasons = {
     ),
     "reads and writes keys": ("core/statement/keys.py",),
     "the program's own source files, for their digest": ("core/statement/claims.py",),
-    "the ledger": ("core/cli/ledger.py", "core/ledger/archive.py", "core/ledger/store.py", "core/ledger/verify.py"),
+    "the ledger": (
+        "core/cli/ledger.py",
+        "core/ledger/archive.py",
+        "core/ledger/store.py",
+        "core/ledger/verify_copies.py",
+    ),
     "the keys of fingerprints": ("core/ledger/secret_file.py",),
     "noisy answers of an unfinished release": ("core/release/unfinished.py",),
     "files of unknown size, up to a limit": ("core/limited_file.py",),

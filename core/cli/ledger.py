@@ -227,7 +227,7 @@ def _state(p: Population) -> str:
 
 def _verify(opt: argparse.Namespace) -> None:
     if opt.what is not None:
-        from espalier.core.ledger.verify import check_export, check_release
+        from espalier.core.ledger.verify_copies import check_export, check_release
 
         if opt.what.is_dir():
             print(check_release(opt.what, open_ledger(opt)))

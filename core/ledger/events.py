@@ -92,7 +92,7 @@ def read_events(rows: Sequence[Row]) -> list[Event]:
             raise tampered(place, "it does not follow the event before it")
         previous = event.hash
         if row["hash"] != previous:
-            raise tampered(place, "its hash is not that of what it says")
+            raise tampered(place, "its hash does not match its contents")
         events.append(event)
     return events
 

@@ -49,7 +49,7 @@ def checked(given: Mapping[str, Any]) -> dict[str, Any]:
     if delta > LARGEST_DELTA:
         raise ProjectError(
             f"the total's delta ({delta:g}) must not be above {LARGEST_DELTA:g}: publishing one row outright, drawn at "
-            "random, would keep such a promise. Give a delta far below 1/n, such as 1e-9",
+            "random, would satisfy such a promise. Give a delta far below 1/n, such as 1e-9",
             key="delta",
         )
     if not 0 <= kept < delta:

@@ -1,4 +1,4 @@
-"""A published method as one object, and what its fit ends with."""
+"""A published method as one object, and the result of its fit."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Fitted(Protocol):
 
 
 class Fit(Protocol):
-    """A method's algorithm: it asks the curator, and ends with what it fits."""
+    """A method's algorithm: it queries the curator and returns a `Fitted`."""
 
     def __call__(self, curator: Curator, project: Project, frame: Frame, report: Report = silent) -> Fitted:
         """Spend the budget of ``curator`` on ``project`` inside ``frame``."""
@@ -173,7 +173,7 @@ class Capabilities:
     probability. ``links``: its model may link columns. ``numbers``: it reads numeric columns as numbers, so tables of
     codes alone are refused. ``questions``: its support for questions and counts. It ignores them
     (``no``), ends with `Marginals`, so that a share of the budget can measure them ``beside`` it
-    (`espalier.core.methods.question_answers`), or spends on them ``alone``. ``embedding``: it ends with `Marginals`,
+    (`espalier.core.methods.question_answers`), or spends on them ``alone``. ``embedding``: it returns `Marginals`,
     and a second stage may follow it (`espalier.core.methods.embedding`). ``linked``: it releases people with their
     visits, from two linked tables. ``unread`` are the keys of every plan that it does not read: a plan that gives one
     is warned or refused, and the app offers no field.

@@ -19,7 +19,7 @@ from espalier.core.methods.base import Capabilities, Guidance, Method
 from espalier.core.methods.frame import Frame
 from espalier.core.methods.select.allocation import BudgetSplit, Choices
 from espalier.core.methods.select.expected import independent, noisy_total
-from espalier.core.methods.select.spanning import choose_tree
+from espalier.core.methods.select.greedy_tree import choose_tree
 from espalier.core.models.graphical import GraphicalModel, Size, check_size, estimate, smoothing_for
 from espalier.core.privacy.curator import Curator
 from espalier.core.privacy.scores import EdgeScore

@@ -1,4 +1,4 @@
-"""The frame of a plan: its separations, features and conflicts, all known before anything is read."""
+"""Frame of a plan: roles turned into separations, features and conflicts, all before anything is read."""
 
 from __future__ import annotations
 

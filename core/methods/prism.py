@@ -29,8 +29,8 @@ from espalier.core.methods.select.allocation import BudgetSplit, Choices
 from espalier.core.methods.select.constrained import fits, trunk
 from espalier.core.methods.select.expected import noisy_total
 from espalier.core.methods.select.feature_subset import choose_features, fit_features, suggested
+from espalier.core.methods.select.greedy_tree import Growth
 from espalier.core.methods.select.pairs import choose_triples
-from espalier.core.methods.select.spanning import Growth
 from espalier.core.methods.select.usefulness import expected_noise, useful_cells
 from espalier.core.methods.workload import Request, measure_pairs, most_cells
 from espalier.core.methods.workload_weights import Workload

@@ -10,7 +10,7 @@ from espalier.core.methods.frame import Frame
 from espalier.core.methods.marginals import Marginals, one_ways
 from espalier.core.methods.select.allocation import BudgetSplit
 from espalier.core.methods.select.expected import noisy_total
-from espalier.core.methods.select.spanning import Growth
+from espalier.core.methods.select.greedy_tree import Growth
 from espalier.core.methods.workload import Request, measure_pairs
 from espalier.core.methods.workload_weights import Workload
 from espalier.core.privacy.curator import Curator

@@ -17,9 +17,9 @@ from espalier.core.methods.select.cliques import rounds
 from espalier.core.methods.select.compression import folded, rare_categories
 from espalier.core.methods.select.constrained import joined, trunk, worth_counting
 from espalier.core.methods.select.expected import independent, noisy_total
+from espalier.core.methods.select.greedy_tree import Growth, choose_tree
 from espalier.core.methods.select.refused_pairs import refused_pairs
 from espalier.core.methods.select.scored_tree import strongest
-from espalier.core.methods.select.spanning import Growth, choose_tree
 from espalier.core.privacy.curator import Curator
 from espalier.core.privacy.draws import Merged
 from espalier.core.privacy.scores import EdgeScore

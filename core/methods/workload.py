@@ -22,6 +22,7 @@ from espalier.core.methods.select.allocation import BudgetSplit, Choices, label
 from espalier.core.methods.select.cliques import rounds
 from espalier.core.methods.select.constrained import joined
 from espalier.core.methods.select.expected import Expected, by_model, independent, noisy_total
+from espalier.core.methods.select.greedy_tree import Growth, choose_tree
 from espalier.core.methods.select.marginals import (
     FITTED,
     MEAN,
@@ -34,7 +35,6 @@ from espalier.core.methods.select.marginals import (
 )
 from espalier.core.methods.select.pairs import Reach, choose_pairs
 from espalier.core.methods.select.refused_pairs import refused_pairs, strongest_tree
-from espalier.core.methods.select.spanning import Growth, choose_tree
 from espalier.core.methods.select.usefulness import expected_noise
 from espalier.core.methods.workload_weights import (
     BATCHES,

@@ -1,4 +1,4 @@
-"""ρ, the one currency: zero-concentrated differential privacy (zCDP), and its tight conversion from (ε, δ).
+"""ρ, the one currency: zero-concentrated differential privacy (zCDP), with tight conversion to and from (ε, δ).
 
 A mechanism is ρ-zCDP (Bun & Steinke 2016) if its Rényi divergence of every order α > 1 between neighbouring
 tables is at most αρ. The ρ of several releases add up, also when each is chosen after seeing the earlier ones.

@@ -38,7 +38,7 @@ def read_json(data: bytes | str, what: str, *, finite: bool = True) -> Any:
             f"{what} is not JSON: {error.msg} at {where}", line=error.lineno, start=error.pos == 0
         ) from None
     except (RecursionError, ValueError):
-        raise ProjectError(f"{what} is not JSON: it is nested too deeply or holds too long a number") from None
+        raise ProjectError(f"{what} is not JSON: it is nested too deeply or holds a number that is too long") from None
     check_depth(value, what)
     return value
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
+from espalier.core.analysis.combine import PYTHON, R
 from espalier.core.analysis.drawing import sentences
 
 
@@ -35,6 +36,7 @@ def _copies(facts: Mapping[str, Any]) -> str:
         "mean. The intervals do not cover the private choice of columns that are counted together, nor the position of "
         "a number inside its bin.</p>"
         "<p>The Analyse page hands over a script in R and in Python for each question, with its copies.</p>"
+        + (f"<pre>{escape(PYTHON)}</pre><pre>{escape(R)}</pre>" if number else "")
     )
 
 

@@ -339,7 +339,7 @@ def _notes(project: Mapping[str, Any]) -> str:
     columns = [of[0] + _said(said[of]) for of in said if len(of) == 1 and of[0] in known]
     notes = [f"{k}: {v}" for k, v in dag.get("notes", {}).items() if isinstance(v, str)]
     lines = [*arrows, *columns, *notes]
-    if not said and not notes:
+    if lines and not said and not notes:
         return f"<h2>The drawn graph</h2><p>{'; '.join(map(escape, lines))}.</p>"
     return "<h2>The drawn graph</h2>" + _bullets(lines) if lines else ""
 

@@ -51,7 +51,7 @@ def read_excel(data: bytes, shown: str) -> TextTable:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # openpyxl warns about styles and validations it leaves out
             if data.count(b"PK\x01\x02") > EXCEL_PARTS:
-                raise TableError(f"{shown} has more than {EXCEL_PARTS:,} parts; save it anew, or give CSV")
+                raise TableError(f"{shown} has more than {EXCEL_PARTS:,} parts; save it again, or use CSV")
             with zipfile.ZipFile(io.BytesIO(data)) as parts:
                 _check_workbook(parts, len(data), shown)
             book = load_workbook(io.BytesIO(data), read_only=True)
@@ -87,7 +87,7 @@ def read_excel(data: bytes, shown: str) -> TextTable:
         raise
     except Exception:  # openpyxl raises whatever its zip and XML parsers do, and the text may quote a cell
         where = f" (after row {number})" if number else ""
-        raise TableError(f"{shown} cannot be read as an Excel workbook{where}; save it anew, or give CSV") from None
+        raise TableError(f"{shown} cannot be read as an Excel workbook{where}; save it again, or use CSV") from None
     if header is None:
         raise TableError(f"{shown} is empty; its first sheet needs a header row and at least one row")
     made = {name: column.column() for name, column in zip(header, columns, strict=True)}
@@ -107,7 +107,7 @@ def _check_workbook(parts: zipfile.ZipFile, packed: int, shown: str) -> None:
     size = sum(part.file_size for part in parts.infolist())
     check_unpacked(size, packed, shown)
     if size > EXCEL_BYTES and size > EXCEL_RATIO * packed:
-        raise TableError(f"{shown} unpacks to more than {EXCEL_RATIO} times its size; save it anew, or give CSV")
+        raise TableError(f"{shown} unpacks to more than {EXCEL_RATIO} times its size; save it again, or use CSV")
     for part in parts.infolist():
         if part.filename.startswith("xl/worksheets/"):
             with parts.open(part) as sheet:
@@ -121,7 +121,7 @@ def _check_cells(sheet: IO[bytes], shown: str) -> None:
     cells, rest = 0, sheet.read(1 << 20)
     declared = _ENCODING.match(rest)
     if b"\0" in rest or b"<!DOCTYPE" in rest or (declared and declared[1].lower() not in (b"utf-8", b"us-ascii")):
-        raise TableError(f"{shown} has a sheet that is not plain UTF-8; save it anew, or give CSV")
+        raise TableError(f"{shown} has a sheet that is not plain UTF-8; save it again, or use CSV")
     while piece := sheet.read(1 << 20):
         done, _, opened = rest.rpartition(b"<")
         cells += len(_CELL.findall(done))

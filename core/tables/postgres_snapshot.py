@@ -224,7 +224,7 @@ class PostgresSnapshot:
 
     def take(self, rows: NDArray[Any]) -> PostgresSnapshot:  # noqa: ARG002
         """Refuse: rows have no numbers in a database; see :meth:`split`."""
-        raise TableError(f"{self._shown}: rows of a database cannot be picked by number")
+        raise TableError(f"{self._shown}: database rows cannot be selected by number")
 
     def sample(self, most: int, rng: np.random.Generator) -> Table:  # noqa: ARG002
         """Refuse: the rows of a database stay there."""

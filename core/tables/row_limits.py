@@ -1,4 +1,4 @@
-"""Keyed lots: the choice of a person's rows under a row limit, the same wherever the table is stored.
+"""Row limit per person: which of a person's rows are kept, the same wherever the table is stored.
 
 A row's lot is the first 64 bits of MD5 of ``key:codes:index:person``. Here *codes* are the row's codes joined to a few
 whole numbers (see :func:`joined`), and *index* distinguishes rows that are equal in person and codes. Each person keeps

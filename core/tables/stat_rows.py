@@ -92,7 +92,7 @@ def read_stat(data: bytes, shown: str, *, rows: bool, suffix: str = "") -> tuple
         except TableError:
             raise
         except Exception:  # its text may quote a cell
-            raise TableError(f"{shown} cannot be read as a file of {name}; save it anew, or give CSV") from None
+            raise TableError(f"{shown} cannot be read as a file of {name}; save it again, or use CSV") from None
     return dict(cells), facts
 
 

@@ -27,7 +27,7 @@ def show(state: Session, *, open_: bool) -> None:
             "Its files (zip)",
             type=["zip"],
             key=f"analyse-zip-{len(state.taken)}",
-            help="As the Release and the Ledger page hand them over.",
+            help="As downloaded from the Release or Ledger page.",
         )
         if file is not None:
             data = file.getvalue()
@@ -46,7 +46,7 @@ def take(state: Session, files: Callable[[], Mapping[str, bytes]], folder: str =
     try:
         found = files()
         if "release.json" not in found:
-            raise ProjectError("it holds no release.json")
+            raise ProjectError("release.json is missing")
         check_names(found, has_model(found["release.json"]))
         key = identity(found)
         state.taken = {key: Study.of_files(found)} | state.taken

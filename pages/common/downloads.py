@@ -1,28 +1,50 @@
-"""The button of every download: its bytes are made when it is pressed, and the press is an audit event."""
+"""Audit events of downloads: one for each file that a browser fetches.
+
+Streamlit calls nothing when a download button with ``on_click="ignore"`` is pressed. A callback would redraw the page,
+and a file made on demand is dropped by the next redraw, also while it is sent. So the storage of downloads is watched.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
+from streamlit.runtime.media_file_storage import MediaFileKind
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from espalier.core.server import events
-from espalier.pages.common import sign_in
 
-Made = bytes | str
+_people: dict[str, str] = {}
+"""Who is signed in, by session."""
 
 
-def button(label: str, data: Made | Callable[[], Made], place: DeltaGenerator | None = None, **options: Any) -> None:
-    """Show a download button at ``place`` (by default here)."""
-    if isinstance(data, str):
-        options.setdefault("mime", "text/plain")
-    who, file = sign_in.who(), str(options.get("file_name", ""))
+def remember(who: str) -> None:
+    """Remember who is signed in to this session."""
+    if (context := get_script_run_ctx()) is not None:
+        _people[context.session_id] = who
 
-    def pressed() -> Made:
-        kind = file.rpartition(".")[2][:8]
-        events.emit("download", who, {"file": file}, type=kind, confidential="CONFIDENTIAL" in file)
-        return data() if callable(data) else data
 
-    (st if place is None else place).download_button(label, pressed, **options)
+def watch(server: Any) -> None:
+    """Record each fetch of a file from ``server``, Streamlit's runtime."""
+    manager = server.media_file_mgr
+    storage = manager._storage
+    find = storage.get_file
+
+    def get_file(name: str) -> Any:
+        found = find(name)
+        file_id, _, suffix = name.partition(".")
+        if suffix and found.kind == MediaFileKind.DOWNLOADABLE:  # without a suffix Streamlit asks for the address
+            with manager._lock:
+                places = manager._files_by_session_and_coord.items()
+                sessions = [session for session, files in places if file_id in files.values()]
+            file = found.filename or ""
+            for who in sorted({_people.get(session, "") for session in sessions}) or [""]:
+                events.emit("download", who, {"file": file}, type=suffix[:8], confidential="CONFIDENTIAL" in file)
+        return found
+
+    storage.get_file = get_file
+
+
+def forget(sessions: list[str]) -> None:
+    """Forget who was signed in to sessions other than these."""
+    for gone in _people.keys() - set(sessions):
+        _people.pop(gone, None)

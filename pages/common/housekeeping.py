@@ -19,6 +19,7 @@ from typing import Any
 from streamlit import config, runtime
 
 from espalier.core.server import monitor
+from espalier.pages.common import downloads
 
 LASTS = 100.0
 """Seconds that a session is kept after its tab is gone; less than Streamlit's own 120."""
@@ -61,6 +62,7 @@ def start() -> None:
     server: Any = runtime.get_instance()
     manager = server._session_mgr
     monitor.count_sessions(manager.num_active_sessions)
+    downloads.watch(server)
 
     def close(name: str) -> None:
         server._get_async_objs().eventloop.call_soon_threadsafe(manager.close_session, name)
@@ -76,6 +78,7 @@ def start() -> None:
                 if ended:
                     time.sleep(1.0)  # the loop closes them meanwhile
                 if ended or now < before:
+                    downloads.forget([info.session.id for info in manager.list_sessions()])
                     give_back()
                 before = now
             except Exception as error:  # a thread's last resort: sessions then end as Streamlit ends them

@@ -10,7 +10,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from espalier.core.project.file import Project
-from espalier.pages.common import downloads, tour
+from espalier.pages.common import tour
 from espalier.pages.common.text import CONFIDENTIAL, plain
 from espalier.pages.session import restore, session
 
@@ -142,7 +142,7 @@ def sidebar(state: session.Session) -> None:
         guessed = bool(project.unconfirmed)
         if guessed:
             st.caption(f"{CONFIDENTIAL} The project file holds guesses that were read off real rows.")
-        downloads.button(
+        st.download_button(
             "Download project file",
             project.dumps(),
             file_name=f"{filename(project.name)}{'-CONFIDENTIAL' if guessed else ''}.json",

@@ -30,6 +30,7 @@ from streamlit import runtime
 from streamlit.runtime.pages_manager import PagesManager
 
 from espalier.core.server import events
+from espalier.pages.common import downloads
 from espalier.pages.common.text import name
 
 Role = Literal["steward", "viewer"]
@@ -133,6 +134,7 @@ def enter(needed: Role) -> None:
     mine = role()
     if st.session_state.get(_SEEN) != (who(), mine):
         st.session_state[_SEEN] = who(), mine
+        downloads.remember(who())
         events.emit("sign-in" if mine else "refuse", who(), role=mine, what="sign-in")
     with st.sidebar:
         st.caption(f"Signed in as {name(who())}" + (f", {mine}" if mine else ""))

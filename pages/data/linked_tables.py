@@ -32,7 +32,7 @@ def upload(state: Session, project: Project | None = None) -> None:
         type=TYPES,
         key=f"people-file-{state.opened}",
         max_upload_size=200,
-        help="One row per person. It stays in the memory of this computer's server, for this session only.",
+        help="One row per person. It stays in the memory of the server that runs this app, for this session only.",
     )
     visits = (
         None

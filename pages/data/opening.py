@@ -52,7 +52,7 @@ def upload(state: Session) -> None:
         key=f"table-file-{state.opened}",
         max_upload_size=200,
         help="CSV (any delimiter, also gzipped), Parquet or Excel, up to 200 MB. "
-        "It stays in the memory of this computer's server, for this session only. "
+        "It stays in the memory of the server that runs this app, for this session only. "
         "Without a project file, its columns can be guessed.",
     )
     plan = right.file_uploader(
@@ -99,7 +99,7 @@ def warn_if_misread(text: TextTable) -> None:
     if misread(text):
         st.warning(
             f"{name(text.source)} was read as **one column**, and most of its cells hold a comma, a semicolon, a tab "
-            "or a bar. Most likely its header line does not name every column, or a quote in it is out of place. "
+            "or a bar. Most likely its header line does not name every column, or it contains a stray quotation mark. "
             "Correct the first lines of the file and open it again."
         )
 
@@ -124,7 +124,7 @@ def _table_alone(state: Session, text: TextTable) -> None:
         "shows categories and ranges that occur in the table. You confirm them in groups."
     )
     st.button(
-        "Buy the schema: no look at the rows",
+        "Buy the schema without reading rows",
         on_click=_buy,
         args=(state, text),
         icon=":material/shopping_cart:",

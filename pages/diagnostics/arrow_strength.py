@@ -52,8 +52,8 @@ def show(strength: Mapping[Arrow, float], drawn: bool) -> None:
     shown = f" The {MOST} strongest of {len(ranked)} arrows are shown." if len(ranked) > MOST else ""
     st.markdown(
         "**How to read it.** For each arrow: how far the effect's distribution moves, in total variation, from "
-        "one category of the cause to another, all other causes left alone. 0: the arrow does nothing in the synthetic "
-        f"table, because it does nothing in the real one or because the noise has swallowed it.{shown}"
+        "one category of the cause to another, with other causes held fixed. 0: the arrow does nothing in the "
+        f"synthetic table, because it does nothing in the real one or because noise has hidden it.{shown}"
     )
 
 

@@ -19,7 +19,7 @@ from espalier.pages.session.session import ReleaseBundle
 INTRODUCTION = (
     "Could an attacker infer from the synthetic table whether one person's row was in the real one? A game answers "
     f"it. The attacker sees {MODELS} tables, each released under this plan from half of up to 1,000 real rows, and "
-    "guesses which rows were in. The tables are drawn for the game alone and thrown away. It takes minutes."
+    "guesses which rows were in. The tables are created only for the game, then deleted. It takes minutes."
 )
 
 

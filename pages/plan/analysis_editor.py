@@ -87,7 +87,7 @@ def _build(state: Session) -> None:
         assumed.append(st.number_input(label, 0.01, 0.99, 0.5, key=f"analysis-assumed-{i}-{at}"))
     asked["assume"] = {"shares": assumed}
     asked["half_width"] = st.number_input(
-        "Wanted half-width", 0.001, 10.0, 0.05, key=f"analysis-width-{at}", help="Of an odds ratio, on the log scale."
+        "Wanted half-width", 0.001, 10.0, 0.05, key=f"analysis-width-{at}", help="For an odds ratio, on the log scale."
     )
     called = st.text_input("Called", key=f"analysis-name-{at}", placeholder="a short name for the report")
     asked["name"] = called.strip()

@@ -9,7 +9,6 @@ import streamlit as st
 from espalier.core.evaluation.private.evaluation import PrivateEvaluation, PrivateFigure
 from espalier.core.planning.preview import Preview
 from espalier.core.privacy.accounting import round_up
-from espalier.pages.common import downloads
 from espalier.pages.common.text import SAFE, name, plain
 from espalier.pages.plan import measurement_table
 
@@ -93,7 +92,7 @@ def show(evaluation: PrivateEvaluation, stem: str) -> None:
                 "synthetic table is close to it."
             )
         st.markdown(MEANING)
-        downloads.button(
+        st.download_button(
             "Download shareable figures",
             json.dumps(evaluation.to_json(), indent=1, ensure_ascii=False, allow_nan=False),
             file_name=f"{stem}-figures.json",

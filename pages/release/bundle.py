@@ -15,7 +15,7 @@ from espalier.core.privacy.bought_schema import nothing_found
 from espalier.core.release import shelf
 from espalier.core.release.artefact import Release
 from espalier.core.report.release_picture import release_picture
-from espalier.pages.common import charts, downloads, picture, shell, sign_in, text
+from espalier.pages.common import charts, picture, shell, sign_in, text
 from espalier.pages.common.text import SAFE, name, names, plain
 from espalier.pages.plan import measurement_table
 from espalier.pages.release import answers, fence, payment
@@ -43,7 +43,7 @@ def handed_over(names: Iterable[str]) -> list[tuple[str, str, str]]:
 def files(released: ReleaseBundle) -> None:
     """All files of a release as one zip; below it one button for each."""
     stem = shell.filename(released.release.project.name)
-    downloads.button(
+    st.download_button(
         "Download everything (zip)",
         zipped(released.files),
         file_name=f"{stem}-release-{released.number}.zip",
@@ -56,7 +56,7 @@ def files(released: ReleaseBundle) -> None:
     st.markdown(f"{SAFE} Or take one file alone:")
     with st.container(horizontal=True):
         for file, label, mime in handed_over(released.files):
-            downloads.button(
+            st.download_button(
                 label,
                 released.files[file],
                 file_name=f"{stem}-{file}",
@@ -66,7 +66,7 @@ def files(released: ReleaseBundle) -> None:
                 icon=":material/download:",
             )
     if copies := [file for file in released.files if file.startswith("copies/")]:
-        downloads.button(
+        st.download_button(
             f"{sum(file.endswith('.csv.gz') for file in copies)} copies, for intervals",
             lambda: zipped({file: released.files[file] for file in copies}),
             file_name=f"{stem}-copies.zip",

@@ -14,7 +14,7 @@ from espalier.core.release.blurred import SENTENCE, Blurred, blurred, shown
 from espalier.core.tables.reading import read_table
 from espalier.core.tables.table import Table
 from espalier.core.tables.text_table import TextTable
-from espalier.pages.common import downloads, shell
+from espalier.pages.common import shell
 from espalier.pages.common.text import name, plain
 from espalier.pages.session.session import BlurredBundle, Session
 
@@ -92,7 +92,7 @@ def _result(made: Blurred) -> None:
     if made.public is not None:
         st.markdown(f"Added to the public table: ΔMSE = **{made.public['delta_mse']:.0%}**.")
     for file, data in made.files.items():
-        downloads.button(
+        st.download_button(
             f"{file} (NOT PRIVATE)" if "NOT-PRIVATE" not in file else file,
             data,
             file_name=f"{shell.filename(made.project.name)}-{file.replace('.json', '-NOT-PRIVATE.json')}",

@@ -15,7 +15,6 @@ from espalier.core.graph.formats.resolve import MARGINALISE, Question, Resolved,
 from espalier.core.graph.roles import Roles
 from espalier.pages.board import drawing
 from espalier.pages.board.boxes import GAP, HIGH
-from espalier.pages.common import downloads
 from espalier.pages.common.shell import filename
 from espalier.pages.common.text import plain
 from espalier.pages.session.session import Session
@@ -293,10 +292,9 @@ def _take(state: Session) -> None:
         st.error(plain(error))
         return
     suffix = FORMATS[kind].suffixes[0] if FORMATS[kind].suffixes else f".{kind}.txt"
-    downloads.button(
+    right.download_button(
         "Download the graph",
         text,
-        right,
         file_name=f"{filename(project.name)}-graph{suffix}",
         on_click="ignore",
         icon=":material/download:",

@@ -18,7 +18,17 @@ ALLOWED = (
 
 
 FIGURES = (
-    *("answers", "combine", "copies", "effect", "estimands", "gate", "independence_test", "missing_shares", "null"),
+    *(
+        "answers",
+        "combine",
+        "copies",
+        "effect",
+        "estimands",
+        "gate",
+        "independence_test",
+        "missing_shares",
+        "independence_fit",
+    ),
     "strength",
 )
 """The modules that compute figures; the others read a release and ask for them."""

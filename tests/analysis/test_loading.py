@@ -331,7 +331,7 @@ def test_copies_of_more_rows_than_memory_holds_are_refused(folder, tmp_path, mon
 def test_the_ledger_s_check_of_a_release_reads_within_limits(made, tmp_path):
     """`ledger verify` of a folder with deep JSON ends in a message too."""
     from espalier.core.ledger.ledger import Ledger
-    from espalier.core.ledger.verify import check_release
+    from espalier.core.ledger.verify_copies import check_release
 
     ledger = Ledger(tmp_path / "l.db", create=True)
     place = put({**made.files, "release.json": b"[" * 200_000}, tmp_path / "o")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from unittest import mock
 
 import pytest
 
-from espalier.core.release.spend import release
+from espalier.core.release import run
 from espalier.core.tables import reading
 from tests.audits import audit, seams
 
@@ -31,7 +30,7 @@ def test_a_reader_that_looks_at_no_line_is_caught():
 
 def test_a_release_that_tells_the_rows_of_a_person_is_caught():
     """Without noise nothing hides it: the smallest difference in a file is one."""
-    with mock.patch.object(sys.modules[release.__module__], "bounded", lambda table, *_: table):
+    with mock.patch.object(run, "bounded", lambda table, *_: table):
         fine, came = seams.judge(named(seams.one_person))
     assert not fine
     assert "person column" in came

@@ -82,7 +82,7 @@ def test_a_table_is_opened_by_names_alone_and_its_schema_bought(person: Person, 
     table = tmp_path / "visits.csv"
     table.write_text(lines())
     person.give("Your table", table)
-    person.press("Buy the schema: no look at the rows")
+    person.press("Buy the schema without reading rows")
     person.rests()
     person.page.get_by_text("No, one row per person").click()
     person.press("Use this answer")

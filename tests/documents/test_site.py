@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from docs.site import ROOT, build
 from tests.support.examples import PAGES
 
 LOADED = re.compile(r"<(?:script|link|img|iframe)[^>]+(?:src|href)=\"(?:https?:)?//", re.IGNORECASE)
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::PendingDeprecationWarning")
 def test_the_site_builds_and_every_page_is_in_it(tmp_path: Path) -> None:
     assert build(tmp_path / "site") == 0
     pages = list((tmp_path / "site").rglob("*.html"))

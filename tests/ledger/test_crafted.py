@@ -14,7 +14,7 @@ from espalier.core.ledger.events import Event
 from espalier.core.ledger.ledger import Ledger
 from espalier.core.ledger.population import Population
 from espalier.core.ledger.store import _head
-from espalier.core.ledger.verify import check_export, check_release
+from espalier.core.ledger.verify_copies import check_export, check_release
 
 COMMANDS = (["list"], ["verify"], ["export"], ["export", "--format", "json"], ["take", "abcd", "--out", "o"])
 TYPES = {"text": "abc", "nothing": None, "float": 1.5, "blob": b"1"}

@@ -20,7 +20,7 @@ from espalier.core.ledger.archive import REQUIRED
 from espalier.core.ledger.events import Event
 from espalier.core.ledger.ledger import Ledger
 from espalier.core.ledger.replay import replay
-from espalier.core.ledger.verify import check_export
+from espalier.core.ledger.verify_copies import check_export
 from espalier.core.privacy.accounting import Budget, epsilon_of, rho_of
 from espalier.core.privacy.curator import Curator, PrivateCurator
 from espalier.core.privacy.draws import Draw, Subtotal, subtotals_of

@@ -15,7 +15,7 @@ TEXT = "age,job,ill\n" + "".join(f"{20 + i % 60},{'clerk' if i % 3 else 'nurse'}
 def test_a_table_is_opened_by_its_header_and_every_part_is_seen_in_the_plan(app: AppTest):
     go(app, "data")
     upload(app, TEXT)
-    press(app, "Buy the schema: no look at the rows")
+    press(app, "Buy the schema without reading rows")
     project = state(app).project
     assert project.schema.undeclared == project.schema.columns
     assert not project.unconfirmed
@@ -44,7 +44,7 @@ def test_what_is_to_be_bought_is_written_in_the_cells():
 def test_a_release_with_a_bought_schema_is_judged_on_its_own_rows(app: AppTest):
     go(app, "data")
     upload(app, TEXT)
-    press(app, "Buy the schema: no look at the rows")
+    press(app, "Buy the schema without reading rows")
     assert "5% of the budget buys" in sentences(app)
     act(app, "change", "age", kind="numeric")
     assert state(app).project.schema["age"] == to_buy("age", "numeric", bins=10), "its kind is enough"

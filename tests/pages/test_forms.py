@@ -137,6 +137,7 @@ PUBLIC = {
 """What plans, releases, measurements and declared columns say of themselves."""
 OTHERWISE = {
     "pages/02_data.py": {
+        "linked_tables.rows",
         "rows_for_the_curator",
         "first_rows",
         "_people",
@@ -152,7 +153,11 @@ OTHERWISE = {
         "_shares",
         "_synthetic",
     },  # confidential charts
-    "pages/analyse/asking.py": {"project.schema[happens.column].values"},  # of the schema, which is public
+    "pages/analyse/asking.py": {  # of the schema and of the release, which are public
+        *("project.schema[happens.column].values", "project.schema[event].values", "described.values", "study.rows"),
+    },
+    "pages/analyse/answers.py": {"study.rows"},  # of the release
+    "pages/data/linked_tables.py": {"rows"},  # on request, as confidential
     "pages/data/constraint_editor.py": {"_guess"},  # marked as guessed until a person confirms it
     "pages/data/column_review.py": {"state.drafts.review.rows"},  # the lines of the review
     "pages/data/dictionary_upload.py": {"text.rows"},  # of a part of the table, which is only read again

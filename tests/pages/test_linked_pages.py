@@ -83,7 +83,7 @@ def test_two_files_become_a_release_of_two_files(opened: AppTest) -> None:
     go(app, "diagnostics")
     finish(press(app, "Compare with the real tables"))
     assert "Predicting" in sentences(app) or "was not predicted" in sentences(app)
-    assert not app.error, [e.value for e in app.error]
+    assert not app.exception, [e.value for e in app.exception]
     for page in ("analyse", "compare", "ledger", "data", "structure", "plan"):
         go(app, page)
 

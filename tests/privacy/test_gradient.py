@@ -11,7 +11,7 @@ from scipy.stats import chi2
 
 from espalier.core.methods.select.allocation import BudgetSplit, Choices
 from espalier.core.methods.select.feature_subset import fit_features
-from espalier.core.methods.select.spanning import Growth
+from espalier.core.methods.select.greedy_tree import Growth
 from espalier.core.privacy.accounting import Budget
 from espalier.core.privacy.curator import PrivateCurator
 from espalier.core.privacy.gradient import LogisticGradient, gradient_sensitivity

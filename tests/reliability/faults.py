@@ -272,7 +272,7 @@ def full_disk(where: str) -> dict[str, Any]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (size + 40_000, size + 40_000))
         return until_it_fails(where)
 
-    return fault("a disk that takes no more, met after a draw", where, lambda: as_child(limited), "make room")
+    return fault("a disk that takes no more, met after a draw", where, lambda: as_child(limited), "ake room")
 
 
 def full_disk_before(where: str) -> dict[str, Any]:
@@ -287,7 +287,7 @@ def full_disk_before(where: str) -> dict[str, Any]:
         release(PROJECT, table(), ledger=account)
         return ""
 
-    found = fault("a disk that takes no more, met before a draw", where, lambda: as_child(limited), "make room")
+    found = fault("a disk that takes no more, met before a draw", where, lambda: as_child(limited), "ake room")
     if Ledger(where).population_of("people").entries:
         found["wrong"].append("an entry was left")
     return found
@@ -305,7 +305,7 @@ def full_tmpfs(folder: Path) -> dict[str, Any]:
     try:
         where = str(place / "l.db")
         opened(where, 1000)
-        return fault("a full file system", where, lambda: until_it_fails(where), "make room")
+        return fault("a full file system", where, lambda: until_it_fails(where), "ake room")
     finally:
         subprocess.run(["umount", str(place)], check=False)
 
@@ -410,7 +410,7 @@ def lost_connection(running: Server) -> dict[str, Any]:
 
 
 def cancelled(where: str) -> dict[str, Any]:
-    """Cancelled at every stage: returned before the first draw, counted in full after it."""
+    """Cancelled at every stage: returned before the first draw, reserved after it until it is resumed or closed."""
     ledger = opened(where, 20)
     moments, statuses = (0.0, 0.3, 0.5, 0.9, 1.0), []
     message = ""
@@ -426,7 +426,7 @@ def cancelled(where: str) -> dict[str, Any]:
             message = str(error)
         statuses.append(ledger.population_of("people").entries[-1].status)
     found = fault("a run that is cancelled at five moments", where, lambda: message, "cancelled")
-    if statuses != ["returned", "spent", "spent", "spent", "spent"]:
+    if statuses != ["returned", *["reserved"] * 4]:  # each can be resumed
         found["wrong"].append(f"{statuses}")
     return found
 

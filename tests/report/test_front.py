@@ -136,3 +136,10 @@ def test_a_wide_report_names_no_measurement_one_by_one():
 )
 def test_the_report_names_a_tree(edges: list[str], name: str) -> None:
     assert _shape(edges) == name
+
+
+def test_a_release_without_a_drawing_says_nothing_of_one(made):
+    facts = made.to_json()
+    facts["project"] = {**facts["project"], "dag": {"edges": []}}
+    assert "The drawn graph" not in render(facts)
+    assert "The drawn graph" in made.files["report.html"].decode()

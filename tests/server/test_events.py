@@ -139,3 +139,36 @@ def test_the_monitor_answers():
     finally:
         server.shutdown()
         server.server_close()
+
+
+def test_each_fetch_of_a_download_is_an_event(log, monkeypatch):
+    """Of the files that a page offers, those that a browser fetches are recorded, with the person of the session."""
+    from types import SimpleNamespace
+
+    from streamlit.runtime import media_file_manager
+    from streamlit.runtime.media_file_manager import MediaFileManager
+    from streamlit.runtime.memory_media_file_storage import MemoryMediaFileStorage
+
+    from espalier.pages.common import downloads
+
+    storage = MemoryMediaFileStorage("/media")
+    manager = MediaFileManager(storage)
+    monkeypatch.setattr(media_file_manager, "_get_session_id", lambda: "session")
+    monkeypatch.setattr(downloads, "_people", {"session": "anna", "other": "ben"})
+    downloads.watch(SimpleNamespace(media_file_mgr=manager))
+    addresses = [
+        manager.add(b"rows", "text/csv", "1", "secret name.csv", is_for_static_download=True),
+        manager.add(
+            b"figures", "application/json", "2", "x-diagnostics-CONFIDENTIAL.json", is_for_static_download=True
+        ),
+        manager.add(b"picture", "image/png", "3"),
+    ]
+    assert not log.exists(), "an offer is no download"
+    for address in addresses:
+        assert storage.get_file(address.rpartition("/")[2]).content
+    first, second = (json.loads(line) for line in log.read_text().splitlines())
+    assert (first["event"], first["who"], first["type"], first["confidential"]) == ("download", "anna", "csv", False)
+    assert (second["type"], second["confidential"]) == ("json", True)
+    assert "secret name" not in log.read_text()
+    downloads.forget(["other"])
+    assert downloads._people == {"other": "ben"}

@@ -24,6 +24,7 @@ from espalier.core.errors import EspalierError
 from espalier.core.ledger.ledger import Ledger
 from espalier.core.privacy import bought_schema, mechanisms
 from espalier.core.privacy.partitions import Found
+from espalier.core.release import spend
 
 _default_rng = np.random.default_rng
 
@@ -66,6 +67,7 @@ def replaced() -> Iterator[Noise]:
         patch.setattr(bought_schema, "noisy_max", noise.choice)
         patch.setattr(bought_schema, "find_categories", noise.categories)
         patch.setattr(np.random, "default_rng", lambda seed=None: _default_rng(next(drawn) if seed is None else seed))
+        patch.setattr(spend, "new_seed", lambda: next(drawn))
         patch.setattr(time, "perf_counter", lambda: 0.0)
         yield noise
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from espalier.core.graph.separations import Clique, Separation
-from espalier.core.methods.select.spanning import Growth
+from espalier.core.methods.select.greedy_tree import Growth
 
 MAX_CELLS = 250_000
 """Cells of a clique at most: a fit of several such takes seconds, and so few rows a cell are worth no more."""

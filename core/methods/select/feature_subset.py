@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from espalier.core.methods.select.allocation import BudgetSplit, Choices
-from espalier.core.methods.select.spanning import Growth
+from espalier.core.methods.select.greedy_tree import Growth
 from espalier.core.methods.select.usefulness import useful_cells
 from espalier.core.privacy.curator import Curator
 from espalier.core.privacy.gradient import LogisticGradient

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from espalier.core.graph.elimination import Bucket, eliminate, follow
 from espalier.core.graph.separations import Clique, Separation
-from espalier.core.methods.select.spanning import Growth
+from espalier.core.methods.select.greedy_tree import Growth
 from espalier.core.privacy.draws import ScoreMeasurement
 
 FITTED = 0.6

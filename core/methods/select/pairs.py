@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from espalier.core.graph.separations import Clique, clique_edges
 from espalier.core.methods.select.allocation import Choices
 from espalier.core.methods.select.cliques import first_new_pair, further_cliques
-from espalier.core.methods.select.spanning import Growth
+from espalier.core.methods.select.greedy_tree import Growth
 from espalier.core.privacy.scores import ConditionalScore, EdgeScore
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from espalier.core.graph.separations import Clique, Separation
-from espalier.core.methods.select.best_tree import best_tree
-from espalier.core.methods.select.spanning import strongest_greedy
+from espalier.core.methods.select.exact_tree import best_tree
+from espalier.core.methods.select.greedy_tree import strongest_greedy
 from espalier.core.privacy.draws import ScoreMeasurement
 
 

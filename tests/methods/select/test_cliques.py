@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from espalier.core.graph.separations import Separation, clique_edges
 from espalier.core.methods.select.cliques import MOST_ROUNDS, further_cliques, rounds
-from espalier.core.methods.select.spanning import Growth
+from espalier.core.methods.select.greedy_tree import Growth
 
 NAMES = tuple("abcdefg")
 SIZES = dict.fromkeys(NAMES, 2)

@@ -10,8 +10,8 @@ import numpy as np
 
 from espalier.core.graph.separations import Separation
 from espalier.core.methods.select.compression import folded, rare_categories
+from espalier.core.methods.select.greedy_tree import Growth
 from espalier.core.methods.select.refused_pairs import fence_cost_of, refused_pairs
-from espalier.core.methods.select.spanning import Growth
 from espalier.core.privacy.draws import Measurement, ScoreMeasurement
 
 NAMES = tuple("abcdef")

@@ -16,7 +16,7 @@ from espalier.core.graph.separations import Separation
 from espalier.core.methods import frame_of
 from espalier.core.methods.select.allocation import BudgetSplit, Choices
 from espalier.core.methods.select.expected import by_model, independent
-from espalier.core.methods.select.spanning import Growth, choose_tree
+from espalier.core.methods.select.greedy_tree import Growth, choose_tree
 from espalier.core.planning.preview import preview
 from espalier.core.privacy.accounting import Budget
 from espalier.core.privacy.curator import PrivateCurator

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from espalier.core.graph.separations import Clique, Separation
-from espalier.core.methods.select.best_tree import best_tree
+from espalier.core.methods.select.exact_tree import best_tree
+from espalier.core.methods.select.greedy_tree import strongest_greedy
 from espalier.core.methods.select.scored_tree import strongest
-from espalier.core.methods.select.spanning import strongest_greedy
 from espalier.core.privacy.draws import ScoreMeasurement
 
 NAMES = tuple("abcdef")

@@ -1,6 +1,6 @@
-"""Verification of copies: an exported file by itself or against its ledger, a release's folder against its ledger.
+"""Verification of copies of the ledger: an export, alone or against its ledger; a release folder against its ledger.
 
-Neither is trusted: every hash, sum and rule is worked out again from the events, and a release's files are hashed.
+Neither is trusted: every hash, sum and rule is computed again from the events, and a release's files are hashed.
 """
 
 from __future__ import annotations
