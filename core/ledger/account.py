@@ -204,7 +204,10 @@ class Reservation:
             if wait is None or not isinstance(trouble, LedgerUnavailable):
                 break
             time.sleep(wait)
-        return f"{trouble} The release counts in full, as it was reserved; the ledger does not know its hash."
+        return (
+            f"{trouble} The release counts in full, as it was reserved; the ledger does not know its hash. To write it "
+            f"again and record it: espalier resume {self.entry.id} --out ANOTHER_FOLDER"
+        )
 
     def forget(self) -> None:
         """Delete the stored answers of a release that is kept or was written. A failure leaves them, without harm."""
