@@ -17,6 +17,7 @@ import pandas as pd
 import pytest
 
 from espalier.core.errors import Cancelled, LedgerError, ProjectError, SizeError, TableError, Unfinished
+from espalier.core.ledger.account import Reservation
 from espalier.core.ledger.ledger import Ledger
 from espalier.core.methods import METHODS
 from espalier.core.planning import space
@@ -496,3 +497,23 @@ def test_a_disk_with_too_little_room_is_refused_before_anything_is_drawn(tmp_pat
     with pytest.raises(SizeError, match="has 3 MiB free, and the release may need [0-9]+ MiB there. Nothing was drawn"):
         release(given, rows, folder=tmp_path / "full")
     assert not recorder.used
+
+
+def test_a_release_that_was_handed_over_without_the_ledger_is_recorded_later(tmp_path, monkeypatch):
+    """The ledger is lost at the very end: the entry stays reserved, and all answers are still stored."""
+    ledger = Ledger(str(tmp_path / "ledger.db"), create=True)
+    ledger.open_table("people", epsilon=3.0, delta=1e-6)
+
+    def lost(*_: Any) -> None:
+        raise LedgerError("lost")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Reservation, "_close", lost)
+        first = release(project(**CASES["mst"], delta=None), table(400), ledger=ledger.account("people"))
+    assert "espalier resume" in first.ledger_trouble
+    (entry,) = ledger.population_of("people").entries
+    assert entry.status == "reserved"
+    again = resume(ledger.account("people").resumed(entry.id))
+    (ended,) = ledger.population_of("people").entries
+    assert (ended.status, ended.counted) == ("spent", first.spending.rho)
+    assert again.csv() == first.csv()
