@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
@@ -40,11 +41,23 @@ FIRST = {
 def open_url(url: str, name: str) -> tuple[Any, Any, str | None]:
     """(an engine of `ENGINES`, the relation, the query for it as `ROWS` with texts compared byte by byte)."""
     backend = _spark(url) if url.startswith("pyspark://") else ibis.connect(url)
-    if backend.name == "postgres":  # else a backslash in a category could end its literal
-        backend.con.execute("SET standard_conforming_strings = on")
-        backend.con.execute(f"SET statement_timeout = '{time_limit()}s'")
-        backend.con.execute(f"SET lock_timeout = '{LOCKED}s'")
-    return _binary(backend, _named(backend, name))
+    with closed_on_error(backend):
+        if backend.name == "postgres":  # else a backslash in a category could end its literal
+            backend.con.execute("SET standard_conforming_strings = on")
+            backend.con.execute(f"SET statement_timeout = '{time_limit()}s'")
+            backend.con.execute(f"SET lock_timeout = '{LOCKED}s'")
+        return _binary(backend, _named(backend, name))
+
+
+@contextmanager
+def closed_on_error(backend: Any) -> Iterator[None]:
+    """Close the connection if what is done with it fails."""
+    try:
+        yield
+    except BaseException:
+        with suppress(Exception):
+            disconnect(backend)
+        raise
 
 
 def origin_of(backend: Any, name: str) -> Origin:

@@ -317,7 +317,8 @@ def open_relation(where: str | Path, relation: str | None = None) -> Relation:
     try:
         if scheme[1] in ENGINES:
             backend, table, plain = engines.open_url(text, relation)
-            origin, keeps = engines.origin_of(backend, relation), engines.keeps_codes(backend)
+            with engines.closed_on_error(backend):
+                origin, keeps = engines.origin_of(backend, relation), engines.keeps_codes(backend)
             opened = Relation(shown, backend=backend, table=table, plain=plain, origin=origin, keeps=keeps)
             weakref.finalize(opened, engines.disconnect, backend)
         else:
