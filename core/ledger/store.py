@@ -218,7 +218,8 @@ class Store:
     def note(self, entry: str, place: int, record: bytes) -> None:
         """Store a record of an unfinished release durably; the same one may be stored again.
 
-        Raises :class:`LedgerError` if another process stored another record there, or ended the entry.
+        Raises :class:`LedgerError` if another process stored another record there or ended the entry, and if the record
+        before it is missing.
         """
         ended = (_events.c.entry == entry) & _events.c.kind.in_(("spend", "return"))
         here = (_journal.c.entry == entry) & (_journal.c.place == place)
@@ -227,6 +228,11 @@ class Store:
                 raise LedgerError(f"the entry {entry} has ended; the answer was not used", entry=entry)
             there = connection.scalar(sa.select(_journal.c.record).where(here))
             if there is None:
+                before = (_journal.c.entry == entry) & (_journal.c.place == place - 1)
+                if place and connection.scalar(sa.select(_journal.c.place).where(before)) is None:
+                    raise LedgerError(
+                        f"an earlier answer of entry {entry} is gone; the answer was not used", entry=entry
+                    )
                 self._insert(connection, entry, place, record)
             elif bytes(there) != record:
                 raise LedgerError(f"another process is working on the release of entry {entry}", entry=entry)

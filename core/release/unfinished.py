@@ -196,6 +196,8 @@ class FolderJournal:
         """Open the journal of the release to ``folder``; raises :class:`Unfinished` while another process has it."""
         self.folder = folder
         self.work = work_folder(folder)
+        self._next = 0
+        """Place of the next answer, once the facts were stored or read."""
         path = self.work / JOURNAL
         if create:
             self.work.mkdir(parents=True, mode=0o700, exist_ok=True)
@@ -234,6 +236,7 @@ class FolderJournal:
         self._file.truncate(end)
         os.fsync(self._file.fileno())
         self._file.seek(end)
+        self._next = len(frames) - 1
         return Begun.loads(frames[0]), records_of(frames[1:])
 
     @property
@@ -242,9 +245,13 @@ class FolderJournal:
         return max(len(self._frames()[0]) - 1, 0)
 
     def append(self, place: int, record: bytes) -> None:
-        """Store the answer at ``place``, which is the next one."""
-        del place
+        """Store the answer at ``place``; raises :class:`Unfinished` unless it is the next one."""
+        if place != self._next:
+            raise Unfinished(
+                f"Answer {place + 1} does not follow the {self._next} that {self.work} holds. Resume again."
+            )
         self._write(record)
+        self._next += 1
 
     def _write(self, record: bytes) -> None:
         length = len(record).to_bytes(8, "big")

@@ -186,11 +186,6 @@ def _numbers(values: Sequence[str], style: str = "") -> tuple[bool, list[float]]
     return every, numbers if every else []
 
 
-def looks_like_dates(column: TextColumn) -> bool:
-    """Return whether all of its values are days, at least two. Private."""
-    return date_bins([v for v in column.values if v != MISSING]) is not None
-
-
 def looks_like_contacts(column: TextColumn) -> bool:
     """Return whether most of its values are e-mail addresses, telephone numbers or the like. Private."""
     return contact([v for v in column.values if v != MISSING])

@@ -10,7 +10,10 @@ import pytest
 from docs.site import build
 from tests.support.browser import FOUND, RULES, axe
 
-pytestmark = [pytest.mark.browser, pytest.mark.nightly]
+pytestmark = [
+    *(pytest.mark.browser, pytest.mark.nightly),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::PendingDeprecationWarning"),  # of Sphinx's own parts
+]
 
 
 def test_every_page_is_accessible_fits_and_fetches_nothing(browser: Any, tmp_path: Path) -> None:
