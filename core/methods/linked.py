@@ -32,6 +32,7 @@ from espalier.core.models.linked.model import LinkedModel, load_linked
 from espalier.core.models.linked.steps import StepModel, first_visits
 from espalier.core.privacy.curator import Curator
 from espalier.core.privacy.steps import Echoes, StepCounts, StepScore
+from espalier.core.privacy.unit import Unit
 from espalier.core.progress import Report, part, silent
 from espalier.core.project.file import Project
 from espalier.core.project.linked import BEFORE, EARLIER, POSITION, Codes, Linked, Pair, Steps
@@ -80,11 +81,11 @@ def linked(curator: Curator, project: Project, frame: Frame, report: Report = si
     with curator.within(curator.budget.part(1 - share)):
         people = workload(curator, project, frame, part(report, 0.0, 0.4))
     steps = Stepping.of(curator, project, frame, share * curator.budget.rho, people)
-    steps.count_own()
-    steps.count_echoes()
-    for i, pairs in enumerate(steps.rounds()):
+    steps.count_own(curator)
+    steps.count_echoes(curator)
+    for i, (most, part_of) in enumerate(steps.rounds()):
         report(0.5 + 0.5 * i / BATCHES, "Choosing how visits follow each other")
-        steps.count_chosen(pairs)
+        steps.count_chosen(curator, most, part_of)
     return LinkedFit(people, steps)
 
 
@@ -128,9 +129,13 @@ class Layout:
 
 @dataclass
 class Stepping:
-    """The counts of steps so far, and the model that is fitted to them on the way. A rehearsal fits nothing."""
+    """The counts of steps so far, and the model that is fitted to them on the way. A rehearsal fits nothing.
 
-    curator: Curator
+    It becomes part of the release, so it holds what is public of the curator and never the curator itself.
+    """
+
+    is_rehearsal: bool
+    unit: Unit
     layout: Layout
     rho: float
     people: Marginals
@@ -147,21 +152,21 @@ class Stepping:
         """Return the start: nothing is counted yet."""
         layout = Layout.of(project, frame.separations)
         target, most = project.plan.target or "", project.plan.max_cells
-        return cls(curator, layout, rho * (1 - 1e-9), people, target, most, curator.chance())
+        return cls(curator.takes_first, curator.unit, layout, rho * (1 - 1e-9), people, target, most, curator.chance())
 
     # Counting ---------------------------------------------------------------------------------------------------------
 
-    def count_own(self) -> None:
+    def count_own(self, curator: Curator) -> None:
         """Count each column with itself at the visit before, ρ ∝ cells^(2/3), with all shares without another use."""
         share = OWN + (0 if self.has_echoes else ECHOES) + (0 if self.candidates() else CHOICE + CHOSEN)
-        self.count([(name + BEFORE, name) for name in self.layout.columns], share * self.rho, OWN_POOL)
+        self.count(curator, [(name + BEFORE, name) for name in self.layout.columns], share * self.rho, OWN_POOL)
 
-    def count_echoes(self) -> None:
+    def count_echoes(self, curator: Curator) -> None:
         """Count how often each column repeats the visit before the last."""
         if not self.has_echoes:
             return
         columns = self.layout.columns
-        found = self.curator.measure_sums(Echoes(columns, self.layout.linked.units), ECHOES * self.rho, "echoes")
+        found = curator.measure_sums(Echoes(columns, self.layout.linked.units), ECHOES * self.rho, "echoes")
         self.echoes = dict(zip(columns, found.values.tolist(), strict=True))
 
     @property
@@ -180,35 +185,34 @@ class Stepping:
         ends = [most * i // batches for i in range(batches + 1)] if batches else [0]
         return [(b - a, 1 / batches) for a, b in itertools.pairwise(ends)]
 
-    def count_chosen(self, pairs_and_share: tuple[int, float]) -> None:
-        """Choose pairs that the model gets wrong, each by the exponential mechanism, and count them."""
-        (most, share), candidates = pairs_and_share, self.candidates()
-        count = share * CHOSEN * self.rho
-        noise = math.sqrt(2 / math.pi) * self.curator.unit.count_sensitivity / math.sqrt(2 * count / most)
+    def count_chosen(self, curator: Curator, most: int, share: float) -> None:
+        """Choose ``most`` pairs that the model gets wrong, each by the exponential mechanism, and count them."""
+        candidates, count = self.candidates(), share * CHOSEN * self.rho
+        noise = math.sqrt(2 / math.pi) * self.unit.count_sensitivity / math.sqrt(2 * count / most)
         score = StepScore(self.expected(), self.layout.linked.units, noise, self.target, WEAKER)
         chosen = list[Pair]()
         for _ in range(most):
-            pair = self.curator.choose_step(score, candidates, share * CHOICE * self.rho / most, "visit choice")
+            pair = curator.choose_step(score, candidates, share * CHOICE * self.rho / most, "visit choice")
             chosen.append(pair)
             candidates.remove(pair)
             others = [p for p in candidates if p[1] != pair[1]]
             is_full = sum(child == pair[1] for _, child in chosen) >= self.most_each(most)
             candidates = others if is_full and len(others) >= most - len(chosen) else candidates
-        self.count(chosen, count, "visit pairs")
+        self.count(curator, chosen, count, "visit pairs")
 
     def most_each(self, most: int) -> int:
         """Return the largest number of pairs of one column in a batch of ``most`` pairs."""
         return math.ceil(EVEN_SHARES * most / len(self.layout.columns))
 
-    def count(self, pairs: Sequence[Pair], rho: float, pool: str) -> None:
+    def count(self, curator: Curator, pairs: Sequence[Pair], rho: float, pool: str) -> None:
         """Count ``pairs`` for ``rho`` together."""
         sizes = [self.layout.cells(pair) ** (2 / 3) for pair in pairs]
         self.stale = {name for _, name in pairs}
         for pair, size in zip(pairs, sizes, strict=True):
             shape = self.layout.sizes[pair[0]], self.layout.sizes[pair[1]]
-            is_open = self.curator.takes_first and pool != OWN_POOL
+            is_open = self.is_rehearsal and pool != OWN_POOL
             recipe = StepCounts(pair, shape, self.layout.linked.units, is_open)
-            found = self.curator.measure_sums(recipe, rho * size / math.fsum(sizes), pool)
+            found = curator.measure_sums(recipe, rho * size / math.fsum(sizes), pool)
             self.tables[pair] = NoisyTable(found.values.reshape(shape), found.sigma)
 
     @property
@@ -216,9 +220,9 @@ class Stepping:
         """Return the number of further pairs in all, from noisy counts: more if a typical pair is counted well."""
         cells = sorted(self.layout.cells(pair) for pair in self.layout.candidates(self.layout.columns))
         typical = cells[len(cells) // 2] if cells else 1
-        unit, total = self.curator.unit.count_sensitivity, max(self.total, 1.0)
+        unit, total = self.unit.count_sensitivity, max(self.total, 1.0)
         most = FEW_PAIRS
-        while most < MOST_PAIRS and not self.curator.takes_first:
+        while most < MOST_PAIRS and not self.is_rehearsal:
             sigma = unit / math.sqrt(2 * CHOSEN * self.rho / (most + 1))
             if 0.5 * typical * sigma * math.sqrt(2 / math.pi) / total > GOOD_PAIR:
                 break
@@ -250,7 +254,7 @@ class Stepping:
     @cached_property
     def order(self) -> tuple[str, ...]:
         """The columns of a visit in the order of the person model's strongest links; red columns come last."""
-        if self.curator.takes_first:
+        if self.is_rehearsal:
             return self.layout.columns
         left = [name for name in self.layout.columns if name in self.person_model.sizes]
         placed = [name for name in self.layout.columns if name not in left]
@@ -360,7 +364,7 @@ class Stepping:
 
         Counting a pair sets a conditional. It cannot correct the distribution of the parent.
         """
-        if self.curator.takes_first:
+        if self.is_rehearsal:
             return lambda pair: np.zeros((self.layout.sizes[pair[0]], self.layout.sizes[pair[1]]))
         steps, now, shown = self.fitted(EVIDENCE, EVALUATIONS, self.stale)
         weights = 1 / steps.of_person * self.total / (1 / steps.of_person).sum()

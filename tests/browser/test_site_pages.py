@@ -12,7 +12,7 @@ from tests.support.browser import FOUND, RULES, axe
 
 pytestmark = [
     *(pytest.mark.browser, pytest.mark.nightly),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::PendingDeprecationWarning"),  # of Sphinx's own parts
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::PendingDeprecationWarning"),
 ]
 
 
