@@ -125,8 +125,8 @@ def _ended(process: subprocess.Popen[bytes]) -> EspalierError:
     """The error for a worker that ended without a word: the system or a limit killed it."""
     process.wait(GRACE)
     return EspalierError(
-        f"the process of this release ended (status {process.returncode}), most likely for lack of memory. Coarsen the "
-        "columns with the most categories, or ask the server's operator for a larger limit"
+        f"the process of this release ended (status {process.returncode}). If memory was short, coarsen the columns "
+        "with the most categories, or ask the server's operator for a larger limit. Otherwise, report it"
     )
 
 
@@ -254,7 +254,11 @@ def work(descriptor: int) -> None:
             )
             text = f"an unexpected error ({type(error).__name__}); please report it"
             answer = "failed", EspalierError(text)
-        line.send(answer)
+        try:
+            line.send(answer)
+        except (TypeError, AttributeError, pickle.PicklingError) as error:
+            text = f"the result could not be handed over ({type(error).__name__}); please report it"
+            line.send(("failed", EspalierError(text)))
 
 
 if __name__ == "__main__":

@@ -54,6 +54,10 @@ def broken(given, report, begun):
     raise ValueError("row 17: Alice")
 
 
+def a_function(given, report, begun):
+    return lambda: given
+
+
 def patient(given, report, begun):
     begun()
     report(0.5, "half")
@@ -103,6 +107,11 @@ def test_an_error_keeps_its_data_and_another_quotes_nothing(caplog):
     with pytest.raises(EspalierError, match=r"unexpected error \(ValueError\)") as strange:
         run_apart(broken, None, lambda *_: None, lambda: None, FREE)
     assert "Alice" not in str(strange.value) + caplog.text
+
+
+def test_a_result_that_cannot_be_sent_is_said_to_be_so():
+    with pytest.raises(EspalierError, match="could not be handed over"):
+        run_apart(a_function, None, lambda *_: None, lambda: None, FREE)
 
 
 def test_a_worker_that_dies_says_whether_anything_was_drawn():
