@@ -25,8 +25,7 @@ from espalier.pages.structure import (
 sign_in.enter("steward")
 state = shell.start(
     "Structure",
-    "Draw what causes what, and which columns play a part in fairness. This is what you know; nothing is read "
-    "off the table.",
+    "Draw what causes what, and which columns matter for fairness. Use what you know; the table is not read.",
 )
 project = shell.need_project(state)
 

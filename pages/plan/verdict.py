@@ -38,7 +38,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
 }
 """
 """Moving the dial shows the sentences of each ε at once; releasing it sends the chosen ε to Python."""
-_HTML = """<div class="dial"><label>Try another ε <output></output><input type="range" min="0" step="1"></label>
+_HTML = """<div class="dial"><label>Try another value: <output></output><input type="range" min="0" step="1"></label>
 <p role="status" aria-live="polite"></p></div>"""
 _CSS = """.dial { font-family: var(--st-font); color: var(--st-text-color); font-size: .95rem; }
 .dial input { display: block; width: 100%; margin: .3rem 0; accent-color: var(--st-primary-color); }
