@@ -97,7 +97,7 @@ def spend(state: Session, table: Table | None, seen: Preview) -> None:
             notes.append(
                 f"Keeping rows back costs accuracy: noise weighs {100 * (1 / (1 - share / 100) - 1):.0f} % more "
                 f"against the {'' if left is None else f'{left:,} '}rows that are left"
-                + (", and δ = 1/n² is that of the rows left." if plan.delta is None and population is None else ".")
+                + (", and δ = 1/n² uses the remaining rows." if plan.delta is None and population is None else ".")
             )
         source = state.relation.shown if state.relation else state.text.source if state.text else ""
         line.markdown(
@@ -108,7 +108,7 @@ def spend(state: Session, table: Table | None, seen: Preview) -> None:
         if plan.private_evaluation:
             notes.append(
                 f"{100 * plan.private_evaluation:g} % of the {'people' if plan.person else 'rows'}, chosen at random, "
-                "stay out of it and judge it. Their figures are safe to share and add no privacy cost."
+                "are held out for private evaluation. The resulting figures are safe to share and add no privacy cost."
             )
         if state.relation is not None:
             notes.append(state.relation.notice)
@@ -124,8 +124,8 @@ def spend(state: Session, table: Table | None, seen: Preview) -> None:
         elif again:
             st.warning(
                 f"This session has already made {'a release' if len(again) == 1 else f'{len(again)} releases'} from "
-                "this table. What is spent **adds up**: ρ of one release and ρ of the next. Pay from a budget of the "
-                "ledger, and it is remembered for you."
+                "this table. What is spent **adds up**: the ρ of all releases is summed. Pay from a budget of the "
+                "ledger, and the ledger keeps the total."
             )
             agreed = st.checkbox(
                 "I want to spend the budget on this table again", key=f"again-{state.opened}-{len(state.spent)}"
@@ -167,7 +167,7 @@ if state.spent and (sums := spending.total(state)) and len([s for s in state.spe
     )
 if state.released is not None:
     if state.too_late:
-        st.info("The cancel came too late: everything had been drawn and paid for, so here is the release.")
+        st.info("It was too late to cancel: all noise had been drawn and paid for. Here is the release.")
     opening_on_server.offer_whole(state)
     bundle.show(state, state.released)
 for old in reversed(state.earlier):

@@ -33,7 +33,7 @@ def _text(path: Path) -> str:
 
 
 def load(opt: argparse.Namespace) -> Project:
-    """The project that was named, with the questions of ``--questions``; raises :class:`ProjectError`."""
+    """Return the named project, with the questions of ``--questions``; raises :class:`ProjectError`."""
     project = project_file.load(opt.project)
     if opt.questions is None:
         return project

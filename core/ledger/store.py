@@ -200,7 +200,7 @@ class Store:
     # Journals of unfinished releases ----------------------------------------------------------------------------------
 
     def journal(self, entry: str) -> list[bytes]:
-        """Return what is stored of an entry's unfinished release, in order; empty for none."""
+        """Return the stored records of an entry's unfinished release, in order; empty for none."""
         with self._plainly("read"), self._reading() as connection:
             if not sa.inspect(connection).has_table(_journal.name):  # an earlier Espalier made the ledger
                 return []

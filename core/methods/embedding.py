@@ -396,7 +396,7 @@ def sums_of(rows: Rows, recipe: ClassSums, weights: NDArray[np.float64] | None =
 
 
 def _noisy(m: Any, base: Marginals, rows: Rows, rng: np.random.Generator, each: float) -> Any:
-    """Return the counts of ``rows``, ``each`` of which stands for several, with noise as in ``m``.
+    """Return the counts of ``rows``, where one row represents ``each`` people, with noise as in ``m``.
 
     The noise is not protective, as these rows are synthetic.
     """

@@ -92,7 +92,7 @@ class References:
         )
 
     def split(self, names: Iterable[str]) -> tuple[References, References]:
-        """Return the references to ``names`` alone, and the others. Without its target, no further target stays."""
+        """Return the references to ``names`` alone, and the others. Further targets go with the main one."""
         known = frozenset(names)
         unknown = [c for c in self.constraints if not known.issuperset(c.columns)]
         stays = self.target in known
@@ -155,7 +155,7 @@ class ProjectEditor:
         self.change_schema(replace(self.project.schema, columns=columns))
 
     def declare(self, schema: Schema, used: Iterable[DeclaredBy]) -> None:
-        """Change the columns to what dictionaries declare, and record the dictionaries. One is recorded once."""
+        """Change the columns to what dictionaries declare, and record each dictionary once."""
         self.change_schema(schema)
         known = {d.digest: d for d in (*self.project.dictionaries, *used)}
         self.project = replace(self.project, dictionaries=tuple(known.values()))

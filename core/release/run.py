@@ -109,7 +109,7 @@ def _unit(plan: Plan) -> Unit:
 
 
 def public_facts(rows: Source, plan: Plan) -> Facts:
-    """Return what is public of ``rows``."""
+    """Return the public facts of ``rows``."""
     known = known_rows(rows, _unit(plan))
     return Facts(known, rows.names_people, rows.person_column, rows.row_limit)
 

@@ -122,7 +122,7 @@ def _release(
     held_in_text = project.constraints or any(c.invented for c in project.schema.identifiers)
     if held_in_text and (plan.rows or total or 0) > IN_MEMORY:
         raise ProjectError(
-            f"Rows with constraints or invented identifiers are made in memory, at most {IN_MEMORY:,}. Set the plan's "
+            f"Rows with constraints or invented identifiers are made in memory, up to {IN_MEMORY:,}. Set the plan's "
             "rows.",
             key="rows",
         )

@@ -150,7 +150,7 @@ def privacy(facts: Mapping[str, Any]) -> str:
         "<p>Someone guessing between two versions of a person's record is right half the time. With this table, they "
         f"are right at most {right} % of the time. (ε = {round_up(asked['epsilon'])}, δ = {round_up(asked['delta'])}, "
         f"protecting {unit}.) {before}</p>"
-        "<p>It does not hide what is true of a whole group: whoever learns that smokers fall ill more often learns it "
+        "<p>It does not hide facts about a whole group: anyone who learns that smokers fall ill more often learns it "
         "of every smoker, in the table or not.</p></section>"
     )
 

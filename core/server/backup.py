@@ -73,12 +73,12 @@ def restore(folder: Path, where: str, shelf: Path | None = None, memories: Itera
     """
     facts = _checked(folder)
     if not facts["database"]:
-        raise ProjectError(f"{folder} holds memories only; give it by --memories", path=str(folder))
+        raise ProjectError(f"{folder} contains only memories; pass it with --memories", path=str(folder))
     url = database_url(where)
     path = Path(os.path.realpath(url.database or "")) if url.get_backend_name() == "sqlite" else None
     key = key_file(url, path)
     if key.exists() and (folder / KEY).exists() and key.read_bytes() != (folder / KEY).read_bytes():
-        raise ProjectError(f"{key} is another ledger's key; move it away first", path=str(key))
+        raise ProjectError(f"{key} belongs to another ledger; move it first", path=str(key))
     beside = (path or key).parent / f"{file_name(url, path)}.seen"
     given = [folder, *memories]
     for extra in memories:

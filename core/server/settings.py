@@ -13,7 +13,7 @@ PREFIX = "ESPALIER_"
 
 @dataclass(frozen=True)
 class Setting:
-    """An environment variable: its name, its reader, its default in words, and its meaning."""
+    """An environment variable: its name, its reader, its default as text, and its meaning."""
 
     name: str
     read_by: str

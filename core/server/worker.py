@@ -35,7 +35,7 @@ from espalier.core.server.settings import number
 GRACE = 60.0
 """Seconds in which a worker that was asked to stop must reach its next report."""
 OFTEN = 0.2
-"""Seconds between two looks at whether the work is still wanted."""
+"""Seconds between checks whether the work is still wanted."""
 STARTED = "Starting"
 NEW_LOCK = -1
 _LOCK = type(threading.Lock())

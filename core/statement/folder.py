@@ -56,7 +56,7 @@ def exported(folder: Path, kind: str | None) -> str:
 def _read(path: Path) -> bytes:
     """Return the bytes of a JSON file of a release folder; raise :class:`OSError` for a pipe or a device."""
     if path.exists() and not path.is_file():
-        raise OSError(errno.EINVAL, "it is no file", str(path))
+        raise OSError(errno.EINVAL, "it is not a file", str(path))
     data = read_limited(path, MOST_JSON)
     if len(data) > MOST_JSON:
         raise OSError(errno.EFBIG, f"it is larger than {MOST_JSON >> 20} MiB", str(path))

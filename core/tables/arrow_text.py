@@ -86,7 +86,7 @@ def check_type(name: str, kind: Any, shown: str) -> None:
     """Raise :class:`TableError` for a type whose cells are no plain values."""
     if not is_plain(kind):
         raise TableError(
-            f"{shown}: column {name!r} holds {kind} values; give one plain value per cell",
+            f"{shown}: column {name!r} holds {kind} values; use one plain value per cell",
             column=name,
         )
 

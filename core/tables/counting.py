@@ -315,7 +315,7 @@ def _planes(codes: Sequence[NDArray[Any]], first: Sequence[int]) -> NDArray[np.u
 
 
 def _joint(planes: NDArray[np.uint64], plane: int, others: NDArray[np.int64]) -> NDArray[np.int64]:
-    """In how many rows ``plane`` and each of ``others`` have their bit set."""
+    """Number of rows in which ``plane`` and each of ``others`` have their bit set."""
     step = max(1, PLANE_BYTES // (8 * planes.shape[1]))
     both, out = np.empty((step, planes.shape[1]), dtype=np.uint64), np.empty(len(others), dtype=np.int64)
     for start in range(0, len(others), step):

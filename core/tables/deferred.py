@@ -14,7 +14,7 @@ from espalier.core.tables.source import More, Source
 
 @dataclass(frozen=True)
 class Facts:
-    """What is public of some private rows: see the properties of `espalier.core.tables.source.Source`.
+    """Public facts of private rows: see the properties of `espalier.core.tables.source.Source`.
 
     ``rows`` is their number where it is public.
     """

@@ -306,5 +306,5 @@ def _refuse_nested(value: Any) -> None:
         )
     if not (kind.is_primitive() or kind.is_string() or kind.is_temporal() or kind.is_decimal() or kind.is_uuid()):
         raise TableError(
-            f"column {value.get_name()!r} holds {kind} values; give one plain value per cell", column=value.get_name()
+            f"column {value.get_name()!r} holds {kind} values; use one plain value per cell", column=value.get_name()
         )

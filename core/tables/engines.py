@@ -51,7 +51,7 @@ def open_url(url: str, name: str) -> tuple[Any, Any, str | None]:
 
 @contextmanager
 def closed_on_error(backend: Any) -> Iterator[None]:
-    """Close the connection if what is done with it fails."""
+    """Close the connection if its use fails."""
     try:
         yield
     except BaseException:

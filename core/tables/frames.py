@@ -152,7 +152,7 @@ def _of_objects(cells: Sequence[Any], name: str, shown: str) -> TextColumn:
             raise TableError(f"{shown}: column {name!r} holds text that is not valid Unicode; correct it", column=name)
         else:
             raise TableError(
-                f"{shown}: column {name!r} holds {type(cell).__name__} values; give one plain value per cell",
+                f"{shown}: column {name!r} holds {type(cell).__name__} values; use one plain value per cell",
                 column=name,
             )
     return made.column()

@@ -71,7 +71,7 @@ def width(column: str, roles: Roles, target: str | None, tags: Iterable[str] = (
 
 
 def high(column: str, roles: Roles, target: str | None, tags: Iterable[str] = ()) -> float:
-    """How high a box is, in the picture's pixels: names longer than its line are folded."""
+    """Height of a box, in the picture's pixels: names longer than its line are folded."""
     return 18 + 20 * sum(math.ceil(len(part) / 18) for part in label(column, roles, target, tags).split("\n"))
 
 
@@ -107,7 +107,7 @@ def folded(columns: Iterable[str], most: float, roles: Roles, target: str | None
 def arranged(
     columns: Sequence[str], edges: Sequence[tuple[str, str]], roles: Roles, target: str | None, most: float = 1000.0
 ) -> Places:
-    """A place for the middle of every box: linked columns in the layout of all pictures, the others in lines below.
+    """Return the centre of every box: linked columns in the layout of all pictures, the others in lines below.
 
     No line of columns without arrows is wider than ``most`` or the layout, so that names stay readable.
     """

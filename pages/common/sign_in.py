@@ -67,14 +67,14 @@ def guarded() -> bool:
     elif any(path.exists() for path in secret_files()):
         _shut("The server's secrets.toml cannot be read.")
     if _asked:
-        _shut("The server's secrets.toml no longer says how to sign in.")
+        _shut("The server's secrets.toml no longer contains the sign-in settings.")
     if st.get_option("server.address") not in _LOCAL:
         _shut("This server listens to other machines and does not ask who is there.")
     return False
 
 
 def _shut(why: str) -> NoReturn:
-    st.error(f"{why} So nobody is let in. Correct it and start the server again.")
+    st.error(f"{why} So no one is let in. Correct it and start the server again.")
     st.stop()
 
 

@@ -128,7 +128,7 @@ def _table_alone(state: Session, text: TextTable) -> None:
         on_click=_buy,
         args=(state, text),
         icon=":material/shopping_cart:",
-        help="Opens the table by the names of its columns alone. Say on the next page which of them are numbers; bins "
+        help="Opens the table by its column names only. Mark numeric columns on the next page; bins "
         "and categories are then bought from the budget at release.",
     )
     st.button("Guess the columns from the table", on_click=_guess, args=(state, text), icon=":material/visibility:")

@@ -84,7 +84,7 @@ def survived(found: list[ArrowLinks]) -> None:
     share = f"In all, synthetic links are **{100 * kept / real:.0f} %** of the real ones. " if real else ""
     st.markdown(
         f"{share}A bar that is much shorter than the real one is an arrow that the noise has swallowed; a longer one "
-        f"may be the noise itself.{f' The {MOST} strongest of {len(found)} are shown.' if len(found) > MOST else ''}"
+        f"may be noise alone.{f' The {MOST} strongest of {len(found)} are shown.' if len(found) > MOST else ''}"
     )
 
 

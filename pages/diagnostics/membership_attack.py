@@ -73,7 +73,7 @@ def show(played: Played) -> None:
     )
     st.markdown(
         f"**How to read it.** {played.game} AUC 0.5 is a coin toss, 1 is always right. Advantage is the share of "
-        "members that are called members, less that of others: 0 is chance. The intervals resample tables "
+        "true-positive rate minus false-positive rate: 0 is chance. The intervals resample tables "
         f"and rows. The budget allows an AUC of about {played.top:.3f} at most in this game. The control publishes "
         f"the rows themselves, and the main attack tells these with AUC {control:.3f}: below {BLIND_BELOW:g} it would "
         "be blind, and prove nothing."

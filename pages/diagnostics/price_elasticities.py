@@ -20,7 +20,10 @@ def show(project: Project, tables: tuple[Table, Table], which: object) -> None:
     if len(amounts) < 2:
         return
     st.subheader("Prices", anchor=False)
-    st.markdown("If a column is a price: by how much do sales fall when it rises, and what would pricing so cost?")
+    st.markdown(
+        "If a column is a price: by how much do sales fall when it rises, and how much profit is lost if prices are set "
+        "from the synthetic rows?"
+    )
     one, other, third = st.columns(3)
     key, target = f"prices-{which}", project.plan.target
     price = one.selectbox("Price", amounts, index=None, placeholder="No column is a price", key=f"{key}-price")

@@ -89,7 +89,7 @@ def _build(state: Session) -> None:
     asked["half_width"] = st.number_input(
         "Wanted half-width", 0.001, 10.0, 0.05, key=f"analysis-width-{at}", help="For an odds ratio, on the log scale."
     )
-    called = st.text_input("Called", key=f"analysis-name-{at}", placeholder="a short name for the report")
+    called = st.text_input("Name", key=f"analysis-name-{at}", placeholder="a short name for the report")
     asked["name"] = called.strip()
     st.button(
         "Add the analysis",

@@ -91,7 +91,7 @@ def _build(state: Session, listed: QuestionList) -> None:
     told_apart = {str(c["name"]): min(len(c["of"]), c.get("up_to", len(c["of"]))) for c in listed.counts}
     counts = {} if counting else told_apart
     chosen = st.multiselect(
-        "In how many rows … (choose columns)"
+        "Number of rows in which … (choose columns)"
         if not counting
         else "How many of these does each row meet? (choose columns)",
         [*(c.name for c in schema.columns if c.nameable), *counts],
@@ -114,7 +114,7 @@ def _build(state: Session, listed: QuestionList) -> None:
         entry["up_to"] = st.number_input("Distinguished up to", 1, max(len(where), 1), len(where), key=f"ask-top-{at}")
     said = in_words(entry)
     st.markdown(f"**{plain(said[0].upper() + said[1:])}**" if counting else f"**How many {plain(said)} are there?**")
-    called = st.text_input("Called", key=f"ask-name-{kind}-{at}", placeholder="a short name for the report").strip()
+    called = st.text_input("Name", key=f"ask-name-{kind}-{at}", placeholder="a short name for the report").strip()
     st.button(
         "Add it",
         on_click=_add,

@@ -79,7 +79,7 @@ def _build(state: Session) -> None:
         key=f"regression-robust-{at}",
         help="They remain valid if the outcome's spread differs between rows. They cost 30 % of the share.",
     )
-    name = st.text_input("Called", key=f"regression-name-{at}", placeholder="a short name for the report").strip()
+    name = st.text_input("Name", key=f"regression-name-{at}", placeholder="a short name for the report").strip()
     asked = {"name": name, "outcome": outcome, "on": on, "family": family, "robust": robust}
     st.button(
         "Add the regression",

@@ -184,7 +184,7 @@ def _picture(release: Release) -> None:
         st.markdown(f"- {names(s.left)} and {names(s.right)} are independent{given}: {kept}.")
     fence.given_up(release)
     with st.expander(f"The {len(edges)} measured pairs as text"):
-        st.markdown("; ".join(f"{name(a)} – {name(b)}" for a, b in edges) or "None: every column stands alone.")
+        st.markdown("; ".join(f"{name(a)} – {name(b)}" for a, b in edges) or "None: no columns are linked.")
     fence.ask(release)
 
 

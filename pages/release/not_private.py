@@ -49,7 +49,7 @@ def _make(state: Session, text: TextTable) -> None:
         help="Shows what the rows would add to it (ΔMSE). It is not kept.",
     )
     agreed = st.checkbox(
-        f"I understand: each row of {name(text.source)} comes out as a blurred real person", key=f"blur-{state.opened}"
+        f"I understand: each row of {name(text.source)} is a blurred real person", key=f"blur-{state.opened}"
     )
 
     def start(changes: Mapping[str, float] | None = None) -> None:

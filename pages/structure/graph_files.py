@@ -131,7 +131,7 @@ def _resolve(state: Session, title: str, graph: MixedGraph) -> None:
             * empty
         )
     with st.container(horizontal=True):
-        for keep, label in ((False, "Put it in place of the drawing"), (True, "Add it to the drawing")):
+        for keep, label in ((False, "Replace the drawing with it"), (True, "Add it to the drawing")):
             st.button(
                 label,
                 type="secondary" if keep else "primary",

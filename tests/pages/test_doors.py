@@ -342,7 +342,7 @@ def test_a_door_that_was_shut_does_not_open_when_its_secrets_vanish(
     assert "inside" in sentences(AppTest.from_function(_door, default_timeout=60).run())
     monkeypatch.setattr(sign_in, "_asked", {tmp_path / "secrets.toml"})
     app = AppTest.from_function(_door, default_timeout=60).run()
-    assert "no longer says how to sign in" in sentences(app)
+    assert "no longer contains the sign-in settings" in sentences(app)
     assert "inside" not in sentences(app)
 
 

@@ -46,14 +46,14 @@ def test_a_graph_is_settled_taken_over_and_undone(app: AppTest) -> None:
     assert field(app, 2).value == "marginalise"
     assert field(app, 3).value == "column:gender"
     assert field(app, 10).value is None
-    taking = next(b for b in app.button if b.label == "Put it in place of the drawing")
+    taking = next(b for b in app.button if b.label == "Replace the drawing with it")
     assert taking.disabled
     assert state(app).editor.drawing == before, "nothing changes before it is taken over"
 
     go(go(app, "plan"), "structure")
     press(app, "Give one link the direction")
     press(app, "Not in my table: 1 name ")
-    press(app, "Put it in place of the drawing")
+    press(app, "Replace the drawing with it")
     dag, roles, target = state(app).editor.drawing
     assert dag.edges == (("gender", "club"), ("qualification", "hired"), ("club", "hired"))
     assert dag.hidden == (("hired", "qualification"),)
@@ -91,7 +91,7 @@ def test_a_broken_graph_is_said_with_its_line_and_nothing_is_lost(app: AppTest) 
 def test_a_file_of_another_table_cannot_be_taken_over_by_accident(app: AppTest) -> None:
     uploader = next(u for u in app.file_uploader if u.label == "A graph file")
     uploader.upload("lucas.gml", b'graph [ directed 1 node [ id 0 label "x" ] node [ id 1 label "y" ] edge [ source 0 target 1 ] ]', "text/plain").run()  # fmt: skip  # noqa: E501
-    assert all(b.disabled for b in app.button if b.label in ("Put it in place of the drawing", "Add it to the drawing"))
+    assert all(b.disabled for b in app.button if b.label in ("Replace the drawing with it", "Add it to the drawing"))
     press(app, "Put the file away")
     assert state(app).drafts.graph_file.graph is None
 

@@ -8,13 +8,13 @@ from tests.support.app import field, finish, go, press, sample, start, state
 def ask(app, kind, columns, values, name):
     kinds = next(w for w in app.get("button_group") if (w.key or "").startswith("ask-kind"))
     app.segmented_control(key=kinds.key).set_value(kind).run()
-    label = "In how many rows" if kind == "a question" else "How many of these"
+    label = "Number of rows in which" if kind == "a question" else "How many of these"
     field(app, "multiselect", label).set_value(columns).run()
     for column, chosen in values.items():
         fields = [w for k in ("multiselect", "select_slider", "slider") for w in app.get(k)]
         widget = next(w for w in fields if f"-{column}" in (w.key or ""))
         widget.set_value(chosen).run()
-    field(app, "text_input", "Called").set_value(name).run()
+    field(app, "text_input", "Name").set_value(name).run()
     return press(app, "Add it")
 
 

@@ -12,7 +12,7 @@ def test_a_regression_is_built_planned_released_and_read():
     field(app, "selectbox", "Family").set_value("logistic").run()
     field(app, "selectbox", "Outcome").set_value("readmitted=yes").run()
     field(app, "multiselect", "Predictors").set_value(["age", "sex"]).run()
-    field(app, "text_input", "Called").set_value("back").run()
+    field(app, "text_input", "Name").set_value("back").run()
     press(app, "Add the regression")
     plan = state(app).project.plan
     assert [one.name for one in plan.regressions] == ["back"]
@@ -23,7 +23,7 @@ def test_a_regression_is_built_planned_released_and_read():
     field(app, "selectbox", "Figure").set_value("difference").run()
     field(app, "selectbox", "Event").set_value("readmitted=yes").run()
     field(app, "selectbox", "Groups of").set_value("sex").run()
-    field(app, "text_input", "Called").set_value("gap").run()
+    field(app, "text_input", "Name").set_value("gap").run()
     press(app, "Add the analysis")
     assert not app.exception
     assert [one.name for one in state(app).project.analyses] == ["gap"]

@@ -268,7 +268,7 @@ def test_frames_that_are_no_table_are_refused_and_an_index_with_a_name_is_a_colu
     with pytest.raises(TableError, match="'id' mixes"):
         as_table(frame, Schema((categorical("a", "x", "y"),)), "id")
     for odd in ([[1]], [{"a": 1}], [b"x"], [object()]):
-        with pytest.raises(TableError, match="'o' holds .* values; give one plain value per cell"):
+        with pytest.raises(TableError, match="'o' holds .* values; use one plain value per cell"):
             text_of(pd.DataFrame({"o": pd.Series(odd, dtype=object)}))
     with pytest.raises(TableError, match="whose name is no text"):
         text_of(pd.DataFrame({1: ["x"]}))
@@ -457,7 +457,7 @@ def test_a_cell_without_a_text_is_refused_as_from_memory(cells):
 def test_types_without_plain_cells_are_refused(kind):
     rows = pa.table({"x": pa.nulls(1, kind)})
     for read in (lambda: streamed(rows["x"], VIEWS[0]), lambda: from_arrow(rows, "t")):
-        with pytest.raises(TableError, match="'x' holds .* values; give one plain value per cell"):
+        with pytest.raises(TableError, match="'x' holds .* values; use one plain value per cell"):
             read()
 
 

@@ -131,7 +131,7 @@ EQUAL = [
 @pytest.mark.parametrize("cells", [*EQUAL, [CALLED, str(CALLED)]], ids=str)
 def test_one_person_never_becomes_two_in_a_frame(cells):
     frame = pd.DataFrame({"a": ["x"] * len(cells), "person": pd.Series(cells, dtype=object)})
-    with pytest.raises(TableError, match="mixes types|give one plain value per cell"):
+    with pytest.raises(TableError, match="mixes types|use one plain value per cell"):
         as_table(frame, SCHEMA, "person")
 
 
