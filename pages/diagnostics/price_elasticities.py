@@ -21,8 +21,8 @@ def show(project: Project, tables: tuple[Table, Table], which: object) -> None:
         return
     st.subheader("Prices", anchor=False)
     st.markdown(
-        "If a column is a price: by how much do sales fall when it rises, and how much profit is lost if prices are set "
-        "from the synthetic rows?"
+        "If a column is a price: by how much do sales fall when it rises, and how much profit is lost if prices are "
+        "set from the synthetic rows?"
     )
     one, other, third = st.columns(3)
     key, target = f"prices-{which}", project.plan.target
