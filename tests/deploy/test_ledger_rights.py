@@ -212,7 +212,7 @@ def test_a_ledger_in_a_file_is_backed_up_and_restored(tmp_path, monkeypatch):
     place.unlink()
     with pytest.raises(LedgerError, match="it had 2 events"):
         restore(tmp_path / "b1", str(place))
-    with pytest.raises(EspalierError, match="holds memories only"):
+    with pytest.raises(EspalierError, match="contains only memories"):
         restore(tmp_path / "b2", str(tmp_path / "x.db"))
 
     new = tmp_path / "new" / "ledger.db"

@@ -250,7 +250,7 @@ def test_a_cancel_that_comes_too_late_loses_nothing_and_says_so(app: AppTest, mo
     released(app)
     assert state(app).released is not None
     assert [s.complete for s in state(app).spent] == [True]
-    assert "came too late" in sentences(app)
+    assert "too late to cancel" in sentences(app)
 
 
 def test_an_unexpected_error_shows_no_value_and_no_traceback(app: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
