@@ -17,13 +17,6 @@ from espalier.pages.plan import conflicts
 from espalier.pages.release import bundle, not_private, payment, signoff, spending
 from espalier.pages.session.session import Session, here
 
-
-def trouble(state: Session) -> None:
-    """Show why the last release failed."""
-    if reason := state.trouble.get("release"):
-        st.error(f"No table was released: {plain(reason)}")
-
-
 sign_in.enter("steward")
 opened = here()
 promised = not opened.has_project or not is_blurring(opened.project.plan)
@@ -34,6 +27,14 @@ state = shell.start(
     if promised
     else "These files are as confidential as the table itself.",
 )
+
+
+def trouble(state: Session) -> None:
+    """Show why the last release failed."""
+    if reason := state.trouble.get("release"):
+        st.error(f"No table was released: {plain(reason)}")
+
+
 if state.has_project and is_blurring(state.project.plan):
     not_private.show(state)
     shell.sidebar(state)

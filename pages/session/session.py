@@ -474,7 +474,7 @@ def _still_here() -> Callable[[], bool]:
     if context is None or not runtime.exists():
         return lambda: True
     session_id = context.session_id
-    return lambda: runtime.get_instance().is_active_session(session_id)
+    return lambda: runtime.exists() and runtime.get_instance().is_active_session(session_id)
 
 
 def blank(name: str, schema: Schema) -> Project:

@@ -157,5 +157,5 @@ def test_a_reload_returns_to_the_job_that_runs_and_takes_its_result(monkeypatch:
     finally:
         let_go.set()
     finish(app)
-    assert "made after all." in sentences(app)
+    assert "made after all" in sentences(app)
     assert job._work is None, "what the work held is let go with it"
