@@ -38,7 +38,10 @@ _CLOCK = """() => {
   if (window.espalierClock) return;
   const clock = window.espalierClock = { clicked: 0, before: "" };
   const main = () => document.querySelector("[data-testid=stMain]");
-  clock.text = () => main().innerText + [...main().querySelectorAll("*")].filter(e => e.shadowRoot)
+  clock.text = () => main().innerText
+    + [...main().querySelectorAll("input, [aria-pressed], [aria-checked], [data-selected]")]
+      .map(e => [e.value, e.ariaPressed, e.ariaChecked, e.dataset.selected]).join()
+    + [...main().querySelectorAll("*")].filter(e => e.shadowRoot)
     .map(e => e.shadowRoot.textContent + [...e.shadowRoot.querySelectorAll("[data-taken]")].map(b => b.dataset.taken))
     .join("") + [...main().querySelectorAll("svg.main-svg")].map(e => e.textContent).join("");
   clock.idle = () => document.querySelector("[data-testid=stApp]").dataset.testScriptState === "notRunning";

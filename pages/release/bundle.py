@@ -14,7 +14,6 @@ from espalier.core.privacy.accounting import round_up
 from espalier.core.privacy.bought_schema import nothing_found
 from espalier.core.release import shelf
 from espalier.core.release.artefact import Release
-from espalier.core.report.release_picture import release_picture
 from espalier.pages.common import charts, picture, shell, sign_in, text
 from espalier.pages.common.text import SAFE, name, names, plain
 from espalier.pages.plan import measurement_table
@@ -45,7 +44,7 @@ def files(released: ReleaseBundle) -> None:
     stem = shell.filename(released.release.project.name)
     st.download_button(
         "Download everything (zip)",
-        zipped(released.files),
+        released.zip,
         file_name=f"{stem}-release-{released.number}.zip",
         mime="application/zip",
         on_click="ignore",
@@ -116,14 +115,14 @@ def show(state: Session, released: ReleaseBundle) -> None:
     with st.container(horizontal=True):
         shell.link_to("Diagnostics", "Next: Diagnostics")
         shell.link_to("Analyse", "Analyse: figures with intervals", primary=False)
-    told = release.to_json()
+    told = released.facts
     tabs = ["What was measured", "What was spent", "First rows", *["Questions"] * ("questions" in told)]
     graph, bill, rows, *questions = st.tabs(tabs)
     for place in questions:
         with place:
             answers.show(told, f"asked-{released.number}")
     with graph:
-        _picture(release)
+        _picture(released)
     with bill:
         spent = told["spent"]
         st.markdown(
@@ -147,10 +146,10 @@ def show(state: Session, released: ReleaseBundle) -> None:
             st.dataframe({n: cells[:20] for n, cells in table.items()}, hide_index=True)
 
 
-def _picture(release: Release) -> None:
+def _picture(released: ReleaseBundle) -> None:
     """The drawing, what was measured along it, and what the fence refused: one picture, or before and after."""
+    release, made = released.release, released.picture
     edges = release.edges
-    made = release_picture(release.to_json())
     shown = "In one"
     if made.before:
         shown = st.segmented_control(
@@ -173,7 +172,7 @@ def _picture(release: Release) -> None:
             st.markdown("**After: what was measured**")
             picture.show(made.after, "release-after", "measured")
     if release.plan_frame.separations:
-        fence.sides_said(release)
+        fence.sides_said(release, released.facts.get("explained"))
     if release.fitted.features:
         targets = list(release.project.plan.weights)
         chosen = [c for c in release.fitted.features if c not in targets[:1]]
@@ -182,7 +181,7 @@ def _picture(release: Release) -> None:
         kept = "holds" if release.model.answers(s) != "not promised" else "**does not hold**"
         given = f" given {names(s.given)}" if s.given else ""
         st.markdown(f"- {names(s.left)} and {names(s.right)} are independent{given}: {kept}.")
-    fence.given_up(release)
+    fence.given_up(released.facts.get("explained"))
     with st.expander(f"The {len(edges)} measured pairs as text"):
         st.markdown("; ".join(f"{name(a)} – {name(b)}" for a, b in edges) or "None: no columns are linked.")
     fence.ask(release)

@@ -87,6 +87,7 @@ def start(state: Session, share: float, rho: float, delta: float, paid: Paid | N
             real = real.recoded(made.project.schema)
             holdout = None if holdout is None else holdout.recoded(made.project.schema)
         rows.real, rows.holdout = real, holdout
+        _ = made.files  # made now, while the page is free
         return made
 
     state.start("release", work, done, ended)
