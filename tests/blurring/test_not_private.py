@@ -147,7 +147,7 @@ def test_a_private_method_is_refused_here_and_an_epsilon_there():
         blurred(plain, frame())
     with pytest.raises(ProjectError, match="epsilon is missing"):
         check_options(Plan.from_json({"method": "mst"}))
-    with pytest.raises(ProjectError, match="take epsilon out of the plan"):
+    with pytest.raises(ProjectError, match="remove epsilon from the plan"):
         check_options(Plan.from_json({"method": "two-stage", "epsilon": 1.0}))
     with pytest.raises(ProjectError, match="once epsilon is out of the plan"):
         preview(project(epsilon=1.0), 400)

@@ -54,7 +54,7 @@ def test_its_table_holds_numbers_and_its_folder_comes_back(made, tmp_path):
     assert all(-1 <= float(t) <= 2 for t in made.table["b"])
     assert all(t == str(int(t)) for t in made.table["a"])
     page = render(json.loads(made.files["release.json"]))
-    assert "counts of what the fit of y leaves" in page
+    assert "counts of the residual of y" in page
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_bins_that_floats_cannot_divide_are_refused_with_the_plan(edges):
     for name in ("b", "y"):
         narrow = replace(SCHEMA[name], edges=edges)
         schema = type(SCHEMA)(tuple(narrow if c.name == name else c for c in SCHEMA.columns))
-        with pytest.raises(ProjectError, match=f"{name!r} has a bin that floats cannot divide"):
+        with pytest.raises(ProjectError, match=f"{name!r} has a bin too narrow to divide in floating point"):
             preview(replace(project(), schema=schema), 6000)
 
 
