@@ -1,4 +1,4 @@
-"""What the sources that store codes, not values, have in common."""
+"""Functions shared by sources that store codes, not values."""
 
 from __future__ import annotations
 
@@ -11,23 +11,21 @@ from espalier.core.project.schema import Column, Schema
 
 
 def no_numbers(column: str) -> TableError:
-    """Return the refusal to give the numbers of a column."""
-    return TableError(
-        f"column {column!r}: the numbers themselves stay in the engine; only their bins are here", column=column
-    )
+    """Return the error for a request for a column's numbers."""
+    return TableError(f"column {column!r}: the numbers stay in the engine; only their bins were read", column=column)
 
 
 def no_texts(column: str) -> TableError:
-    """Return the refusal to give the texts of a column."""
-    return TableError(
-        f"column {column!r}: the texts themselves stay in the engine; only their codes are here", column=column
-    )
+    """Return the error for a request for a column's texts."""
+    return TableError(f"column {column!r}: the texts stay in the engine; only their codes were read", column=column)
 
 
 def on_grid(column: Column, counts: NDArray[np.int64], grid: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the ``counts`` of a column's bins, without missing cells, which are those of ``grid``."""
+    """Return the ``counts`` of a column's bins without missing cells; the bins must be those of ``grid``."""
     if not np.array_equal(column.edges, grid):
-        raise TableError(f"column {column.name!r} was read at another grid; read the table again", column=column.name)
+        raise TableError(
+            f"column {column.name!r} was read with a different grid; read the table again", column=column.name
+        )
     return counts[: column.values]
 
 
