@@ -20,9 +20,9 @@ BATCH_ROWS = 1 << 18
 
 
 def written(session: Any, query: str, schema: Schema, pulse: Callable[[], None]) -> Generator[Batch]:
-    """The codes that ``query`` (of :func:`espalier.core.tables.encoding_query.packed`) answers with.
+    """Yield the codes that ``query`` (of :func:`espalier.core.tables.encoding_query.packed`) returns.
 
-    Raising from ``pulse`` stops Spark. Close it, and the folder is gone.
+    Raising from ``pulse`` stops Spark. Closing the generator deletes the folder.
     """
     from pyarrow import parquet
 

@@ -60,7 +60,7 @@ def test_its_table_holds_numbers_and_its_folder_comes_back(made, tmp_path):
 @pytest.mark.parametrize(
     ("changed", "says"),
     [
-        ({"fair": True}, "knows no fence"),
+        ({"fair": True}, "has no fence"),
         ({"target": "c"}, "choose a numeric column as the target"),
         ({"target": None}, "choose a numeric column as the target"),
     ],
@@ -93,7 +93,7 @@ def test_bins_that_floats_cannot_divide_are_refused_with_the_plan(edges):
 
 def test_a_listed_separation_is_refused_until_the_plan_says_that_it_is_without():
     listed = replace(project(), separations=(Separation(("y",), ("c",), ("a",)),))
-    with pytest.raises(ProjectError, match="can keep no separation"):
+    with pytest.raises(ProjectError, match="cannot keep a separation"):
         frame_of(listed)
     assert frame_of(replace(listed, plan=listed.plan.changed(fair=False))).separations == ()
 
