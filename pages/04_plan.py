@@ -117,7 +117,7 @@ if is_fenced(plan) and project.roles.inadmissible:
 
 if state.relation is not None:
     st.subheader("Where its rows stay", anchor=False)
-    st.markdown(f"{text.name(state.relation.shown)} is read where it is. {state.relation.notice}")
+    st.markdown(f"{text.name(state.relation.shown)} is read in place. {state.relation.notice}")
 
 if seen.apart:
     st.subheader("Values that the release will distinguish", anchor=False)

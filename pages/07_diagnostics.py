@@ -56,7 +56,7 @@ if released.release.project.linked is not None:
     st.stop()
 if released.real is None:
     st.info(
-        "This release was made from a table that is read where it is, and each comparison reads it again. Columns, "
+        "This release was made from a table that is read in place, and each comparison reads it again. Columns, "
         "pairs and questions are compared by counts of all rows. "
         + (
             "Tasks, fairness and further tests need the rows themselves, and these stay in the database."

@@ -1,4 +1,4 @@
-"""A curator's answers: one :class:`Draw` for every purchase, and the noisy answers that travel to the fit."""
+"""A curator's answers: one :class:`Draw` for every purchase, and the noisy answers passed to the fit."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ Kind = Literal["count", "choice", "scores", "gradient", "sums", "schema"]
 class Draw:
     """A purchase and its cost. It does not contain the answer.
 
-    ``what`` describes it. ``columns`` are the columns counted or chosen, None where there are none. ``is_open``:
-    while a plan is rehearsed, a private choice still decides which columns, and these are the largest. ``cells`` is
-    the length of the answer (0 for a choice, whose ``candidates`` say among how many). ``sensitivity`` Δ and ``scale``
-    are in rows; the scale is σ of a discrete Gaussian, or that of a choice's noise.
+    ``what`` describes it. ``columns`` are the columns counted or chosen, None if there are none. ``is_open``: in a
+    rehearsal, a private choice still decides the columns, and these are the largest. ``cells`` is the length of the
+    answer (0 for a choice, which states its number of ``candidates``). ``sensitivity`` Δ and ``scale``
+    are in rows; the scale is σ of a discrete Gaussian, or the scale of a choice's noise.
     ``rho`` is its price in zCDP and ``delta`` the δ₀ of an approximate-zCDP draw (0 for nearly all). ``held_out``: it
     was drawn from the people held out to judge the release. ``recipe`` names the proof of Δ (`PROOFS`), and ``given``
     lists the public numbers that Δ depends on in addition to the unit of privacy.
@@ -65,10 +65,12 @@ PROOFS = {
     "quantiles": "core/privacy/quantiles.py: calls_of_level",
     "threshold": "core/privacy/partitions.py: distances",
 }
-"""Where the sensitivity of each recipe is proved: a file, and the class or function whose docstring holds the proof."""
+"""Place of the sensitivity proof of each recipe: a file, and the class or function whose docstring contains the
+proof.
+"""
 
 PartKind = Literal["select", "measure", "look"]
-"""What a ledger's line says a draw was for: choosing what to measure, measuring it, or judging the result."""
+"""Purpose of a draw in a ledger entry: choosing, measuring, or judging the result."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ class Subtotal:
 
 
 def subtotals_of(draws: Iterable[Draw]) -> tuple[Subtotal, ...]:
-    """The draws by kind and pool, in the order in which each was first paid for."""
+    """The draws by kind and pool, in the order of first payment."""
     bought: dict[tuple[PartKind, str], list[Draw]] = {}
     for draw in draws:
         kind: PartKind = "look" if draw.held_out else "measure" if draw.kind in ("count", "sums") else "select"

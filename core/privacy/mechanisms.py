@@ -1,4 +1,4 @@
-"""The only draws that protect: OpenDP's discrete Gaussian and exponential mechanism, from its secure generator.
+"""The only protective draws: OpenDP's discrete Gaussian and exponential mechanism, with its secure generator.
 
 Nothing here can be seeded. Apart from the draw, no function returns anything about the data.
 """
@@ -68,5 +68,5 @@ def gumbel_scale(sensitivity: int, rho: float) -> float:
 
 
 def noisy_max(scores: Sequence[int], scale: float) -> int:
-    """The index that the exponential mechanism chooses; ``scores`` and ``scale`` in the same units."""
+    """Return the index chosen by the exponential mechanism; ``scores`` and ``scale`` are in the same units."""
     return int(_opendp().noisy_max(scale)(list(scores)))

@@ -53,8 +53,8 @@ def allowed(state: Session) -> bool:
     """Is there a table that may be used? If not, show the next step."""
     if state.relation is not None:
         st.info(
-            "Plans are compared by many releases of one table, which need its rows in memory, and this table is read "
-            "where it is. Open a file of fewer rows on the Data page to compare plans."
+            "Comparing plans takes many releases of one table, with its rows in memory, but this table is read in "
+            "place. Open a file with fewer rows on the Data page."
         )
         shell.link_to("Data", "Go to Data")
         return False

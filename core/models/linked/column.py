@@ -6,8 +6,8 @@ before, c at the one before that. The parameters maximise
     ⟨θ, T⟩ − Σ_r w_r log Z_r(θ) − (λ/2) Σ_e σ_e² ‖φ_e‖²
 
 over evidence rows r with weights w_r, for noisy counts T. It is the dual of min Σ_e ‖M_e − T_e‖²/(2σ_e²) + λ·KL, so it
-is concave, and any number of parents is possible without a table over all of them. β, s and κ are hardly penalised: the
-fit shrinks towards "stay or draw afresh", not towards independence of the visit before.
+is concave, and it needs no table over all parents, however many there are. β, s and κ are hardly penalised: the fit
+shrinks towards "stay or draw afresh", not towards independence of the visit before.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PENALTY = 1e-4
 ROWS_BY = 2.0
 """A row of a noisy table is scaled by at most this factor, or its inverse, to the number of evidence rows."""
 MEMORY = 12
-"""Steps that L-BFGS remembers."""
+"""Number of steps that L-BFGS stores."""
 LARGEST = 60.0
 """Logits are clipped here while a column is fitted."""
 GAP = 1e-5
@@ -87,7 +87,7 @@ class NoisyTable:
 
 @dataclass(frozen=True)
 class Target:
-    """What the column of ``name`` is fitted to: ``tables`` by parent, its ``margin``, and how often it echoes.
+    """The noisy counts for the column ``name``: ``tables`` by parent, its ``margin``, and how often it repeats.
 
     All are in people; ``total`` is the number of people with steps.
     """
@@ -110,7 +110,7 @@ def fit_column(
 def minimised(loss: Callable[[Array], tuple[float, Array]], x: Array, evaluations: int) -> Array:
     """Return a minimum of ``loss``, which returns a value and its gradient: L-BFGS (Nocedal & Wright 2006, 7.4).
 
-    SciPy's needs a second and many threads for the short vectors here.
+    SciPy's takes a second and many threads on these short vectors.
     """
     value, slope = loss(x)
     pairs, left = list[tuple[Array, Array, float]](), evaluations - 1
