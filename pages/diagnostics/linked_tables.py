@@ -10,7 +10,7 @@ from espalier.core.evaluation.linked_pictures import flows, survival, transition
 from espalier.core.evaluation.linked_verdict import DISTANCES, RATES, LinkedVerdict, judged
 from espalier.core.tables.panel import Panel
 from espalier.core.tables.released import read_linked
-from espalier.pages.common import charts, shell
+from espalier.pages.common import charts, shell, story
 from espalier.pages.common.text import plain
 from espalier.pages.diagnostics.summary import show_grade
 from espalier.pages.release import payment
@@ -42,6 +42,8 @@ def show(state: Session, released: ReleaseBundle) -> None:
     if TITLE in state.findings:
         found = state.findings[TITLE]
         _figures(found["verdict"])
+        if state.sample and state.sample == released.release.project.name:
+            story.show(state.sample)
         _pictures(real, found["synthetic"], released.number)
 
 
