@@ -31,7 +31,7 @@ SAID = {
 FEWEST = 100
 """Real rows that a group must have to be shown: fewer are mostly noise."""
 RELEASES = 6
-"""Releases of each sample. The one closest to their mean is shown; together they show how far noise moves its figures."""
+"""Releases of each sample. The one closest to their mean is shown; all of them show how far noise moves its figures."""
 
 
 def digests(name: str) -> dict[str, str]:
