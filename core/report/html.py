@@ -19,7 +19,8 @@ def table(caption: str, heads: Sequence[str], rows: Sequence[str]) -> str:
         f'<th class="n">{escape(h[:-1])}</th>' if h.endswith("#") else f"<th>{escape(h)}</th>" for h in heads
     )
     return (
-        f'<div class="wide{" short" * (len(rows) <= SHORT)}"><table><caption>{escape(caption)}</caption>'
+        f'<div class="wide{" short" * (len(rows) <= SHORT)}" tabindex="0" role="group" aria-label="{escape(caption)}">'
+        f"<table><caption>{escape(caption)}</caption>"
         f"<thead><tr>{cells}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
     )
 

@@ -38,7 +38,8 @@ h1 { margin: 0 0 .3rem; line-height: 1.2 } h2 { margin: 1.6rem 0 .5rem; border-b
   font-size: 1.3rem; line-height: 1.3 } h3 { margin: .4rem 0 .1rem; font-size: 1.05rem }
 h1, h2, h3, th, strong { font-weight: 600 } p { margin: .4rem 0 }
 .soft, caption { color: var(--soft) } caption { text-align: left; padding-bottom: .4rem }
-.wide, pre { overflow-x: auto } table { border-collapse: collapse; width: 100%; font-size: .95rem }
+.wide { overflow-x: auto } pre { white-space: pre-wrap }
+table { border-collapse: collapse; width: 100%; font-size: .95rem }
 th, td { text-align: left; padding: .25rem .6rem; border-bottom: 1px solid var(--line); vertical-align: top }
 td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap }
 .bar { background: var(--bar); height: .7rem; min-width: 1px }
@@ -85,6 +86,6 @@ td.code { padding-bottom: 1.6rem }
   .annex th, .annex td { padding: .05rem .35rem } thead { display: table-header-group } .wide { overflow: visible }
   svg.release { max-height: 105mm } svg.story { width: 66mm }
   .first:has(.story) svg.release { max-height: 76mm } .story figcaption { font-size: 12px }
-  pre { white-space: pre-wrap } section.label { padding: .2rem .6rem }
+  section.label { padding: .2rem .6rem }
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact } }
 """
