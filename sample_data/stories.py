@@ -129,7 +129,7 @@ def bars(name: str) -> dict[str, Any]:
     return {
         "kind": "lines",
         "title": title,
-        "groups": [groups.labels[g] for g in shown],
+        "groups": [f"{groups.edges[g]:g}" if groups.kind == "numeric" else groups.labels[g] for g in shown],
         "series": series,
         "said": SAID[name],
     }

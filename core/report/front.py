@@ -21,6 +21,9 @@ SIGNED = {
 """Statement that each signature makes, by the key of the project file."""
 CHOSEN = {"chosen_because": "Why this plan", "compared_with": "Compared with"}
 
+HARDLY = 0.05
+"""A gain in accuracy below this over always predicting the most common value is called small."""
+
 
 def headline(facts: Mapping[str, Any]) -> str:
     """Return what the table is and what it is not."""
@@ -61,6 +64,8 @@ def _worth(facts: Mapping[str, Any]) -> str:
         return text + "."
     better = right["low"] > baseline
     naive = f"Always predicting the most common value would be correct for {100 * baseline:.0f} %"
+    if better and right["value"] - baseline < HARDLY:
+        return f"{text}. {naive}, so <strong>the model is hardly better than that</strong>."
     if better:
         return f"{text}. {naive}."
     return f"{text}. {naive}, so <strong>the release does not show that the model predicts better</strong>."
@@ -159,7 +164,7 @@ def privacy(facts: Mapping[str, Any]) -> str:
         f"<p><strong>{right} %</strong> with it, at most</p></div>"
         "<p>Imagine someone who knows every other record, and two versions of one person's. Guessing which version was "
         f"used, they are right half the time. With this table, they are right at most {right} % of the time. This is a "
-        "limit for the worst case, not the share of people who can be recognised. "
+        "limit for the worst case, not the share of people who can be recognised; 50 % would reveal nothing. "
         f"(ε = {round_up(asked['epsilon'])}, δ = {round_up(asked['delta'])}, protecting {unit}.) "
         f"{_stated(facts)}{before}</p>"
         "<p>It does not hide facts about a whole group: anyone who learns that smokers fall ill more often learns it "
@@ -197,9 +202,10 @@ def columns_by_quality(facts: Mapping[str, Any]) -> str:
                 f'<tr class="{rating}"><th scope="row">{head}</th><td>{len(names)} column{"s" * (len(names) != 1)}: '
                 f'{meaning}</td></tr><tr><td colspan="2" class="names">{listed}</td></tr>'
             )
+    by = "on its own and of its pairs" if found else "on its own; links between columns are less accurate"
     return (
-        "<h2>What works, and what is noise</h2><table><caption>By the expected error of each column on its own and of "
-        f"its pairs; the annex has the figures.</caption>{''.join(rows)}</table>"
+        f"<h2>What works, and what is noise</h2><table><caption>By the expected error of each column {by}. The annex "
+        f"has the figures.</caption>{''.join(rows)}</table>"
     )
 
 

@@ -144,7 +144,11 @@ def _families(made: Sequence[Mapping[str, Any]]) -> str:
 
 def _confirmed(schema: Sequence[Mapping[str, Any]], left_out: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return a sentence on guesses from the private table that the curator confirmed to be public."""
-    told = [f"“{c['name']}” ({', '.join(FIELDS[f] for f in c['confirmed'])})" for c in schema if c.get("confirmed")]
+    by_fields: dict[str, list[str]] = {}
+    for c in schema:
+        if c.get("confirmed"):
+            by_fields.setdefault(", ".join(FIELDS[f] for f in c["confirmed"]), []).append(f"“{c['name']}”")
+    told = [f"{fields} of {', '.join(names)}" for fields, names in by_fields.items()]
     told += [f"“{c['name']}” (left out as an identifier)" for c in left_out if c.get("confirmed")]
     if not told:
         return []

@@ -112,6 +112,7 @@ def release_picture(facts: Mapping[str, Any]) -> ReleasePicture:
     if found.width > PAGE:  # layers closer together, so that names stay legible on paper
         room = BETWEEN - (found.width - PAGE) / (len(found.layers) - 1)
         found = layout(names, skeleton, outcome, groups, wide, HIGH, max(CLOSEST, room))
+    half = layout(names, skeleton, outcome, groups, wide, HIGH, CLOSEST)  # for two pictures side by side
     drawn_pairs = {frozenset(e) for e in arrows}
     more = [pair for pair in pairs if frozenset(pair) not in drawn_pairs]
     shown = [pair for pair in more if all(box.get(n, n) in found.places for n in pair)] if arrows else more
@@ -134,7 +135,8 @@ def release_picture(facts: Mapping[str, Any]) -> ReleasePicture:
     after = replace(lines, drawn=(), measured=(*lines.drawn, *lines.measured), faded=())
     apart = tuple(n for n in names if box.get(n, n) not in found.places)
     kinds = {**dict.fromkeys(groups, "group"), **roles}
-    whole, before, later = (_svg(found, one, kinds, wide) if found.places else "" for one in (lines, drawing, after))
+    shapes = ((found, lines), (half, drawing), (half, after))
+    whole, before, later = (_svg(at, one, kinds, wide) if at.places else "" for at, one in shapes)
     unseen = len(more) - len(lines.measured)
     weak = sum(frozenset(pair) in lines.drowned for pair in (*lines.drawn, *lines.measured))
     return ReleasePicture(whole, before if arrows else "", later, apart, unseen, len(refused), weak, bool(strength))

@@ -111,16 +111,17 @@ def _points(told: dict[str, Any]) -> str:
 def _lines(told: dict[str, Any]) -> str:
     every = [v for values in told["series"].values() for v in values if v is not None]
     top, groups, parts = 1.15 * max(every), told["groups"], []
-    step = (WIDE - 80) / max(len(groups) - 1, 1)
+    left = 50 if len(groups) > 3 else 110
+    step = (WIDE - 30 - left - (left - 50)) / max(len(groups) - 1, 1)
     for number, ((name, values), color) in enumerate(zip(told["series"].items(), (REAL, OURS), strict=True)):
-        known = [(50 + i * step, _scaled(v, 0, top, 180, 50)) for i, v in enumerate(values) if v is not None]
+        known = [(left + i * step, _scaled(v, 0, top, 180, 50)) for i, v in enumerate(values) if v is not None]
         dash = ' stroke-dasharray="6 4"' if number else ""
         line = "L".join(f"{x:.0f} {y:.0f}" for x, y in known)
         parts.append(f'<path d="M{line}" stroke="{color}" stroke-width="3" fill="none"{dash}/>')
         parts += [f'<circle cx="{x:.0f}" cy="{y:.0f}" r="4" fill="{color}"/>' for x, y in known]
         parts.append(_text(60 + 90 * number, 44, name, "", color=color))
     for i in range(0, len(groups), max(1, len(groups) // 6)):
-        parts.append(_text(50 + i * step, 204, groups[i], "soft", "middle"))
+        parts.append(_text(left + i * step, 204, groups[i], "soft", "middle"))
     for value in (0.0, top / 1.15):
         shown = f"{value:.2g}" if top > 2 else f"{100 * value:.0f} %"
         parts.append(_text(42, _scaled(value, 0, top, 180, 50) + 5, shown, "soft", "end"))

@@ -61,6 +61,7 @@ svg.story { width: 27.5rem; max-width: 100%; height: auto; display: block; borde
 .chip { padding: 0 .4rem; border-radius: .3rem; color: #1f2933 } .chip.outcome { background: #ffe3b0 }
 .chip.protected { background: #f9cfd6 } .chip.admissible { background: #cfe8d5 }
 .chip.inadmissible { background: #dcd6f7 }
+table.whole td:nth-child(2), table.whole td:nth-child(4) { overflow-wrap: normal }
 .stack { display: flex; height: 1.4rem; border-radius: .3rem; overflow: hidden } .part { display: block }
 .legend { list-style: none; padding: 0; display: flex; flex-wrap: wrap; gap: .2rem 1rem; font-size: .9rem }
 .key { display: inline-block; width: .8rem; height: .8rem; margin-right: .3rem; border-radius: .15rem }
@@ -83,7 +84,8 @@ td.code { padding-bottom: 1.6rem }
   tbody tr:nth-child(-n+3) { break-after: avoid }
   .stack, .legend, tr, figure, .story, .privacy, .people, .verdict { break-inside: avoid }
   th, td { padding: .14rem .4rem }
-  .annex th, .annex td { padding: .05rem .35rem } thead { display: table-header-group } .wide { overflow: visible }
+  .annex th, .annex td { padding: .05rem .35rem } table.whole td:first-child { min-width: 9rem }
+  thead { display: table-header-group } .wide { overflow: visible }
   svg.release { max-height: 105mm } svg.story { width: 66mm }
   .first:has(.story) svg.release { max-height: 76mm } .story figcaption { font-size: 12px }
   section.label { padding: .2rem .6rem }

@@ -41,9 +41,10 @@ def show(state: Session, released: ReleaseBundle) -> None:
         st.error(f"The comparison did not finish: {plain(reason)}")
     if TITLE in state.findings:
         found = state.findings[TITLE]
-        _figures(found["verdict"])
+        show_grade(found["verdict"].grade, found["verdict"].headline)
         if state.sample and state.sample == released.release.project.name:
             story.show(state.sample)
+        _figures(found["verdict"])
         _pictures(real, found["synthetic"], released.number)
 
 
@@ -67,8 +68,7 @@ def _start(state: Session, released: ReleaseBundle, real: Panel) -> None:
 
 
 def _figures(found: LinkedVerdict) -> None:
-    """The verdict, the distances with their floors, the rates, and the task of the next visit."""
-    show_grade(found.grade, found.headline)
+    """The distances with their floors, the rates, and the task of the next visit."""
     st.dataframe(
         [
             {"compared": text, "distance": found.figures[n], "floor": found.floor[n], "verdict": found.grades[n]}

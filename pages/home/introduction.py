@@ -6,6 +6,7 @@ from base64 import b64encode
 
 import streamlit as st
 
+from espalier.core.report.story import SHIPPED
 from espalier.pages.common import shell, story
 from espalier.pages.common.text import plain
 from espalier.pages.common.tour import STOPS
@@ -63,8 +64,9 @@ def samples(state: Session) -> None:
     for place, (key, (title, icon, rows, _)) in zip(places, SAMPLES.items(), strict=False):
         with place.container(border=True, height="stretch"):
             st.markdown(f"**:material/{icon}: {title}**  \n{QUESTIONS.get(key, 'An invented table.')}")
-            story.show(key)
+            story.show(key, source=False)
             st.button(f"Open {title.lower()}", key=f"home-{key}", on_click=opening.open_sample, args=(state, key, rows))
+    st.caption(f"About the pictures: {SHIPPED[0].lower()}{SHIPPED[1:]}")
 
 
 def tour(state: Session) -> None:

@@ -162,7 +162,7 @@ def _picture(release: Release) -> None:
             "Solid: measured, with a head along a drawn arrow; the wider, the stronger in the released rows. Dotted: "
             "measured, but no stronger than noise. Grey dashes: drawn, not measured. Red dashes: refused by the fence."
             + (f" Measured pairs that are not shown: {made.unseen}, listed as text below." if made.unseen > 0 else "")
-            + (f" Without a line: {', '.join(map(plain, made.apart))}." if made.apart else "")
+            + (f" Without a drawn link: {', '.join(map(plain, made.apart))}." if made.apart else "")
         )
     elif made.whole:
         left, right = st.columns(2)
