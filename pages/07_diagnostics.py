@@ -6,7 +6,7 @@ import streamlit as st
 
 from espalier.core.blurring.registry import is_blurring
 from espalier.core.evaluation import MOST_ROWS
-from espalier.pages.common import shell, sign_in, text
+from espalier.pages.common import shell, sign_in, story, text
 from espalier.pages.common.text import name, plain
 from espalier.pages.diagnostics import (
     blurred,
@@ -22,7 +22,6 @@ from espalier.pages.diagnostics import (
     summary,
 )
 from espalier.pages.glossary.terms import term
-from espalier.pages.home import story
 from espalier.pages.plan import private_evaluation
 
 sign_in.enter("steward")
