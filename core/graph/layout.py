@@ -11,11 +11,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import ceil, sqrt
+from typing import Any
 
 WIDE, HIGH = 160.0, 40.0
 """Size of a box if none is given, in pixels."""
-GAP, BEND, BETWEEN = 16.0, 14.0, 90.0
-"""Room between two boxes of a layer, room for an arrow that passes a layer, room between two layers; pixels."""
+GAP, BEND, BETWEEN, CLOSEST = 16.0, 14.0, 90.0, 30.0
+"""Room between two boxes of a layer, room for an arrow that passes a layer, usual and least room between two layers;
+pixels."""
 SWEEPS, SWAPS = 16, 600
 """Sweeps of the barycentre rule, and slots up to which neighbours are swapped too."""
 FEWEST = 6
@@ -72,6 +74,15 @@ def layout(
     forward = _without_cycles(boxes, edges)
     order, paths = _ordered(_layers(boxes, forward, {box.get(n, n) for n in outcome}), forward)
     return _placed(order, paths, _heights(order, paths, high), Drawn(edges, alone, wide or {}, high, between))
+
+
+def fitted(page: float, *drawing: Any, **sizes: Any) -> Layout:
+    """Return the `layout` of a drawing, with layers closer together where it would be wider than ``page`` pixels."""
+    found = layout(*drawing, **sizes)
+    if found.width <= page or len(found.layers) < 2:
+        return found
+    room = BETWEEN - (found.width - page) / (len(found.layers) - 1)
+    return layout(*drawing, **sizes, between=max(CLOSEST, room))
 
 
 @dataclass(frozen=True)

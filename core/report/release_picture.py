@@ -12,14 +12,14 @@ from dataclasses import dataclass, field, replace
 from html import escape
 from typing import Any
 
-from espalier.core.graph.layout import BETWEEN, Layout, Point, layout
+from espalier.core.graph.layout import CLOSEST, Layout, Point, fitted, layout
 from espalier.core.graph.separations import Separation
 from espalier.core.project.linked import BEFORE
 from espalier.core.report import picture
 
 HIGH = 30
-PAGE, CLOSEST = 1000.0, 30.0
-"""Width from which layers move closer together, and the least room between two of them; pixels."""
+PAGE = 1000.0
+"""Width in pixels from which layers move closer together: names stay legible on paper."""
 ARC = 36.0
 """Room to the right of the last layer for the arcs between its boxes."""
 CROWDED = 20
@@ -108,11 +108,9 @@ def release_picture(facts: Mapping[str, Any]) -> ReleasePicture:
     skeleton = arrows or picture.towards_hubs(names, [_ordered(p, names) for p in pairs])
     outcome = [n for n in names if roles.get(n) == "outcome"]
     wide = {n: _width(n) for n in (*names, *groups)}
-    found = layout(names, skeleton, outcome, groups, wide, HIGH)
-    if found.width > PAGE:  # layers closer together, so that names stay legible on paper
-        room = BETWEEN - (found.width - PAGE) / (len(found.layers) - 1)
-        found = layout(names, skeleton, outcome, groups, wide, HIGH, max(CLOSEST, room))
-    half = layout(names, skeleton, outcome, groups, wide, HIGH, CLOSEST)  # for two pictures side by side
+    drawing = (names, skeleton, outcome, groups, wide, HIGH)
+    found = fitted(PAGE, *drawing)
+    half = layout(*drawing, between=CLOSEST)  # for two pictures side by side
     drawn_pairs = {frozenset(e) for e in arrows}
     more = [pair for pair in pairs if frozenset(pair) not in drawn_pairs]
     shown = [pair for pair in more if all(box.get(n, n) in found.places for n in pair)] if arrows else more
@@ -131,11 +129,11 @@ def release_picture(facts: Mapping[str, Any]) -> ReleasePicture:
         drowned,
     )
     lines = _boxed(lines, box, found)
-    drawing = _boxed(_Lines(drawn=tuple(arrows)), box, found)
+    causes = _boxed(_Lines(drawn=tuple(arrows)), box, found)
     after = replace(lines, drawn=(), measured=(*lines.drawn, *lines.measured), faded=())
     apart = tuple(n for n in names if box.get(n, n) not in found.places)
     kinds = {**dict.fromkeys(groups, "group"), **roles}
-    shapes = ((found, lines), (half, drawing), (half, after))
+    shapes = ((found, lines), (half, causes), (half, after))
     whole, before, later = (_svg(at, one, kinds, wide) if at.places else "" for at, one in shapes)
     unseen = len(more) - len(lines.measured)
     weak = sum(frozenset(pair) in lines.drowned for pair in (*lines.drawn, *lines.measured))

@@ -14,9 +14,9 @@ def show(sample: str, source: bool = True) -> None:
     """Show the picture of a sample, if there is one, and say where its figures come from."""
     if (told := story.stories().get(sample)) is None:
         return
-    source = b64encode(story.svg(told).encode()).decode()
+    picture = b64encode(story.svg(told).encode()).decode()
     st.html(
-        f'<img src="data:image/svg+xml;base64,{source}" alt="{escape(story.said(told))}" '
+        f'<img src="data:image/svg+xml;base64,{picture}" alt="{escape(story.said(told))}" '
         f'style="width:100%;max-width:{story.WIDE}px;height:auto;border-radius:6px">'
     )
     st.caption(f"{told['said']} {story.SHIPPED}" if source else told["said"])
