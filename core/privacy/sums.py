@@ -7,7 +7,7 @@ sum leaves it. A new one joins with a class of its own and its name in `PROVED`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,3 +77,12 @@ PROVED: tuple[type, ...] = (
     *(StepCounts, Echoes),
 )
 """The recipes whose sensitivity is proved: a curator works out no others."""
+
+
+@runtime_checkable
+class PureRecipe(SumRecipe, Protocol):
+    """Sums whose L1 sensitivity is proved as well, so that Laplace noise can answer them."""
+
+    def total_sensitivity(self, unit: Unit) -> int:
+        """L1 sensitivity of the whole vector, in units."""
+        ...
