@@ -34,7 +34,7 @@ from espalier.core.project.schema import Column, Schema
 from espalier.core.release.artefact import Release
 from espalier.core.release.blurred import Blurred
 from espalier.core.server import events
-from espalier.core.server.job import Job
+from espalier.core.server.queue import Job
 from espalier.core.tables.frames import encoded
 from espalier.core.tables.relation import Relation
 from espalier.core.tables.table import Table
