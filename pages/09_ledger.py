@@ -13,7 +13,7 @@ from espalier.core.ledger.archive import tables_of, zipped
 from espalier.core.ledger.ledger import Ledger, default_ledger
 from espalier.core.ledger.population import PART_NAMES, Entry, Population
 from espalier.core.methods.pools import pool_in_words
-from espalier.core.privacy.accounting import rho_of, round_up
+from espalier.core.privacy.accounting import rho_asked, round_up
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.release.resume import resume
@@ -83,7 +83,7 @@ def next_plan(state: Session, p: Population) -> tuple[float, str]:
         st.info(f"The open plan cannot be paid from this budget: {plain(error)}")
         return 0.0, ""
     again = any(e.project == state.project.name and same_plan(e, plan) for e in p.entries if e.counted)
-    rho = rho_of(plan.epsilon, p.delta)
+    rho = rho_asked(plan, p.delta)
     left = p.outlook(rho)
     if not left["fits"]:
         what, say = ("The same plan again", st.info) if again else ("The open plan", st.warning)

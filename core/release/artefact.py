@@ -28,7 +28,6 @@ from espalier.core.planning.error_bounds import ErrorBounds, error_bounds_of
 from espalier.core.planning.hierarchies import ToldApart
 from espalier.core.privacy.accounting import Budget, round_up
 from espalier.core.privacy.draws import Draw
-from espalier.core.privacy.partitions import epsilon_beside
 from espalier.core.privacy.spending import Spending
 from espalier.core.progress import Report, silent
 from espalier.core.project.file import Project
@@ -193,7 +192,7 @@ class Release:
             "method_title": method.title,
             "private": True,
             "spent": {
-                "epsilon": epsilon_beside(s.rho, self.budget.delta, [s.delta] if s.delta else []),
+                "epsilon": s.epsilon_at(self.budget.delta),
                 "delta": self.budget.delta,
                 "rho": s.rho,
                 "neighbors": plan.neighbors,

@@ -20,6 +20,9 @@ from espalier.core.tables.table import Table
 from espalier.pages.common import housekeeping, sign_in
 from espalier.pages.session.session import ReleaseBundle, Session, Spent
 
+AT_DELTA = 1e-9
+"""δ at which releases with δ = 0 are added up."""
+
 
 def start(state: Session, share: float, rho: float, delta: float, paid: Paid | None = None) -> None:
     """Spend the budget of the open project on the open table, ``share`` of its rows kept back for testing.
@@ -109,7 +112,7 @@ def kept_back(state: Session, table: Table, share: float, delta: float | None) -
     n = public_rows(project.plan, table.rows)
     left = n if n is None or size is None else n - size
     if project is not state.project:
-        return preview(project if project.plan.delta else project.with_plan(delta=delta)), left
+        return preview(project if project.plan.delta is not None else project.with_plan(delta=delta)), left
     return state.preview(left, delta), left
 
 
@@ -131,5 +134,5 @@ def total(state: Session) -> tuple[float, float, float] | None:
     mine = [s for s in state.spent if s.table == state.tables]
     if len({(s.neighbors, s.rows_per_person, s.person) for s in mine}) != 1:
         return None
-    rho, delta = total_up(s.rho for s in mine), min(s.delta for s in mine)
+    rho, delta = total_up(s.rho for s in mine), min((s.delta for s in mine if s.delta), default=AT_DELTA)
     return rho, epsilon_of(rho, delta), delta
