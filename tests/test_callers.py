@@ -175,6 +175,7 @@ CALLERS: dict[str, Reasons] = {
         "the rows of a release, and those that judge it, by the bought schema": (
             "core/release/run.py",
             "pages/release/spending.py",
+            "pages/session/session.py",
         ),
     },
     "widened": {TABLES: ("core/tables/",), CURATOR: ("core/evaluation/private/held_out.py",)},

@@ -20,6 +20,7 @@ from streamlit import config, runtime
 
 from espalier.core.server import monitor
 from espalier.pages.common import downloads
+from espalier.pages.session import kept_work
 
 LASTS = 100.0
 """Seconds that a session is kept after its tab is gone; less than Streamlit's own 120."""
@@ -74,6 +75,7 @@ def start() -> None:
         while True:
             time.sleep(EVERY)
             try:
+                kept_work.KEPT.sweep()
                 ended, now = rounds.go(), manager.num_active_sessions()
                 if ended:
                     time.sleep(1.0)  # the loop closes them meanwhile

@@ -21,6 +21,7 @@ from espalier.core.tables.source import Source
 from espalier.pages.common import fields, shell, sign_in, text
 from espalier.pages.common.text import name, plain
 from espalier.pages.session import session
+from espalier.pages.session.kept_work import LASTS
 from espalier.pages.session.session import ReleaseBundle, Session
 
 UNRECORDED, NEW = "Not recorded in a ledger", "Open a new budget …"
@@ -337,7 +338,10 @@ def who() -> str:
 def recorded(release: Release) -> None:
     """Show whether a release is in the ledger."""
     if release.reservation is None:
-        st.markdown("**Not recorded in a ledger.** Closing or reloading this tab forgets it: download what you need.")
+        st.markdown(
+            f"**Not recorded in a ledger.** A reload of this tab brings it back for {LASTS / 60:.0f} minutes; then it "
+            "is gone. Download what you need."
+        )
         return
     p, entry = release.reservation.population, release.reservation.entry
     st.caption(
