@@ -30,6 +30,7 @@ from espalier.core.privacy.accounting import Budget, round_up
 from espalier.core.privacy.draws import Draw
 from espalier.core.privacy.partitions import epsilon_beside
 from espalier.core.privacy.spending import Spending
+from espalier.core.process_memory import MANY_CELLS, give_back
 from espalier.core.progress import Report, silent
 from espalier.core.project.file import Project
 from espalier.core.project.regressions import named
@@ -338,6 +339,8 @@ class Release:
         """
         more: dict[str, Callable[[Path], None]] = {}
         schema = self.project.schema
+        if self.shown * len(schema.columns) > MANY_CELLS:
+            give_back()
         if self.tables is not None:
             names = self.tables.texts if kind == "parquet" else ()
             more = {f"{name}.parquet": partial(self.tables.write_parquet, name) for name in names}

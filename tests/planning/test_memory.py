@@ -19,7 +19,7 @@ from tests.methods.test_contract import project, table
 
 
 def test_a_plan_states_input_model_and_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    given = project(method="mst")
+    given = project(method="mst", delta=1e-12)
     small, large = (preview(given, rows).memory for rows in (1_000, 900_000))
     assert small.process == large.process
     assert small.model == large.model == preview(given, 1_000).size.bytes
