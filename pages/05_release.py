@@ -161,7 +161,7 @@ if state.job is not None and state.job.kind == "release":
     shell.progress()
     st.caption("You may visit the other pages meanwhile.")
 elif state.job is not None:
-    st.info("The diagnostics are being computed; release again when they are done.")
+    st.info("Another job of this session is running. Release again when it has ended.")
     shell.progress()
 else:
     trouble(state)

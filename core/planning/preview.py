@@ -29,6 +29,7 @@ from espalier.core.planning.error_bounds import ErrorBounds, error_bounds_of
 from espalier.core.planning.expected_answers import Expected
 from espalier.core.planning.expected_answers import expected as expected_answers
 from espalier.core.planning.hierarchies import Foreseen, foreseen
+from espalier.core.planning.memory import Memory
 from espalier.core.planning.noise import noise_of
 from espalier.core.planning.procedure import carry_out
 from espalier.core.planning.regression_needs import Need, check_fence, needs
@@ -68,6 +69,8 @@ class Preview:
     warnings: tuple[str, ...]
     features: int
     bounds: ErrorBounds | None
+    memory: Memory
+    """Bytes of memory at the peak of the release."""
     private_evaluation: tuple[Line, ...] = ()
     expected: tuple[PrivateFigure, ...] = ()
     asked: tuple[Expected, ...] = ()
@@ -143,6 +146,7 @@ class Preview:
             "refused": self.frame.refused,
             "cells": self.size.cells,
             "bytes": self.size.bytes,
+            "memory": self.memory.to_json(),
             **({"treewidth": self.size.treewidth} if self.size.treewidth else {}),
             "seconds": self.size.seconds,
             **({"test_drawing": [predicted(test) for test in self.tests]} if self.project.plan.test_drawing else {}),
@@ -219,7 +223,7 @@ def _preview(project: Project, rows: int | None, assumed: Mapping[str, float] | 
     if plan.neighbors == "replace-one":
         rows = public_rows(plan, rows)
     budget = budget_of(project, Budget.of(plan, rows))
-    held = held_rows(plan, rows)
+    held, all_rows = held_rows(plan, rows), rows or plan.rows
     rows = None if rows is None else rows - held
     of_schema = Spending.of(budget)
     carried = carry_out(project, budget, frame, _NoRows(rows, of_schema))
@@ -257,6 +261,7 @@ def _preview(project: Project, rows: int | None, assumed: Mapping[str, float] | 
         warnings,
         features,
         bounds,
+        Memory.of(project.schema, plan, size, all_rows),
         asked=expected_answers(fitted),
         delta=total_up((of_schema.delta, curator.spending.delta)),
         tests=carried.tests,

@@ -6,6 +6,7 @@ Connections are read-only, except those of :func:`connect_to_write`. The queries
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -192,6 +193,24 @@ def fetched(backend: Any, query: str) -> list[tuple[Any, ...]]:
     if backend.name == "pyspark":
         return [tuple(row) for row in backend._session.sql(query).collect()]
     return list(backend.con.execute(query).fetchall())
+
+
+def at_random(table: Any, rows: int, total: int) -> Any:
+    """Return each of the ``total`` rows of ``table`` with the same probability, so that about ``rows`` are left."""
+    return table if total <= rows else table.filter(ibis.random() <= rows / total)
+
+
+def streamed_rows(backend: Any, query: str, rows: int = 1 << 16) -> Iterator[list[Any]]:
+    """Yield the rows that answer ``query`` in an engine of `ENGINES`, ``rows`` at a time."""
+    if backend.name == "pyspark":
+        left = iter(backend._session.sql(query).toLocalIterator())
+        while part := [tuple(row) for row in itertools.islice(left, rows)]:
+            yield part
+        return
+    with backend.con.transaction(), backend.con.cursor("espalier_rows") as cursor:
+        cursor.execute(query)
+        while part := cursor.fetchmany(rows):
+            yield part
 
 
 def disconnect(backend: Any) -> None:

@@ -21,7 +21,10 @@ from espalier.core.tables.arrow_text import value_type
 from espalier.core.tables.text_table import check_names
 from espalier.core.tables.unpacking import check_texts, unshared
 
-BATCH_ROWS = 1 << 18
+BATCH_ROWS, BATCH_CELLS = 1 << 18, 1 << 23
+"""Rows and cells of a batch at most."""
+PLACES, PLACE_ROWS = 20, 1 << 12
+"""Places of a sample, and rows at each."""
 SUFFIX = ".parquet"
 FOOTERS = ("_metadata", "_common_metadata")
 """Names of files without rows that programs write next to the parts of a table."""
@@ -101,6 +104,22 @@ class ParquetFiles:
             yield from _batches(file, names)
         if self._path.is_dir() and tuple(_listed(self._path)) != self.files:
             raise TableError(f"{self._shown} changed while it was being read; start again after it has been written")
+
+    def spread(self, names: Sequence[str], rows: int) -> Generator[Any]:  # noqa: ARG002
+        """`PLACE_ROWS` rows at `PLACES` places, which are spread evenly over all files."""
+        total = self.rows or 0
+        wanted, start = [int((i + 0.5) / PLACES * total) for i in range(PLACES)], 0
+        for file in self._files:
+            inside = [at - start for at in wanted if start <= at < start + file.rows]
+            start, done = start + file.rows, 0
+            for batch in _batches(file, names, PLACE_ROWS) if inside else ():
+                while inside and inside[0] < done:
+                    inside.pop(0)
+                done += batch.num_rows
+                if inside and inside[0] < done:
+                    yield batch
+                if not inside or inside[-1] < done:
+                    break
 
     def statements(self, names: Sequence[str]) -> list[str]:
         """Return what is read, as a comment: there is no engine."""
@@ -203,7 +222,7 @@ def _open(path: Path, texts: Sequence[str]) -> Iterator[Any]:
         yield opened
 
 
-def _batches(file: _File, names: Sequence[str]) -> Generator[Any]:
+def _batches(file: _File, names: Sequence[str], most: int = BATCH_ROWS) -> Generator[Any]:
     import pyarrow as pa
 
     folders = dict(file.folders)
@@ -217,7 +236,8 @@ def _batches(file: _File, names: Sequence[str]) -> Generator[Any]:
                 raise TableError(f"{file.path} was changed after it was opened; open it again")
             try:
                 if listed == texts:
-                    batches = opened.iter_batches(BATCH_ROWS, columns=stored)
+                    size = max(1, min(most, BATCH_CELLS // max(len(stored), 1)))
+                    batches = opened.iter_batches(size, columns=stored)
                 else:
                     batches = unshared(opened, file.path.stat().st_size, str(file.path), stored)
                 for batch in batches:

@@ -7,17 +7,15 @@ that Python has freed also stays with the process until it is returned to the sy
 
 from __future__ import annotations
 
-import ctypes
-import gc
 import logging
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 from streamlit import config, runtime
 
+from espalier.core.process_memory import give_back
 from espalier.core.server import monitor
 from espalier.pages.common import downloads
 from espalier.pages.session import kept_work
@@ -87,14 +85,3 @@ def start() -> None:
                 logging.getLogger(__name__).error("housekeeping: %s", type(error).__name__)
 
     threading.Thread(target=forever, name="housekeeping", daemon=True).start()
-
-
-def give_back() -> None:
-    """Free what is garbage, and return free memory to the system."""
-    gc.collect()
-    with suppress(ImportError):
-        import pyarrow as pa
-
-        pa.default_memory_pool().release_unused()
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).malloc_trim(0)

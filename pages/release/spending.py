@@ -14,10 +14,12 @@ from espalier.core.progress import Report
 from espalier.core.project.file import Project
 from espalier.core.release.artefact import Release
 from espalier.core.server import events
-from espalier.core.server.release_job import Order, Paid, carry_out
+from espalier.core.server.release_job import Order, Paid, Unended, carry_out
+from espalier.core.server.release_job import finish as finish_stored
 from espalier.core.server.worker import Limits, run_apart
 from espalier.core.tables.table import Table
 from espalier.pages.common import housekeeping, sign_in
+from espalier.pages.release import payment
 from espalier.pages.session.session import ReleaseBundle, RowsAtWork, Session, Spent
 
 AT_DELTA = 1e-9
@@ -95,6 +97,41 @@ def start(state: Session, share: float, rho: float, delta: float, paid: Paid | N
     state.start("release", work, done, ended)
     if state.job is not None:
         state.job.if_cancelled = lambda: price_of_cancel(began.is_set(), plan.epsilon)
+
+
+def finish(state: Session, population: str, entry: str) -> None:
+    """Finish an interrupted release of the ledger, with the open table in case an answer is missing."""
+    if state.job is not None:
+        return
+    table = state.table() if state.has_project and state.has_table and state.relation is None else None
+    order, apart, who = (
+        Unended(population, entry, payment.who(), table, state.far),
+        housekeeping.served(),
+        sign_in.who(),
+    )
+
+    def work(report: Report) -> str:
+        """Return what the ledger could not record."""
+        try:
+            if apart:
+                made = run_apart(finish_stored, order, report, _nothing, Limits.of_the_server())
+            else:
+                made = finish_stored(order, report, _nothing)
+        except BaseException:
+            events.emit("release", who, {}, state="failed", entry=entry, resumed=True)
+            raise
+        events.emit("release", who, {}, state="done", rho=made.spending.rho, entry=entry, resumed=True)
+        return made.ledger_trouble
+
+    def done(trouble: str) -> None:
+        if trouble:
+            state.trouble["resume"] = trouble
+
+    state.start("resume", work, done, lambda _: None)
+
+
+def _nothing() -> None:
+    """Mark nothing: whatever is drawn was paid before."""
 
 
 def price_of_cancel(began: bool, epsilon: float) -> str:
