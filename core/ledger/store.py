@@ -400,7 +400,7 @@ def _engine(url: sa.URL) -> sa.Engine:
             url,
             poolclass=sa.NullPool,
             isolation_level="READ COMMITTED",
-            connect_args={"connect_timeout": 10, "options": options},
+            connect_args={"connect_timeout": 10, "options": options, "client_encoding": "utf8"},
         )
     file = f"{Path(url.database or '').absolute().as_uri()}?mode=rw"  # a ledger that is gone is not made anew, empty
     engine = sa.create_engine(

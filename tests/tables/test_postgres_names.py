@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from espalier.core.ledger.ledger import Ledger
 from espalier.core.project.schema import Column, Schema
 from espalier.core.tables.relation import open_relation
 
@@ -76,3 +79,25 @@ def test_a_relation_is_found_where_the_search_path_leads(database):
     assert read(url)[:2] == ("table", [2, 1])
     assert read(url, '"t.t"')[0] == "view"
     assert read(url, "public.t")[:2] == ("table", [2, 1])
+
+
+@pytest.mark.parametrize("keeps", [True, False], ids=["codes stay there", "codes are streamed"])
+def test_a_user_with_another_encoding_reads_the_same_texts(database, keeps):
+    """Streamed, a category with an accent was read as an undeclared text."""
+    url, con = database
+    con.execute("CREATE TABLE u AS SELECT unnest(ARRAY['é', 'Ω', 'é']) AS a")
+    con.execute("ALTER ROLE reader SET client_encoding = 'LATIN1'")
+    relation = open_relation(url, "u")
+    source = replace(relation, keeps=keeps).snapshot(Schema((Column("a", "categorical", ("é", "Ω")),)))
+    assert source.count(("a",)).tolist() == [2, 1]
+    source.close()
+
+
+def test_a_ledger_of_a_user_with_another_encoding_holds_any_name(database, tmp_path, monkeypatch):
+    """It ended in a traceback."""
+    url, con = database
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    con.execute("ALTER ROLE reader SET client_encoding = 'LATIN1'")
+    con.execute("ALTER ROLE reader SET search_path = public")
+    Ledger(url, create=True).open_table("Ω é", epsilon=1.0, delta=1e-9)
+    assert list(Ledger(url).populations()) == ["Ω é"]
