@@ -342,9 +342,9 @@ def open_relation(where: str | Path, relation: str | None = None) -> Relation:
         raise TableError("a connection needs the name of its table: add --relation NAME")
     try:
         if scheme[1] in ENGINES:
-            backend, table, plain = engines.open_url(text, relation)
+            backend, table, plain, origin = engines.open_url(text, relation)
             with engines.closed_on_error(backend):
-                origin, keeps = engines.origin_of(backend, relation), engines.keeps_codes(backend)
+                keeps = engines.keeps_codes(backend)
             opened = Relation(shown, backend=backend, table=table, plain=plain, origin=origin, keeps=keeps)
             weakref.finalize(opened, engines.disconnect, backend)
         else:
