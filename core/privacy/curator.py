@@ -369,7 +369,7 @@ class PrivateCurator(Curator):
         super().__init__(source.schema.sizes, unit, budget, rows, max_cells, impossible, held_out=held_out)
         if spending is not None:
             if spending.limit > budget.rho:
-                raise ValueError("what is booked elsewhere is held to the budget all the same")
+                raise ValueError("a shared account must keep the same budget")
             self.spending = spending
         self._source = source
         self._journal = journal or Journal()

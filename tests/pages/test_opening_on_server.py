@@ -228,7 +228,7 @@ def test_diagnostics_show_pictures_and_further_tests_of_random_rows(ready):
     assert field(app, "selectbox", "Show one column").options == ["a", "v"]
     assert field(app, "selectbox", "Show one pair").options == ["a × v"]
     assert int(here(app).released.counted["a", "v"].sum()) == 500
-    assert "1,000,000 random rows at most" in sentences(app)
+    assert "at most 1,000,000 random rows" in sentences(app)
     assert not [f for f in app.text_input if f.label == "Rows to attack"], "its rows have no numbers"
     finish(press(app, "Train the classifiers"))
     assert (1, "many-targets") in here(app).further
