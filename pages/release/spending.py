@@ -121,13 +121,13 @@ def finish(state: Session, population: str, entry: str) -> None:
             events.emit("release", who, {}, state="failed", entry=entry, resumed=True)
             raise
         events.emit("release", who, {}, state="done", rho=made.spending.rho, entry=entry, resumed=True)
-        return made.ledger_trouble
+        return str(made.ledger_trouble)
 
-    def done(trouble: str) -> None:
+    def done(here: Session, trouble: str) -> None:
         if trouble:
-            state.trouble["resume"] = trouble
+            here.trouble["resume"] = trouble
 
-    state.start("resume", work, done, lambda _: None)
+    state.start("resume", work, done)
 
 
 def _nothing() -> None:
