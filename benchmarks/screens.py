@@ -14,6 +14,7 @@ import socket
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -173,7 +174,7 @@ def pages(person: Any, waits: Waits, clicks: int) -> None:
     person.rests()
     for key in ["ArrowRight"] * 4 + ["ArrowLeft"] * 4:
         page.get_by_role("slider").first.focus()
-        waits.of("Release: a field", lambda key=key: page.keyboard.press(key))
+        waits.of("Release: a field", partial(page.keyboard.press, key))
     waits.of("Release: from the click to its progress", lambda: person.press("Spend ε = 1 and release"))
     waits.until("Release: job", ": 30,000 synthetic rows")
     person.rests()
@@ -245,11 +246,11 @@ def main(parts: list[str], clicks: int) -> None:
             session(lambda person, waits: home(person, waits, clicks))
         for n in (50, 200):
             if "data" in parts:
-                session(lambda person, waits, n=n: data(person, waits, clicks, n, folder))
+                session(partial(data, clicks=clicks, columns=n, folder=folder))
             if "structure" in parts:
-                session(opened(n, lambda person, waits, n=n: drawing(person, waits, clicks, n)))
+                session(opened(n, partial(drawing, clicks=clicks, columns=n)))
             if "plan" in parts:
-                session(opened(n, lambda person, waits, n=n: plan(person, waits, clicks, n)))
+                session(opened(n, partial(plan, clicks=clicks, columns=n)))
         if "pages" in parts:
             session(opened(48, lambda person, waits: pages(person, waits, clicks)))
     print(f"load average of the machine meanwhile: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")

@@ -110,7 +110,7 @@ def fits(state: Session, population: Population) -> bool:
         st.error(plain(error))
 
         def mend() -> None:
-            delta = None if population.neighbors == "replace-one" else population.delta
+            delta = None if plan.pure or population.neighbors == "replace-one" else population.delta
             state.drafts.plan.delta = None
             person = population.persons.get(state.paid_from or "", plan.person)
             k = population.rows_per_person
@@ -318,7 +318,7 @@ def _delta(state: Session, neighbors: Neighbors, person: str | None) -> float:
     if not state.has_project:
         return 1e-9
     plan = replace(state.project.plan, neighbors=neighbors, person=(person or "").strip() or None)
-    if plan.delta is not None:
+    if plan.delta:
         return plan.delta
     n = public_rows(plan, state.rows or (None if state.text is None else state.text.rows))
     return 1 / n**2 if n is not None and n > 100 else 1e-9

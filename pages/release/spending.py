@@ -14,11 +14,16 @@ from espalier.core.progress import Report
 from espalier.core.project.file import Project
 from espalier.core.release.artefact import Release
 from espalier.core.server import events
-from espalier.core.server.release_job import Order, Paid, carry_out
+from espalier.core.server.release_job import Order, Paid, Unended, carry_out
+from espalier.core.server.release_job import finish as finish_stored
 from espalier.core.server.worker import Limits, run_apart
 from espalier.core.tables.table import Table
 from espalier.pages.common import housekeeping, sign_in
+from espalier.pages.release import payment
 from espalier.pages.session.session import ReleaseBundle, RowsAtWork, Session, Spent
+
+AT_DELTA = 1e-9
+"""δ at which releases with δ = 0 are added up."""
 
 
 def start(state: Session, share: float, rho: float, delta: float, paid: Paid | None = None) -> None:
@@ -95,6 +100,41 @@ def start(state: Session, share: float, rho: float, delta: float, paid: Paid | N
         state.job.if_cancelled = lambda: price_of_cancel(began.is_set(), plan.epsilon)
 
 
+def finish(state: Session, population: str, entry: str) -> None:
+    """Finish an interrupted release of the ledger, with the open table in case an answer is missing."""
+    if state.job is not None:
+        return
+    table = state.table() if state.has_project and state.has_table and state.relation is None else None
+    order, apart, who = (
+        Unended(population, entry, payment.who(), table, state.far),
+        housekeeping.served(),
+        sign_in.who(),
+    )
+
+    def work(report: Report) -> str:
+        """Return what the ledger could not record."""
+        try:
+            if apart:
+                made = run_apart(finish_stored, order, report, _nothing, Limits.of_the_server())
+            else:
+                made = finish_stored(order, report, _nothing)
+        except BaseException:
+            events.emit("release", who, {}, state="failed", entry=entry, resumed=True)
+            raise
+        events.emit("release", who, {}, state="done", rho=made.spending.rho, entry=entry, resumed=True)
+        return str(made.ledger_trouble)
+
+    def done(here: Session, trouble: str) -> None:
+        if trouble:
+            here.trouble["resume"] = trouble
+
+    state.start("resume", work, done)
+
+
+def _nothing() -> None:
+    """Mark nothing: whatever is drawn was paid before."""
+
+
 def price_of_cancel(began: bool, epsilon: float) -> str:
     """Return what is spent if the release is cancelled now, for the label of the button."""
     return f"up to ε = {epsilon:g} is spent already" if began else "nothing is spent yet"
@@ -109,7 +149,7 @@ def kept_back(state: Session, table: Table, share: float, delta: float | None) -
     n = public_rows(project.plan, table.rows)
     left = n if n is None or size is None else n - size
     if project is not state.project:
-        return preview(project if project.plan.delta else project.with_plan(delta=delta)), left
+        return preview(project if project.plan.delta is not None else project.with_plan(delta=delta)), left
     return state.preview(left, delta), left
 
 
@@ -131,5 +171,5 @@ def total(state: Session) -> tuple[float, float, float] | None:
     mine = [s for s in state.spent if s.table == state.tables]
     if len({(s.neighbors, s.rows_per_person, s.person) for s in mine}) != 1:
         return None
-    rho, delta = total_up(s.rho for s in mine), min(s.delta for s in mine)
+    rho, delta = total_up(s.rho for s in mine), min((s.delta for s in mine if s.delta), default=AT_DELTA)
     return rho, epsilon_of(rho, delta), delta

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from espalier.core.server.job import Job
+from espalier.core.server.queue import Job
 
 LASTS = 15 * 60.0
 """Seconds that results are kept after their tab is gone."""

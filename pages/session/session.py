@@ -40,7 +40,7 @@ from espalier.core.release.artefact import Release
 from espalier.core.release.blurred import Blurred
 from espalier.core.report.release_picture import ReleasePicture, release_picture
 from espalier.core.server import events
-from espalier.core.server.job import Job
+from espalier.core.server.queue import Job
 from espalier.core.tables.frames import encoded
 from espalier.core.tables.relation import Relation
 from espalier.core.tables.table import Table

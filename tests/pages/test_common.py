@@ -10,8 +10,7 @@ import pytest
 from espalier.core.errors import EspalierError, SchemaError
 from espalier.core.project.coarsening import group
 from espalier.core.project.schema import Column
-from espalier.core.server import job
-from espalier.core.server.job import Job
+from espalier.core.server.queue import Job, Queue
 from espalier.pages.common import charts, fields, text
 from espalier.pages.data.typed_columns import column_of, join, numbers, row_of, split
 from espalier.pages.release import spending
@@ -153,10 +152,10 @@ class Held:
 
 
 @pytest.fixture
-def queue(monkeypatch: pytest.MonkeyPatch) -> job.Queue:
+def queue(monkeypatch: pytest.MonkeyPatch) -> Queue:
     """A queue of its own with one place, and two to wait in."""
-    made = job.Queue(at_once=1, most=2)
-    monkeypatch.setattr(job, "QUEUE", made)
+    made = Queue(at_once=1, most=2)
+    monkeypatch.setattr("espalier.core.server.queue.QUEUE", made)
     return made
 
 
@@ -217,7 +216,7 @@ def test_a_full_queue_refuses() -> None:
 
 @pytest.mark.usefixtures("queue")
 def test_a_job_nobody_waits_for_is_dropped_before_it_begins(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job, "GONE", 0.0)
+    monkeypatch.setattr("espalier.core.server.queue.GONE", 0.0)
     first, second = Held(), Held()
     running = start(first)
     assert first.began.wait(10)

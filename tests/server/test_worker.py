@@ -20,7 +20,7 @@ from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
 from espalier.core.server import worker
-from espalier.core.server.job import Job
+from espalier.core.server.queue import Job
 from espalier.core.server.release_job import Order, Paid, carry_out
 from espalier.core.server.worker import Limits, run_apart
 from espalier.core.tables.code_file import CodeFile
