@@ -6,6 +6,7 @@ Each sample is released as its project says, and judged on its real rows, which 
 
 import hashlib
 import json
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -171,7 +172,12 @@ def columns(name: str) -> list[str]:
     return [c["name"] for c in Project.load(FOLDER / f"{name}.json").to_json()["schema"]]
 
 
-MADE = {"readmission": readmission, "hiring": hiring, "clinic": clinic, **{name: partial(bars, name) for name in BARS}}
+MADE: dict[str, Callable[[], dict[str, Any]]] = {
+    "readmission": readmission,
+    "hiring": hiring,
+    "clinic": clinic,
+    **{name: partial(bars, name) for name in BARS},
+}
 """The function that computes the figures of each sample."""
 
 

@@ -82,7 +82,7 @@ def fitted(page: float, *drawing: Any, **sizes: Any) -> Layout:
     if found.width <= page or len(found.layers) < 2:
         return found
     room = BETWEEN - (found.width - page) / (len(found.layers) - 1)
-    return layout(*drawing, **sizes, between=max(CLOSEST, room))
+    return layout(*drawing, **{**sizes, "between": max(CLOSEST, room)})
 
 
 @dataclass(frozen=True)

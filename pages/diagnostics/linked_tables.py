@@ -60,11 +60,13 @@ def _start(state: Session, released: ReleaseBundle, real: Panel) -> None:
         synthetic = read_linked(project.linked, project.schema, files)
         return {"verdict": judged(project, real, synthetic), "synthetic": synthetic}
 
-    def done(found: dict[str, Any]) -> None:
-        if state.released is released:
-            state.findings[TITLE] = found
+    number = released.number
 
-    state.start("diagnostics", work, done, lambda _: None)
+    def done(into: Session, found: dict[str, Any]) -> None:
+        if into.releases == number:
+            into.findings[TITLE] = found
+
+    state.start("diagnostics", work, done)
 
 
 def _figures(found: LinkedVerdict) -> None:

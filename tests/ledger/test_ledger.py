@@ -18,6 +18,7 @@ import zipfile
 from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -814,7 +815,12 @@ def test_another_machine_learns_what_it_sees(where, tmp_path, monkeypatch):
         kept = file.read_text()
         file.write_text("nonsense")
         assert "holds something else" in ledger.verify()[0], "an earlier copy could pass"
-        file.write_text(kept)
+        for make, remove in ((file.mkdir, file.rmdir), (partial(os.mkfifo, file), file.unlink)):
+            file.unlink()
+            make()
+            assert "cannot be read" in ledger.verify()[0], "an earlier copy could pass, or the pipe be waited for"
+            remove()
+            file.write_text(kept)
     assert ledger.verify() == []
 
 
