@@ -84,7 +84,7 @@ td.code { padding-bottom: 1.6rem }
   .annex table { font-size: 9.4px } .lead { font-size: 15px } caption, thead, thead tr { break-after: avoid }
   caption, .short { break-inside: avoid }
   tbody tr:nth-child(-n+3) { break-after: avoid } tbody tr:nth-last-child(-n+3) { break-before: avoid }
-  .stack, .legend, tr, figure, .story, .privacy, .people, .verdict { break-inside: avoid }
+  .annex > ul, .stack, .legend, tr, figure, .story, .privacy, .people, .verdict { break-inside: avoid }
   th, td { padding: .14rem .4rem }
   .annex th, .annex td { padding: .05rem .35rem } table.whole td:first-child { min-width: 9rem }
   thead { display: table-header-group } .wide { overflow: visible }
