@@ -73,7 +73,7 @@ td.code { padding-bottom: 1.6rem }
 @media screen and (max-width: 560px) { main { margin: 1rem auto } .two { grid-template-columns: 1fr }
   th, td { padding: .2rem .35rem } table { font-size: .88rem } section.label { padding: .3rem .5rem }
   section.label th { width: 6rem } tr > th[scope=row] { width: auto }
-  figure.large { overflow-x: auto } svg.release { min-width: 34rem } }
+  figure.large { overflow-x: auto } svg.release { width: auto; max-height: none; margin: 0 } }
 @page { margin: 13mm }
 @media print { body { font-size: 12.2px; line-height: 1.4 } main { margin: 0; max-width: none; padding: 0 }
   h1 { font-size: 1.7rem } h2 { margin-top: .8rem; font-size: 1.15rem; break-after: avoid } h3 { break-after: avoid }
