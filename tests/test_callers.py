@@ -174,6 +174,7 @@ CALLERS: dict[str, Reasons] = {
         "the rows of a release, and those that judge it, by the bought schema": (
             "core/release/run.py",
             "pages/release/spending.py",
+            "pages/session/session.py",
         ),
     },
     "widened": {TABLES: ("core/tables/",), CURATOR: ("core/evaluation/private/held_out.py",)},
@@ -296,7 +297,7 @@ OPENERS: Reasons = {
     "the keys of fingerprints": ("core/ledger/secret_file.py",),
     "noisy answers of an unfinished release": ("core/release/unfinished.py",),
     "files of unknown size, up to a limit": ("core/limited_file.py",),
-    "the shipped figures of the samples": ("pages/home/story.py",),
+    "the shipped figures of the samples": ("core/report/story.py",),
     "output of a command": ("core/cli/main.py",),
     "backup of the ledger": ("core/server/backup.py",),
     "a table that the server's operator has listed": ("core/server/release_job.py",),

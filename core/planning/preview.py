@@ -105,8 +105,13 @@ class Preview:
 
     @property
     def alone(self) -> dict[str, float]:
-        """ε of each pool if nothing else were spent, at the plan's δ. They do not add up to ε; ρ does."""
-        return {pool: epsilon_of(rho, self.budget.delta) for pool, rho in self.pools.items()}
+        """ε of each pool if nothing else were spent, at the plan's δ. They add up to ε under a pure budget only."""
+        if not self.budget.pure:
+            return {pool: epsilon_of(rho, self.budget.delta) for pool, rho in self.pools.items()}
+        out: dict[str, float] = {}
+        for line in self.lines:
+            out[line.pool] = total_up((out.get(line.pool, 0.0), line.epsilon or 0.0))
+        return out
 
     def _repr_html_(self) -> str:
         b = self.budget
@@ -220,7 +225,7 @@ def _preview(project: Project, rows: int | None, assumed: Mapping[str, float] | 
     budget = budget_of(project, Budget.of(plan, rows))
     held, all_rows = held_rows(plan, rows), rows or plan.rows
     rows = None if rows is None else rows - held
-    of_schema = Spending(budget.rho)
+    of_schema = Spending.of(budget)
     carried = carry_out(project, budget, frame, _NoRows(rows, of_schema))
     curator, fitted = carried.curator, carried.fitted
     if plan.copies and NoisyCounts.of(fitted) is None:

@@ -24,11 +24,10 @@ from espalier.core.ledger.account import TOO_LARGE
 from espalier.core.ledger.archive import MODEL
 from espalier.core.methods import Fitted, Frame, method_of
 from espalier.core.models.base import Codes, Model
-from espalier.core.planning.error_bounds import error_bounds_of
+from espalier.core.planning.error_bounds import ErrorBounds, error_bounds_of
 from espalier.core.planning.hierarchies import ToldApart
 from espalier.core.privacy.accounting import Budget, round_up
 from espalier.core.privacy.draws import Draw
-from espalier.core.privacy.partitions import epsilon_beside
 from espalier.core.privacy.spending import Spending
 from espalier.core.process_memory import MANY_CELLS, give_back
 from espalier.core.progress import Report, silent
@@ -36,6 +35,7 @@ from espalier.core.project.file import Project
 from espalier.core.project.regressions import named
 from espalier.core.project.schema import Schema
 from espalier.core.release.files import copy_files, save_files
+from espalier.core.release.link_strengths import link_strengths
 from espalier.core.release.linked_tables import LinkedTables
 from espalier.core.release.output import WHOLE, slices, write_into, write_texts, write_whole, write_whole_into
 from espalier.core.release.question_facts import question_facts
@@ -193,7 +193,7 @@ class Release:
             "method_title": method.title,
             "private": True,
             "spent": {
-                "epsilon": epsilon_beside(s.rho, self.budget.delta, [s.delta] if s.delta else []),
+                "epsilon": s.epsilon_at(self.budget.delta),
                 "delta": self.budget.delta,
                 "rho": s.rho,
                 "neighbors": plan.neighbors,
@@ -206,13 +206,14 @@ class Release:
             "refused": list(self.plan_frame.refused),
             "edges": [list(e) for e in self.edges],
             "cliques": [list(c) for c in self.fitted.cliques],
+            "links": self._links,
             "separations": [
                 {**x.to_json(), "holds": (kept := self.model.answers(x)) != "not promised", "how": kept}
                 for x in self.plan_frame.separations
             ],
             **self._schema_bought(),
             "measurements": [_measurement(d) for d in s.draws if d.kind not in ("choice", "schema")],
-            "bounds": error_bounds_of(s.draws, self.model.total, plan).to_json(),
+            "bounds": self._bounds.to_json(),
             **({} if self.verdict is None else {"verdict": self.verdict.to_json()}),
             **self.fitted.facts(self.project),
             **question_facts(self.fitted, self.model, self.codes, self.shown),
@@ -311,6 +312,16 @@ class Release:
     def _facts(self) -> dict[str, Any]:
         """``release.json``, made once: its copies and intervals take time."""
         return self.to_json()
+
+    @cached_property
+    def _bounds(self) -> ErrorBounds:
+        """Expected errors and bounds of the counts."""
+        return error_bounds_of(self.spending.draws, self.model.total, self.project.plan)
+
+    @cached_property
+    def _links(self) -> list[dict[str, Any]]:
+        """Strengths of the measured pairs, computed once."""
+        return link_strengths(Table(self.project.schema, self.codes, self.shown), self.edges, self._bounds.marginals)
 
     @cached_property
     def _claims(self) -> dict[str, Any]:

@@ -65,7 +65,7 @@ class PrivateRows:
     def __init__(self, own: Source, held: Source | None, budget: Budget, journal: Journal, chance: Chance) -> None:
         self.own, self.held, self._delta = own, held, budget.delta
         self.journal, self.chance = journal, chance
-        self.schema_spending, self.held_spending = Spending(budget.rho), Spending(0.0)
+        self.schema_spending, self.held_spending = Spending.of(budget), Spending(0.0)
         self._curator: PrivateCurator | None = None
 
     @property
@@ -222,7 +222,7 @@ class Run:
             codes,
             text,
             rows,
-            Spending(budget.rho, [*self.private.schema_spending.draws, *spending.draws]),
+            Spending.of(budget, [*self.private.schema_spending.draws, *spending.draws]),
             seconds,
             (*preview.warnings, *nothing_found(wanted, project.schema), *filter(None, [lost])),
             judged,

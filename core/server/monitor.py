@@ -18,7 +18,7 @@ from espalier import __version__
 from espalier.core.errors import EspalierError, LedgerUnavailable
 from espalier.core.process_memory import used
 from espalier.core.server import events
-from espalier.core.server.job import QUEUE
+from espalier.core.server.queue import QUEUE
 
 LEAST_DISK = 1 << 30
 """Free bytes of the temporary folder below which the server is not ready."""

@@ -1,4 +1,4 @@
-"""Codes that PostgreSQL streams, where a role may make no temporary table: a replica, a read-only session.
+"""Codes streamed by PostgreSQL if the role cannot create a temporary table: on a replica, or in a read-only session.
 
 PostgreSQL encodes each row by itself (`espalier.core.tables.encoding_query`), joins the codes to a few whole numbers,
 and sends them through one cursor, which sees one state of the rows. Neither rows nor texts leave the server but the
@@ -22,7 +22,9 @@ BATCH_ROWS = 1 << 17
 
 
 def keeps_codes(connection: Any) -> bool:
-    """Whether a temporary table can be made: the role may, the server is no replica, the session writes."""
+    """Whether a temporary table can be created: the role may, the server is not a replica, and the session is
+    writable.
+    """
     asked = (
         "SELECT has_database_privilege(current_database(), 'TEMP') AND NOT pg_is_in_recovery() "
         "AND current_setting('default_transaction_read_only') = 'off'"
@@ -31,7 +33,7 @@ def keeps_codes(connection: Any) -> bool:
 
 
 def streamed(connection: Any, query: str, schema: Schema, person: bool, pulse: Callable[[], None]) -> Generator[Batch]:
-    """Yield the codes that ``query`` (of :func:`espalier.core.tables.encoding_query.packed`) answers with.
+    """Yield the codes that ``query`` (of :func:`espalier.core.tables.encoding_query.packed`) returns.
 
     Raising from ``pulse`` ends the cursor and its transaction.
     """

@@ -1,4 +1,4 @@
-"""The CSV text of released tables, and reading them back."""
+"""Write released tables as CSV text, and read them back."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def csv_bytes(schema: Schema, table: Mapping[str, Sequence[str]]) -> bytes:
     """``synthetic.csv``'s content; names and categories that look like formulas are defused
     (`espalier.core.tables.csv_safety`).
 
-    :func:`read_csv` takes the apostrophes off again.
+    :func:`read_csv` removes the apostrophes again.
     """
     names = [defuse(name) for name in table]
-    # where a name holds another delimiter, only quotes tell a reader which one the file is written with
+    # if a name contains another delimiter, only quotes show a reader which one the file uses
     odd = any(mark in name for name in names for mark in DELIMITERS if mark != ",")
     # a lone empty cell must not become a blank line
     cells = [_written(schema, name, texts, alone=len(table) == 1) for name, texts in table.items()]
@@ -71,13 +71,13 @@ def _written(schema: Schema, name: str, texts: Sequence[str], *, alone: bool) ->
 def _quoted(texts: Sequence[str], *, always: bool) -> list[str]:
     """Texts as cells of a CSV file, in quotes where they need them."""
     out = io.StringIO(newline="")
-    # "\r\n" makes the writer quote a lone "\r" too, which many readers take for the end of a line
+    # "\r\n" makes the writer quote a lone "\r" too, which many readers treat as the end of a line
     writer = csv.writer(out, lineterminator="\r\n", quoting=csv.QUOTE_ALL if always else csv.QUOTE_MINIMAL)
     cells = []
     for text in texts:
         out.seek(0)
         out.truncate()
-        writer.writerow([text, ""])  # of a lone cell the writer would quote the empty text
+        writer.writerow([text, ""])  # the writer would quote an empty cell that is alone in its row
         cells.append(out.getvalue()[: -len(',""\r\n' if always else ",\r\n")])
     return cells
 
