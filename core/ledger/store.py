@@ -88,6 +88,13 @@ _journal = sa.Table(
 )
 """Answers of unfinished releases: the facts at place 0, then one record per answer. Deleted when a release ends."""
 
+_COMPUTED = """
+SELECT 1 FROM sqlite_master AS made LEFT JOIN pragma_table_xinfo(made.name) AS part
+WHERE made.name LIKE 'espalier%' AND made.type IN ('table', 'view')
+AND (made.type = 'view' OR made.sql LIKE 'CREATE VIRTUAL%' OR part.hidden <> 0)
+"""
+"""Does a SQLite file have a view, a virtual table or a computed column of a ledger's name? Each may be endless."""
+
 _ONLY_GROWS = {
     "sqlite": [
         f"CREATE TRIGGER espalier_no_{act.lower()} BEFORE {act} ON espalier_events "
@@ -412,6 +419,8 @@ def _engine(url: sa.URL) -> sa.Engine:
         names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         if names and _meta.name not in names:
             raise LedgerUnavailable(f"{url.database} is another program's database; name a new file for the ledger")
+        if connection.execute(_COMPUTED).fetchone() is not None:
+            raise LedgerUnavailable(f"{url.database} computes what a ledger stores; bring back a backup")
         connection.isolation_level = None  # transactions begin below, not behind our back
         for pragma in ("journal_mode=DELETE", "synchronous=EXTRA"):
             connection.execute(f"PRAGMA {pragma}").close()
