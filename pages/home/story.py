@@ -1,4 +1,4 @@
-"""The picture that each sample ends in, drawn from the figures that are shipped with the samples."""
+"""The picture for each sample, drawn from figures shipped with the samples."""
 
 from __future__ import annotations
 

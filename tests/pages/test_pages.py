@@ -507,7 +507,7 @@ def test_fairness_is_judged_with_its_floor_and_the_fences_cost(app: AppTest) -> 
     go(app, "diagnostics")
     finish(press(app, "Compare with"))
     said = sentences(app)
-    assert "Chance alone lifts" in said
+    assert "Chance alone raises" in said
     assert "What a separation does not promise" in said
     facts = next(iter(state(app).findings.values()))
     assert facts["fence_cost"]["method_without"] == "mst"
@@ -583,7 +583,7 @@ def test_a_person_column_leaves_the_schema_and_bounds_everybody(app: AppTest) ->
 
     go(app, "data")
     next(t for t in app.toggle if t.label.startswith("Show me the rows")).set_value(True).run()
-    assert "60 people in `patient`; the most rows of one: 40" in sentences(app)
+    assert "60 people in `patient`; the largest number of rows per person: 40" in sentences(app)
     assert "patient" not in state(app).project.schema, "opening the pages does not bring it back"
 
     go(app, "release")

@@ -207,7 +207,7 @@ def test_what_is_large_is_read_where_it_is(path, tmp_path, monkeypatch):
     with pytest.raises(TableError, match="cannot open the postgresql relation 'visits'") as refused:
         read_data("env:WHERE", "visits")
     assert "secret" not in str(refused.value)
-    with pytest.raises(TableError, match="no variable NOWHERE"):
+    with pytest.raises(TableError, match="NOWHERE is not set"):
         read_data("env:NOWHERE")
 
 
