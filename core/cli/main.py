@@ -112,7 +112,7 @@ def _run(opt: argparse.Namespace) -> int:
     except KeyboardInterrupt as error:
         spends = opt.command in ("release", "resume", "demo")
         print(
-            f"\nespalier: cancelled; {'what had been drawn counts as' if spends else 'nothing was'} spent"
+            f"\nespalier: cancelled; {'noise already drawn counts as' if spends else 'nothing was'} spent"
             + _notes(error),
             file=sys.stderr,
         )

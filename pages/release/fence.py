@@ -40,7 +40,7 @@ def sides_said(release: Release) -> None:
 
 
 def given_up(release: Release) -> None:
-    """What the scores that were paid for say."""
+    """Show the result of the bought scores."""
     bought = release.to_json().get("explained")
     if not bought:
         return

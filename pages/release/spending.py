@@ -54,7 +54,7 @@ def start(state: Session, share: float, rho: float, delta: float, paid: Paid | N
         if not began.is_set():
             state.trouble["release"] = f"{reason} Nothing was read and nothing is spent."
             return
-        state.trouble["release"] = f"{reason} What had been drawn counts as spent, at most the whole ε asked for."
+        state.trouble["release"] = f"{reason} The noise already drawn counts as spent, at most the whole ε of the plan."
         state.spent.append(replace(bill, complete=False))
 
     def work(report: Report) -> tuple[Release, Table | None, Table | None]:
@@ -66,7 +66,7 @@ def start(state: Session, share: float, rho: float, delta: float, paid: Paid | N
         order = Order(ordered, real, far, n, paid)
         events.emit("release", who, named, state="began", **said)
         try:
-            if apart:  # a server's own process keeps neither the rows nor what a release needs of memory
+            if apart:  # the server's process holds neither the rows nor a release's memory
                 made = run_apart(carry_out, order, report, began.set, Limits.of_the_server())
             else:
                 made = carry_out(order, report, began.set)
@@ -92,12 +92,10 @@ def start(state: Session, share: float, rho: float, delta: float, paid: Paid | N
 
 
 def price_of_cancel(began: bool, epsilon: float) -> str:
-    """Return what a cancel costs, before and after the first draw."""
+    """Return the cost of cancelling, before and after the first draw."""
     if began:
-        return (
-            f"Noise is being drawn: a cancel now counts as spent, up to the whole ε = {epsilon:g}, and gives no table."
-        )
-    return "Nothing is spent yet: a cancel now is free."
+        return f"Noise is being drawn: cancelling now spends up to the whole ε = {epsilon:g} and gives no table."
+    return "Nothing is spent yet: cancelling now is free."
 
 
 def kept_back(state: Session, table: Table, share: float, delta: float | None) -> tuple[Preview, int | None]:

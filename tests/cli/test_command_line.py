@@ -453,7 +453,7 @@ def test_a_draft_says_what_looks_like_dates_and_like_marks_of_empty_cells(work, 
 @pytest.mark.parametrize(
     ("command", "told"),
     [
-        (("release", "p.json", "--data", "t.csv", "--out", "o"), "what had been drawn counts as spent"),
+        (("release", "p.json", "--data", "t.csv", "--out", "o"), "noise already drawn counts as spent"),
         (("plan", "p.json", "--rows", "60"), "nothing was spent"),
     ],
 )

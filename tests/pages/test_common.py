@@ -275,7 +275,7 @@ def test_a_map_of_two_columns_has_room_for_its_labels() -> None:
 
 
 def test_a_cancel_states_its_price_before_and_after_the_first_draw() -> None:
-    assert spending.price_of_cancel(False, 1.0) == "Nothing is spent yet: a cancel now is free."
+    assert spending.price_of_cancel(False, 1.0) == "Nothing is spent yet: cancelling now is free."
     assert "up to the whole ε = 0.5" in spending.price_of_cancel(True, 0.5)
 
 

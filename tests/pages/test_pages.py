@@ -179,7 +179,7 @@ def test_a_chosen_purpose_changes_the_plan_at_once_and_is_remembered(app: AppTes
     go(sample(app, "readmission"), "plan")
     next(b for b in app.button_group if b.label.startswith("What is the table")).set_value("here").run()
     assert state(app).project.plan.options["regime"] == "predictive"
-    assert "The plan below follows this" in sentences(app)
+    assert "The plan below uses this" in sentences(app)
     go(go(app, "structure"), "plan")
     assert next(b for b in app.button_group if b.label.startswith("What is the table")).value == "here"
     state(app).editor.change_plan(method="independent")
@@ -192,7 +192,7 @@ def test_a_chosen_purpose_changes_the_plan_at_once_and_is_remembered(app: AppTes
     assert "is right half the time. With this table, at most" in sentences(app)
     next(b for b in app.button_group if b.label.startswith("What is the table")).set_value("questions").run()
     assert "No question is listed yet" in sentences(app), "none is listed yet"
-    assert "The plan below follows this" not in sentences(app)
+    assert "The plan below uses this" not in sentences(app)
 
 
 def test_a_changed_plan_leaves_the_release_as_it_was(app: AppTest) -> None:
