@@ -180,7 +180,7 @@ def test_a_resumed_evaluation_has_the_same_part(tmp_path, recorder):
 def test_another_table_is_refused(tmp_path, recorder):
     given, out = project(**CASES["mst"]), tmp_path / "out"
     interrupted(out, given, table(400), recorder, 1, "used")
-    with pytest.raises(TableError, match="not the table that the release began with"):
+    with pytest.raises(TableError, match="not the table with which the release began"):
         resume(out, table(400, seed=1))
     assert resume(out, table(400)).rows == 400
 
