@@ -205,9 +205,9 @@ def test_a_ledger_in_a_file_is_backed_up_and_restored(tmp_path, monkeypatch):
     ledger.open_table("second", epsilon=1, delta=1e-9)
     back_up(str(place), tmp_path / "b2", memories_only=True)
 
-    with pytest.raises(EspalierError, match="is there already"):
+    with pytest.raises(EspalierError, match="already exists"):
         back_up(str(place), tmp_path / "b1")
-    with pytest.raises(EspalierError, match="there is a ledger"):
+    with pytest.raises(EspalierError, match="a ledger already exists"):
         restore(tmp_path / "b1", str(place))
     place.unlink()
     with pytest.raises(LedgerError, match="it had 2 events"):

@@ -1195,11 +1195,11 @@ def test_fingerprints_warn(where):
     changed = table(CSV + b"x,u\n").digest
     assert "has changed since 'people'" in account.warnings(changed)[0]
     (warning,) = ledger.account("copy").warnings(table().digest)
-    assert "released from before, as 'people'" in warning
+    assert "already released as 'people'" in warning
     assert "no total covers both" in warning
     assert "same budget" in ledger.account("sister").warnings(table().digest)[0]
     before = ledger.head()
-    with pytest.raises(LedgerError, match="refuses: this very table.*'people'.*--again"):
+    with pytest.raises(LedgerError, match="refuses: this table.*'people'.*--again"):
         release(PROJECT, table(), ledger=ledger.account("copy"))
     assert ledger.head() == before
     release(PROJECT, table(), ledger=ledger.account("sister"))

@@ -207,7 +207,7 @@ def test_a_full_queue_refuses() -> None:
     jobs = [start(held[0])]
     assert held[0].began.wait(10)
     jobs += [start(work) for work in held[1:]]
-    with pytest.raises(EspalierError, match="2 jobs are waiting already"):
+    with pytest.raises(EspalierError, match="2 jobs are already waiting"):
         start(Held())
     for work, each in zip(held, jobs, strict=True):
         work.let_go.set()

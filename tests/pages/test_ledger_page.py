@@ -277,7 +277,7 @@ def test_what_was_released_since_the_page_was_drawn_needs_a_tick(app: AppTest, w
     release(project.with_plan(delta=1e-9), Table.encode(text, project.schema), ledger=ledger.account("elsewhere"))
     finish(press(app, "Spend"))
     assert state(app).released is None
-    assert "this very table was released from before" in sentences(app)
+    assert "this table was already released" in sentences(app)
     assert not budget(where).entries
     field(app, "checkbox", "I have read this").check().run()
     finish(press(app, "Spend"))
