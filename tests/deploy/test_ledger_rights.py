@@ -181,7 +181,7 @@ def test_a_ledger_in_postgres_is_backed_up_and_restored(url, empty, tmp_path):
     # A new machine: nothing of the old home is there.
     shutil.rmtree(tmp_path / "home")
     run(made := empty("restored"), str(DEPLOY / "ledger-roles.sql"))
-    with pytest.raises(LedgerError, match="put back to an earlier copy"):
+    with pytest.raises(LedgerError, match="restored to an earlier copy"):
         restore(tmp_path / "b1", made, shelf, [tmp_path / "b2"])
     shutil.rmtree(tmp_path / "home")
     run(other := empty("accepted"), str(DEPLOY / "ledger-roles.sql"))

@@ -300,7 +300,7 @@ def test_a_ledger_in_trouble_is_said_on_every_page(app: AppTest, where: Path) ->
     for page in ("plan", "release", "ledger", "data"):
         go(app, page)
     go(app, "ledger")
-    assert "another kind of file" in sentences(app)
+    assert "it is not a ledger" in sentences(app)
     finish(press(go(app, "release"), "Spend"))
     assert state(app).released is not None, "a sample is released without a ledger all the same"
     assert where.read_text().startswith("not a database"), "and the file stays as it was"
