@@ -428,7 +428,7 @@ def test_facts_of_another_kind_are_refused(tmp_path, recorder, changed):
 @pytest.mark.parametrize("answer", [bytes(8), b"\xff" * 16, bytes(15)], ids=["short", "no number", "cut"])
 def test_a_stored_answer_of_another_shape_is_refused(answer):
     journal = Journal([Record(request_digest(("", "q")), answer)])
-    with pytest.raises(Unfinished, match="Stored answer 1 has another shape, or is no number"):
+    with pytest.raises(Unfinished, match="Stored answer 1 does not have the requested shape, or is not a number"):
         journal.array("q", (2,), lambda: np.zeros(2))
 
 
