@@ -59,7 +59,7 @@ def first_rows(state: Session, relation: Relation) -> None:
         st.info("Counts of this table require reading all of it. Diagnostics show them next to a release.")
         return
     try:
-        few = relation.sample(8)
+        few = relation.first(8)
     except EspalierError as error:
         st.error(plain(error))
         return

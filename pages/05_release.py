@@ -27,12 +27,23 @@ state = shell.start(
     if promised
     else "These files are as confidential as the table itself.",
 )
-project = shell.need_project(state)
-if is_blurring(project.plan):
+
+
+def trouble(state: Session) -> None:
+    """Show why the last release failed."""
+    if reason := state.trouble.get("release"):
+        st.error(f"No table was released: {plain(reason)}")
+
+
+if state.has_project and is_blurring(state.project.plan):
     not_private.show(state)
     shell.sidebar(state)
     st.stop()
-shell.need_unit(state)
+if state.has_project:
+    shell.need_unit(state)
+elif state.job is None and state.released is None:
+    trouble(state)
+    shell.need_project(state)
 
 
 def ready(state: Session) -> tuple[Table | None, Preview] | None:
@@ -151,15 +162,14 @@ if state.job is not None and state.job.kind == "release":
     shell.progress()
     st.caption("You can use the other pages in the meantime.")
 elif state.job is not None:
-    st.info("The diagnostics are being computed; release again when they are done.")
+    st.info("Another job of this session is running. Release again when it has ended.")
     shell.progress()
 else:
-    if reason := state.trouble.get("release"):
-        st.error(f"No table was released: {plain(reason)}")
+    trouble(state)
     released = any(s.table == state.tables for s in state.spent)
     holder = st.expander("Release again") if released else st.container()
     with holder:
-        if (there := ready(state)) is not None:
+        if state.has_project and (there := ready(state)) is not None:
             spend(state, *there)
 if state.spent and (sums := spending.total(state)) and len([s for s in state.spent if s.table == state.tables]) > 1:
     st.warning(

@@ -6,7 +6,7 @@ import streamlit as st
 
 from espalier.core.blurring.registry import is_blurring
 from espalier.core.evaluation import MOST_ROWS
-from espalier.pages.common import shell, sign_in, text
+from espalier.pages.common import shell, sign_in, story, text
 from espalier.pages.common.text import name, plain
 from espalier.pages.diagnostics import (
     blurred,
@@ -22,7 +22,6 @@ from espalier.pages.diagnostics import (
     summary,
 )
 from espalier.pages.glossary.terms import term
-from espalier.pages.home import story
 from espalier.pages.plan import private_evaluation
 
 sign_in.enter("steward")
@@ -36,6 +35,7 @@ if is_blurring(project.plan) and state.blurred is not None:
     shell.link_to("Plan", "Change the plan", primary=False)
     shell.sidebar(state)
     st.stop()
+state.give_rows_back()
 released = state.released
 if released is not None and released.release.private_evaluation is not None:
     private_evaluation.show(released.release.private_evaluation, shell.filename(released.release.project.name))
@@ -49,12 +49,19 @@ if released is None:
     shell.sidebar(state)
     st.stop()
 
+if not released.has_rows:
+    st.info(
+        "The real rows were let go when the tab was reloaded. Open the same table on the Data page to compare this "
+        "release with them again."
+    )
+    shell.link_to("Data", "Go to Data")
 if released.release.project.linked is not None:
-    linked_tables.show(state, released)
+    if released.has_rows:
+        linked_tables.show(state, released)
     shell.link_to("Plan", "Change the plan", primary=False)
     shell.sidebar(state)
     st.stop()
-if released.real is None:
+if released.real is None and released.has_rows:
     st.info(
         "This release was made from a table that is read in place, and each comparison reads it again. Columns, "
         "pairs and questions are compared by counts of all rows. "
@@ -71,7 +78,7 @@ if not project.says_the_same(released.planned):
     )
 if state.job is not None and state.job.kind not in further_tests.KINDS:
     shell.progress()
-elif not state.findings:
+elif not state.findings and released.has_rows:
     where = f"the {released.holdout.rows:,} rows kept back" if released.holdout else "the table it was released from"
     st.markdown(f"Release {released.number} can be judged on {where}. This spends nothing.")
     st.button(
@@ -138,7 +145,9 @@ if state.findings:
         on_click="ignore",
         icon=":material/lock:",
     )
-    judgement.another_table(state, released)
-further_tests.show(state, released)
+    if released.has_rows:
+        judgement.another_table(state, released)
+if released.has_rows:
+    further_tests.show(state, released)
 shell.link_to("Plan", "Change the plan", primary=False)
 shell.sidebar(state)

@@ -13,18 +13,16 @@ from espalier.core.ledger.archive import tables_of, zipped
 from espalier.core.ledger.ledger import Ledger, default_ledger
 from espalier.core.ledger.population import PART_NAMES, Entry, Population
 from espalier.core.methods.pools import pool_in_words
-from espalier.core.privacy.accounting import rho_of, round_up
+from espalier.core.privacy.accounting import rho_asked, round_up
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
-from espalier.core.release.resume import resume
-from espalier.core.server import events
 from espalier.core.statement.folder import signed_files
 from espalier.core.statement.keys import server_signer
 from espalier.pages.analyse import open_release
 from espalier.pages.common import charts, shell, sign_in, text
 from espalier.pages.common.text import name, plain
 from espalier.pages.glossary.terms import term
-from espalier.pages.release import bundle, payment
+from espalier.pages.release import bundle, payment, spending
 from espalier.pages.session.session import Session
 
 sign_in.enter("steward")
@@ -81,7 +79,7 @@ def next_plan(state: Session, p: Population) -> tuple[float, str]:
         st.info(f"The open plan cannot be paid from this budget: {plain(error)}")
         return 0.0, ""
     again = any(e.project == state.project.name and same_plan(e, plan) for e in p.entries if e.counted)
-    rho = rho_of(plan.epsilon, p.delta)
+    rho = rho_asked(plan, p.delta)
     left = p.outlook(rho)
     if not left["fits"]:
         what, say = ("The same plan again", st.info) if again else ("The open plan", st.warning)
@@ -171,21 +169,18 @@ def unfinished(state: Session, ledger: Ledger, p: Population) -> None:
             f"cost. Open its table on the Data page first, in case an answer is missing. On the command line: "
             f"`espalier resume {e.id} --out DIR --data TABLE`."
         )
-        if not st.button("Finish the release", key=f"resume-{e.id}", icon=":material/resume:"):
-            continue
-        try:
-            with st.spinner("Finishing the release"):
-                table = state.table() if state.has_table and state.relation is None else None
-                made = resume(ledger.account(e.table, payment.who()).resumed(e.id), table, signer=server_signer())
-            events.emit("release", sign_in.who(), {}, state="done", rho=made.spending.rho, entry=e.id, resumed=True)
-        except EspalierError as error:
-            events.emit("release", sign_in.who(), {}, state="failed", entry=e.id, resumed=True)
-            st.error(plain(error))
-        else:
-            if made.ledger_trouble:
-                st.warning(plain(made.ledger_trouble))
-            else:
-                st.rerun()  # it is among the releases below
+        st.button(
+            "Finish the release",
+            key=f"resume-{e.id}",
+            icon=":material/resume:",
+            disabled=state.job is not None,
+            on_click=spending.finish,
+            args=(state, e.table, e.id),
+        )
+    if state.job is not None and state.job.kind == "resume":
+        shell.progress()
+    elif reason := state.trouble.get("resume"):
+        st.error(plain(reason))
 
 
 def releases(state: Session, ledger: Ledger, p: Population) -> None:

@@ -110,7 +110,7 @@ def blur(project: Project, real: Rows, report: Report = silent) -> tuple[Rows, M
     from threadpoolctl import threadpool_limits
 
     from espalier.core.blurring.kernel import EXACT_ROWS
-    from espalier.core.blurring.rows import Numbers, Options, synthesize
+    from espalier.core.blurring.stages import Numbers, Options, synthesize
 
     plan, schema = project.plan, project.schema
     options = read_options(TwoStageOptions, plan.options)

@@ -15,7 +15,7 @@ from espalier.core.privacy.curator import Curator
 from espalier.core.progress import Report, silent
 from espalier.core.project.file import Project
 from espalier.core.project.options import read_options
-from espalier.core.project.plan import Plan
+from espalier.core.project.plan import AccountingRule, Plan
 
 Fence = Literal["always", "never", "optional"]
 """Whether a method keeps the roles' fence: always, never, or if the plan requests it."""
@@ -175,8 +175,9 @@ class Capabilities:
     a share of the budget can measure them ``beside`` it (`espalier.core.methods.question_answers`), or spends on them
     ``alone``. ``embedding``: it returns `Marginals`,
     and a second stage may follow it (`espalier.core.methods.embedding`). ``linked``: it releases people with their
-    visits, from two linked tables. ``unread`` are the common plan keys that it does not read: a plan that sets one gets
-    a warning or is refused, and the app shows no field.
+    visits, from two linked tables. ``accounting`` are the rules by which its draws can be
+    paid for; with ``pure`` among them, every draw can have a pure guarantee (δ = 0). ``unread`` are the keys of every
+    plan that it does not read: a plan that gives one is warned or refused, and the app offers no field.
     """
 
     fence: Fence = "optional"
@@ -187,6 +188,7 @@ class Capabilities:
     questions: Literal["no", "beside", "alone"] = "no"
     linked: bool = False
     embedding: bool = False
+    accounting: tuple[AccountingRule, ...] = ("zcdp", "basic")
     unread: tuple[str, ...] = ()
 
 

@@ -1,11 +1,13 @@
 """The causal decoder: every column a softmax of its drawn causes, trained with noisy gradients (causal VAE, paper 003).
 
 With latent 0 there is no shared z: the model factors along the drawing, and a separation that the drawing implies
-holds exactly. ``latent`` above 0 is the paper's design: an encoder, and a z that every column reads.
+holds exactly. With ``groups`` joint, a panel of columns is one node of the drawing. The paper's design, an encoder and
+a z that every column reads, is ``latent`` above 0.
 """
 
 from __future__ import annotations
 
+import graphlib
 import itertools
 import math
 from dataclasses import dataclass, replace
@@ -14,6 +16,7 @@ from typing import Any, Literal
 import numpy as np
 
 from espalier.core.errors import ProjectError
+from espalier.core.graph.dag import find_cycle
 from espalier.core.graph.separations import Clique, Separation
 from espalier.core.methods.base import Capabilities, Guidance, Method
 from espalier.core.methods.frame import Frame
@@ -89,6 +92,15 @@ class DecoderOptions:
         choices={
             "drawn": "Each column depends on its drawn causes.",
             "none": "No arrows: a plain VAE under differential privacy, to compare with. It needs latent dimensions.",
+        },
+    )
+    groups: Literal["columns", "joint"] = option(
+        "columns",
+        "Groups of the drawing",
+        choices={
+            "columns": "Each column has its own arrows.",
+            "joint": "A group is one node: an arrow from or to one of its columns counts for all of them, and its "
+            "columns depend on each other.",
         },
     )
     families: Literal["additive", "tables"] = option(
@@ -258,12 +270,48 @@ def heads_of(project: Project) -> Heads:
     if options.arrows == "none":
         parents: dict[str, tuple[str, ...]] = dict.fromkeys(names, ())
     elif project.dag.edges:
-        parents = {n: tuple(p for p in project.dag.parents(n) if p not in cut) for n in names}
+        arrows = _drawn(project, options)
+        parents = {n: tuple(sorted(c for c, e in arrows if e == n and c not in cut)) for n in names}
     else:
         parents = {n: tuple(p for p in names[:i] if p not in cut) for i, n in enumerate(names)}
     weight = min(LARGEST_IMPORTANCE, max(1.0, (len(names) - EASY_COLUMNS) / COLUMNS_PER_IMPORTANCE))
     importance = {n: min(100.0, weight * w) for n, w in plan.weights.items()}
     return Heads(project.schema.sizes, parents, importance, read_options(DecoderOptions, plan.options).latent)
+
+
+def _drawn(project: Project, options: DecoderOptions) -> tuple[tuple[str, str], ...]:
+    """Return the arrows that shape the table.
+
+    If groups are joint nodes, an arrow counts for all columns of a group. Inside a group each column depends on those
+    before it, in an order that follows the arrows drawn there, so the family of the whole group has no independence.
+    Raises :class:`ProjectError` if the groups, as nodes, cause each other in a cycle.
+    """
+    if options.arrows == "none":
+        return ()
+    dag = project.dag
+    if options.groups == "columns" or not dag.groups:
+        return dag.edges
+    inside = {name: tuple(members) for members in dag.groups.values() for name in members}
+    between = {
+        (cause, effect)
+        for c, e in dag.edges
+        for cause, effect in itertools.product(inside.get(c, (c,)), inside.get(e, (e,)))
+        if e not in inside.get(c, ())
+    }
+    order = {name: i for i, name in enumerate(graphlib.TopologicalSorter(_causes(project)).static_order())}
+    together = [sorted(members, key=order.__getitem__) for members in dag.groups.values()]
+    arrows = (*sorted(between), *(pair for members in together for pair in itertools.combinations(members, 2)))
+    if path := find_cycle(arrows):
+        raise ProjectError(
+            f"with the drawing's groups as single nodes the arrows form a cycle ({' → '.join(path)}): take a column "
+            "out of its group on the Structure page, or set groups to columns",
+            key="groups",
+        )
+    return arrows
+
+
+def _causes(project: Project) -> dict[str, tuple[str, ...]]:
+    return {name: project.dag.parents(name) for name in project.schema.names}
 
 
 def _frame(project: Project, separations: tuple[Separation, ...], warnings: list[str]) -> Frame:
@@ -331,6 +379,6 @@ DECODER = Method(
         pools={"training": "training the model", "families": "counts of causes with effects"},
     ),
     capabilities=Capabilities(targets=True, constraints=False, unread=("allocation", "accounting", "copies")),
-    arrows=lambda project: () if project.plan.options.get("arrows") == "none" else project.dag.edges,
+    arrows=lambda project: _drawn(project, read_options(DecoderOptions, project.plan.options)),
     causes_only=lambda plan: plan.options.get("regime") == "causal",
 )

@@ -43,5 +43,7 @@ FPT_LP = Method(
         when="Choose it to compare with the paper. For reports, another method with a share for questions errs less "
         "and has better rows.",
     ),
-    capabilities=Capabilities(questions="alone", constraints=False, unread=("question_share",)),
+    capabilities=Capabilities(
+        questions="alone", constraints=False, accounting=("zcdp", "basic", "pure"), unread=("question_share",)
+    ),
 )

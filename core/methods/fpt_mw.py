@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from espalier.core.errors import ProjectError
 from espalier.core.graph.junction_tree import FloatArray
 from espalier.core.graph.separations import Clique
 from espalier.core.methods.base import Capabilities, Guidance, Method
@@ -148,16 +147,14 @@ class Weighted:
 
 
 def fpt_mw(curator: Curator, project: Project, frame: Frame, report: Report = silent) -> Weighted:  # noqa: ARG001
-    """Run T rounds of one private choice and one noisy margin, ρ/(2T) each, until a margin is only noise.
+    """T rounds of one private choice and one noisy margin, 1/(2T) of the budget each; a margin that is noise ends them.
 
-    The share ``one_way`` of the budget first counts every column: the search then starts from independent columns with
-    these counts. T and the threshold come from public
-    figures (`public_rule`). The choice is the exponential mechanism over
-    all questions on both sides, Δ = k rows; the margin a Gaussian of Δ = k rows, debited in every round that runs: it
-    both moves the weight and decides whether to stop. If the search ends early, the rest of the budget stays unspent:
-    the rounds that ran are paid for, and a filter that stops at the planned total also covers adaptive
-    stopping. A count without a
-    question becomes a question for each of its values.
+    ``one_way`` of the budget first counts every column: the search then starts from independent columns with these
+    counts. T and the threshold are from public figures (`public_rule`). The choice is the exponential mechanism over
+    all questions on both sides, Δ = k rows; the margin has Gaussian noise (under pure accounting Laplace noise) and Δ =
+    k rows, and is debited in every round that runs: it both moves the weight and is the stop test. Ended
+    early, the rest of the budget stays unspent: choices of rounds that ran are paid, and a filter that stops at the
+    planned total holds for adaptive ends too. A count without a question becomes a question for each of its values.
     """
     plan, whole = project.plan, curator.whole
     options = read_options(WeightsOptions, plan.options)
@@ -177,19 +174,21 @@ def fpt_mw(curator: Curator, project: Project, frame: Frame, report: Report = si
         ones = curator.measure(budget.split(options.one_way * share, one_ways(curator)), "one-way")
         share *= 1 - options.one_way
     network = _network(lowered, ones)
-    rho = budget.budget.rho * share
-    rule = public_rule(lowered.sizes, total, len(asked), rho, curator.unit.rows_per_person)
-    rule = replace(rule, rounds=options.rounds or rule.rounds, step=options.step)
-    each = rho / rule.rounds / 2 * (1 - 1e-12)
+    rule = public_rule(
+        lowered.sizes, total, len(asked), budget.budget.part(share), curator.unit.rows_per_person, options.rounds
+    )
+    rule = replace(rule, step=options.step)
+    each = share / rule.rounds / 2
+    price, (noise_price,) = budget.choice(each), budget.evenly(each, [1.0])
     sums = QuestionSums(ordered, counts, whole)
     measured: dict[int, tuple[float, float]] = {}
 
     def choose(expected: FloatArray) -> tuple[int, int]:
-        return curator.choose_question(WorstQuestion(sums, expected), each, "questions")
+        return curator.choose_question(WorstQuestion(sums, expected), price, "questions")
 
     def margin(chosen: int, sign: int, expected: float) -> float:
         one = QuestionSums((ordered[chosen],), counts, whole, less=expected)
-        told = curator.measure_sums(one, each, "questions")
+        told = curator.measure_sums(one, noise_price, "questions")
         measured[int(lowered.order[chosen])] = float(told.values[0]) + expected, told.sigma
         return sign * float(told.values[0])
 
@@ -205,7 +204,7 @@ def fpt_mw(curator: Curator, project: Project, frame: Frame, report: Report = si
         start=np.concatenate([np.zeros(len(asked)), *(_logarithms(m) for m in ones)]),
         report=report,
     )
-    answers = Chosen(asked, counts, None, (), (), measured)
+    answers = Chosen(asked, counts, None, (), (), curator.noise, measured)
     scopes = tuple(scopes_of(project).values())
     return Weighted(
         answers,
@@ -241,24 +240,20 @@ def _of_counts(asked: tuple[Question, ...], counts: tuple[Any, ...]) -> list[Que
     ]
 
 
-def _as_planned(project: Project, separations: Any, warnings: list[str]) -> Frame:
-    if project.plan.accounting != "zcdp":
-        raise ProjectError("multiplicative weights are accounted in zCDP: set accounting to zcdp", key="accounting")
-    return Frame(separations, warnings=tuple(warnings))
-
-
 FPT_MW = Method(
     name="fpt-mw",
     title="FPT, multiplicative weights",
     summary="learns from the question with the worst answer in each round, chosen privately",
     fit=fpt_mw,
     options=WeightsOptions,
-    frame=_as_planned,
     guidance=Guidance(
         when="Choose it for thousands of questions on a few thousand rows. With fewer questions or more rows, another "
         "method with a share for questions errs less.",
     ),
     capabilities=Capabilities(
-        questions="alone", constraints=False, unread=("allocation", "accounting", "copies", "question_share")
+        questions="alone",
+        constraints=False,
+        accounting=("zcdp", "pure"),
+        unread=("allocation", "copies", "question_share"),
     ),
 )

@@ -13,6 +13,18 @@ LARGEST_BASIC = 4.0
 """Largest ε of PRISM's experiments. The classical calibration is proved up to ε = 1 per measurement."""
 
 
+GAUSSIAN_ALONE = (
+    "schema_share",
+    "private_evaluation",
+    "embedding_share",
+    "test_drawing",
+    "regression_share",
+    "analysis_share",
+    "copies",
+)
+"""Plan keys whose draws, or whose intervals, are proved for Gaussian noise alone."""
+
+
 @dataclass(frozen=True)
 class Task:
     """One target of prism: its weight, its features S and the refused columns.
@@ -57,6 +69,11 @@ def check_plan(plan: Plan) -> None:
             f"basic accounting calibrates noise for a small ε, at most {LARGEST_BASIC:g} here: "
             "choose the accounting zcdp, or a smaller ε",
             key="accounting",
+        )
+    if plan.pure and (odd := [key for key in GAUSSIAN_ALONE if getattr(plan, key)]):
+        raise ProjectError(
+            f"{odd[0]} rests on Gaussian noise, which has no pure guarantee: leave it out, or set accounting to zcdp",
+            key=odd[0],
         )
     if plan.neighbors == "add-remove" and plan.delta is None:
         raise ProjectError(

@@ -28,7 +28,7 @@ from espalier.core.methods.marginals import Marginals
 from espalier.core.methods.workload import FITS, most_cells, workload
 from espalier.core.methods.workload_weights import Workload
 from espalier.core.models.graphical import GraphicalModel, Size
-from espalier.core.models.linked.column import NoisyTable, StepColumn, Target, drawn, fit_column
+from espalier.core.models.linked.column import NoisyTable, StepColumn, Target, drawn, fit_column, shrunk
 from espalier.core.models.linked.model import LinkedModel, load_linked
 from espalier.core.models.linked.steps import StepModel, first_visits
 from espalier.core.privacy.curator import Curator
@@ -243,18 +243,26 @@ class Stepping:
 
     @property
     def total(self) -> float:
-        """Noisy number of people with two visits or more: the mean of all tables' sums, by their precision."""
-        own = [t for (_, name), t in self.tables.items()]
-        weights = [1 / (t.sigma**2 * t.values.size) for t in own]
-        return max(1.0, float(np.average([t.values.sum() for t in own], weights=weights)))
+        """Noisy number of people with two visits or more, from the person model; 1 in a rehearsal."""
+        if self.is_rehearsal:
+            return 1.0
+        return max(1.0, float(self.person_model.marginal((self.layout.linked.number,))[1:].sum()))
 
     def margin(self, name: str) -> Array:
-        """Return the noisy counts of a column of this visit, from all tables with it, by their precision."""
+        """Return the noisy counts of a column of this visit, from all tables with it, by their precision.
+
+        Where they are mostly noise, they are shrunk towards the first visit of people with further ones.
+        """
         found = [
             (t.values.sum(axis=0), t.sigma**2 * len(t.values)) for (_, child), t in self.tables.items() if child == name
         ]
         total = sum(1 / variance for _, variance in found)
-        return np.asarray(sum(values / variance for values, variance in found) / total)
+        values = np.asarray(sum(values / variance for values, variance in found) / total)
+        number = self.layout.linked.number
+        if name not in self.person_model.sizes:
+            return values
+        first = self.person_model.marginal((number, name))[1:].sum(axis=0)
+        return shrunk(values, first, math.sqrt(1 / total))
 
     @cached_property
     def order(self) -> tuple[str, ...]:

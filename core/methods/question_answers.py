@@ -28,7 +28,7 @@ from espalier.core.models.question_fit.network import Network
 from espalier.core.models.question_fit.projection import Projection, project
 from espalier.core.privacy.accounting import Budget
 from espalier.core.privacy.curator import Curator
-from espalier.core.privacy.draws import Measurement, SumMeasurement
+from espalier.core.privacy.draws import Measurement, Noise, SumMeasurement
 from espalier.core.privacy.question_recipes.lowering import Block, Lowered, lower, mask_of
 from espalier.core.privacy.question_recipes.prediction import (
     check_cost,
@@ -54,6 +54,7 @@ class Answers:
 
     ``direct`` are the answers to all questions; `None` if ``marginals`` of their columns were counted instead, or if
     there are no questions. ``histograms`` has one per count; it is empty if a method answers counts by questions.
+    ``noise`` is the distribution of the noise in all of them.
     """
 
     questions: tuple[Question, ...]
@@ -61,6 +62,7 @@ class Answers:
     direct: SumMeasurement | None
     marginals: tuple[Measurement, ...]
     histograms: tuple[Measurement, ...]
+    noise: Noise = "gaussian"
 
     @property
     def numbers(self) -> int:
@@ -93,8 +95,8 @@ def ask(curator: Curator, project: Project, budget: Budget, *, direct: bool = Fa
     questions, counts = project.question_list.resolve(project.schema)
     split = BudgetSplit.of(project.plan, budget, curator.whole)
     sums = QuestionSums(questions, counts, curator.whole)
-    unit, cell = curator.unit, curator.unit.count_sensitivity
-    length = sums.sensitivity(unit) / sums.units if questions else 0.0
+    cell = curator.cell_sensitivity
+    length = curator.sensitivity_of(sums) / sums.units if questions else 0.0
     cliques: Sequence[Clique] = ()
     if questions and not direct:
         lowered = lower(curator.whole, questions, counts)
@@ -116,7 +118,7 @@ def ask(curator: Curator, project: Project, budget: Budget, *, direct: bool = Fa
     for count, rho in zip(counts, last, strict=True):
         told = curator.measure_sums(CountHistogram(count, curator.whole), rho, "counts")
         histograms.append(Measurement((count.name,), told.values, told.sigma, rho, "counts"))
-    return Answers(questions, counts, found, tuple(marginals), tuple(histograms))
+    return Answers(questions, counts, found, tuple(marginals), tuple(histograms), curator.noise)
 
 
 def fit_beside(method: Fit, curator: Curator, plan: Project, frame: Frame, report: Report = silent) -> Asked:

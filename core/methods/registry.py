@@ -120,6 +120,13 @@ def frame_of(project: Project) -> Frame:
     check_plan(plan)
     _check_targets(project)
     can = method.capabilities
+    if plan.accounting not in can.accounting:
+        able = ", ".join(n for n in offered(project) if plan.accounting in METHODS[n].capabilities.accounting)
+        raise ProjectError(
+            f"the method {method.name} has no {plan.accounting} accounting: set accounting to "
+            f"{' or '.join(can.accounting)}, or choose a method that has it ({able})",
+            key="accounting",
+        )
     if project.linked is not None and not can.linked:
         able = ", ".join(offered(project))
         raise ProjectError(

@@ -28,14 +28,29 @@ LARGEST_DELTA = 1e-3
 
 @dataclass(frozen=True)
 class Budget:
-    """The whole budget: (ε, δ) as given, and the largest ρ that implies it."""
+    """The whole budget: (ε, δ) as given, and a ρ.
+
+    Up to this ρ is spent. It implies (ε, δ). With δ = 0 the budget is ``pure``: then ε adds up too, and ρ = ε²/2 is
+    the most that a pure release of ε costs a ledger.
+    """
 
     epsilon: float
     delta: float
     rho: float
+    pure: bool = False
+
+    @classmethod
+    def of_pure(cls, epsilon: float) -> Budget:
+        """Return the budget of a release with pure ε-differential privacy.
+
+        ε-DP implies ε²/2-zCDP (Bun & Steinke 2016, Proposition 1.4), so such releases and others add up in ρ.
+        """
+        return cls(epsilon, 0.0, math.nextafter(epsilon * epsilon / 2, math.inf), pure=True)
 
     def part(self, share: float) -> Budget:
-        """Return a part of it, to be divided separately: ``share`` of ε, of δ and of ρ."""
+        """A part of it, for whatever divides a budget of its own: ``share`` of ε, of δ and of ρ (pure: of ε)."""
+        if self.pure:
+            return Budget.of_pure(share * self.epsilon)
         return Budget(share * self.epsilon, share * self.delta, share * self.rho)
 
     @classmethod
@@ -47,7 +62,9 @@ class Budget:
         not given): publishing one random row would satisfy it.
         """
         if not plan.has_epsilon:
-            raise ProjectError("this plan sets no epsilon, so it has no budget and promises nothing", key="epsilon")
+            raise ProjectError("this plan gives no epsilon, so it has no budget and promises nothing", key="epsilon")
+        if plan.pure:
+            return cls.of_pure(plan.epsilon)
         delta = plan.delta
         if delta is None:
             if plan.neighbors == "add-remove":
@@ -116,6 +133,11 @@ def rho_of(epsilon: float, delta: float) -> float:
     while low > 0 and epsilon_of(low, delta) > epsilon:  # OpenDP's two maps may differ in the last digit
         low *= 1 - 1e-9
     return low
+
+
+def rho_asked(plan: Plan, delta: float) -> float:
+    """Return the ρ that ``plan`` may spend where δ is ``delta``; a pure plan has no δ."""
+    return Budget.of_pure(plan.epsilon).rho if plan.pure else rho_of(plan.epsilon, delta)
 
 
 def guess_right(epsilon: float, delta: float) -> float:

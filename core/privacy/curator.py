@@ -23,7 +23,16 @@ from espalier.core.graph.separations import Clique
 from espalier.core.privacy.accounting import Budget
 from espalier.core.privacy.class_features import ColumnSets
 from espalier.core.privacy.contribution import known_rows
-from espalier.core.privacy.draws import Draw, Measurement, Merged, ScoreMeasurement, SumMeasurement, counts_of, fold
+from espalier.core.privacy.draws import (
+    Draw,
+    Measurement,
+    Merged,
+    Noise,
+    ScoreMeasurement,
+    SumMeasurement,
+    counts_of,
+    fold,
+)
 from espalier.core.privacy.journal import Journal
 from espalier.core.privacy.question_recipes.recipes import QuestionSums, WorstQuestion, answers
 from espalier.core.privacy.scores import (
@@ -36,7 +45,7 @@ from espalier.core.privacy.scores import (
 )
 from espalier.core.privacy.spending import Spending
 from espalier.core.privacy.steps import StepScore
-from espalier.core.privacy.sums import PROVED, SumRecipe
+from espalier.core.privacy.sums import PROVED, PureRecipe, SumRecipe
 from espalier.core.privacy.unit import Unit
 from espalier.core.project.linked import Pair
 from espalier.core.tables.public_chance import Chance, fresh
@@ -76,7 +85,8 @@ class Curator(ABC):
         """A curator of columns of ``sizes``, which may spend ``budget.rho``."""
         self.sizes: Mapping[str, int] = dict(sizes)
         self.unit, self.budget, self.rows = unit, budget, rows
-        self.spending = Spending(budget.rho)
+        self.spending = Spending.of(budget)
+        self.noise: Noise = "laplace" if budget.pure else "gaussian"
         self.held_out = held_out
         self.scored: list[ScoreMeasurement] = []
         self.impossible: Impossible = impossible or {}
@@ -88,16 +98,34 @@ class Curator(ABC):
         self._fine: set[Clique] = set()
         """Cliques that were already checked: a tree requests each of 19,900 pairs about a hundred times."""
 
+    @property
+    def cell_sensitivity(self) -> float:
+        """Sensitivity, in rows, of one clique's counts: L2 with Gaussian noise, L1 with Laplace noise."""
+        return self.unit.count_sensitivity if self.noise == "gaussian" else self.unit.rows_moved
+
+    def sensitivity_of(self, recipe: SumRecipe) -> float:
+        """Return the sensitivity of sums in their units: L2 with Gaussian noise, L1 with Laplace noise.
+
+        Raises :class:`BudgetError` for sums that have no proved L1 sensitivity.
+        """
+        if self.noise == "gaussian":
+            return recipe.sensitivity(self.unit)
+        if not isinstance(recipe, PureRecipe):
+            raise BudgetError(
+                f"the accounting pure takes no {recipe.what}: it is proved for Gaussian noise alone. Leave it out of "
+                "the plan, or set accounting to zcdp"
+            )
+        return recipe.total_sensitivity(self.unit)
+
     def measure(self, rhos: Mapping[Clique, float], pool: str = "") -> list[Measurement]:
-        """Return noisy counts of each clique, for the given ρ: discrete Gaussian, σ = Δ/√(2ρ), Δ from the unit of
-        privacy.
+        """Noisy counts of each clique, for the ρ given: σ = Δ/√(2ρ), Δ from the unit of privacy (`cell_sensitivity`).
 
         Raises :class:`BudgetError` and :class:`SizeError` before anything is read.
         """
         for clique in rhos:
             _check_clique(clique, self.whole, self._order, self._max_cells)
-        delta = self.unit.count_sensitivity
-        scales = {q: self._gaussian_scale(delta, rho) for q, rho in rhos.items()}
+        delta = self.cell_sensitivity
+        scales = {q: self._noise_scale(delta, rho) for q, rho in rhos.items()}
         self._debit(
             Draw(
                 "count",
@@ -109,6 +137,7 @@ class Curator(ABC):
                 scales[q],
                 rho,
                 is_open=self._is_open(q),
+                noise=self.noise,
             )
             for q, rho in rhos.items()
         )
@@ -188,12 +217,15 @@ class Curator(ABC):
     def measure_scores(
         self, score: Score, cliques: Sequence[Clique], rho: float, what: str, pool: str = ""
     ) -> ScoreMeasurement:
-        """The scores of ``cliques`` as one vector of whole numbers: discrete Gaussian, Δ from `vector_sensitivity`."""
+        """The scores of ``cliques`` as one vector of whole numbers: discrete Gaussian, Δ from `vector_sensitivity`.
+
+        A pure budget refuses them: only Gaussian noise is proved for the vector.
+        """
         wanted = tuple(dict.fromkeys(cliques))
         self._check_score(score, wanted)
         n = self._score_rows()
         sensitivity = vector_sensitivity(score, len(wanted), self.unit, n)
-        scale, unit = self._gaussian_scale(sensitivity, rho), score.per_row(n)
+        scale, unit = self._noise_scale(sensitivity, rho), score.per_row(n)
         draw = Draw("scores", what, None, pool, len(wanted), sensitivity / unit, scale / unit, rho)
         self._debit([replace(draw, recipe=score.recipe, given=score.given(n))])
         values = self._scores(score, wanted, scale)
@@ -202,7 +234,7 @@ class Curator(ABC):
         return made
 
     def measure_sums(self, recipe: SumRecipe, rho: float, pool: str = "") -> SumMeasurement:
-        """The noisy sums of ``recipe`` as one vector: discrete Gaussian, Δ from the recipe."""
+        """The noisy sums of ``recipe`` as one vector; Δ from `sensitivity_of`."""
         return self.prepay(recipe, rho, 1, pool)(recipe)
 
     def prepay(self, like: SumRecipe, rho: float, times: int, pool: str = "") -> Callable[[SumRecipe], SumMeasurement]:
@@ -212,17 +244,17 @@ class Curator(ABC):
         may depend on earlier answers. Unused calls stay spent.
         """
         self._check_sums(like)
-        sensitivity = like.sensitivity(self.unit)
-        scale = self._gaussian_scale(sensitivity, rho)
+        sensitivity = self.sensitivity_of(like)
+        scale = self._noise_scale(sensitivity, rho)
         draw = Draw(like.kind, like.what, None, pool, like.cells, sensitivity / like.units, scale / like.units, rho)
-        self._debit([replace(draw, recipe=like.recipe, given=like.given(self.unit))] * times)
+        self._debit([replace(draw, recipe=like.recipe, given=like.given(self.unit), noise=self.noise)] * times)
         left = iter(range(times))
 
         def answer(recipe: SumRecipe) -> SumMeasurement:
             self._check_sums(recipe)
             alike = type(recipe) is type(like) and (recipe.units, recipe.cells) == (like.units, like.cells)
-            if not alike or recipe.sensitivity(self.unit) > sensitivity:
-                raise ValueError("these sums differ from those that were paid for")
+            if not alike or self.sensitivity_of(recipe) > sensitivity:
+                raise ValueError("these are not the sums that were paid for")
             if next(left, None) is None:
                 raise BudgetError(f"only {times} vectors of these sums were paid for", requested=rho)
             values = self._sums(recipe, scale)
@@ -272,7 +304,7 @@ class Curator(ABC):
         return self.rows
 
     @abstractmethod
-    def _gaussian_scale(self, sensitivity: float, rho: float) -> float: ...
+    def _noise_scale(self, sensitivity: float, rho: float) -> float: ...
 
     @abstractmethod
     def _choice_scale(self, sensitivity: int, rho: float) -> float: ...
@@ -306,9 +338,12 @@ class PrivateCurator(Curator):
     δ)-DP as planned. Proof: each answer is one call of a discrete Gaussian or exponential
     mechanism whose sensitivity is proved at :class:`Unit` and in ``scores.py``; ρ adds up, and a filter that
     stops at a fixed total holds for adaptive choices too (Whitehouse et al. 2023, Theorem 1).
-    It refuses a table that names people if a person may have more than ``unit.rows_per_person`` rows
-    (:func:`espalier.core.privacy.contribution.bounded` ensures it). Without a person column the limit is a promise that
-    nothing checks. ``rows`` is the number of rows if it is public, else None: a private number is never revealed.
+    Under a pure budget Laplace noise replaces Gaussian noise, and everything is also ``budget.epsilon``-DP with δ = 0
+    (:class:`Spending` has the proof). Rows chosen at random before anything is counted change neither guarantee: a
+    mixture with equal weights on both sides has no larger likelihood ratio than its parts.
+    Where a table names people, it refuses one in which a person may have more than ``unit.rows_per_person`` rows
+    (:func:`espalier.core.privacy.contribution.bounded` ensures it). Without a person column the limit is a promise,
+    which nothing checks. ``rows`` is the number of rows where it is public, else None: the exact number never shows.
     Each answer passes through a ``journal``, which stores it before it is returned and draws none twice
     (:mod:`espalier.core.privacy.journal` has the proof).
     """
@@ -358,10 +393,17 @@ class PrivateCurator(Curator):
         self.sizes = {n: int(merged[n].max()) + 1 if n in merged else size for n, size in self.whole.items()}
         return merged
 
-    def _gaussian_scale(self, sensitivity: float, rho: float) -> float:
-        from espalier.core.privacy.mechanisms import gaussian_scale
+    def _noise_scale(self, sensitivity: float, rho: float) -> float:
+        from espalier.core.privacy.mechanisms import gaussian_scale, laplace_scale
 
-        return gaussian_scale(sensitivity, rho) if rho > 0 else 0.0
+        if rho <= 0:
+            return 0.0
+        return gaussian_scale(sensitivity, rho) if self.noise == "gaussian" else laplace_scale(int(sensitivity), rho)
+
+    def _noisy(self, values: NDArray[np.int64], scale: float) -> NDArray[np.float64]:
+        from espalier.core.privacy.mechanisms import add_gaussian, add_laplace
+
+        return add_gaussian(values, scale) if self.noise == "gaussian" else add_laplace(values, scale)
 
     def _choice_scale(self, sensitivity: int, rho: float) -> float:
         from espalier.core.privacy.mechanisms import gumbel_scale
@@ -369,10 +411,8 @@ class PrivateCurator(Curator):
         return gumbel_scale(sensitivity, rho) if rho > 0 else 0.0
 
     def _counts(self, cliques: Sequence[Clique], scales: Mapping[Clique, float]) -> list[NDArray[np.float64]]:
-        from espalier.core.privacy.mechanisms import add_gaussian
-
         def draw() -> list[NDArray[np.float64]]:
-            return [add_gaussian(c, scales[q]) for q, c in zip(cliques, self._exact(cliques), strict=True)]
+            return [self._noisy(c, scales[q]) for q, c in zip(cliques, self._exact(cliques), strict=True)]
 
         shapes = [tuple(self.sizes[name] for name in clique) for clique in cliques]
         asked = ("counts", tuple(cliques), [scales[q] for q in cliques], self._merged)
@@ -390,11 +430,9 @@ class PrivateCurator(Curator):
         return chosen
 
     def _scores(self, score: Score, cliques: Sequence[Clique], scale: float) -> NDArray[np.float64]:
-        from espalier.core.privacy.mechanisms import add_gaussian
-
         def draw() -> NDArray[np.float64]:
             known = self._evaluated(score, cliques)
-            return add_gaussian(np.array([known[c] for c in cliques], dtype=np.int64), scale)
+            return self._noisy(np.array([known[c] for c in cliques], dtype=np.int64), scale)
 
         return self._journal.array(("scores", score.recipe, tuple(cliques), scale), (len(cliques),), draw)
 
@@ -433,13 +471,11 @@ class PrivateCurator(Curator):
         return chosen
 
     def _sums(self, recipe: SumRecipe, scale: float) -> NDArray[np.float64]:
-        from espalier.core.privacy.mechanisms import add_gaussian
-
         def draw() -> NDArray[np.float64]:
             sums = recipe.sums(self._source)
             if sums.shape != (recipe.cells,) or sums.dtype != np.int64:
-                raise ValueError(f"the computed sums differ from the requested ones ({recipe.what})")
-            return add_gaussian(sums, scale)
+                raise ValueError(f"other sums were worked out than were asked for ({recipe.what})")
+            return self._noisy(sums, scale)
 
         return self._journal.array(("sums", recipe, scale), (recipe.cells,), draw)
 

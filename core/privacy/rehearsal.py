@@ -66,11 +66,11 @@ class Rehearsal(Curator):
         """Return n if it is public. If no n is given yet, return a number large enough that Δ is at its limit."""
         return self.rows if self.unit.neighbors == "add-remove" or self.rows else 10**9
 
-    def _gaussian_scale(self, sensitivity: float, rho: float) -> float:
-        return sensitivity / math.sqrt(2 * rho) if rho > 0 else 0.0
+    def _noise_scale(self, sensitivity: float, rho: float) -> float:
+        return sensitivity / math.sqrt(2 * rho if self.noise == "gaussian" else rho) if rho > 0 else 0.0
 
     def _choice_scale(self, sensitivity: int, rho: float) -> float:
-        return self._gaussian_scale(sensitivity, rho)
+        return sensitivity / math.sqrt(2 * rho) if rho > 0 else 0.0
 
     def _counts(self, cliques: Sequence[Clique], scales: Mapping[Clique, float]) -> list[NDArray[np.float64]]:  # noqa: ARG002
         shapes = [tuple(self.sizes[name] for name in clique) for clique in cliques]

@@ -7,7 +7,7 @@ A new recipe needs its own class and its name in `PROVED`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,4 +76,13 @@ PROVED: tuple[type, ...] = (
     *(QuestionSums, CountHistogram, RegressionSums, ClassSums),
     *(StepCounts, Echoes),
 )
-"""The recipes whose sensitivity is proved: a curator evaluates no others."""
+"""The recipes whose sensitivity is proved: a curator works out no others."""
+
+
+@runtime_checkable
+class PureRecipe(SumRecipe, Protocol):
+    """Sums whose L1 sensitivity is proved as well, so that Laplace noise can answer them."""
+
+    def total_sensitivity(self, unit: Unit) -> int:
+        """L1 sensitivity of the whole vector, in units."""
+        ...

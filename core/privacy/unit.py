@@ -36,6 +36,15 @@ class Unit:
         return f"{rows} of one person {change}"
 
     @property
+    def rows_moved(self) -> int:
+        """L1 sensitivity, in rows, of one clique's counts: the rows that one person moves.
+
+        Proof. The count vector moves by u − v as in `count_sensitivity`, and ‖u − v‖₁ ≤ ‖u‖₁ + ‖v‖₁ ≤ 2k (replace-one);
+        with add-remove by u alone, ‖u‖₁ ≤ k. Both are reached when all k rows leave a cell and enter another.
+        """
+        return self.rows_per_person * (2 if self.neighbors == "replace-one" else 1)
+
+    @property
     def count_sensitivity(self) -> float:
         """L2 sensitivity Δ, in rows, of one clique's counts.
 

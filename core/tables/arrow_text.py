@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from espalier.core.errors import TableError
-from espalier.core.project.schema import MISSING
+from espalier.core.project.schema import MISSING, smallest_unsigned
 from espalier.core.tables.text_table import MAX_CELLS, WHOLE_FLOATS, TextColumn, TextTable, cell_text, check_names
 
 
@@ -39,13 +39,15 @@ def table_as_text(table: Any, shown: str) -> TextTable:
         else:
             array = chunks.combine_chunks().dictionary_encode()
             parts = [array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array]
-        values, codes, row = list[str](), list[NDArray[np.int64]](), 0
+        values, codes, row = list[str](), list[NDArray[Any]](), 0
         for part in parts:
             texts = [*_written(part, name, shown, row), MISSING]
-            codes.append(_codes(part.indices, len(texts) - 1) + len(values))
+            places = _codes(part.indices, len(texts) - 1)
+            places += len(values)
+            codes.append(places)
             values += texts
             row += len(part)
-        column = _distinct(values, np.concatenate([np.empty(0, np.int64), *codes]))
+        column = _distinct(values, np.concatenate([np.empty(0, np.int8), *codes]))
         columns[name] = replace(column, ambiguous=_drops_digits(chunks))
     return TextTable(columns, table.num_rows, shown)
 
@@ -165,11 +167,12 @@ def _unreadable(values: Any) -> int:
     raise ValueError("every value has a text")
 
 
-def _codes(indices: Any, missing: int) -> NDArray[np.int64]:
-    """Return a dictionary array's indices, ``missing`` for a null. Arrow's own conversions import pandas: 0.3 s."""
+def _codes(indices: Any, missing: int) -> NDArray[Any]:
+    """A dictionary's indices, ``missing`` where there is none. Arrow's own conversions import pandas: 0.3 s."""
     valid, data = indices.buffers()
     held = slice(indices.offset, indices.offset + len(indices))
-    codes = np.frombuffer(data, np.dtype(str(indices.type)))[held].astype(np.int64)
+    stored = np.frombuffer(data, np.dtype(str(indices.type)))[held]
+    codes = stored.astype(np.int32 if stored.itemsize <= 4 and stored.dtype != np.uint32 else np.int64)
     if indices.null_count:
         codes[np.unpackbits(np.frombuffer(valid, np.uint8), bitorder="little")[held] == 0] = missing
     return codes
@@ -183,4 +186,4 @@ def _distinct(values: list[str], codes: NDArray[Any]) -> TextColumn:
     lookup = np.array(
         [place.setdefault(v, len(place)) if u else 0 for v, u in zip(values, used, strict=True)], np.int32
     )
-    return TextColumn(tuple(place), lookup[codes])
+    return TextColumn(tuple(place), lookup.astype(smallest_unsigned(len(place)))[codes])

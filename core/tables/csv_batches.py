@@ -7,6 +7,7 @@ block consists of whole lines, is checked line by line against the header line, 
 from __future__ import annotations
 
 import gzip
+import re
 import zlib
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,11 +16,14 @@ from typing import IO, Any
 
 from espalier.core.errors import TableError
 from espalier.core.tables.csv_lines import check_lines, header_names, plain_lines, refused
+from espalier.core.tables.parquet_files import PLACE_ROWS, PLACES
 from espalier.core.tables.reading import _parsed
 from espalier.core.tables.text_table import check_names
 from espalier.core.tables.unpacking import check_ratio
 
 BLOCK = 1 << 24
+PIECE = 1 << 18
+"""Bytes that are read at one place of a sample."""
 LINE = 1 << 26
 """Largest number of bytes in a line."""
 
@@ -43,6 +47,11 @@ class Lines:
     def batches(self, names: Sequence[str], most: int | None = None) -> Generator[Any]:  # noqa: ARG002
         """These columns of all rows."""
         for batch in csv_batches(self.files[0]):
+            yield batch.select(list(names))
+
+    def spread(self, names: Sequence[str], rows: int) -> Generator[Any]:  # noqa: ARG002
+        """Lines at `PLACES` places of the file; of a packed file the first lines of each block."""
+        for batch in csv_places(self.files[0]):
             yield batch.select(list(names))
 
     def statements(self, names: Sequence[str]) -> list[str]:
@@ -79,6 +88,27 @@ def csv_batches(path: Path) -> Generator[Any]:
                 yield from rows.to_batches()
         if rest:
             yield from _rows(head, rest, path, lines).to_batches()
+
+
+def csv_places(path: Path) -> Generator[Any]:
+    """Yield lines from all over the file; raises :class:`TableError`."""
+    with _opened(path) as file:
+        head, end = _header(file, path)
+        start, size = file.tell(), path.stat().st_size
+        if isinstance(file, gzip.GzipFile) or size - start <= PLACES * PIECE:
+            yield from (batch.slice(0, PLACE_ROWS) if size > PLACES * PIECE else batch for batch in csv_batches(path))
+            return
+        for place in range(PLACES):
+            at = start + place * (size - start - PIECE) // (PLACES - 1)
+            file.seek(at)
+            block = file.read(PIECE)
+            first, last = block.find(end) + 1 if at > start else 0, block.rfind(end) + 1
+            if last > first:
+                try:
+                    rows = _rows(head, block[first:last], path, 0)
+                except TableError as error:  # the number of its line is not known here
+                    raise TableError(re.sub(r", line [0-9,]+", "", str(error))) from None
+                yield from rows.to_batches()
 
 
 @contextmanager

@@ -6,6 +6,7 @@ Connections are read-only, except those of :func:`connect_to_write`. The queries
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -38,15 +39,20 @@ FIRST = {
 """Session settings: one statement sees one state of the rows, times are in UTC, and no row is left out."""
 
 
-def open_url(url: str, name: str) -> tuple[Any, Any, str | None]:
-    """(an engine of `ENGINES`, the relation, the query for it as `ROWS` with texts compared byte by byte)."""
+def open_url(url: str, name: str) -> tuple[Any, Any, str | None, Origin]:
+    """(an engine of `ENGINES`, the relation, the query for it as `ROWS` with texts compared byte by byte, its kind)."""
     backend = _spark(url) if url.startswith("pyspark://") else ibis.connect(url)
     with closed_on_error(backend):
-        if backend.name == "postgres":  # otherwise a backslash in a category could end its literal
+        if backend.name == "postgres":  # a category is the text that was declared, also one with a backslash
             backend.con.execute("SET standard_conforming_strings = on")
+            backend.con.execute("SET client_encoding = 'UTF8'")
             backend.con.execute(f"SET statement_timeout = '{time_limit()}s'")
             backend.con.execute(f"SET lock_timeout = '{LOCKED}s'")
-        return _binary(backend, _named(backend, name))
+            name = _with_schema(backend.con, name)
+        table = _named(backend, name)
+        if backend.name == "postgres":  # others may make relations and functions of the names that are used below
+            backend.con.execute("SET search_path = pg_catalog, pg_temp")
+        return *_binary(backend, table), origin_of(backend, name)
 
 
 @contextmanager
@@ -123,6 +129,20 @@ def _named(backend: Any, name: str) -> Any:
     return backend.table(own, database=tuple(catalog) or None)
 
 
+def _with_schema(con: Any, name: str) -> str:
+    """The name of a relation of PostgreSQL with the schema in which the session's search path finds it."""
+    if len(parts_of(name)) > 1:
+        return name
+    asked = (
+        "SELECT pg_catalog.quote_ident(space.nspname) FROM pg_catalog.pg_class AS found "
+        "JOIN pg_catalog.pg_namespace AS space ON space.oid = found.relnamespace "
+        "WHERE found.oid = pg_catalog.to_regclass(%s)"
+    )
+    quoted = '"' + parts_of(name)[0].replace('"', '""') + '"'
+    found = con.execute(asked, [quoted]).fetchone()
+    return f"{found[0]}.{name}" if found else name
+
+
 def _check_url(url: str, scheme: str) -> None:
     """Refuse a URL that may name a different file than it seems to: an engine ignores the text after the path."""
     if "#" in url or "%00" in url or any(letter < " " for letter in url) or ("?" in url and scheme == "sqlite"):
@@ -192,6 +212,24 @@ def fetched(backend: Any, query: str) -> list[tuple[Any, ...]]:
     if backend.name == "pyspark":
         return [tuple(row) for row in backend._session.sql(query).collect()]
     return list(backend.con.execute(query).fetchall())
+
+
+def at_random(table: Any, rows: int, total: int) -> Any:
+    """Return each of the ``total`` rows of ``table`` with the same probability, so that about ``rows`` are left."""
+    return table if total <= rows else table.filter(ibis.random() <= rows / total)
+
+
+def streamed_rows(backend: Any, query: str, rows: int = 1 << 16) -> Iterator[list[Any]]:
+    """Yield the rows that answer ``query`` in an engine of `ENGINES`, ``rows`` at a time."""
+    if backend.name == "pyspark":
+        left = iter(backend._session.sql(query).toLocalIterator())
+        while part := [tuple(row) for row in itertools.islice(left, rows)]:
+            yield part
+        return
+    with backend.con.transaction(), backend.con.cursor("espalier_rows") as cursor:
+        cursor.execute(query)
+        while part := cursor.fetchmany(rows):
+            yield part
 
 
 def disconnect(backend: Any) -> None:

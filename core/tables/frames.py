@@ -16,6 +16,7 @@ from uuid import UUID
 import numpy as np
 
 from espalier.core.errors import TableError
+from espalier.core.process_memory import MANY_CELLS, give_back
 from espalier.core.progress import Report, silent
 from espalier.core.project.file import Project
 from espalier.core.project.linked import Linked
@@ -32,8 +33,8 @@ from espalier.core.tables.source import Source
 from espalier.core.tables.table import Table
 from espalier.core.tables.text_table import WHOLE_FLOATS, Cells, TextColumn, TextTable, check_names
 
-LARGE_BYTES, LARGE_CELLS = 200_000_000, 50_000_000
-"""A file with more bytes, or Parquet with more cells, is read in place, not as text in memory."""
+LARGE_BYTES, LARGE_CELLS = 100_000_000, 50_000_000
+"""A file of more bytes, or Parquet of more cells, is read where it is, and not as text in memory."""
 
 
 def text_of(frame: Any) -> TextTable:
@@ -277,6 +278,12 @@ def panel(linked: Linked, schema: Schema, data: Any) -> Panel:
     return panel_of(linked, schema, people, visits)
 
 
+def _give_back(source: Source) -> None:
+    """Return the memory that reading took to the system; for a small table that would take longer than it is worth."""
+    if source.rows * len(source.schema.columns) > MANY_CELLS:
+        give_back()
+
+
 @contextmanager
 def opened(
     data: Any,
@@ -296,7 +303,9 @@ def opened(
         yield data
         return
     if not isinstance(data, Relation):
-        yield as_table(data, schema, person)
+        table = as_table(data, schema, person)
+        _give_back(table)
+        yield table
         return
     last = [(0.0, "Reading the table")]
 
@@ -305,6 +314,7 @@ def opened(
         report(fraction, message)
 
     source = data.snapshot(schema, person, most if person is not None else None, key=key, report=heard)
+    _give_back(source)
     source.pulse = lambda: report(*last[0])
     try:
         yield source

@@ -18,10 +18,14 @@ from urllib.parse import unquote
 
 from espalier.core.errors import TableError
 from espalier.core.tables.arrow_text import value_type
+from espalier.core.tables.parquet_pages import check_pages
 from espalier.core.tables.text_table import check_names
-from espalier.core.tables.unpacking import check_texts, unshared
+from espalier.core.tables.unpacking import unshared
 
-BATCH_ROWS = 1 << 18
+BATCH_ROWS, BATCH_CELLS = 1 << 18, 1 << 23
+"""Rows and cells of a batch at most."""
+PLACES, PLACE_ROWS = 20, 1 << 12
+"""Places of a sample, and rows at each."""
 SUFFIX = ".parquet"
 FOOTERS = ("_metadata", "_common_metadata")
 """Names of files without rows that programs write next to the parts of a table."""
@@ -31,12 +35,16 @@ NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 @dataclass(frozen=True)
 class _File:
-    """A file with its Arrow schema, its number of rows, and the cells in its folders' names."""
+    """A file with its Arrow schema, its number of rows, and the cells that its folders name.
+
+    ``longest`` is what :func:`espalier.core.tables.parquet_pages.check_pages` returns.
+    """
 
     path: Path
     types: Any
     rows: int
     folders: tuple[tuple[str, str], ...]
+    longest: int
 
 
 class ParquetFiles:
@@ -102,6 +110,22 @@ class ParquetFiles:
         if self._path.is_dir() and tuple(_listed(self._path)) != self.files:
             raise TableError(f"{self._shown} changed while it was being read; start again after it has been written")
 
+    def spread(self, names: Sequence[str], rows: int) -> Generator[Any]:  # noqa: ARG002
+        """`PLACE_ROWS` rows at `PLACES` places, which are spread evenly over all files."""
+        total = self.rows or 0
+        wanted, start = [int((i + 0.5) / PLACES * total) for i in range(PLACES)], 0
+        for file in self._files:
+            inside = [at - start for at in wanted if start <= at < start + file.rows]
+            start, done = start + file.rows, 0
+            for batch in _batches(file, names, PLACE_ROWS) if inside else ():
+                while inside and inside[0] < done:
+                    inside.pop(0)
+                done += batch.num_rows
+                if inside and inside[0] < done:
+                    yield batch
+                if not inside or inside[-1] < done:
+                    break
+
     def statements(self, names: Sequence[str]) -> list[str]:
         """Return what is read, as a comment: there is no engine."""
         files = f"{len(self.files):,} Parquet files" if len(self.files) > 1 else "the Parquet file"
@@ -163,9 +187,9 @@ def _in(file: Path, folder: Path) -> str:
 
 
 def _footer(path: Path, root: Path) -> _File:
-    with _open(path, ()) as file:
+    with _open(path, ()) as file, path.open("rb") as pages:
         types, rows = file.schema_arrow, file.metadata.num_rows
-        check_texts(file.metadata, path.stat().st_size, str(path))
+        longest = check_pages(pages, file.metadata, str(path))
     try:
         folders = tuple(_cell(part) for part in path.relative_to(root).parts[:-1] if "=" in part)
     except UnicodeDecodeError:
@@ -173,7 +197,7 @@ def _footer(path: Path, root: Path) -> _File:
             f"cannot read {path}: the name of its folder is not UTF-8; rename it", path=str(path)
         ) from None
     check_names([*types.names, *(name for name, _ in folders)], str(path))
-    return _File(path, types, rows, folders)
+    return _File(path, types, rows, folders, longest)
 
 
 def _cell(folder: str) -> tuple[str, str]:
@@ -203,23 +227,24 @@ def _open(path: Path, texts: Sequence[str]) -> Iterator[Any]:
         yield opened
 
 
-def _batches(file: _File, names: Sequence[str]) -> Generator[Any]:
+def _batches(file: _File, names: Sequence[str], most: int = BATCH_ROWS) -> Generator[Any]:
     import pyarrow as pa
 
     folders = dict(file.folders)
     stored = [name for name in names if name not in folders]
     texts = [name for name in stored if pa.types.is_string(_type(file.types, name))]
     done = 0
-    for listed in (texts, []):  # Arrow cannot read every encoding as a dictionary
+    for listed in [[]] if file.longest else [texts, []]:  # Arrow cannot read every encoding as a dictionary
         with _open(file.path, listed) as opened:
             now, start = opened.schema_arrow, 0
             if any(n not in now.names or _type(now, n) != _type(file.types, n) for n in stored):
                 raise TableError(f"{file.path} was changed after it was opened; open it again")
             try:
-                if listed == texts:
-                    batches = opened.iter_batches(BATCH_ROWS, columns=stored)
+                if listed == texts and not file.longest:
+                    size = max(1, min(most, BATCH_CELLS // max(len(stored), 1)))
+                    batches = opened.iter_batches(size, columns=stored)
                 else:
-                    batches = unshared(opened, file.path.stat().st_size, str(file.path), stored)
+                    batches = unshared(opened, file.longest, file.path.stat().st_size, str(file.path), stored)
                 for batch in batches:
                     skipped, start = min(max(done - start, 0), batch.num_rows), start + batch.num_rows
                     if rows := batch.num_rows - skipped:

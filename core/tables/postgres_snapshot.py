@@ -27,10 +27,9 @@ from numpy.typing import NDArray
 from espalier.core.errors import TableError
 from espalier.core.graph.separations import Clique
 from espalier.core.progress import interruptible
-from espalier.core.project.linked import Pair
 from espalier.core.project.public_grid import as_read
 from espalier.core.project.schema import Schema
-from espalier.core.tables.codes_only import new_codes, no_numbers, no_texts, on_grid
+from espalier.core.tables.codes_only import CodesOnly, new_codes
 from espalier.core.tables.counting import Cells, assign, cover, marginal, whole_cells
 from espalier.core.tables.encoding import refusal
 from espalier.core.tables.engine_errors import engine_errors
@@ -50,15 +49,15 @@ from espalier.core.tables.random_rows import Deal
 from espalier.core.tables.refusals import together
 from espalier.core.tables.relation import Relation
 from espalier.core.tables.row_limits import new_key, runs
-from espalier.core.tables.source import NO_VISITS, More, check_limited
+from espalier.core.tables.source import More, check_limited
 from espalier.core.tables.table import Table
 
 STEP = 100_000
 """Rows fetched at a time if a question needs rows."""
 
 
-class PostgresSnapshot:
-    """A private table as codes in a temporary table; `Snapshot` lists the permitted questions."""
+class PostgresSnapshot(CodesOnly):
+    """A private table as codes in a temporary table; see `Snapshot` for what may be asked."""
 
     def __init__(
         self,
@@ -197,30 +196,6 @@ class PostgresSnapshot:
             for batch in self.batches((*columns, target))
         ]
         return np.asarray(sum(parts), dtype=np.int64)
-
-    def numbers(self, column: str) -> NDArray[np.float64]:
-        """Refuse: the server holds codes, not the original numbers."""
-        raise no_numbers(column)
-
-    def step_counts(self, pairs: Sequence[Pair]) -> list[NDArray[np.int64]]:  # noqa: ARG002
-        """Refuse: linked tables are read into memory."""
-        raise TableError(NO_VISITS)
-
-    def step_echoes(self, columns: Sequence[str]) -> NDArray[np.int64]:  # noqa: ARG002
-        """Refuse: linked tables are read into memory."""
-        raise TableError(NO_VISITS)
-
-    def text_counts(self, column: str) -> dict[str, int]:
-        """Refuse: the server holds codes, not texts."""
-        raise no_texts(column)
-
-    def leaf_counts(self, column: str) -> NDArray[np.int64]:
-        """Return the number of rows with each code of a column's hierarchy, which are the codes of the snapshot."""
-        return self.count((column,))
-
-    def grid_counts(self, column: str, grid: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return the number of rows between adjacent points of ``grid``, with which the column was read."""
-        return on_grid(self.schema[column], self.count((column,)), grid)
 
     def take(self, rows: NDArray[Any]) -> PostgresSnapshot:  # noqa: ARG002
         """Refuse: rows have no numbers in a database; see :meth:`split`."""

@@ -32,8 +32,9 @@ from espalier.core.errors import TableError
 from espalier.core.tables.arrow_text import check_fields, table_as_text
 from espalier.core.tables.csv_lines import DELIMITERS, check_lines, header_names, plain_lines
 from espalier.core.tables.excel import read_excel
+from espalier.core.tables.parquet_pages import check_pages
 from espalier.core.tables.text_table import TextTable, check_names
-from espalier.core.tables.unpacking import MAX_BYTES, check_ordinary, check_texts, gunzip, unshared
+from espalier.core.tables.unpacking import MAX_BYTES, check_ordinary, gunzip, unshared
 
 
 def read_table(source: str | Path | bytes, name: str | None = None) -> TextTable:
@@ -153,14 +154,16 @@ def _parquet(data: bytes, shown: str) -> TextTable:
     except (pa.ArrowException, OSError, ValueError):
         raise TableError(f"{shown} is a damaged Parquet file") from None
     check_fields(schema, rows, shown)
-    check_texts(file.metadata, len(data), shown)
+    longest = check_pages(io.BytesIO(data), file.metadata, shown)
     kept = [f.name for f in schema if pa.types.is_string(f.type) or pa.types.is_large_string(f.type)]
     try:  # a long shared text is stored once
         try:
+            if longest:
+                raise OSError
             table = parquet.read_table(io.BytesIO(data), read_dictionary=kept, coerce_int96_timestamp_unit="us")
         except OSError:  # Arrow cannot read every encoding as a dictionary
             file = parquet.ParquetFile(io.BytesIO(data), coerce_int96_timestamp_unit="us")
-            table = pa.Table.from_batches(unshared(file, len(data), shown), file.schema_arrow)
-    except (pa.ArrowException, OSError, ValueError):  # the error's text may quote a cell
+            table = pa.Table.from_batches(unshared(file, longest, len(data), shown), file.schema_arrow)
+    except (pa.ArrowException, OSError, ValueError):  # the text of such an error may quote a cell
         raise TableError(f"{shown} is a damaged Parquet file") from None
     return table_as_text(table, shown)

@@ -73,6 +73,11 @@ class Feed(Protocol):
         """Yield the columns ``names`` of all rows, or of at least the first ``most``, as Arrow batches."""
         ...
 
+    def spread(self, names: Sequence[str], rows: int) -> Generator[Any]:
+        """Yield rows from all over the table in a few batches: at least ``rows`` of a file that has as many, and about
+        ``rows`` of an engine."""
+        ...
+
     def statements(self, names: Sequence[str]) -> list[str]:
         """Return the statements of :meth:`batches`, as text."""
         ...
@@ -139,8 +144,28 @@ class Relation:
 
             disconnect(self.backend)
 
-    def sample(self, rows: int = SAMPLE_ROWS) -> TextTable:
-        """Return the first ``rows`` rows as text, at a steward's request, only to guess a schema."""
+    def sample(self, rows: int = SAMPLE_ROWS, *, every_value: bool = False) -> TextTable:
+        """Return about ``rows`` rows from all over the table as text, for a steward who asks: only to guess a schema.
+
+        ``every_value`` reads all rows once, and adds rows that hold every value of each column.
+        """
+        from espalier.core.tables import spread_rows
+
+        return spread_rows.every_value(self, rows) if every_value else spread_rows.sampled(self, rows)
+
+    def query_of_all(self) -> str:
+        """Return the statement that reads all rows of an engine that encodes them, as text."""
+        return self._text(self.table)
+
+    def query_of_some(self, rows: int) -> str:
+        """Return the statement that reads each of its rows with the same probability, about ``rows`` of them."""
+        from espalier.core.tables.engines import at_random, fetched
+
+        ((total,),) = fetched(self.backend, self._text(self.table.aggregate(rows=self.table.count())))
+        return self._text(at_random(self.table, rows, total))
+
+    def first(self, rows: int) -> TextTable:
+        """Return the first ``rows`` rows as text, for a steward who asks for them."""
         from espalier.core.tables.engines import fetched
 
         with engine_errors(f"{self.shown}: the engine refuses to read", OURS):
@@ -317,9 +342,9 @@ def open_relation(where: str | Path, relation: str | None = None) -> Relation:
         raise TableError("a connection needs the name of its table: add --relation NAME")
     try:
         if scheme[1] in ENGINES:
-            backend, table, plain = engines.open_url(text, relation)
+            backend, table, plain, origin = engines.open_url(text, relation)
             with engines.closed_on_error(backend):
-                origin, keeps = engines.origin_of(backend, relation), engines.keeps_codes(backend)
+                keeps = engines.keeps_codes(backend)
             opened = Relation(shown, backend=backend, table=table, plain=plain, origin=origin, keeps=keeps)
             weakref.finalize(opened, engines.disconnect, backend)
         else:

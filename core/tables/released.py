@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,9 +18,12 @@ from espalier.core.tables.reading import read_released
 from espalier.core.tables.table import Table
 from espalier.core.tables.text_table import TextColumn, TextTable
 
+LINES = 50_000
+"""Lines of a CSV file that are joined at a time."""
 
-def csv_text(schema: Schema, table: Mapping[str, Sequence[str]]) -> str:
-    """``synthetic.csv``'s text; names and categories that look like formulas are defused
+
+def csv_bytes(schema: Schema, table: Mapping[str, Sequence[str]]) -> bytes:
+    """``synthetic.csv``'s content; names and categories that look like formulas are defused
     (`espalier.core.tables.csv_safety`).
 
     :func:`read_csv` removes the apostrophes again.
@@ -29,8 +33,12 @@ def csv_text(schema: Schema, table: Mapping[str, Sequence[str]]) -> str:
     odd = any(mark in name for name in names for mark in DELIMITERS if mark != ",")
     # a lone empty cell must not become a blank line
     cells = [_written(schema, name, texts, alone=len(table) == 1) for name, texts in table.items()]
-    lines = [",".join(_quoted(names, always=odd)), *map(",".join, zip(*cells, strict=True)), ""]
-    return "\n".join(lines)
+    lines = map(",".join, zip(*cells, strict=True))
+    out = io.BytesIO((",".join(_quoted(names, always=odd)) + "\n").encode())
+    out.seek(0, io.SEEK_END)
+    while block := list(itertools.islice(lines, LINES)):
+        out.write(("\n".join(block) + "\n").encode())
+    return out.getvalue()
 
 
 def linked_schemas(linked: Linked, schema: Schema) -> dict[str, Schema]:
@@ -75,7 +83,7 @@ def _quoted(texts: Sequence[str], *, always: bool) -> list[str]:
 
 
 def read_csv(schema: Schema, source: Path | bytes) -> Table:
-    """Read back a text that :func:`csv_text` wrote; raises :class:`TableError`."""
+    """What :func:`csv_bytes` wrote, read back; raises :class:`TableError`."""
     read = read_released(source, [defuse(name) for name in schema.released])
     columns = {restore(n): TextColumn(tuple(map(restore, c.values)), c.codes) for n, c in read.columns.items()}
     return Table.encode(TextTable(columns, read.rows, read.source), schema)

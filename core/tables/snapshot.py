@@ -8,18 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from espalier.core.errors import TableError
 from espalier.core.graph.separations import Clique
-from espalier.core.project.linked import Pair
 from espalier.core.project.public_grid import as_read
 from espalier.core.project.schema import Schema
 from espalier.core.tables import random_rows
 from espalier.core.tables.code_file import PERSON, Batch, CodeFile
-from espalier.core.tables.codes_only import new_codes, no_numbers, no_texts, on_grid
+from espalier.core.tables.codes_only import CodesOnly, new_codes
 from espalier.core.tables.counting import Cells, Counting, whole_cells
 from espalier.core.tables.digest import Digest
 from espalier.core.tables.gradient import Weights, residual_sums
-from espalier.core.tables.source import NO_VISITS, More, check_limited
+from espalier.core.tables.source import More, check_limited
 from espalier.core.tables.table import Table
 
 FILL_ROWS = 1 << 20
@@ -30,8 +28,8 @@ def _go_on() -> None:
     """Continue."""
 
 
-class Snapshot:
-    """A private table as codes in a file; :class:`Source` states the permitted questions and callers.
+class Snapshot(CodesOnly):
+    """A private table as codes in a file; see :class:`Source` for what may be asked, and by whom.
 
     With people, all rows of a person are in one batch, and the column `PERSON` numbers the people of that batch.
     """
@@ -121,30 +119,6 @@ class Snapshot:
         for batch in self.batches((*columns, target)):
             total = total + residual_sums(batch, target, columns, self.schema.sizes, weights)
         return np.asarray(total, dtype=np.int64)
-
-    def numbers(self, column: str) -> NDArray[np.float64]:
-        """Refuse: a snapshot holds codes, not the original numbers."""
-        raise no_numbers(column)
-
-    def step_counts(self, pairs: Sequence[Pair]) -> list[NDArray[np.int64]]:  # noqa: ARG002
-        """Refuse: linked tables are read into memory."""
-        raise TableError(NO_VISITS)
-
-    def step_echoes(self, columns: Sequence[str]) -> NDArray[np.int64]:  # noqa: ARG002
-        """Refuse: linked tables are read into memory."""
-        raise TableError(NO_VISITS)
-
-    def text_counts(self, column: str) -> dict[str, int]:
-        """Refuse: a snapshot holds codes, not texts."""
-        raise no_texts(column)
-
-    def leaf_counts(self, column: str) -> NDArray[np.int64]:
-        """Return the number of rows with each code of a column's hierarchy, which are the codes of the snapshot."""
-        return self.count((column,))
-
-    def grid_counts(self, column: str, grid: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return the number of rows between adjacent points of ``grid``, with which the column was read."""
-        return on_grid(self.schema[column], self.count((column,)), grid)
 
     def take(self, rows: NDArray[Any]) -> Snapshot:
         """Return some of the rows, by a mask or by their numbers, in the order of the file."""

@@ -22,8 +22,8 @@ from espalier.core.errors import TableError
 from espalier.core.tables.engine_errors import OURS, engine_errors
 from espalier.core.tables.text_table import cell_text
 
-BATCH_ROWS = 1 << 16
-"""Rows per batch: most drivers return them as Python objects, cell by cell."""
+BATCH_ROWS, BATCH_CELLS = 1 << 16, 1 << 21
+"""Rows and cells of a batch at most: a driver gives most of them as Python objects, cell by cell."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -57,12 +57,32 @@ class Stream:
 
     def batches(self, names: Sequence[str], most: int | None = None) -> Generator[Any]:
         """Yield all rows, or the first ``most``. A :class:`TableError` names a column and quotes no cell."""
-        from espalier.core.tables.engines import answers
-
         query = self.table.select(*names)
         with engine_errors(f"{self.shown}: the engine failed while it read the table", OURS):
-            for part in answers(self.backend, query if most is None else query.limit(most), BATCH_ROWS):
-                yield self._batch(part, names) if isinstance(part, list) else self._cast(part, names)
+            yield from self._read(query if most is None else query.limit(most), names)
+
+    def _read(self, query: Any, names: Sequence[str]) -> Generator[Any]:
+        from espalier.core.tables.engines import answers
+
+        rows = max(1, min(BATCH_ROWS, BATCH_CELLS // max(len(names), 1)))
+        for part in answers(self.backend, query, rows):
+            yield self._batch(part, names) if isinstance(part, list) else self._cast(part, names)
+
+    def _few(self, query: Any) -> list[tuple[Any, ...]]:
+        """Return the few rows that answer ``query``."""
+        from espalier.core.tables.engines import answers
+
+        parts = [part if isinstance(part, list) else part.to_pylist() for part in answers(self.backend, query, 1000)]
+        return [tuple(row.values()) if isinstance(row, dict) else tuple(row) for part in parts for row in part]
+
+    def spread(self, names: Sequence[str], rows: int) -> Generator[Any]:
+        """Yield each row with the same probability, so that about ``rows`` rows are sent."""
+        from espalier.core.tables.engines import at_random
+
+        table = self.table.select(*names)
+        with engine_errors(f"{self.shown}: the engine failed while it read the table", OURS):
+            ((total,),) = self._few(table.aggregate(rows=table.count()))
+            yield from self._read(at_random(table, rows, total), names)
 
     def close(self) -> None:
         """Disconnect; may be called several times."""

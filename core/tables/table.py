@@ -295,7 +295,7 @@ def person_codes(text: TextTable, person: str) -> TextColumn:
             column=person,
             row=row,
         )
-    return people
+    return replace(people, codes=people.codes.astype(np.int64))
 
 
 def column_of(text: TextTable, name: str) -> TextColumn:

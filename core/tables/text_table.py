@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from espalier.core.errors import TableError
-from espalier.core.project.schema import MISSING
+from espalier.core.project.schema import MISSING, smallest_unsigned
 
 MAX_CELLS = 200_000_000
 MAX_COLUMNS = 1 << 14
@@ -33,7 +33,10 @@ WHOLE_FLOATS = {16: 2.0**11, 32: 2.0**24, 64: 2.0**53}
 
 @dataclass(frozen=True, repr=False)
 class TextColumn:
-    """A column as text: ``values`` are its distinct texts, ``codes`` the index of each row's text."""
+    """A column as text: ``values`` are its distinct texts, ``codes`` which of them each row has.
+
+    Codes have the smallest unsigned type. Convert them before arithmetic.
+    """
 
     values: tuple[str, ...]
     codes: NDArray[Any]
@@ -80,7 +83,8 @@ class Cells:
         """The column so far."""
         mixed = len(self._forms) > 1 or (bool(self._forms) and any(map(spells_another_type, self._texts)))
         ambiguous = mixed or self._drops_digits
-        return TextColumn(tuple(self._place), np.array(self._codes, dtype=np.int32), ambiguous)
+        codes = np.array(self._codes, dtype=smallest_unsigned(len(self._place)))
+        return TextColumn(tuple(self._place), codes, ambiguous)
 
 
 def _form(cell: Any) -> object:

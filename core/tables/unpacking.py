@@ -13,10 +13,11 @@ from espalier.core.errors import TableError
 
 MAX_BYTES = 1 << 30
 BOMB_BYTES, BOMB_RATIO = 50_000_000, 150
-"""A file that unpacks to more than these bytes and more than this multiple of its size is refused as an attack:
-ordinary tables compress to between a fifth and a fiftieth."""
-FEW_ROWS, JOINED_ROWS = 64, 1 << 16
-"""Rows per batch of texts that may be far longer than their bytes in the file, and rows per group of such batches."""
+"""A file that unpacks to more than these bytes, and to more than this multiple of its size, is refused as an attack:
+ordinary tables shrink to a fifth or a fiftieth."""
+FEW_ROWS, JOINED_ROWS, BATCH_BYTES = 64, 1 << 16, 1 << 28
+"""Rows of a batch of texts that may be far longer than their bytes in the file; of several such batches joined; and
+bytes of such a batch, unless one row has more."""
 
 
 def check_ordinary(path: Path) -> None:
@@ -54,23 +55,17 @@ def check_ratio(size: int, packed: int, shown: str) -> None:
         )
 
 
-def check_texts(facts: Any, packed: int, shown: str) -> None:
-    """Refuse a Parquet file whose texts unpack to far more than its size, by the sizes in its footer."""
-    groups = [facts.row_group(i) for i in range(facts.num_row_groups)]
-    chunks = [group.column(i) for group in groups for i in range(group.num_columns)]
-    check_ratio(sum(c.total_uncompressed_size for c in chunks if c.physical_type == "BYTE_ARRAY"), packed, shown)
+def unshared(file: Any, longest: int, packed: int, shown: str, names: Sequence[str] | None = None) -> Iterator[Any]:
+    """Yield the batches of a Parquet file whose texts may be stored as what differs from the text before.
 
-
-def unshared(file: Any, packed: int, shown: str, names: Sequence[str] | None = None) -> Iterator[Any]:
-    """Yield the batches of a Parquet file whose texts may be stored as differences from the preceding text.
-
-    A few bytes of such a file may encode many long texts, so their sizes are summed after every few rows. Raise
-    :class:`TableError` if the sum is far larger than the file.
+    Few bytes of such a file may state many long texts. ``longest`` is the most bytes of a row's texts, if they are
+    stored so (`espalier.core.tables.parquet_pages`). So few rows are read at a time, and their sizes are added up.
+    Raise :class:`TableError` where they are far more than the file's.
     """
     import pyarrow as pa
 
     held, rows, size = list[Any](), 0, 0
-    for batch in file.iter_batches(FEW_ROWS, columns=names):
+    for batch in file.iter_batches(max(1, min(FEW_ROWS, BATCH_BYTES // max(longest, 1))), columns=names):
         held.append(batch)
         rows, size = rows + batch.num_rows, size + batch.nbytes
         check_ratio(size, packed, shown)

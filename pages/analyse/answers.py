@@ -70,11 +70,11 @@ def offer(state: Session, which: str, study: Study, asked: AskedQuestion) -> Non
     def work(report: Report) -> Answered:
         return _worked_out(part, figure, report)
 
-    def done(found: Answered) -> None:
-        _keep(state, which, asked, found)
+    def done(into: Session, found: Answered) -> None:
+        _keep(into, which, asked, found)
 
     def start() -> None:
-        state.start("analyse-answer", work, done, lambda _: None)
+        state.start("analyse-answer", work, done)
 
     st.info(
         "This question joins many columns, so its interval needs copies of a larger part of the model: about "

@@ -16,7 +16,7 @@ from typing import Any
 
 import streamlit as st
 
-from espalier.core.graph.layout import layout
+from espalier.core.graph.layout import fitted
 from espalier.core.graph.roles import Roles
 
 COLORS = {
@@ -31,6 +31,8 @@ GAP = 34.0
 """Between two boxes of the drawing board, in its pixels."""
 LEAST = 12.0
 """Least part of that space when boxes grow."""
+WIDEST = 1300.0
+"""Width in pixels from which layers move closer together: so much of a drawing is readable at first sight."""
 Places = dict[str, tuple[float, float]]
 
 
@@ -115,7 +117,7 @@ def arranged(
     wide = {n: width(n, roles, target) for n in columns}
     linked = {n for edge in edges for n in edge}.intersection(columns)
     tall = max((high(n, roles, target, [""]) for n in linked), default=0.0)  # with a line for marks
-    found = layout(columns, edges, outcome, wide=wide, high=tall)
+    found = fitted(WIDEST, columns, edges, outcome, wide=wide, high=tall)
     out: Places = {n: (x - found.width / 2, y) for n, (x, y) in found.places.items()}
     if out:
         most = max(most, found.width)

@@ -7,19 +7,18 @@ freed by Python also stays with the process until it is returned to the system.
 
 from __future__ import annotations
 
-import ctypes
-import gc
 import logging
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 from streamlit import config, runtime
 
+from espalier.core.process_memory import give_back
 from espalier.core.server import monitor
 from espalier.pages.common import downloads
+from espalier.pages.session import kept_work
 
 LASTS = 100.0
 """Seconds for which a session is kept after its tab is closed; less than Streamlit's 120."""
@@ -74,6 +73,7 @@ def start() -> None:
         while True:
             time.sleep(EVERY)
             try:
+                kept_work.KEPT.sweep()
                 ended, now = rounds.go(), manager.num_active_sessions()
                 if ended:
                     time.sleep(1.0)  # the loop closes them meanwhile
@@ -85,14 +85,3 @@ def start() -> None:
                 logging.getLogger(__name__).error("housekeeping: %s", type(error).__name__)
 
     threading.Thread(target=forever, name="housekeeping", daemon=True).start()
-
-
-def give_back() -> None:
-    """Collect garbage, and return free memory to the system."""
-    gc.collect()
-    with suppress(ImportError):
-        import pyarrow as pa
-
-        pa.default_memory_pool().release_unused()
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).malloc_trim(0)

@@ -108,6 +108,11 @@ def start(title: str, lead: str, mark: str = "") -> session.Session:
     if state.touring and state.sample == "readmission":
         _tour_bar(state, title)
     restore.offer(state)
+    if state.gone:
+        st.info(
+            "What this tab had made before the reload is no longer kept. Releases paid from a budget are on the Ledger "
+            "page."
+        )
     return state
 
 
@@ -132,6 +137,9 @@ def sidebar(state: session.Session) -> None:
     restore.keep(state)
     fold()
     with st.sidebar:
+        if state.job is not None:
+            where = {"release": "Release", "compare": "Compare", "analyse-answer": "Analyse"}
+            st.caption(f"Work is under way: see the {where.get(state.job.kind, 'Diagnostics')} page.")
         if not state.has_project:
             return
         project = state.project
@@ -151,9 +159,6 @@ def sidebar(state: session.Session) -> None:
             icon=":material/download:",
             width="stretch",
         )
-        if state.job is not None:
-            where = {"release": "Release", "compare": "Compare", "analyse-answer": "Analyse"}
-            st.caption(f"A job is running: see the {where.get(state.job.kind, 'Diagnostics')} page.")
 
 
 def filename(text: str) -> str:
@@ -236,7 +241,6 @@ def progress() -> None:
         st.rerun()
     left = job.seconds_left()
     st.progress(job.fraction, text=plain(job.message) + ("" if left is None else f" · about {max(left, 1):.0f} s left"))
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.button("Cancel", on_click=job.cancel, key=f"cancel-{id(job)}", icon=":material/stop_circle:")
-        if price := job.if_cancelled():
-            st.markdown(plain(price), width="stretch")
+    price = job.if_cancelled()
+    label = f"Cancel ({plain(price)})" if price else "Cancel"
+    st.button(label, on_click=job.cancel, key=f"cancel-{id(job)}", icon=":material/stop_circle:")

@@ -181,6 +181,11 @@ def who() -> str:
     return str(st.user.get("email") or "an account without an address") if guarded() else ""
 
 
+def identity() -> tuple[Any, ...]:
+    """Return what identifies the account, also after it has signed in again; empty without sign-in."""
+    return tuple(st.user.get(key) for key in ("iss", "sub", "email")) if guarded() else ()
+
+
 def role_of(user: Mapping[str, Any], roles: Mapping[str, Any]) -> Role | None:
     """Return the role of an account in the lists; None unless its provider states that the address is verified.
 

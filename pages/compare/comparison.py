@@ -130,8 +130,8 @@ def start_button(state: Session, chosen: Mapping[str, Project], tested: Table | 
     def work(report: Any) -> list[Outcome]:
         return compare(chosen, state.table(), holdout=tested, report=report)
 
-    def done(found: list[Outcome]) -> None:
-        state.compared = found
+    def done(into: Session, found: list[Outcome]) -> None:
+        into.compared = found
 
     if reason := state.trouble.get("compare"):
         st.error(f"The comparison did not finish: {plain(reason)}")
@@ -143,7 +143,7 @@ def start_button(state: Session, chosen: Mapping[str, Project], tested: Table | 
         key="compare-go",
     ):
         try:
-            state.start("compare", work, done, lambda _: None)
+            state.start("compare", work, done)
         except EspalierError as error:
             st.error(plain(error))
         st.rerun()

@@ -13,10 +13,12 @@ from espalier.pages.session.session import Session
 
 _WHY = {
     "zcdp": "By default every marginal of a pool gets the same share. Giving more to larger or more important tables "
-    "reduces a bound on the error, but in our benchmarks it starved many weak columns and predicted no better. You can "
-    "change the even split below.",
+    "reduces a bound on the error, but in our benchmarks it starved many weak columns and predicted no better. You "
+    "can change the even split below.",
     "basic": "By default a marginal gets a share of ε that grows with the square root of its cells (PRISM, Theorem "
     "6.3). Under basic accounting the noise is so large that this wins in our benchmarks. You can change it below.",
+    "pure": "By default a marginal gets a share of ε that grows with the square root of its cells. You can change it "
+    "below.",
 }
 
 

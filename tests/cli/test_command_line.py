@@ -405,11 +405,11 @@ def test_a_draft_warns_of_columns_that_may_name_people(tmp_path, monkeypatch, ca
 
 def test_a_large_file_stays_where_it_is(work, capsys, monkeypatch):
     monkeypatch.setattr("espalier.core.tables.frames.LARGE_BYTES", 10)
-    monkeypatch.setattr("espalier.core.release.run.IN_MEMORY", 50)
-    monkeypatch.setattr("espalier.core.release.output.SHOWN", 20)
+    monkeypatch.setattr("espalier.core.project.plan.IN_MEMORY", 50)
+    monkeypatch.setattr("espalier.core.project.plan.SHOWN", 20)
     monkeypatch.setattr("espalier.core.tables.reading.read_table", lambda *_: pytest.fail("it was read into memory"))
     assert run("init", "t.csv", "--out", "draft.json") == 0
-    assert "first 60 rows" in capsys.readouterr().err
+    assert "60 rows from all over the table" in capsys.readouterr().err
     assert run("release", "p.json", "--data", "t.csv", "--out", "o") == 0
     assert len((work / "o" / "synthetic.csv").read_text().splitlines()) == 21
     assert len((work / "o" / "synthetic-whole.csv").read_text().splitlines()) == 61

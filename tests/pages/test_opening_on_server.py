@@ -45,21 +45,21 @@ def test_a_file_on_the_server_is_released_from_where_it_is(state, monkeypatch):
     assert session.text is None
     monkeypatch.setattr(Table, "encode", lambda *_: pytest.fail("rows were read into memory"))
     ran = []
-    monkeypatch.setattr(Session, "start", lambda _, kind, work, done, ended: ran.append((kind, work, done, ended)))
+    monkeypatch.setattr(Session, "start", lambda _, kind, work, done, *_more: ran.append((kind, work, done)))
     session.rows = 400
     spending.start(session, 0.0, 1.0, 1e-6)
     with pytest.raises(Exception, match="has 500 rows, which are public, and the Plan page says 400"):
         ran.pop()[1](lambda *_: None)
     session.rows = 500
     spending.start(session, 0.0, 1.0, 1e-6)
-    _, work, done, _ = ran.pop()
-    done(work(lambda *_: None))
+    _, work, done = ran.pop()
+    done(session, work(lambda *_: None))
     assert session.released.release.rows == 500
     assert session.released.real is None
     assert session.spent[0].rho > 0
     judgement.start(session, session.released)
-    kind, work, done, _ = ran.pop()
-    done(work(lambda *_: None))
+    kind, work, done = ran.pop()
+    done(session, work(lambda *_: None))
     found = session.findings["Its own table"]
     assert (kind, found["random_rows"]) == ("diagnostics", 500)
     assert found["fidelity"]["one_way_tv"] < 0.2

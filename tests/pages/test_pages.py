@@ -14,7 +14,7 @@ from streamlit.testing.v1 import AppTest
 from espalier.core.graph.roles import Roles
 from espalier.core.methods import method_of
 from espalier.core.project.file import Project
-from espalier.core.server.job import QUEUE, Job
+from espalier.core.server.queue import QUEUE, Job
 from espalier.pages.structure import implications
 from tests.support.app import (
     ROOT,

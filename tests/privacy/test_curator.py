@@ -204,7 +204,7 @@ def test_a_choice_counts_each_candidate_once_and_keeps_no_score():
     assert all(draw.kind == "choice" and draw.columns in pairs for draw in c.spending.draws)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     sizes=st.lists(st.integers(1, 60), min_size=1, max_size=30),
     share=st.floats(0.01, 1.0),

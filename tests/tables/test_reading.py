@@ -98,7 +98,7 @@ LINES = st.lists(st.sampled_from(PIECES), max_size=6).map("".join)
     rows=st.lists(st.tuples(LINES, st.sampled_from(["utf-8", "latin-1"])), min_size=1, max_size=5),
     header=st.sampled_from([b"a,b", b"a", b'"a",b', b"a\tb,c"]),
 )
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 def test_each_row_reads_as_it_would_alone_and_a_file_is_refused_if_one_of_its_rows_is(rows, header):
     """This is the whole claim: no line, however broken, changes what another one gives."""
     lines = [text.encode(encoding, errors="replace") for text, encoding in rows]

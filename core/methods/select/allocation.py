@@ -4,6 +4,7 @@ A synthesizer works with *shares* of the whole budget. A :class:`BudgetSplit` co
 accounting:
 
 - ``zcdp``: pools are shares of ρ.
+- ``pure``: ε adds up, and each draw is pure: Laplace noise of σ = √2·Δ₁/ε_q costs ρ = ε_q²/2; pools are shares of ε.
 - ``basic``: (ε, δ) compose by addition and each Gaussian has the classical σ = Δ√(2 ln(1.25/δ_q))/ε_q, as in
   PRISM's experiments (§5.5); pools are shares of ε and of δ. The curator debits the ρ that corresponds to that σ.
 """
@@ -22,8 +23,10 @@ from espalier.core.privacy.scores import Score
 from espalier.core.project.plan import AccountingRule, Plan
 
 Rule = Literal["optimal", "uniform"]
-AUTO: dict[AccountingRule, Rule] = {"zcdp": "uniform", "basic": "optimal"}
-"""The meaning of ``allocation: auto``: the rule that wins on the benchmarks (``python -m benchmarks.prism``)."""
+AUTO: dict[AccountingRule, Rule] = {"zcdp": "uniform", "basic": "optimal", "pure": "optimal"}
+"""What ``allocation: auto`` means: the rule that wins on the benchmarks (``python -m benchmarks.prism``).
+
+``pure`` divides ε as ``basic`` does, so it has the same rule."""
 
 MOST_BY_HAND = 0.95
 """Largest part of a pool for shares given by hand while others are counted from it."""
@@ -55,9 +58,9 @@ class BudgetSplit:
     def choice(self, share: float) -> float:
         """ρ of one private choice that gets ``share`` of the budget.
 
-        Under ``basic`` the choice is (share·ε, 0)-DP, and an ε-DP exponential mechanism is ε²/8-zCDP.
+        Where ε adds up, the choice is (share·ε, 0)-DP, and an ε-DP exponential mechanism is ε²/8-zCDP.
         """
-        return _down((share * self.budget.epsilon) ** 2 / 8 if self.accounting == "basic" else share * self.budget.rho)
+        return _down(share * self.budget.rho if self.accounting == "zcdp" else (share * self.budget.epsilon) ** 2 / 8)
 
     def split(
         self, share: float, cliques: Sequence[Clique], weights: Sequence[float] | None = None
@@ -65,27 +68,29 @@ class BudgetSplit:
         """ρ of each clique when together they get ``share`` of the budget; ``weights`` w_t default to 1.
 
         ``optimal`` minimises Σ a_t σ_t with a_t = w_t · cells_t · Δ_t. Under zCDP σ_t ∝ ρ_t^(−1/2), so the minimum
-        under Σ ρ_t fixed is at ρ_t ∝ a_t^(2/3); under basic composition σ_t ∝ 1/ε_t gives ε_t ∝ √a_t (PRISM,
-        Theorem 6.3). Δ is the same for all cliques of a release and cancels. A share given by hand is the part of this
-        pool (of ρ, of ε under ``basic``) that the marginal takes; the others divide the rest by the rule.
+        under Σ ρ_t fixed is at ρ_t ∝ a_t^(2/3); where ε adds up, σ_t ∝ 1/ε_t gives ε_t ∝ √a_t (PRISM, Theorem
+        6.3). Δ is the same for all cliques of a release and cancels. A share given by hand is the part of this
+        pool (of ρ under ``zcdp``, else of ε) that the marginal takes; the others divide the rest by the rule.
         """
         if not cliques or share <= 0:
             return {}
         weights = weights or [1.0] * len(cliques)
         a = [w * math.prod(self.sizes[c] for c in q) for w, q in zip(weights, cliques, strict=True)]
-        power = 0.0 if self.rule == "uniform" else 1 / 2 if self.accounting == "basic" else 2 / 3
+        power = 0.0 if self.rule == "uniform" else 2 / 3 if self.accounting == "zcdp" else 1 / 2
         parts = self._with_hand(cliques, [x**power for x in a])
         return dict(zip(cliques, self._divide(share, parts), strict=True))
 
     def evenly(self, share: float, sensitivities: Sequence[float]) -> list[float]:
-        """ρ of several vectors that get ``share`` of the budget together, all with one σ: σ_t = Δ_t/√(2ρ_t)."""
-        return self._divide(share, [s if self.accounting == "basic" else s * s for s in sensitivities])
+        """ρ of several vectors that get ``share`` of the budget together, all with one σ: σ_t ∝ Δ_t/√ρ_t."""
+        return self._divide(share, [s * s if self.accounting == "zcdp" else s for s in sensitivities])
 
     def _divide(self, share: float, parts: Sequence[float]) -> list[float]:
-        """ρ of measurements that get these parts, of ρ under ``zcdp``, of ε under ``basic``."""
+        """ρ of measurements that get these parts, of ρ under ``zcdp``, else of ε."""
         whole = math.fsum(parts)
         if self.accounting == "zcdp":
             return [_down(share * self.budget.rho * part / whole) for part in parts]
+        if self.accounting == "pure":
+            return [_down((share * self.budget.epsilon * part / whole) ** 2 / 2) for part in parts]
         delta = share * self.budget.delta / len(parts)
         per_epsilon = 1 / (4 * math.log(1.25 / delta))  # ρ = Δ²/(2σ²) = ε_q² / (4 ln(1.25/δ_q))
         return [_down((share * self.budget.epsilon * part / whole) ** 2 * per_epsilon) for part in parts]

@@ -25,6 +25,7 @@ import numpy as np
 
 from espalier.core.graph.junction_tree import FloatArray
 from espalier.core.models.question_fit.network import Network
+from espalier.core.privacy.accounting import Budget
 
 Choose = Callable[[FloatArray], tuple[int, int]]
 """Expected counts of all statistics under the table so far, in rows → the chosen statistic, and the sign (±1) of its
@@ -67,18 +68,28 @@ CLIP = 0.01
 """Answers are clipped to this share and one minus it: a noisy answer may lie outside."""
 
 
-def public_rule(sizes: Mapping[str, int], total: float, questions: int, rho: float, rows_per_person: int = 1) -> Rule:
-    """Rounds and threshold from public figures alone.
+def public_rule(
+    sizes: Mapping[str, int],
+    total: float,
+    questions: int,
+    budget: Budget,
+    rows_per_person: int = 1,
+    rounds: int | None = None,
+) -> Rule:
+    """Rounds (unless given) and threshold from public figures alone.
 
     With T rounds the table's error is about √(log|X|/T) (the regret of multiplicative weights), the error of a choice
     that costs ρ/(2T) about √(T/ρ) log k / n. Their sum is least at T = √(log|X|) n √ρ / log k, up to the constant
-    `ROUNDS`. A margin below minus two standard deviations of its own noise means that the choices are noise: then the
-    search ends.
+    `ROUNDS`. Under a pure budget a choice that costs ε/(2T) errs by about 4T log k / (ε n), and the sum is least at
+    T^(3/2) = √(log|X|) n ε / (8 log k), up to the same constant. A margin below minus two standard deviations of its
+    own noise says that choices are noise: then the search ends.
     """
     bits = float(np.log([float(size) for size in sizes.values()]).sum())
-    best = ROUNDS * sqrt(bits) * total * sqrt(rho) / (rows_per_person * np.log(max(questions, 3)))
-    rounds = int(min(max(round(best), FEWEST), MOST))
-    return Rule(rounds, -2.0 * rows_per_person * sqrt(rounds / rho))
+    seen = ROUNDS * sqrt(bits) * total / (rows_per_person * log(max(questions, 3)))
+    best = (seen * budget.epsilon / 8) ** (2 / 3) if budget.pure else seen * sqrt(budget.rho)
+    rounds = rounds or int(min(max(round(best), FEWEST), MOST))
+    sigma = sqrt(8) * rounds / budget.epsilon if budget.pure else sqrt(rounds / budget.rho)
+    return Rule(rounds, -2.0 * rows_per_person * sigma)
 
 
 def multiplicative_weights(

@@ -92,6 +92,14 @@ class QuestionSums:
         root = math.isqrt(square)
         return root if root * root == square else root + 1
 
+    def total_sensitivity(self, unit: Unit) -> int:
+        """L1 sensitivity in units: k · Δ², with Δ that of one row per person.
+
+        Proof: every answer is 0 or 1 for each row, so Σ_j |q_j(x) − q_j(x')| = Σ_j (q_j(x) − q_j(x'))², and Σ_j q_j(x)
+        = Σ_j q_j(x)². `squared` is the largest of either. k rows by the triangle inequality.
+        """
+        return self.squared(unit.neighbors == "replace-one") * unit.rows_per_person * self.units
+
     def sums(self, source: Source) -> NDArray[np.int64]:
         """The exact answers, in units. For the curator only."""
         found = self.units * answers(source, self.questions, self.counts, self.sizes)
@@ -136,6 +144,10 @@ class CountHistogram:
         square = (2 if unit.neighbors == "replace-one" else 1) * (unit.rows_per_person * self.units) ** 2
         root = math.isqrt(square)
         return root if root * root == square else root + 1
+
+    def total_sensitivity(self, unit: Unit) -> int:
+        """L1 sensitivity in units: `Unit.rows_moved` rows, since the histogram is that of one column."""
+        return unit.rows_moved * self.units
 
     def sums(self, source: Source) -> NDArray[np.int64]:
         """The exact histogram, in units. For the curator only."""
