@@ -148,8 +148,8 @@ def run(opt: argparse.Namespace) -> None:
     text = read.sample() if far is None else far.sample(every_value=opt.every_row)
     if far is not None and not opt.every_row:
         print(
-            f"guessed from {text.rows:,} rows from all over the table: other rows may contain other values. To read every "
-            "row once: --every-row",
+            f"guessed from {text.rows:,} rows from all over the table: other rows may contain other values. To read "
+            "every row once: --every-row",
             file=sys.stderr,
         )
     schema, used = _drafted(text, opt) if opt.dictionary else (guess_schema(text, opt.missing), ())
