@@ -108,7 +108,7 @@ def test_a_project_of_linked_tables_opens_with_its_two_files(app: AppTest) -> No
     del given["tables"]["visits"]["dates"]
     give(app, "Its project file", "p.json", json.dumps(given).encode())
     give(app, "Table of people", "patients.csv", b"patient_nbr,age\n1,young\n2,old\n")
-    assert "Choose the other table too" in sentences(app)
+    assert "Also choose the other table" in sentences(app)
     give(
         app, "Table of their visits", "visits.csv", b"patient_nbr,diag,insulin,readmitted,admitted\n1,young,old,old,1\n"
     )

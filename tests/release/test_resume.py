@@ -181,7 +181,7 @@ def test_a_resumed_evaluation_has_the_same_part(tmp_path, recorder):
 def test_another_table_is_refused(tmp_path, recorder):
     given, out = project(**CASES["mst"]), tmp_path / "out"
     interrupted(out, given, table(400), recorder, 1, "used")
-    with pytest.raises(TableError, match="not the table that the release began with"):
+    with pytest.raises(TableError, match="not the table with which the release began"):
         resume(out, table(400, seed=1))
     assert resume(out, table(400)).rows == 400
 
@@ -454,7 +454,7 @@ def test_facts_of_another_kind_are_refused(tmp_path, recorder, changed):
 @pytest.mark.parametrize("answer", [bytes(8), b"\xff" * 16, bytes(15)], ids=["short", "no number", "cut"])
 def test_a_stored_answer_of_another_shape_is_refused(answer):
     journal = Journal([Record(request_digest(("", "q")), answer)])
-    with pytest.raises(Unfinished, match="Stored answer 1 has another shape, or is no number"):
+    with pytest.raises(Unfinished, match="Stored answer 1 does not have the requested shape, or is not a number"):
         journal.array("q", (2,), lambda: np.zeros(2))
 
 
