@@ -33,6 +33,7 @@ QUESTIONS = {
     "services": "Who is granted a benefit, in a wide table with rare values and empty cells?",
     "visits": "Which visits are missed, when each person has several?",
     "stays": "How do age and severity shape the length of a stay?",
+    "clinic": "What brings patients back, when each comes several times?",
 }
 """What each bundled example answers; one that is missing here is offered by its name."""
 
