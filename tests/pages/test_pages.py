@@ -351,7 +351,7 @@ def test_a_column_moves_to_its_new_role(app: AppTest) -> None:
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ({"method": "mst", "fair": True}, "knows no fence"),
+        ({"method": "mst", "fair": True}, "has no fence"),
         ({"method": "prism", "fair": False, "target": None}, "Next: choose the **Target**"),
         ({"neighbors": "add-remove"}, "δ must be given here"),
         ({"method": "prism", "fair": True, "target": "hobby"}, "must be an outcome column"),
