@@ -42,7 +42,7 @@ def show(state: Session, seen: Preview) -> None:
             width="content",
             help="Estimate for the largest model that this plan allows.",
         )
-    st.markdown(f"{term('Unit of privacy')}: {text.unit(plan.neighbors, plan.rows_per_person, plan.person)}.")
+    st.markdown(f"{term('Unit of privacy')}: {text.unit_of(seen.project)}.")
     alone = ", ".join(f"{plain(pool_in_words(pool))} {round_up(epsilon, 2)}" for pool, epsilon in seen.alone.items())
     shares = (
         f"Hover over a segment to see what it pays for. Each pool alone would cost, in ε: {alone}. ρ adds up, ε does "

@@ -125,9 +125,10 @@ def show(state: Session, released: ReleaseBundle) -> None:
         _picture(released)
     with bill:
         spent = told["spent"]
+        unit = text.unit(spent["neighbors"], spent["rows_per_person"], spent["person"], linked="tables" in told)
         st.markdown(
             f"Spent: ε = {round_up(spent['epsilon'])} at δ = {round_up(spent['delta'])}, ρ = "
-            f"{round_up(spent['rho'])} for {text.unit(spent['neighbors'], spent['rows_per_person'], spent['person'])}."
+            f"{round_up(spent['rho'])} for {unit}."
         )
         bought = lines(release)
         charts.show(charts.budget(bought, spent["rho"]), "spent-budget", "Share of the budget by pool, as spent")
