@@ -20,7 +20,7 @@ from espalier.core.analysis.planned_analyses import analysed
 from espalier.core.privacy.accounting import Budget, rho_of
 from espalier.core.privacy.curator import PrivateCurator
 from espalier.core.privacy.unit import Unit
-from espalier.core.project.analyses import PlannedAnalysis, read_analyses
+from espalier.core.project.analyses import PlannedCounts, read_analyses
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.tables.table import Table
@@ -51,7 +51,7 @@ def analyses(population: Population) -> Iterator[dict[str, Any]]:
         }
 
 
-def truth(population: Population, one: PlannedAnalysis) -> float:
+def truth(population: Population, one: PlannedCounts) -> float:
     """The figure in the whole population."""
     counts = []
     for cell in (cell for pair in one.cells(population.schema) for cell in pair):

@@ -216,6 +216,10 @@ class Study:
             report((i + 1) / number, f"Copy {i + 1} of {number}")
             yield copy
 
+    def without_copies(self) -> Study:
+        """Return this study without its copies: of a release whose copies are too few."""
+        return replace(self, given=())
+
     def with_copies(self, number: int = SUGGESTED, report: Report = silent) -> Study:
         """Return this study with the copies of the release, or with ``number`` new ones if it has fewer than two."""
         if len(self.given) > 1:

@@ -55,6 +55,7 @@ def figures(study):
         "difference": ask.difference(schema, "sick=yes", f"{ODD}=Ä:one, or\ttwo"),
         "odds ratio": ask.odds_ratio(schema, "sick", ODD),
         "mean": ask.mean(schema, "age", "sick=yes"),
+        "quantile": ask.quantile(schema, "age", 0.3, "sick=yes"),
         "difference of means": ask.mean_difference(schema, "age", "sick=yes:no"),
         "logistic": ask.regression(schema, "sick=yes", [ODD, "age"]),
         "linear": ask.regression(schema, "age", [ODD]),
