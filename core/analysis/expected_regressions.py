@@ -52,7 +52,7 @@ class Expected:
     def measure_sums(self, recipe: SumRecipe, rho: float, pool: str = "") -> SumMeasurement:
         """Return the expected sums."""
         sensitivity = recipe.sensitivity(self.unit) / recipe.units
-        values = recipe.sums(self.table) * (self.size / self.table.rows / recipe.units)
+        values = recipe.sums(self.table).astype(np.float64) * (self.size / self.table.rows / recipe.units)
         return SumMeasurement(recipe.what, values, sensitivity / math.sqrt(2 * rho), sensitivity, rho, pool)
 
 
@@ -145,12 +145,12 @@ def assumed_table(one: PlannedRegression, schema: Schema) -> Table:
 def _shares(column: Column, given: tuple[float, ...] | None, mean: float | None, spread: float | None) -> FloatArray:
     """Return the assumed shares of a column's values, which add to 1."""
     if given is not None:
-        return np.array(given) / math.fsum(given)
+        return np.asarray(np.array(given) / math.fsum(given))
     if column.kind != "numeric":
         return np.full(column.values, 1 / column.values)
     edges = np.asarray(column.edges, dtype=np.float64)
     if mean is None and spread is None:
-        return np.diff(edges) / (edges[-1] - edges[0])
+        return np.asarray(np.diff(edges) / (edges[-1] - edges[0]))
     from scipy.stats import norm
 
     mean = (edges[0] + edges[-1]) / 2 if mean is None else mean

@@ -219,7 +219,8 @@ def _preview(project: Project, rows: int | None, assumed: Mapping[str, float] | 
     of_schema = Spending(budget.rho)
     carried = carry_out(project, budget, frame, _NoRows(rows, of_schema))
     curator, fitted = carried.curator, carried.fitted
-    if plan.copies and NoisyCounts.of(fitted) is None:
+    counted = NoisyCounts.of(fitted)
+    if plan.copies and (counted is None or counted.in_part):
         raise ProjectError(
             "copies are refitted to noisy counts of marginals, and this plan fits something else: set copies to "
             "0, or change the method or the questions",

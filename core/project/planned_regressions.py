@@ -43,9 +43,9 @@ class Assumed:
                 raise _error(f"{what}: {key} must be an object, by column")
             for name, value in given.items():
                 fine = (
-                    _numbers(value, list) and abs(sum(value) - 1) < 0.02 and min(value) > 0
+                    _numbers(value) and abs(sum(value) - 1) < 0.02 and min(value) > 0
                     if key == "shares"
-                    else (_numbers([value], list) and (key == "means" or value > 0))
+                    else (_numbers([value]) and (key == "means" or value > 0))
                 )
                 if not fine:
                     need = "a list of shares above 0 that add to 1" if key == "shares" else "a number"
@@ -58,7 +58,7 @@ class Assumed:
             and isinstance(p[0], str)
             and isinstance(p[1], str)
             and p[0] != p[1]
-            and _numbers(p[2:], list)
+            and _numbers(p[2:])
             and abs(p[2]) < 1
             for p in pairs
         ):
@@ -152,8 +152,8 @@ class PlannedRegression:
         return out
 
 
-def _numbers(values: Any, kind: type) -> bool:
-    return isinstance(values, kind) and all(isinstance(x, int | float) and not isinstance(x, bool) for x in values)
+def _numbers(values: Any) -> bool:
+    return isinstance(values, list) and all(isinstance(x, int | float) and not isinstance(x, bool) for x in values)
 
 
 def _error(text: str, **data: Any) -> ProjectError:

@@ -107,6 +107,23 @@ def test_every_script_in_python_prints_the_answers(study, tmp_path, kind):
 
 
 @pytest.mark.nightly
+@pytest.mark.parametrize("program", [sys.executable, "Rscript"])
+def test_scripts_of_a_quantile_run_and_are_in_its_interval(study, tmp_path, program):
+    """The answer's interval ends at edges of bins, and that of a script does not."""
+    if shutil.which(program) is None:
+        pytest.skip("R is not here: apt-get install r-base-core")
+    figure = figures(study)["quantile"]
+    part = study.about(figure.columns).with_copies()
+    for name, data in script.files(part, figure).items():
+        (tmp_path / name).write_bytes(data)
+    file = script.R_FILE if program == "Rscript" else script.PYTHON_FILE
+    [(name, value, _, _)] = printed([program, file], tmp_path)
+    (answer,) = part.ask(figure)
+    assert name == answer.name
+    assert answer.low <= value <= answer.high
+
+
+@pytest.mark.nightly
 @pytest.mark.parametrize("kind", EVERY)
 def test_every_script_in_r_prints_the_answers(study, tmp_path, kind):
     rscript = shutil.which("Rscript")
