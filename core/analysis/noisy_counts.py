@@ -51,11 +51,13 @@ class NoisyCounts:
 
     @classmethod
     def of(cls, fitted: Fitted) -> NoisyCounts | None:
-        """Return the counts of ``fitted``; `None` for a method that does not fit marginals."""
+        """Return the counts of ``fitted``; `None` for a method that does not fit marginals, and for Laplace noise."""
         if isinstance(fitted, Embedded):
             return cls.of(fitted.base)
         if isinstance(fitted, Asked):
             base, answers = fitted.base, fitted.answers
+            if answers.noise == "laplace":  # copies and intervals are proved for Gaussian noise alone
+                return None
             more = (answers.marginals, answers.histograms, answers.direct)
             return cls(base.measurements, base.rows, base.merged, base.impossible, *more)
         if isinstance(fitted, CountsInPart):

@@ -29,6 +29,11 @@ def database_url(where: str | Path) -> sa.URL:
             raise LedgerUnavailable(
                 f"A ledger in PostgreSQL needs psycopg: the extra [postgres]. {wheel_with('postgres')}"
             )
+        if "options" in url.query:  # they would be replaced by the ledger's own, and the ledger be elsewhere
+            raise LedgerUnavailable(
+                "the ledger's URL holds options, which a ledger does not pass on. Take them out, and set a schema with "
+                "ALTER ROLE ... SET search_path"
+            )
         return url.set(drivername="postgresql+psycopg")
     raise LedgerUnavailable(
         f"a ledger lives in a SQLite file (give its path) or in PostgreSQL (give its URL), not in {backend!r}"
@@ -46,7 +51,7 @@ def shown(url: sa.URL) -> str:
     """The path, or the URL as it was given, without its password and without options except those that locate it."""
     if url.get_backend_name() == "sqlite":
         return str(Path(url.database or ""))
-    url = url.set(query={key: value for key, value in url.query.items() if key in ("host", "port", "options")})
+    url = url.set(query={key: value for key, value in url.query.items() if key in ("host", "port")})
     return unquote(url.set(drivername="postgresql").render_as_string(hide_password=True))
 
 

@@ -310,16 +310,16 @@ class Store:
         out = []
         for file in files:
             try:
-                text = file.read_text("ascii")
-            except OSError:
+                text = file.read_text("ascii") if file.is_file() or not file.exists() else ""
+            except (FileNotFoundError, NotADirectoryError):
                 out.append((file, 0, ""))
                 continue
-            except ValueError:
+            except (OSError, ValueError):  # one that cannot be read may be of a later copy
                 text = ""
             if not re.fullmatch(r"[0-9]{1,20} [0-9a-f]{64}\s*", text):
                 raise LedgerError(
-                    f"{file} is where this machine remembers the ledger {self.name}, and it holds something else. "
-                    "Nothing is released. Move that file away, or name another ledger"
+                    f"{file} is where this machine remembers the ledger {self.name}, and it cannot be read or holds "
+                    "something else. Nothing is released. Move that file away, or name another ledger"
                 )
             count, hash_ = text.split()
             out.append((file, int(count), hash_))
@@ -400,7 +400,7 @@ def _engine(url: sa.URL) -> sa.Engine:
             url,
             poolclass=sa.NullPool,
             isolation_level="READ COMMITTED",
-            connect_args={"connect_timeout": 10, "options": options},
+            connect_args={"connect_timeout": 10, "options": options, "client_encoding": "utf8"},
         )
     file = f"{Path(url.database or '').absolute().as_uri()}?mode=rw"  # a ledger that is gone is not made anew, empty
     engine = sa.create_engine(

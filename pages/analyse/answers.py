@@ -1,4 +1,4 @@
-"""Answers to questions about one release: worked out at once where that is quick, else by a job; and those kept."""
+"""Answers to questions about one release: computed at once if fast, else in a job; and the kept questions."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from espalier.pages.common.text import SAFE, plain
 from espalier.pages.session.session import Session
 
 AT_ONCE = 2.0
-"""Seconds up to which an answer is worked out while the page waits."""
+"""Longest time in seconds for which the page waits for an answer."""
 MOST = 40
 """Number of answers whose copies are kept."""
 
 
 @dataclass(frozen=True, repr=False)
 class Answered:
-    """A question with its answers, and the study with the copies that they came from."""
+    """A question with its answers, and the study with the copies used for them."""
 
     figure: Figure
     study: Study
@@ -38,7 +38,7 @@ class Answered:
 
 
 def answered(state: Session, which: str, study: Study, asked: AskedQuestion) -> Answered | None:
-    """Return the answer; None if it takes longer and waits for a click, a job or its end. Raises EspalierError."""
+    """Return the answer; None while a longer one waits for a click or a job. Raises EspalierError."""
     known: Answered | None = state.answered.get((which, asked))
     if known is not None:
         return known
@@ -50,7 +50,7 @@ def answered(state: Session, which: str, study: Study, asked: AskedQuestion) -> 
 
 
 def offer(state: Session, which: str, study: Study, asked: AskedQuestion) -> None:
-    """The button that works out a longer answer, with an estimate; or the progress of it."""
+    """Show the button that computes a longer answer, with an estimate; or its progress."""
     if state.job is not None:
         shell.progress()
         return
@@ -62,11 +62,11 @@ def offer(state: Session, which: str, study: Study, asked: AskedQuestion) -> Non
     def work(report: Report) -> Answered:
         return _worked_out(part, figure, asked.level, report)
 
-    def done(found: Answered) -> None:
-        _keep(state, which, asked, found)
+    def done(into: Session, found: Answered) -> None:
+        _keep(into, which, asked, found)
 
     def start() -> None:
-        state.start("analyse-answer", work, done, lambda _: None)
+        state.start("analyse-answer", work, done)
 
     st.info(
         "This question joins many columns, so its interval needs copies of a larger part of the model: about "
@@ -88,7 +88,7 @@ def _keep(state: Session, which: str, asked: AskedQuestion, found: Answered) -> 
 
 
 def keep_button(state: Session, asked: AskedQuestion, found: Answered) -> None:
-    """Keep the question with the project, and hand over its script with the files that it reads."""
+    """Keep the question with the project, and offer its script with the files that it reads."""
     with st.container(horizontal=True):
         if asked in state.asked:
             st.button("Kept below", disabled=True, key="analyse-kept", icon=":material/check:")
@@ -113,7 +113,7 @@ def keep_button(state: Session, asked: AskedQuestion, found: Answered) -> None:
 
 
 def so_far(state: Session, which: str, study: Study) -> None:
-    """The kept questions: a forest plot, the numbers as CSV, and a way to let each go."""
+    """The kept questions: a forest plot, the numbers as CSV, and a way to remove each."""
     if not state.asked:
         return
     st.subheader("Answers so far", anchor=False)
@@ -126,7 +126,7 @@ def so_far(state: Session, which: str, study: Study) -> None:
             waiting.append(f"{_named(asked)}: {error}")
             continue
         if found is None:
-            waiting.append(f"{_named(asked)}: choose it above and work it out.")
+            waiting.append(f"{_named(asked)}: choose it above to compute it.")
         else:
             told.append((asked, found))
     together = None
@@ -175,7 +175,7 @@ def lines_of(study: Study, figure: Figure, answers: Sequence[Answer]) -> list[fo
 
 
 def _named(asked: AskedQuestion) -> str:
-    """Return a question in the words of its kind and columns, for any release."""
+    """Return a question as text, from its kind and columns, for any release."""
     kind = asked.kind.replace("_", " ")
     on: Sequence[str] = asked.on or ()
     parts = [f"of {asked.treatment} on {asked.of}" if asked.treatment else f"of {asked.of}"]

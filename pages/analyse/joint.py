@@ -1,4 +1,4 @@
-"""Intervals of all kept questions that hold together: chosen by rule and level, and worked out by a job."""
+"""Intervals of all kept questions that hold together: chosen by rule and level, and computed by a job."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _offer(state: Session, study: Study, family: Family, figures: list[Figure]) 
         shell.progress()
         return
     if reason := state.trouble.get("analyse-joint"):
-        st.error(f"The intervals were not worked out: {plain(reason)}")
+        st.error(f"The intervals were not computed: {plain(reason)}")
     number = LEAST_COPIES if family.rule == "max-t" else SUGGESTED
     columns = list(dict.fromkeys(column for figure in figures for column in figure.columns))
     whole = study.about(columns)
@@ -73,14 +73,14 @@ def _offer(state: Session, study: Study, family: Family, figures: list[Figure]) 
     def work(report: Report) -> list[tuple[Answer, ...]]:
         return part.with_copies(number, report).together(figures, family.level, family.rule)
 
-    def done(found: list[tuple[Answer, ...]]) -> None:
-        state.joint = family, found
+    def done(into: Session, found: list[tuple[Answer, ...]]) -> None:
+        into.joint = family, found
 
     def start() -> None:
-        state.start("analyse-joint", work, done, lambda _: None)
+        state.start("analyse-joint", work, done)
 
     st.button(
-        f"Work out {len(figures)} questions together, about {max(seconds.of(part, number), 1):.0f} seconds",
+        f"Compute {len(figures)} questions together, about {max(seconds.of(part, number), 1):.0f} seconds",
         on_click=start,
         key=f"joint-work-{family.which}",
     )

@@ -137,6 +137,12 @@ def test_a_password_among_a_url_s_options_is_not_shown(where):
     assert "s3cret" not in str(said.value)
 
 
+def test_a_url_whose_options_a_ledger_would_ignore_is_refused():
+    """The ledger was in another schema than its name stated."""
+    with pytest.raises(LedgerUnavailable, match="holds options, which a ledger does not pass on"):
+        Ledger("postgresql://u@127.0.0.1:1/d?options=-csearch_path%3Db")
+
+
 def test_a_port_that_is_no_number_ends_in_a_message():
     with pytest.raises(LedgerUnavailable, match="cannot be read"):
         Ledger("postgresql://u:s3cret@127.0.0.1:port/d")

@@ -63,7 +63,7 @@ def test_each_kind_of_question_is_answered(app: AppTest) -> None:
         assert len(app.dataframe[0].value) == 1, kind
     assert "is counted in bins" not in sentences(app)
     field(app, "selectbox", "Groups by").set_value("experience").run()
-    assert "`experience` is counted in bins: what is asked is about this one bin alone." in sentences(app)
+    assert "`experience` is counted in bins: the question is about this one bin alone." in sentences(app)
     assert "**What is asked:** the odds of hired" in sentences(app).replace("\\", "")
 
 
@@ -86,7 +86,7 @@ def test_conditions_a_level_and_intervals_that_hold_together(app: AppTest) -> No
     assert [(one.among, one.level) for one in state(app).project.asked] == [(("gender=woman",), 0.8), ((), 0.95)]
     assert "Lines are 80 % or 95 % intervals" in sentences(app)
     field(app, "segmented_control", "Intervals hold").set_value("all together").run()
-    press(app, "Work out 2 questions together")
+    press(app, "Compute 2 questions together")
     finish(app)
     assert "Lines are 95 % intervals; a hollow point has none. All 2 of them hold together." in sentences(app)
     assert not app.exception
