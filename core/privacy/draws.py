@@ -85,6 +85,12 @@ PROOFS = {
     "threshold": "core/privacy/partitions.py: distances",
 }
 """Where the sensitivity of each recipe is proved: a file, and the class or function whose docstring holds the proof."""
+L1_PROOFS = {
+    "counts": "core/privacy/unit.py: Unit.rows_moved",
+    "questions": "core/privacy/question_recipes/recipes.py: QuestionSums.total_sensitivity",
+    "count-histogram": "core/privacy/question_recipes/recipes.py: CountHistogram.total_sensitivity",
+}
+"""The same for L1 sensitivities, of draws with Laplace noise."""
 
 PartKind = Literal["select", "measure", "look"]
 """What a ledger's line says a draw was for: choosing what to measure, measuring it, or judging the result."""
