@@ -123,9 +123,8 @@ def run(opt: argparse.Namespace) -> None:
         print(f"\n{apart}")
     up_to = UP_TO if shown.spent < b.rho * (1 - 1e-9) else ""
     if b.pure:
-        print(
-            f"\nspent in all: ε = {round_up(sum(shown.alone.values()), 6)} of {b.epsilon:g}, ρ = {round_up(shown.spent, 6)}"
-        )
+        epsilon = round_up(sum(shown.alone.values()), 6)
+        print(f"\nspent in all: ε = {epsilon} of {b.epsilon:g}, ρ = {round_up(shown.spent, 6)}")
     else:
         print(f"\nspent in all: ρ = {round_up(shown.spent, 6)} of {b.rho:.6g}{up_to}")
     if left is not None:
