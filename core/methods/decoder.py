@@ -313,7 +313,10 @@ def _drawn(project: Project, options: DecoderOptions) -> tuple[tuple[str, str], 
         for cause, effect in itertools.product(inside.get(c, (c,)), inside.get(e, (e,)))
         if e not in inside.get(c, ())
     }
-    order = {name: i for i, name in enumerate(graphlib.TopologicalSorter(_causes(project)).static_order())}
+    depth = dict.fromkeys(project.schema.names, 0)
+    for name in graphlib.TopologicalSorter({n: dag.parents(n) for n in depth}).static_order():
+        depth[name] = 1 + max((depth[cause] for cause in dag.parents(name)), default=0)
+    order = {name: (depth[name], i) for i, name in enumerate(depth)}
     together = [sorted(members, key=order.__getitem__) for members in dag.groups.values()]
     arrows = (*sorted(between), *(pair for members in together for pair in itertools.combinations(members, 2)))
     if path := find_cycle(arrows):
@@ -323,10 +326,6 @@ def _drawn(project: Project, options: DecoderOptions) -> tuple[tuple[str, str], 
             key="groups",
         )
     return arrows
-
-
-def _causes(project: Project) -> dict[str, tuple[str, ...]]:
-    return {name: project.dag.parents(name) for name in project.schema.names}
 
 
 def _frame(project: Project, separations: tuple[Separation, ...], warnings: list[str]) -> Frame:
