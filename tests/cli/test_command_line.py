@@ -515,7 +515,7 @@ def test_a_draft_of_names_alone_is_planned_and_released(tmp_path, monkeypatch, c
     assert "secret" not in written
     assert "guessed" not in written
     assert run("plan", "t.json", "--rows", "2000") == 0
-    assert "categories of sex: those of" in capsys.readouterr().out
+    assert "categories of sex: those with" in capsys.readouterr().out
     assert run("release", "t.json", "--data", "t.csv", "--out", "out") == 0
     assert "No category of id was found" in capsys.readouterr().err
     assert "secret" not in Path("out/synthetic.csv").read_text()

@@ -93,7 +93,7 @@ def test_a_broken_line_names_no_line_that_is_not_known(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("\n".join(lines))
     with closing(open_relation(tmp_path / "t.csv")) as relation, pytest.raises(TableError) as error:
         relation.sample()
-    assert "line " not in str(error.value).replace("some line", "").replace("that line", "")
+    assert "line " not in str(error.value).replace("some line", "").replace("that line", "").replace("a line", "")
 
 
 def test_init_reads_every_row_with_consent(
