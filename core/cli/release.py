@@ -217,6 +217,7 @@ def release_to(
         for warning in account.warnings(table.digest) if account else ():
             print(f"warning: {warning}", file=sys.stderr)
         made = release(project, table, part(progress, 0.3, 1.0), account, key, out)
+    del read, table  # their memory is free before the files are written
     if made.ledger_trouble:
         print(f"warning: {made.ledger_trouble}", file=sys.stderr)
     save(made, output)

@@ -19,7 +19,7 @@ def database_url(where: str | Path) -> sa.URL:
         return sa.URL.create("sqlite", database=str(where))
     try:
         url = sa.make_url(str(where))
-    except (ArgumentError, ValueError):  # a port that is no number
+    except (ArgumentError, ValueError):  # the port is not a number
         raise LedgerUnavailable("the ledger's URL cannot be read; write postgresql://user@host/database") from None
     backend = url.drivername.split("+")[0]
     if backend == "sqlite" and url.database and url.database != ":memory:":
@@ -29,14 +29,17 @@ def database_url(where: str | Path) -> sa.URL:
             raise LedgerUnavailable(
                 f"A ledger in PostgreSQL needs psycopg: the extra [postgres]. {wheel_with('postgres')}"
             )
+        if "options" in url.query:  # they would be replaced by the ledger's own, and the ledger be elsewhere
+            raise LedgerUnavailable(
+                "the ledger's URL holds options, which a ledger does not pass on. Take them out, and set a schema with "
+                "ALTER ROLE ... SET search_path"
+            )
         return url.set(drivername="postgresql+psycopg")
-    raise LedgerUnavailable(
-        f"a ledger lives in a SQLite file (give its path) or in PostgreSQL (give its URL), not in {backend!r}"
-    )
+    raise LedgerUnavailable(f"a ledger must be a SQLite file (a path) or in PostgreSQL (a URL), not in {backend!r}")
 
 
 def remembered(identity: str) -> Path:
-    """The file of this user's that remembers the ledger whose first event has the hash ``identity``."""
+    """The current user's file that remembers the ledger whose first event has the hash ``identity``."""
     from platformdirs import user_data_path
 
     return user_data_path("espalier", appauthor=False) / "seen" / f"{identity[:32]}.seen"
@@ -46,7 +49,7 @@ def shown(url: sa.URL) -> str:
     """The path, or the URL as it was given, without its password and without options except those that locate it."""
     if url.get_backend_name() == "sqlite":
         return str(Path(url.database or ""))
-    url = url.set(query={key: value for key, value in url.query.items() if key in ("host", "port", "options")})
+    url = url.set(query={key: value for key, value in url.query.items() if key in ("host", "port")})
     return unquote(url.set(drivername="postgresql").render_as_string(hide_password=True))
 
 

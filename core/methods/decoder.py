@@ -20,7 +20,7 @@ from espalier.core.graph.dag import find_cycle
 from espalier.core.graph.separations import Clique, Separation
 from espalier.core.methods.base import Capabilities, Guidance, Method
 from espalier.core.methods.frame import Frame
-from espalier.core.methods.marginals import one_ways
+from espalier.core.methods.marginals import Marginals, one_ways
 from espalier.core.methods.select.expected import noisy_total
 from espalier.core.models.decoder import Decoder, separated
 from espalier.core.models.decoder_steps import LARGEST_BLOCK
@@ -47,25 +47,25 @@ from espalier.core.project.options import option, read_options
 LARGEST_IMPORTANCE = 6.0
 EASY_COLUMNS = 8
 COLUMNS_PER_IMPORTANCE = 4.0
-"""A target's residual is multiplied by one for every four columns beyond the first eight, at least 1 and at most 6:
-among many columns its gradient would be lost under the clip, and among few a weight only takes from the others. It is a
-rule of the number of columns alone."""
+"""Weight of a target's residual: one for every four columns beyond the first eight, at least 1 and at most 6. Among
+many columns its gradient would be lost in the clipped sum; among few, a weight only takes from the others. It depends
+only on the number of columns."""
 
 SECONDS_PER_PARAMETER, SECONDS_PER_COLUMN, SECONDS_PER_ENTRY = 14e-6, 350e-6, 25e-9
-"""What a step costs for each parameter (its noise), each column (its solver) and each category of a column and row. Of
-eight releases of 12 to 222 columns and 2,000 to 147,000 rows these say 0.9 to 1.1 times the CPU seconds, with a latent
-z 0.7."""
+"""CPU seconds of a step for each parameter (its noise), each column (its solver) and each category of a column and row.
+For eight releases of 12 to 222 columns and 2,000 to 147,000 rows they predict 0.9 to 1.1 times the measured seconds;
+with a latent z, 0.7 times."""
 
 TABLE_NOISE = 0.05
-"""A family is counted as a full table where σ·√cells is at most this share of the rows. It then needs no training."""
+"""A family is counted as a full table, and needs no training, if σ·√cells is at most this share of the rows."""
 
 USUAL_ROWS = 50_000
-"""Taken for the planned seconds where n is private."""
+"""Number of rows assumed for the planned seconds if n is private."""
 
 
 @dataclass(frozen=True)
 class DecoderOptions:
-    """The decoder's own keys of a plan."""
+    """The decoder's plan keys."""
 
     regime: Literal["predictive", "graphical", "causal"] = option(
         "predictive",
@@ -73,7 +73,7 @@ class DecoderOptions:
         choices={
             "predictive": "All drawn arrows shape the table.",
             "graphical": "All drawn arrows shape the table, as in the predictive regime.",
-            "causal": "Arrows out of the target are cut: it depends on its drawn causes only, and holds where the "
+            "causal": "Arrows out of the target are cut: it depends on its drawn causes only, and stays valid when the "
             "rest of the world changes.",
         },
     )
@@ -107,8 +107,8 @@ class DecoderOptions:
         "additive",
         "Causes of a column",
         choices={
-            "additive": "Act one by one: their effects add up.",
-            "tables": "May act together: a column and its causes are counted as one table where the budget allows.",
+            "additive": "Act separately: their effects add up.",
+            "tables": "May interact: a column and its causes are counted as one table if the budget allows.",
         },
     )
     steps: int = option(
@@ -117,29 +117,44 @@ class DecoderOptions:
         low=1,
         high=1000,
         whole=True,
-        help="Each step reads all rows and takes an equal part of the budget.",
+        help="Each step reads all rows and spends an equal share of the budget.",
     )
     clip: float = option(
         Training.clip,
         "Clipping norm",
         low=0.01,
         high=64.0,
-        help="The largest influence of one row on a step. A smaller one takes less noise and bends the gradient more.",
+        help="The largest influence of one row on a step. A smaller bound adds less noise but distorts the gradient.",
     )
 
 
 @dataclass(frozen=True)
 class Trained:
-    """The result of training: a decoder, and the noisy one-way counts that its intercepts are raked to."""
+    """The result of training: a decoder, and the noisy one-way counts that its intercepts are raked to.
+
+    ``rows`` is the number of rows where it is public.
+    """
 
     decoder: Decoder
-    counts: dict[str, FloatArray]
+    ones: tuple[Measurement, ...]
+    rows: int | None
     families: tuple[Measurement, ...] = ()
     features: tuple[str, ...] = ()
 
     @property
+    def counts(self) -> dict[str, FloatArray]:
+        """Noisy counts of each column."""
+        return {m.clique[0]: m.values for m in self.ones}
+
+    @property
+    def told(self) -> Marginals:
+        """The counts alone. What the steps of training tell about associations is not in them."""
+        sizes = self.decoder.heads.sizes
+        return Marginals(sizes, sizes, self.rows, (*self.ones, *self.families))
+
+    @property
     def cliques(self) -> tuple[Clique, ...]:
-        """The columns, each counted by itself, and the families that were counted as tables."""
+        """Single columns, and the families that were counted as tables."""
         return (*((name,) for name in self.counts), *(m.clique for m in self.families))
 
     @property
@@ -149,7 +164,7 @@ class Trained:
         return tuple(itertools.combinations(heads.sizes, 2)) if heads.latent else self.decoder.edges
 
     def size(self, max_cells: int, further: tuple[Clique, ...] = ()) -> Size:  # noqa: ARG002
-        """Return parameters instead of cells: there is no junction tree, and no limit on its width."""
+        """Return parameters instead of cells: there is no junction tree, so no limit on its width."""
         count, steps = self.decoder.heads.parameters, self.decoder.steps
         heads, rows = self.decoder.heads, self.decoder.total if self.decoder.total > 1 else USUAL_ROWS
         a_step = count * SECONDS_PER_PARAMETER + len(heads.sizes) * SECONDS_PER_COLUMN
@@ -197,14 +212,14 @@ def decoder(curator: Curator, project: Project, frame: Frame, report: Report = s
 
     made = train(heads, counts, gradient, training, curator.chance(), part(report, 0.05, 1.0))
     rows = math.fsum(float(v.sum()) for v in counts.values()) / len(counts) if curator.rows is None else curator.rows
-    return Trained(replace(made, total=max(float(rows), 1.0)), counts)
+    return Trained(replace(made, total=max(float(rows), 1.0)), tuple(ones), curator.rows)
 
 
 def _with_tables(curator: Curator, heads: Heads, options: DecoderOptions, max_cells: int, report: Report) -> Trained:
-    """Count each family as a full table where `TABLE_NOISE` and ``max_cells`` allow, and train the heads of the others.
+    """Count each family as a full table if `TABLE_NOISE` and ``max_cells`` allow it, and train the heads of the others.
 
     30 % of ρ goes to one-way counts. The rest is divided evenly over the columns with causes. Those without a table
-    train with their part. A counted column keeps its intercept alone in training, with next to no weight.
+    train with their share. A counted column keeps only its intercept in training, with almost no weight.
     """
     rho = curator.budget.rho
     report(0.0, "Counting every column")
@@ -255,7 +270,7 @@ def _with_tables(curator: Curator, heads: Heads, options: DecoderOptions, max_ce
         total=max(rows, 1.0),
         tables={n: family_table(_last(m, n), m.sigma, shares_of[n]) for n, m in measured.items()},
     )
-    return Trained(made, counts, tuple(measured.values()))
+    return Trained(made, tuple(ones), curator.rows, tuple(measured.values()))
 
 
 def _last(m: Measurement, name: str) -> FloatArray:
@@ -264,7 +279,7 @@ def _last(m: Measurement, name: str) -> FloatArray:
 
 
 def heads_of(project: Project) -> Heads:
-    """The network that a project draws: causes as parents, or without a drawing all earlier columns of the schema."""
+    """The network of a project: drawn causes as parents, or without a drawing all earlier columns of the schema."""
     plan, names, options = project.plan, project.schema.names, read_options(DecoderOptions, project.plan.options)
     cut = set(plan.weights) if read_options(DecoderOptions, plan.options).regime == "causal" else set()
     if options.arrows == "none":
@@ -314,7 +329,7 @@ def _drawn(project: Project, options: DecoderOptions) -> tuple[tuple[str, str], 
 
 
 def _frame(project: Project, separations: tuple[Separation, ...], warnings: list[str]) -> Frame:
-    """Separations are judged on the drawing before anything is spent: what it does not imply is refused."""
+    """Check separations against the drawing before anything is spent; refuse those it does not imply."""
     options = read_options(DecoderOptions, project.plan.options)
     causal = options.regime == "causal"
     if options.latent and (separations or causal):
@@ -330,15 +345,16 @@ def _frame(project: Project, separations: tuple[Separation, ...], warnings: list
             key="arrows",
         )
     if causal and project.plan.target is None:
-        raise ProjectError("the causal regime is about one column: name the target", key="target", missing="target")
+        raise ProjectError("the causal regime needs a target: name the column", key="target", missing="target")
     if causal and not project.dag.edges:
         raise ProjectError(
-            f"the causal regime needs a graph: draw what causes {project.plan.target!r} on the Structure page",
+            f"the causal regime needs a graph: draw the causes of {project.plan.target!r} on the Structure page",
             key="regime",
         )
     if not project.dag.edges and options.arrows == "drawn":
         warnings.append(
-            "Nothing is drawn, so each column is modelled from those before it in the schema: an order, not causes."
+            "Nothing is drawn, so each column is modelled from the columns before it in the schema. That is an order, "
+            "not a causal claim."
         )
     heads = heads_of(project)
     parents = {name: heads.inputs(name) for name in heads.sizes}
@@ -346,8 +362,8 @@ def _frame(project: Project, separations: tuple[Separation, ...], warnings: list
         if not separated(parents, set(s.left), set(s.right), set(s.given)):
             given = f" given {', '.join(s.given)}" if s.given else ""
             raise ProjectError(
-                f"the drawing does not make {', '.join(s.left)} independent of {', '.join(s.right)}{given}: take the "
-                "arrows between them out on the Structure page, or choose a method that keeps a fence by itself",
+                f"the drawing does not make {', '.join(s.left)} independent of {', '.join(s.right)}{given}: remove the "
+                "arrows between them on the Structure page, or choose a method that builds in the fence",
                 key="roles",
             )
     return Frame((*separations, *(_regime(project, heads) if causal else ())), warnings=tuple(warnings))
@@ -373,7 +389,7 @@ DECODER = Method(
     options=DecoderOptions,
     frame=_frame,
     guidance=Guidance(
-        when="Choose it where the drawing is right and the table has many columns.",
+        when="Choose it if the drawing is right and the table has many columns.",
         pools={"training": "training the model", "families": "counts of causes with effects"},
     ),
     capabilities=Capabilities(targets=True, constraints=False, unread=("allocation", "accounting", "copies")),

@@ -1,9 +1,9 @@
 """FPT's second algorithm: private multiplicative weights on an implicit distribution.
 
-Ghazi, Guzmán, Kamath, Knop, Kumar & Manurangsi (2026), with exact expectations (sampled ones as an option) and zCDP in
-place of the paper's composition, which needs 1.45 times the noise at 60 rounds. Good for: thousands of questions on a
-few thousand rows. Not good for: fewer questions or more rows, where direct answers fitted together are several times
-closer, and for columns that no question names, which come out uniform.
+Ghazi, Guzmán, Kamath, Knop, Kumar & Manurangsi (2026), with exact expectations (sampled ones as an option) and zCDP
+instead of the paper's composition, which needs 1.45 times the noise at 60 rounds. Suited to thousands of questions on a
+few thousand rows. Not suited to fewer questions or more rows, where fitted direct answers are several times closer, or
+to columns in no question, which become uniform.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from espalier.core.project.options import option, read_options
 from espalier.core.project.question_types import Question
 
 TOTAL = 0.05
-"""Of the budget, what buys the number of rows where that is private."""
+"""Share of the budget for the number of rows, if that is private."""
 
 
 @dataclass(frozen=True)
 class WeightsOptions:
-    """The method's own keys of a plan."""
+    """The method's plan keys."""
 
     rounds: int | None = option(
         None,
@@ -51,11 +51,11 @@ class WeightsOptions:
         high=200,
         whole=True,
         empty="by a public rule",
-        help="Each round asks for the question that is answered worst, and for how far off it is.",
+        help="Each round selects the question with the worst answer and measures its error.",
     )
     samples: int | None = option(
         None,
-        "Rows sampled in a round",
+        "Rows sampled per round",
         low=100,
         high=100_000,
         whole=True,
@@ -68,7 +68,7 @@ class WeightsOptions:
         low=0.001,
         high=10,
         empty="from each noisy answer",
-        help="As published, each round moves one weight by this number, up or down. Without it the weight moves toward "
+        help="As published, each round moves one weight up or down by this number. If blank, the weight moves toward "
         "the noisy answer, which needs fewer rounds.",
     )
     one_way: float = option(
@@ -76,8 +76,8 @@ class WeightsOptions:
         "Share of the budget for single columns",
         low=0.0,
         high=0.5,
-        help="The first table then has the noisy counts of each column instead of equal ones. Columns that no question "
-        "names are uniform without it.",
+        help="The first table then has noisy counts of each column instead of equal ones. Without it, columns in no "
+        "question are uniform.",
         pool="one-way",
     )
 
@@ -130,17 +130,19 @@ class Weighted:
 
     def model(self, report: Report = silent) -> VisibleModel:
         """p ∝ exp Σ θ_j q_j: the weights are the fit."""
-        report(0.0, "Writing the weights down")
+        report(0.0, "Storing the weights")
         lowered = self.lowered
         network = _network(lowered, self.ones)
-        said = f"{self.rounds} rounds" + (": a noisy margin said that choices had become noise" if self.stopped else "")
+        said = f"{self.rounds} rounds" + (
+            ": a noisy margin showed that choices had become noise" if self.stopped else ""
+        )
         inner = network.model(self.weights, self.total, FitSummary(self.rounds, 0.0, 0.0, True, said))
         names = [question.name for question in self.answers.questions]
         told = dict(zip(names, lowered.back(self.fitted).tolist(), strict=True))
         return VisibleModel(inner, lowered.visible, lowered.counts, self.edges, told)
 
     def facts(self, project: Project) -> dict[str, Any]:  # noqa: ARG002
-        """Return how many of the planned rounds ran, and whether the private stop ended them."""
+        """Return how many of the planned rounds ran, and whether the private stopping rule ended them."""
         return {"rounds": {"ran": self.rounds, "planned": self.planned, "stopped": self.stopped}}
 
 
@@ -241,7 +243,7 @@ def _of_counts(asked: tuple[Question, ...], counts: tuple[Any, ...]) -> list[Que
 FPT_MW = Method(
     name="fpt-mw",
     title="FPT, multiplicative weights",
-    summary="learns from the questions it answers worst, one a round, chosen privately",
+    summary="learns from the question with the worst answer in each round, chosen privately",
     fit=fpt_mw,
     options=WeightsOptions,
     guidance=Guidance(

@@ -63,7 +63,7 @@ class Frame:
 
 
 def check_plan(plan: Plan) -> None:
-    """Raise :class:`ProjectError` if parts of the plan contradict each other; the checks hold for every method."""
+    """Raise :class:`ProjectError` if parts of the plan contradict each other; the checks apply to every method."""
     if plan.accounting == "basic" and plan.epsilon > LARGEST_BASIC:
         raise ProjectError(
             f"basic accounting calibrates noise for a small ε, at most {LARGEST_BASIC:g} here: "
@@ -77,21 +77,21 @@ def check_plan(plan: Plan) -> None:
         )
     if plan.neighbors == "add-remove" and plan.delta is None:
         raise ProjectError(
-            "under add-remove the number of rows is confidential, so delta cannot be 1/n²: "
-            "give delta a number, such as 1e-9",
+            "under add-remove the number of rows is confidential, so delta cannot be 1/n²: set delta to a number, such "
+            "as 1e-9",
             key="delta",
         )
     if plan.neighbors == "replace-one" and plan.person is not None and plan.rows is None:
         raise ProjectError(
-            "how many rows are left when each person keeps only a few is confidential: declare a total (rows) to which "
-            "the table is filled up or cut, or choose add-remove",
+            "the number of rows after the limit per person is confidential: declare a total (rows) to which the table "
+            "is filled or cut, or choose add-remove",
             key="person",
             missing="rows",
         )
 
 
 def fence(project: Project, warnings: list[str]) -> tuple[Separation, ...]:
-    """Return the separations of a plan with a fence: the one that the roles imply, and those the project lists."""
+    """Return the separations of a plan with a fence: the one implied by the roles, and those listed in the project."""
     return (*_of_roles(project, warnings), *_listed(project))
 
 

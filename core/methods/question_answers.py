@@ -1,7 +1,7 @@
-"""Questions and counts measured in addition to any method that ends with marginals, and the model fitted to both.
+"""Questions and counts measured in addition to any method that returns marginals, and the model fitted to both.
 
-The method itself does not change. It divides a smaller budget, and its measurements are fitted together with the
-answers. Questions are measured first, so that a plan and a release divide the budget in the same way.
+The method itself does not change. It gets a smaller budget, and its measurements are fitted together with the answers.
+Questions are measured first, so a plan and a release divide the budget in the same way.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from espalier.core.project.file import Project
 from espalier.core.project.question_types import Count, Question
 
 CERTIFIED = 500
-"""Up to this number of noisy answers, a release computes the best possible agreement of any table with them."""
+"""Largest number of noisy answers for which a release computes the best possible agreement of any table."""
 
 COLUMNS = 1_500
 """Rows drawn from the fit as the initial columns of the linear program for that agreement."""
@@ -89,8 +89,8 @@ def ask(curator: Curator, project: Project, budget: Budget, *, direct: bool = Fa
     """Measure the project's questions and counts with ``budget``.
 
     Questions are asked directly or through marginals of their columns, whichever has the smaller expected worst error
-    by public figures. ``direct`` forces direct questions. Raises :class:`SizeError` for questions that are too wide
-    together, before anything is drawn.
+    by public figures. ``direct`` forces direct questions. Raises :class:`SizeError` for questions that are jointly too
+    wide, before anything is drawn.
     """
     questions, counts = project.question_list.resolve(project.schema)
     split = BudgetSplit.of(project.plan, budget, curator.whole)
@@ -122,7 +122,7 @@ def ask(curator: Curator, project: Project, budget: Budget, *, direct: bool = Fa
 
 
 def fit_beside(method: Fit, curator: Curator, plan: Project, frame: Frame, report: Report = silent) -> Asked:
-    """Run ``method`` with its part of the budget and the questions with theirs; return the combined fit."""
+    """Run ``method`` with its share of the budget and the questions with theirs; return the combined fit."""
     share, whole = plan.plan.question_share, curator.budget
     answers = ask(curator, plan, whole.part(share))
     with curator.within(whole.part(1 - share)):
@@ -183,7 +183,7 @@ class Asked:
             base,
             cells=cost.cells,
             measured_cells=drawn,
-            bytes=8 * (8 * cost.cells + 32 * drawn),
+            bytes=8 * (8 * cost.cells + 4 * drawn),
             seconds=seconds,
             treewidth=cost.treewidth,
         )

@@ -1,9 +1,9 @@
-"""The curator: the only door to the rows. What has been paid for is answered; nothing else is.
+"""The curator: the only access to the rows. It answers paid requests and nothing else.
 
-A method is given a :class:`Curator` and never a table. Every verb of it debits *before* it draws and refuses before it
-reads; only what answers differs. :class:`PrivateCurator` asks the table and adds noise. The
+A method is given a :class:`Curator` and never a table. Every verb debits *before* it draws and refuses before it reads.
+:class:`PrivateCurator` queries the table and adds noise. The
 :class:`~espalier.core.privacy.rehearsal.Rehearsal` has no rows: a method run against it spends the same budget on
-made-up answers, which is how a plan shows every draw and its price without reading data.
+made-up answers. So a plan shows every draw and its price without reading data.
 """
 
 from __future__ import annotations
@@ -55,21 +55,21 @@ Impossible = Mapping[Clique, NDArray[np.bool_]]
 """The cells that no row of the model may have, by clique: True where a cell is impossible."""
 
 TOGETHER = 1 << 22
-"""Cells of exact counts that are in memory at a time (32 MB)."""
+"""Largest number of cells of exact counts in memory at a time (32 MB)."""
 
 
 class Curator(ABC):
     """The requests that a method can make. Each verb checks, debits and only then answers.
 
-    ``whole`` are the columns in schema order with their numbers of categories, ``sizes`` the same over merged groups
-    of categories where there are any; ``scored`` are the vectors of scores it has answered; ``rows`` is the number of
-    rows where it is public, else None; ``max_cells`` the largest marginal that is counted; ``held_out`` says that the
-    rows are those of people held out to judge a release; ``impossible`` the cells that no row of the model may have,
-    by clique (public constraints: models take them, no sensitivity does).
+    ``whole`` are the columns in schema order with their numbers of categories, ``sizes`` the same over merged groups of
+    categories if there are any; ``scored`` are the vectors of scores it has answered; ``rows`` is the number of rows if
+    it is public, else None; ``max_cells`` the largest marginal that is counted; ``held_out``: the rows belong to people
+    held out to judge a release; ``impossible`` the cells that no row of the model may have,
+    by clique (public constraints: models use them, sensitivities ignore them).
     """
 
     takes_first = False
-    """Whether every choice takes the first of its candidates: in a rehearsal. Two candidates are then enough."""
+    """Whether every choice takes its first candidate, as in a rehearsal. Two candidates are then enough."""
 
     def __init__(
         self,
@@ -92,11 +92,11 @@ class Curator(ABC):
         self.impossible: Impossible = impossible or {}
         self.whole: Mapping[str, int] = dict(sizes)
         self.chance: Chance = fresh
-        """Public chance for methods, such as random features. A resumed release has the same again."""
+        """Public random numbers for methods, such as random features. A resumed release gets the same ones again."""
         self._max_cells = max_cells
         self._order = {name: i for i, name in enumerate(sizes)}
         self._fine: set[Clique] = set()
-        """Cliques that were checked before: among 19,900 pairs a tree asks for each some hundred times."""
+        """Cliques that were already checked: a tree requests each of 19,900 pairs about a hundred times."""
 
     @property
     def cell_sensitivity(self) -> float:
@@ -147,7 +147,7 @@ class Curator(ABC):
     def choose(self, score: Score, candidates: Sequence[Clique], rho: float, what: str, pool: str = "") -> Clique:
         """One of ``candidates``, by the exponential mechanism of cost ``rho``: noisy max over whole-number scores.
 
-        The empty clique, where the score allows it, means none of them; its score is 0.
+        The empty clique, if the score allows it, means "none of them"; its score is 0.
         """
         self._check_score(score, candidates)
         n = self._score_rows()
@@ -173,7 +173,8 @@ class Curator(ABC):
         return self._pick(score, candidates, scale)
 
     def choose_question(self, recipe: WorstQuestion, rho: float, pool: str = "") -> tuple[int, int]:
-        """The question whose expected answer errs most and on which side, by the exponential mechanism of cost ``rho``.
+        """Return the question whose expected answer errs most, and the side, by the exponential mechanism of cost
+        ``rho``.
 
         See :class:`WorstQuestion`.
         """
@@ -190,7 +191,7 @@ class Curator(ABC):
     def choose_step(self, score: StepScore, candidates: Sequence[Pair], rho: float, pool: str = "") -> Pair:
         """One of ``candidates``, pairs of columns at a step, by the exponential mechanism of cost ``rho``."""
         if type(score) is not StepScore or not candidates:
-            raise TypeError("a choice of steps is by the score whose sensitivity is proved in steps.py")
+            raise TypeError("a choice of steps must use the score whose sensitivity is proved in steps.py")
         sensitivity, unit = score.sensitivity(self.unit), score.units
         scale = self._choice_scale(sensitivity, rho)
         each, noise, among = sensitivity / unit, scale / unit, len(candidates)
@@ -209,7 +210,7 @@ class Curator(ABC):
         sensitivity = recipe.sensitivity(self.unit)
         scale, among = self._choice_scale(sensitivity, rho), len(recipe.candidates)
         each, noise = sensitivity / FIXED_POINT, scale / FIXED_POINT
-        what = "set of columns that act together"
+        what = "set of interacting columns"
         self._debit([Draw("choice", what, None, pool, 0, each, noise, rho, candidates=among, recipe="edge-score")])
         return recipe.candidates[self._set(recipe, scale)]
 
@@ -239,8 +240,8 @@ class Curator(ABC):
     def prepay(self, like: SumRecipe, rho: float, times: int, pool: str = "") -> Callable[[SumRecipe], SumMeasurement]:
         """Buy ``times`` vectors of sums like ``like``, ``rho`` each, before the first of them is drawn.
 
-        What comes back answers one recipe a call, at most ``times`` of them, each of the kind and sensitivity of
-        ``like``: they may be chosen from earlier answers. What is never asked for stays spent.
+        The result answers one recipe per call, at most ``times``, each of the kind and sensitivity of ``like``; recipes
+        may depend on earlier answers. Unused calls stay spent.
         """
         self._check_sums(like)
         sensitivity = self.sensitivity_of(like)
@@ -272,30 +273,30 @@ class Curator(ABC):
 
     @abstractmethod
     def merge(self, merged: Merged) -> Merged:
-        """Count these categories in groups from now on. Return the groups in force; ``sizes`` follow them."""
+        """Count these categories in groups from now on. Return the current groups; ``sizes`` changes with them."""
 
     def _debit(self, draws: Iterable[Draw]) -> None:
         self.spending.debit(replace(draw, held_out=self.held_out) for draw in draws)
 
     def _check_score(self, score: Score, cliques: Sequence[Clique]) -> None:
-        """Raise unless ``score`` is one of ours and every clique is one that it may be asked for."""
+        """Raise unless ``score`` is a known recipe and is defined for every clique."""
         if type(score) not in (EdgeScore, FeatureScore, ConditionalScore):
             raise TypeError("a score must be one of the recipes whose sensitivity is proved in scores.py")
         if not cliques or not all(score.fits(clique) for clique in cliques):
-            raise ValueError("a choice is among one or more sets of columns, or of a target with others")
+            raise ValueError("a choice needs one or more sets of columns, or of a target with others")
         for clique in cliques:
             if clique and clique not in self._fine:
                 _check_clique(clique, self.whole, self._order, self._max_cells)
                 self._fine.add(clique)
 
     def _check_sums(self, recipe: SumRecipe) -> None:
-        """Raise unless ``recipe`` is one of ours and may be asked of this table."""
+        """Raise unless ``recipe`` is a known one and is defined for this table."""
         if type(recipe) not in PROVED:
             raise TypeError("sums must be one of the recipes whose sensitivity is proved, see sums.py")
         recipe.check(self.whole)
 
     def _is_open(self, clique: Clique) -> bool:  # noqa: ARG002
-        """Return whether the plan leaves open that exactly these columns will be counted."""
+        """Return whether an open choice of the plan may replace exactly these columns."""
         return False
 
     def _score_rows(self) -> int | None:
@@ -333,8 +334,8 @@ class Curator(ABC):
 class PrivateCurator(Curator):
     """The curator of a private table.
 
-    Guarantee: everything it ever answered is together ``spending.rho``-zCDP for its ``unit``, at most
-    ``budget.rho``, hence (ε, δ)-DP as asked. Proof: each answer is one call of a discrete Gaussian or exponential
+    Guarantee: all its answers together are ``spending.rho``-zCDP for its ``unit``, at most ``budget.rho``, hence (ε,
+    δ)-DP as planned. Proof: each answer is one call of a discrete Gaussian or exponential
     mechanism whose sensitivity is proved at :class:`Unit` and in ``scores.py``; ρ adds up, and a filter that
     stops at a fixed total holds for adaptive choices too (Whitehouse et al. 2023, Theorem 1).
     Under a pure budget Laplace noise replaces Gaussian noise, and everything is also ``budget.epsilon``-DP with δ = 0
@@ -359,7 +360,8 @@ class PrivateCurator(Curator):
         held_out: bool = False,
         journal: Journal | None = None,
     ) -> None:
-        """``max_cells`` is the largest marginal it will count; ``spending`` is where it books, if not in its own.
+        """``max_cells`` is the largest marginal it will count; ``spending`` is the account to charge, by default a new
+        one.
 
         Without a ``journal`` no answer is stored.
         """
@@ -367,7 +369,7 @@ class PrivateCurator(Curator):
         super().__init__(source.schema.sizes, unit, budget, rows, max_cells, impossible, held_out=held_out)
         if spending is not None:
             if spending.limit > budget.rho:
-                raise ValueError("what is booked elsewhere is held to the budget all the same")
+                raise ValueError("a shared account must keep the same budget")
             self.spending = spending
         self._source = source
         self._journal = journal or Journal()
@@ -380,7 +382,7 @@ class PrivateCurator(Curator):
     def merge(self, merged: Merged) -> Merged:
         """Count in groups of categories from now on.
 
-        The groups must be made from what this curator has answered, so that they are public. A histogram of groups is
+        The groups must be computed from this curator's answers, so they are public. A histogram of groups is
         a histogram: every sensitivity stays what it is.
         """
         for name, groups in merged.items():
@@ -478,7 +480,7 @@ class PrivateCurator(Curator):
         return self._journal.array(("sums", recipe, scale), (recipe.cells,), draw)
 
     def _exact(self, cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
-        """The exact counts, checked to be those of this table: a scale is proved for counts that sum to n.
+        """The exact counts, checked against this table: the noise scale is proved for counts that sum to n.
 
         The counts are cached, up to `TOGETHER` cells: a second choice among pairs reads no row again.
         """
@@ -494,7 +496,7 @@ class PrivateCurator(Curator):
         return out
 
     def _evaluated(self, score: Score, cliques: Sequence[Clique]) -> dict[Clique, int]:
-        """Exact values of the score in use, kept so that each marginal is counted once; they never leave."""
+        """Exact values of the current score, cached to count each marginal once; they never leave."""
         if self._known[0] is not score:
             self._known = (score, {})
         known = self._known[1]
@@ -522,8 +524,8 @@ def _check_clique(clique: Clique, sizes: Mapping[str, int], order: Mapping[str, 
     cells = math.prod(sizes[name] for name in clique)
     if cells > max_cells:
         raise SizeError(
-            f"the table of {' × '.join(clique)} would have {cells:,} cells, more than the {max_cells:,} allowed; "
-            "give one of these columns fewer categories or bins",
+            f"the table of {' × '.join(clique)} would have {cells:,} cells, more than the {max_cells:,} allowed; use "
+            "fewer categories or bins for one of these columns",
             clique=clique,
             cells=cells,
             limit=max_cells,

@@ -1,4 +1,4 @@
-"""A curator's answers: one :class:`Draw` for every purchase, and the noisy answers that travel to the fit."""
+"""A curator's answers: one :class:`Draw` for every purchase, and the noisy answers passed to the fit."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ Noise = Literal["gaussian", "laplace"]
 class Draw:
     """A purchase and its cost. It does not contain the answer.
 
-    ``what`` describes it. ``columns`` are the columns counted or chosen, None where there are none. ``is_open``:
-    while a plan is rehearsed, a private choice still decides which columns, and these are the largest. ``cells`` is
-    the length of the answer (0 for a choice, whose ``candidates`` say among how many). ``sensitivity`` Δ and ``scale``
-    are in rows; the scale is σ of a discrete Gaussian, or that of a choice's noise.
+    ``what`` describes it. ``columns`` are the columns counted or chosen, None if there are none. ``is_open``: in a
+    rehearsal, a private choice still decides the columns, and these are the largest. ``cells`` is the length of the
+    answer (0 for a choice, which states its number of ``candidates``). ``sensitivity`` Δ and ``scale``
+    are in rows; the scale is σ of a discrete Gaussian, or the scale of a choice's noise.
     ``rho`` is its price in zCDP and ``delta`` the δ₀ of an approximate-zCDP draw (0 for nearly all). ``held_out``: it
     was drawn from the people held out to judge the release. ``recipe`` names the proof of Δ (`PROOFS`), and ``given``
     lists the public numbers that Δ depends on in addition to the unit of privacy. ``noise``: with Laplace noise Δ is an
@@ -84,7 +84,7 @@ PROOFS = {
     "quantiles": "core/privacy/quantiles.py: calls_of_level",
     "threshold": "core/privacy/partitions.py: distances",
 }
-"""Where the sensitivity of each recipe is proved: a file, and the class or function whose docstring holds the proof."""
+"""Place of the sensitivity proof of each recipe: a file, and the class or function whose docstring contains it."""
 L1_PROOFS = {
     "counts": "core/privacy/unit.py: Unit.rows_moved",
     "questions": "core/privacy/question_recipes/recipes.py: QuestionSums.total_sensitivity",
@@ -93,7 +93,7 @@ L1_PROOFS = {
 """The same for L1 sensitivities, of draws with Laplace noise."""
 
 PartKind = Literal["select", "measure", "look"]
-"""What a ledger's line says a draw was for: choosing what to measure, measuring it, or judging the result."""
+"""Purpose of a draw in a ledger entry: choosing, measuring, or judging the result."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class Subtotal:
 
 
 def subtotals_of(draws: Iterable[Draw]) -> tuple[Subtotal, ...]:
-    """The draws by kind and pool, in the order in which each was first paid for."""
+    """The draws by kind and pool, in the order of first payment."""
     bought: dict[tuple[PartKind, str], list[Draw]] = {}
     for draw in draws:
         kind: PartKind = "look" if draw.held_out else "measure" if draw.kind in ("count", "sums") else "select"

@@ -99,5 +99,5 @@ def gumbel_scale(sensitivity: int, rho: float) -> float:
 
 
 def noisy_max(scores: Sequence[int], scale: float) -> int:
-    """The index that the exponential mechanism chooses; ``scores`` and ``scale`` in the same units."""
+    """Return the index chosen by the exponential mechanism; ``scores`` and ``scale`` are in the same units."""
     return int(_opendp().noisy_max(scale)(list(scores)))

@@ -1,4 +1,4 @@
-"""What was bought from a budget: one record per draw, debited before anything is drawn."""
+"""The purchases from a budget: one record per draw, debited before anything is drawn."""
 
 from __future__ import annotations
 
@@ -51,14 +51,12 @@ class Spending:
         return total_up(draw.delta for draw in self.draws)
 
     def debit(self, draws: Iterable[Draw]) -> None:
-        """Take what ``draws`` cost from what is left, all or nothing; raises :class:`BudgetError`."""
+        """Debit the cost of ``draws`` from the rest, all or nothing; raises :class:`BudgetError`."""
         with self._lock:
             asked = list(draws)
             for draw in asked:
                 if not (draw.rho > 0 and math.isfinite(draw.rho)):
-                    raise BudgetError(
-                        f"a draw needs a positive share of the budget, not ρ = {draw.rho}", requested=draw.rho
-                    )
+                    raise BudgetError(f"a draw needs a positive ρ, not {draw.rho}", requested=draw.rho)
             rhos = [draw.rho for draw in asked]
             if total_up([*(draw.rho for draw in self.draws), *rhos]) > self.limit:
                 left = self.limit - self.rho
@@ -92,6 +90,6 @@ class Spending:
             )
 
     def decided(self, columns: Clique) -> None:
-        """The last draw was a choice, and it fell on ``columns``."""
+        """Record ``columns`` as the outcome of the last draw, a choice."""
         with self._lock:
             self.draws[-1] = replace(self.draws[-1], columns=columns)

@@ -13,8 +13,8 @@ class Unit:
     """The unit of privacy: what one person can change.
 
     ``replace-one``: n is public and up to ``rows_per_person`` rows change in place. ``add-remove``: n is private
-    and up to that many rows come or go; that the table has at least one row is taken as public. What
-    ``rows_per_person`` is a promise of the plan's author, unless a person column enforces it
+    and up to that many rows come or go; that the table has at least one row is taken as public. ``rows_per_person`` is
+    a promise of the plan's author, unless a person column enforces it
     (:func:`espalier.core.privacy.contribution.bounded`, which proves that the person's unit becomes this one).
     """
 

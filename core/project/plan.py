@@ -18,8 +18,10 @@ AllocationRule = Literal["auto", "optimal", "uniform"]
 AccountingRule = Literal["zcdp", "basic", "pure"]
 RowsDrawn = Literal["even", "independent"]
 MAX_ROWS = 1_000_000_000
-IN_MEMORY = 1_000_000
-"""Above this number, synthetic rows stay on disk as codes and are written in batches."""
+IN_MEMORY, CELLS_IN_MEMORY = 1_000_000, 20_000_000
+"""Above this number of rows or of cells, synthetic rows stay on disk as codes and are written in batches."""
+SHOWN = 100_000
+"""Rows of a large release that are kept in memory and written to ``synthetic.csv``. Rows are in random order."""
 MOST_STATEMENTS = 10
 MOST_ASKED = 0.9
 """The largest share of the budget that questions and counts, or a second stage, may take next to a method."""
@@ -54,6 +56,16 @@ _LEFT_OUT = (
     "strict",
     "test_drawing",
 )
+
+
+def rows_in_memory(columns: int) -> int:
+    """Return the largest number of synthetic rows with ``columns`` columns that are made in memory."""
+    return max(1, min(IN_MEMORY, CELLS_IN_MEMORY // max(columns, 1)))
+
+
+def rows_shown(columns: int) -> int:
+    """Return the number of rows of ``synthetic.csv`` in a release that keeps its rows on disk."""
+    return min(SHOWN, rows_in_memory(columns))
 
 
 @dataclass(frozen=True)

@@ -35,9 +35,10 @@ from espalier.core.privacy.draws import Draw, subtotals_of
 from espalier.core.privacy.journal import Journal, RequestDiffers
 from espalier.core.privacy.spending import Spending
 from espalier.core.privacy.unit import Unit
+from espalier.core.process_memory import MANY_CELLS, give_back
 from espalier.core.progress import Report, part, silent
 from espalier.core.project.file import Project
-from espalier.core.project.plan import IN_MEMORY, MAX_ROWS, Plan
+from espalier.core.project.plan import IN_MEMORY, MAX_ROWS, Plan, rows_in_memory
 from espalier.core.release.artefact import Release
 from espalier.core.release.files import with_identifiers
 from espalier.core.release.linked_tables import linked_tables
@@ -123,7 +124,7 @@ def _digest(synthetic: Table) -> str:
 
 @dataclass(frozen=True)
 class Run:
-    """State of one release, of a new one or one that is resumed.
+    """State of one release, new or resumed.
 
     ``begun`` are its public facts. ``storage`` keeps the answers if there is no ``reservation``. ``signer`` is the key
     that signs.
@@ -140,12 +141,12 @@ class Run:
         """Return the release, and end its reservation. If that fails, its answers stay stored."""
         reservation, rows = self.reservation, self.private
         try:
-            report(0.0, "Measuring")  # the last moment to cancel without a cost
+            report(0.0, "Measuring")  # last moment to cancel without cost
             made = self._made(report)
             if rows.journal.replays and NOT_JUDGED not in made.warnings:
                 raise RequestDiffers(
-                    "The resumed release asks less than was drawn for it. Resume with the version of Espalier, the "
-                    "libraries and the number of threads that began it. The stored answers are unchanged."
+                    "The resumed release makes fewer requests than were stored. Resume with the same version of "
+                    "Espalier, the same libraries and the same number of threads. The stored answers are unchanged."
                 )
             kept = made.files if reservation else {}
         except BaseException as error:
@@ -175,7 +176,8 @@ class Run:
         where = self.reservation.entry.id if self.reservation else self.storage.folder if self.storage else None
         if where is not None and (self.private.journal.place or (drawn and self.reservation)):
             error.add_note(
-                f"What was drawn is stored. To finish the release at no further cost: espalier resume {where}"
+                "The answers drawn so far are stored. To finish the release at no further cost: espalier resume "
+                f"{where}"
             )
         return trouble
 
@@ -209,7 +211,7 @@ class Run:
         judged, lost = None, ""
         try:
             judged = self.private.judge(project, synthetic, carried.curator.budget, spending.rho)
-        except RequestDiffers:  # other rows were drawn from the same answers: another machine, or other libraries
+        except RequestDiffers:  # a different machine or libraries drew other rows from the same answers
             lost = NOT_JUDGED
         wanted = self.begun.given.schema
         made = Release(
@@ -242,15 +244,16 @@ class Run:
             start = time.perf_counter()
             copies = tuple(Study.of(made).more(plan.copies, rng, part(report, 0.95, 0.98)))
             made = replace(made, copies=copies, seconds={**seconds, "copies": time.perf_counter() - start})
-        if NoisyCounts.of(fitted) is not None:
+        counted = NoisyCounts.of(fitted)
+        if counted is not None and not counted.in_part:
             made = replace(made, effect=effect_facts(Study.of(made), part(report, 0.98, 1.0)))
         report(1.0, "Done")
         return made
 
 
 NOT_JUDGED = (
-    "The private evaluation began before the release was interrupted, and this machine draws other synthetic rows "
-    "from the same answers. It was not finished. Its budget is spent."
+    "The private evaluation began before the release was interrupted, but this machine draws different synthetic rows "
+    "from the same answers. The evaluation was not finished. Its budget is spent."
 )
 """Warning of a release that was resumed elsewhere in the middle of its evaluation."""
 
@@ -260,14 +263,14 @@ def drawn(
 ) -> tuple[Codes, dict[str, list[str]], Snapshot | None]:
     """Draw ``rows`` rows of ``model`` as codes and as text.
 
-    A model without numbers has them drawn inside its bins. Above `IN_MEMORY` rows the result has the first rows in
-    memory and all rows as codes on disk. Models that draw their own numbers stay in memory.
+    A model without numbers has them drawn inside its bins. Above :func:`rows_in_memory` the result has the first rows
+    in memory and all rows as codes on disk. Models that draw their own numbers stay in memory.
     """
     numbers: Mapping[str, NDArray[np.float64]] = {}
     whole, even = None, project.plan.rows_drawn == "even"
     if isinstance(model, NumberModel):
         codes, numbers = model.sample_numbers(rows, rng)
-    elif rows > IN_MEMORY:
+    elif rows > rows_in_memory(len(project.schema.columns)):
         codes, whole = on_disk(model, project.schema, rows, rng, even=even, report=report)
     else:
         codes = model.sample(rows, rng, even=even)
@@ -275,6 +278,8 @@ def drawn(
         c.name: c.write(numbers[c.name], codes[c.name]) if c.name in numbers else c.decode(codes[c.name], rng)
         for c in project.schema.columns
     }
+    if len(text) * rows > MANY_CELLS:
+        give_back()
     return codes, text, whole
 
 

@@ -1,30 +1,29 @@
-"""What an operator asks a running server, on a port of this machine: ``/healthz``, ``/readyz`` and ``/metrics``.
+"""Monitoring of a running server, on a local port: ``/healthz``, ``/readyz`` and ``/metrics``.
 
 The answers hold memory and numbers of jobs, which depend on the tables that people opened. They are for the operator
-and confidential: the port listens on this machine only. They hold no time of a single job and no name.
+and confidential: the port listens on this machine only. They contain no name and no time of a single job.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 
 from espalier import __version__
 from espalier.core.errors import EspalierError, LedgerUnavailable
+from espalier.core.process_memory import used
 from espalier.core.server import events
 from espalier.core.server.queue import QUEUE
 
 LEAST_DISK = 1 << 30
 """Free bytes of the temporary folder below which the server is not ready."""
 FRESH = 5.0
-"""Seconds for which an answer about the ledger is kept: a probe does not read the whole ledger each second."""
+"""Seconds for which the ledger's status is cached: a probe does not read the whole ledger each second."""
 
 Check = Callable[[], str]
 """Returns what is wrong; empty if nothing is."""
@@ -53,7 +52,7 @@ def disk_has_room() -> str:
 
 
 def worker_starts() -> str:
-    """Return why no job would run; empty if one would."""
+    """Return why no job would run; empty if jobs run."""
     return "the server is stopping" if QUEUE.draining else ""
 
 
@@ -66,7 +65,7 @@ CHECKS: Mapping[str, Check] = {
 
 
 class Monitor:
-    """The answers. ``sessions()`` is the number of open sessions, where the app has said how to count them."""
+    """The responses. ``sessions()`` returns the number of open sessions, if the app has registered a counter."""
 
     def __init__(self, checks: Mapping[str, Check] = CHECKS) -> None:
         self._checks, self._began = checks, time.time()
@@ -102,7 +101,7 @@ class Monitor:
                 "counter",
             ),
             *_metric("espalier_sessions", "Open sessions", {"": sessions()}),
-            *_metric("espalier_memory_bytes", "Resident memory of the server", {"": resident()}),
+            *_metric("espalier_memory_bytes", "Resident memory of the server", {"": used()}),
             *_metric("espalier_temporary_free_bytes", "Free space of the temporary folder", {"": free}),
             *_metric(
                 "espalier_ready",
@@ -118,19 +117,11 @@ def _metric(name: str, text: str, values: Mapping[str, int], kind: str = "gauge"
     return [f"# HELP {name} {text}.", f"# TYPE {name} {kind}", *points]
 
 
-def resident() -> int:
-    """Return this process's resident memory in bytes; 0 where the system does not say."""
-    try:
-        return int(Path("/proc/self/statm").read_text("ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, IndexError):
-        return 0
-
-
 _counted: list[Callable[[], int]] = []
 
 
 def count_sessions(how: Callable[[], int]) -> None:
-    """State how open sessions are counted. The app calls this when its first session begins."""
+    """Register the counter of open sessions. The app calls this when its first session begins."""
     _counted[:] = [how]
 
 

@@ -1,4 +1,4 @@
-"""What the sources that store codes, not values, have in common."""
+"""Functions shared by sources that store codes, not values."""
 
 from __future__ import annotations
 

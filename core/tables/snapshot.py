@@ -1,4 +1,4 @@
-"""A private table as codes on disk, read once and counted many times."""
+"""A private table stored as codes on disk, read once and counted many times."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from espalier.core.tables.source import More, check_limited
 from espalier.core.tables.table import Table
 
 FILL_ROWS = 1 << 20
-"""Invented rows written at a time."""
+"""Number of invented rows written at a time."""
 
 
 def _go_on() -> None:
@@ -69,7 +69,7 @@ class Snapshot(CodesOnly):
 
     @property
     def digest(self) -> bytes:
-        """The digest of the rows, whatever their order. PRIVATE."""
+        """The digest of the rows, independent of their order. PRIVATE."""
         if not self._digest:
             adding = Digest(self.schema)
             for batch in self.batches(self.schema.names):
@@ -78,7 +78,7 @@ class Snapshot(CodesOnly):
         return self._digest
 
     def dealt_by(self, deal: random_rows.Deal) -> Snapshot:
-        """Return the same rows, of which parts are chosen with the lots of ``deal``."""
+        """Return the same rows; random parts are chosen with the lots of ``deal``."""
         made = self._like(self.file)
         made._deal = deal
         return made
@@ -90,7 +90,7 @@ class Snapshot(CodesOnly):
 
     @property
     def counts_only(self) -> bool:
-        """Whether only counts can be asked: no, its codes are on this machine."""
+        """Whether only counts are available: no, its codes are on this machine."""
         return False
 
     def encodes(self, schema: Schema) -> bool:
@@ -135,7 +135,7 @@ class Snapshot(CodesOnly):
         return self.where(chosen)
 
     def where(self, chosen: Callable[[Batch], NDArray[Any]], *, people: bool = True) -> Snapshot:
-        """Return the rows that ``chosen`` picks out of each batch of the file, in a file of their own."""
+        """Return the rows that ``chosen`` selects from each batch, in a separate file."""
         kept = {n: size for n, size in self.file.sizes.items() if people or n != PERSON}
         out = CodeFile(kept)
         for batch in self.file.batches():
@@ -149,7 +149,7 @@ class Snapshot(CodesOnly):
         parts = []
         for batch in self.batches():
             rows = len(next(iter(batch.values())))
-            share = int(rng.hypergeometric(rows, left - rows, asked))  # as if all had been drawn from at once
+            share = int(rng.hypergeometric(rows, left - rows, asked))  # equivalent to drawing from all rows at once
             chosen = rng.choice(rows, share, replace=False)
             parts.append({name: codes[chosen] for name, codes in batch.items()})
             left, asked = left - rows, asked - share
@@ -223,7 +223,7 @@ class Snapshot(CodesOnly):
             yield {name: batch[own] for own, name in wanted.items()}
 
     def close(self) -> None:
-        """Release the space on disk; afterwards nothing can be asked."""
+        """Release the space on disk; the snapshot cannot be used afterwards."""
         self.file.close()
 
 

@@ -1,4 +1,4 @@
-"""Limits of files: what may be read at all, and what a packed file may unpack to."""
+"""Limits on files: which may be read, and how far a packed file may unpack."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ MAX_BYTES = 1 << 30
 BOMB_BYTES, BOMB_RATIO = 50_000_000, 150
 """A file that unpacks to more than these bytes, and to more than this multiple of its size, is refused as an attack:
 ordinary tables shrink to a fifth or a fiftieth."""
-FEW_ROWS, JOINED_ROWS = 64, 1 << 16
-"""Rows of a batch of texts that may be far longer than their bytes in the file, and of several such batches joined."""
+FEW_ROWS, JOINED_ROWS, BATCH_BYTES = 64, 1 << 16, 1 << 28
+"""Rows of a batch of texts that may be far longer than their bytes in the file; of several such batches joined; and
+bytes of such a batch, unless one row has more."""
 
 
 def check_ordinary(path: Path) -> None:
-    """Refuse a pipe or a device. It gives each byte once, so a second read would lack the first rows."""
+    """Refuse a pipe or a device: each byte can be read only once, so a second read would lack the first rows."""
     if path.exists() and not path.is_file():
         what = "a folder" if path.is_dir() else "a pipe or a device"
         raise TableError(f"cannot read {path}: it is {what}; write the rows into a file first", path=str(path))
 
 
 def gunzip(data: bytes, shown: str) -> bytes:
-    """Return the bytes that a gzip file holds; raise :class:`TableError` if it is damaged or unpacks to too much."""
+    """Return the contents of a gzip file; raise :class:`TableError` if it is damaged or unpacks to too much."""
     out = bytearray()
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
@@ -40,7 +41,7 @@ def gunzip(data: bytes, shown: str) -> bytes:
 
 
 def check_unpacked(size: int, packed: int, shown: str) -> None:
-    """Refuse a file that unpacks to too much, before it does."""
+    """Refuse a file that would unpack to too much, before unpacking it."""
     if size > MAX_BYTES:
         raise TableError(f"{shown} unpacks to more than 1 GiB; Espalier reads smaller tables only")
     check_ratio(size, packed, shown)
@@ -50,28 +51,21 @@ def check_ratio(size: int, packed: int, shown: str) -> None:
     """Refuse a file that unpacks to far more than its size."""
     if size > BOMB_BYTES and size > BOMB_RATIO * packed:
         raise TableError(
-            f"{shown} unpacks to more than {BOMB_RATIO} times its size, as no table that people keep does; "
-            "give the table as a plain CSV file"
+            f"{shown} unpacks to more than {BOMB_RATIO} times its size, unlike any ordinary table; use a plain CSV file"
         )
 
 
-def check_texts(facts: Any, packed: int, shown: str) -> None:
-    """Refuse a Parquet file whose texts unpack to far more than its size, by what its footer states."""
-    groups = [facts.row_group(i) for i in range(facts.num_row_groups)]
-    chunks = [group.column(i) for group in groups for i in range(group.num_columns)]
-    check_ratio(sum(c.total_uncompressed_size for c in chunks if c.physical_type == "BYTE_ARRAY"), packed, shown)
-
-
-def unshared(file: Any, packed: int, shown: str, names: Sequence[str] | None = None) -> Iterator[Any]:
+def unshared(file: Any, longest: int, packed: int, shown: str, names: Sequence[str] | None = None) -> Iterator[Any]:
     """Yield the batches of a Parquet file whose texts may be stored as what differs from the text before.
 
-    Few bytes of such a file may state many long texts, so their sizes are added up after every few rows. Raise
-    :class:`TableError` where they are far more than the file's.
+    Few bytes of such a file may state many long texts. ``longest`` is the most bytes of a row's texts, if they are
+    stored so (`espalier.core.tables.parquet_pages`). So few rows are read at a time, and their sizes are added up.
+    Raise :class:`TableError` where they are far more than the file's.
     """
     import pyarrow as pa
 
     held, rows, size = list[Any](), 0, 0
-    for batch in file.iter_batches(FEW_ROWS, columns=names):
+    for batch in file.iter_batches(max(1, min(FEW_ROWS, BATCH_BYTES // max(longest, 1))), columns=names):
         held.append(batch)
         rows, size = rows + batch.num_rows, size + batch.nbytes
         check_ratio(size, packed, shown)

@@ -1,4 +1,4 @@
-"""Answers to questions about one release: worked out at once where that is quick, else by a job; and those kept."""
+"""Answers to questions about one release: computed at once if fast, else in a job; and the kept questions."""
 
 from __future__ import annotations
 
@@ -7,58 +7,50 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from espalier.core.analysis import answer_text, forest, nearby, script
+from espalier.core.analysis import answer_text, forest, script
 from espalier.core.analysis.answers import Answer
 from espalier.core.analysis.estimands import Figure, Mean, MeanDifference, Regression
 from espalier.core.analysis.figure_from_text import figure_of
-from espalier.core.analysis.study import SUGGESTED, Study
+from espalier.core.analysis.quantiles import Quantile
+from espalier.core.analysis.study import Study
 from espalier.core.errors import EspalierError
 from espalier.core.ledger.archive import zipped
 from espalier.core.progress import Report, silent
 from espalier.core.project.asked import AskedQuestion
+from espalier.pages.analyse import joint, seconds
 from espalier.pages.common import picture, shell
 from espalier.pages.common.text import SAFE, plain
 from espalier.pages.session.session import Session
 
 AT_ONCE = 2.0
-"""Seconds up to which an answer is worked out while the page waits."""
-PER_COPY, PER_CELL = 0.02, 4e-5
-"""Seconds that a copy takes, and those of each cell of its tables, on one core of a laptop."""
+"""Longest time in seconds for which the page waits for an answer."""
 MOST = 40
 """Number of answers whose copies are kept."""
 
 
 @dataclass(frozen=True, repr=False)
 class Answered:
-    """A question with its answers, and the study with the copies that they came from."""
+    """A question with its answers, and the study with the copies used for them."""
 
     figure: Figure
     study: Study
     answers: tuple[Answer, ...]
 
 
-def seconds(part: Study) -> float:
-    """Return the seconds that the copies of a part of a study will take, roughly; 0 if it has them."""
-    if len(part.given) > 1:
-        return 0.0
-    cells = nearby.cells(part.project.schema.sizes, part.counted)
-    return SUGGESTED * (PER_COPY + PER_CELL * cells)
-
-
 def answered(state: Session, which: str, study: Study, asked: AskedQuestion) -> Answered | None:
-    """Return the answer; None if it takes longer and waits for a click, a job or its end. Raises EspalierError."""
+    """Return the answer; None while a longer one waits for a click or a job. Raises EspalierError."""
     known: Answered | None = state.answered.get((which, asked))
     if known is not None:
         return known
     figure = figure_of(study.project, asked, study.rows)
     part = study.about(figure.columns)
-    if seconds(part) <= AT_ONCE:
-        return _keep(state, which, asked, _worked_out(part, figure))
+    if seconds.of(part) <= AT_ONCE:
+        return _keep(state, which, asked, _worked_out(part, figure, asked.level))
     return None
 
 
 def offer(state: Session, which: str, study: Study, asked: AskedQuestion) -> None:
-    """The button that works out a longer answer, with an estimate; or the progress of it."""
+    """Show the button that computes a longer answer, with an estimate; or its progress."""
     if state.job is not None:
         shell.progress()
         return
@@ -68,24 +60,24 @@ def offer(state: Session, which: str, study: Study, asked: AskedQuestion) -> Non
     part = study.about(figure.columns)
 
     def work(report: Report) -> Answered:
-        return _worked_out(part, figure, report)
+        return _worked_out(part, figure, asked.level, report)
 
-    def done(found: Answered) -> None:
-        _keep(state, which, asked, found)
+    def done(into: Session, found: Answered) -> None:
+        _keep(into, which, asked, found)
 
     def start() -> None:
-        state.start("analyse-answer", work, done, lambda _: None)
+        state.start("analyse-answer", work, done)
 
     st.info(
         "This question joins many columns, so its interval needs copies of a larger part of the model: about "
-        f"{max(seconds(part), 1):.0f} seconds. It can be cancelled, and other questions keep their answers."
+        f"{max(seconds.of(part), 1):.0f} seconds. It can be cancelled, and other questions keep their answers."
     )
     st.button("Work it out", type="primary", on_click=start, key=f"analyse-work-{which}")
 
 
-def _worked_out(part: Study, figure: Figure, report: Report = silent) -> Answered:
+def _worked_out(part: Study, figure: Figure, level: float, report: Report = silent) -> Answered:
     studied = part.with_copies(report=report)
-    return Answered(figure, studied, studied.ask(figure))
+    return Answered(figure, studied, studied.ask(figure, level))
 
 
 def _keep(state: Session, which: str, asked: AskedQuestion, found: Answered) -> Answered:
@@ -96,7 +88,7 @@ def _keep(state: Session, which: str, asked: AskedQuestion, found: Answered) -> 
 
 
 def keep_button(state: Session, asked: AskedQuestion, found: Answered) -> None:
-    """Keep the question with the project, and hand over its script with the files that it reads."""
+    """Keep the question with the project, and offer its script with the files that it reads."""
     with st.container(horizontal=True):
         if asked in state.asked:
             st.button("Kept below", disabled=True, key="analyse-kept", icon=":material/check:")
@@ -111,7 +103,7 @@ def keep_button(state: Session, asked: AskedQuestion, found: Answered) -> None:
             )
         st.download_button(
             "Script in R and Python, with its data (zip)",
-            lambda: zipped(script.files(found.study, found.figure)),
+            lambda: zipped(script.files(found.study, found.figure, asked.level)),
             file_name="question.zip",
             mime="application/zip",
             on_click="ignore",
@@ -121,11 +113,11 @@ def keep_button(state: Session, asked: AskedQuestion, found: Answered) -> None:
 
 
 def so_far(state: Session, which: str, study: Study) -> None:
-    """The kept questions: a forest plot, the numbers as CSV, and a way to let each go."""
+    """The kept questions: a forest plot, the numbers as CSV, and a way to remove each."""
     if not state.asked:
         return
     st.subheader("Answers so far", anchor=False)
-    lines: list[forest.Line] = []
+    told: list[tuple[AskedQuestion, Answered]] = []
     waiting: list[str] = []
     for asked in state.asked:
         try:
@@ -134,12 +126,19 @@ def so_far(state: Session, which: str, study: Study) -> None:
             waiting.append(f"{_named(asked)}: {error}")
             continue
         if found is None:
-            waiting.append(f"{_named(asked)}: choose it above and work it out.")
+            waiting.append(f"{_named(asked)}: choose it above to compute it.")
         else:
-            lines += lines_of(study, found)
+            told.append((asked, found))
+    together = None
+    if told and sum(len(found.answers) for _, found in told) > 1:
+        together = joint.answers(state, study, which, [(asked, found.figure) for asked, found in told])
+    every = [found.answers for _, found in told] if together is None else together
+    lines = [line for (_, found), some in zip(told, every, strict=True) for line in lines_of(study, found.figure, some)]
     if drawn := forest.svg(lines):
         picture.show(drawn, f"forest-{which}", "answers", narrow=forest.svg(lines, 380))
-        st.caption(f"{SAFE} Lines are 95 % intervals; a hollow point has none.")
+        levels = " or ".join(dict.fromkeys(f"{100 * line.answer.level:g} %" for line in lines))
+        hold = "" if together is None else f" All {lines[0].answer.family} of them hold together."
+        st.caption(f"{SAFE} Lines are {levels} intervals; a hollow point has none.{hold}")
         st.download_button(
             "Save as CSV",
             forest.to_csv(lines),
@@ -161,26 +160,26 @@ def so_far(state: Session, which: str, study: Study) -> None:
             st.caption("The project file keeps these questions, without their answers.")
 
 
-def lines_of(study: Study, found: Answered) -> list[forest.Line]:
+def lines_of(study: Study, figure: Figure, answers: Sequence[Answer]) -> list[forest.Line]:
     """Return the lines of an answer in the forest plot."""
     schema = study.project.schema
-    question, figure = answer_text.asked(schema, found.figure), found.figure
+    question = answer_text.asked(schema, figure)
     question = question[:1].upper() + question[1:]
-    number = figure.column if isinstance(figure, Mean | MeanDifference) else None
+    number = figure.column if isinstance(figure, Mean | MeanDifference | Quantile) else None
     if isinstance(figure, Regression) and figure.event is None:
         number = figure.outcome
     if getattr(figure, "scores", None) and getattr(figure, "event", 0) is None:
         number = getattr(figure, "outcome", number)
     unit = "share" if number is None else f"{number} ({schema[number].unit})" if schema[number].unit else number
-    return [forest.Line(question, "ratio" if a.ratio else unit, a) for a in found.answers]
+    return [forest.Line(question, "ratio" if a.ratio else unit, a) for a in answers]
 
 
 def _named(asked: AskedQuestion) -> str:
-    """Return a question in the words of its kind and columns, for any release."""
+    """Return a question as text, from its kind and columns, for any release."""
     kind = asked.kind.replace("_", " ")
     on: Sequence[str] = asked.on or ()
     parts = [f"of {asked.treatment} on {asked.of}" if asked.treatment else f"of {asked.of}"]
-    parts += [f"among {asked.among}"] if asked.among else []
+    parts += [f"among {' and '.join(asked.among)}"] if asked.among else []
     parts += [f"by {asked.group}"] if asked.group else []
     if on:
         parts.append(f"{'adjusted for' if asked.treatment else 'on'} {', '.join(on)}")

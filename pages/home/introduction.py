@@ -6,12 +6,12 @@ from base64 import b64encode
 
 import streamlit as st
 
-from espalier.pages.common import shell
+from espalier.core.report.story import SHIPPED
+from espalier.pages.common import shell, story
 from espalier.pages.common.text import plain
 from espalier.pages.common.tour import STOPS
 from espalier.pages.data import opening
 from espalier.pages.data.samples import SAMPLES
-from espalier.pages.home import story
 from espalier.pages.session.session import Session
 
 _TREE = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 48 48">
@@ -33,13 +33,14 @@ QUESTIONS = {
     "services": "Who is granted a benefit, in a wide table with rare values and empty cells?",
     "visits": "Which visits are missed, when each person has several?",
     "stays": "How do age and severity shape the length of a stay?",
+    "clinic": "Do patients come back sooner after insulin was changed, across visits in two linked tables?",
 }
-"""What each bundled example answers; one that is missing here is offered by its name."""
+"""The question behind each bundled example; one missing here is offered by its name."""
 
 STEPS = (
     (":material/account_tree:", "Say what you know", "Draw what causes what. Mark who is protected. Describe columns."),
     (":material/savings:", "See what it costs", "A plan shows every count and its price, before any row is read."),
-    (":material/verified:", "Release and judge", "One deliberate act. Then see what the table is good for."),
+    (":material/verified:", "Release and judge", "One deliberate click. Then see what the table is good for."),
 )
 
 
@@ -52,7 +53,7 @@ def steps() -> None:
 
 
 def samples(state: Session) -> None:
-    """What is open and the way on; then the examples, each with its question. One click opens one."""
+    """The open project and the next step; then the examples, each with its question. One click opens one."""
     if state.sample:
         st.success(f"The example {plain(state.sample)} is open.")
         with st.container(horizontal=True):
@@ -63,16 +64,17 @@ def samples(state: Session) -> None:
     for place, (key, (title, icon, rows, _)) in zip(places, SAMPLES.items(), strict=False):
         with place.container(border=True, height="stretch"):
             st.markdown(f"**:material/{icon}: {title}**  \n{QUESTIONS.get(key, 'An invented table.')}")
-            story.show(key)
+            story.show(key, source=False)
             st.button(f"Open {title.lower()}", key=f"home-{key}", on_click=opening.open_sample, args=(state, key, rows))
+    st.caption(f"About the pictures: {SHIPPED[0].lower()}{SHIPPED[1:]}")
 
 
 def tour(state: Session) -> None:
-    """Start the guided tour: a bar then leads from page to page, with the sample *readmission* open."""
+    """Start the guided tour: a bar leads from page to page, with the sample *readmission* open."""
     with st.container(border=True):
         st.markdown(
-            f"**A guided tour: readmission, in {len(STOPS)} stops.** A bar above each page says what to see there and "
-            "leads to the next."
+            f"**A guided tour: readmission, in {len(STOPS)} stops.** A bar above each page describes it and leads to "
+            "the next."
         )
         if state.touring:
             shell.link_to(STOPS[0][0], "Go to the first stop", primary=False)

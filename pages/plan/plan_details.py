@@ -30,20 +30,21 @@ def show(state: Session, seen: Preview) -> None:
         )
         st.metric(
             "Memory",
-            text.size(seen.size.bytes),
+            text.size(seen.memory.total),
             width="content",
-            help=f"The model has at most {seen.size.cells:,} cells."
+            help=f"At the peak of the release. The model takes {text.size(seen.memory.model)} of it and has at most "
+            f"{seen.size.cells:,} cells."
             + (f" Its junction tree has treewidth {seen.size.treewidth}." if seen.size.treewidth else ""),
         )
         st.metric(
             "Time to fit",
             f"{max(seen.size.seconds, 0.1):.1f} s",
             width="content",
-            help="Expected for the largest model that this plan allows.",
+            help="Estimate for the largest model that this plan allows.",
         )
-    st.markdown(f"{term('Unit of privacy')}: {text.unit(plan.neighbors, plan.rows_per_person, plan.person)}.")
+    st.markdown(f"{term('Unit of privacy')}: {text.unit_of(seen.project)}.")
     alone = ", ".join(f"{plain(pool_in_words(pool))} {round_up(epsilon, 2)}" for pool, epsilon in seen.alone.items())
-    shares = f"Point at a segment to see what it pays for. Each pool alone would cost, in ε: {alone}. " + (
+    shares = f"Hover over a segment to see what it pays for. Each pool alone would cost, in ε: {alone}. " + (
         "These add up to ε." if pure else "ρ adds up, ε does not."
     )
     st.subheader("The budget", anchor=False, help=shares)

@@ -1,9 +1,11 @@
 """An unsaved draft outlives a reload of the browser's tab, and nothing else.
 
 The tab itself keeps it (``sessionStorage``), so no other user of the server, no other tab and no later session can
-see it. It holds the project file, never a row of a table. While the project holds open guesses, the draft has the
+see it. It contains the project file, never a row of a table. While the project holds open guesses, the draft has the
 drawing, the answer about the rows of one person, and the columns that are declared or confirmed. An open guess is not
-kept. What comes back is checked like any other file.
+kept. A restored draft is checked like any other file.
+
+The tab also keeps the token of its jobs and results (`espalier.pages.session.kept_work`).
 """
 
 from __future__ import annotations
@@ -40,12 +42,16 @@ from espalier.pages.session.session import Session
 MOST = 5_000_000
 """Characters of a draft at most: a tab stores about five million. Code books are kept by their names."""
 _KEEP = """
-const KEY = "espalier-draft";
+const found = (key, { keep, forget, ask }) => {
+  if (keep) sessionStorage.setItem(key, keep);
+  else if (forget) sessionStorage.removeItem(key);
+  else if (ask) return sessionStorage.getItem(key);
+  return null;
+};
 export default function ({ data, setTriggerValue }) {
   try {
-    if (data.keep) sessionStorage.setItem(KEY, data.keep);
-    else if (data.forget) sessionStorage.removeItem(KEY);
-    else if (data.ask && sessionStorage.getItem(KEY)) setTriggerValue("found", sessionStorage.getItem(KEY));
+    const draft = found("espalier-draft", data.draft), work = found("espalier-work", data.work);
+    if (draft || work) setTriggerValue("found", { draft, work });
   } catch { /* a browser that keeps nothing */ }
 }
 """
@@ -57,7 +63,7 @@ def _component() -> Any:
 
 
 def kept(state: Session) -> str | None:
-    """The text that the tab keeps of what is open."""
+    """Return the text that the tab keeps about the open project."""
     if not state.has_project:
         return None
     project = state.project
@@ -144,23 +150,24 @@ def keep(state: Session) -> None:
     key = "espalier-draft"
 
     def take() -> None:
-        if not state.has_project and state.found is None:
+        found = st.session_state[key].get("found") or {}
+        if isinstance(token := found.get("work"), str):
+            state.take_back(token)
+        if found.get("draft") and not state.has_project and state.found is None:
             try:
-                state.found = read(st.session_state[key].get("found"))
+                state.found = read(found["draft"])
             except EspalierError:
                 state.forget = True
 
+    state.store()
     text = kept(state)
-    _component()(
-        key=key,
-        height=1,
-        data={"keep": text, "forget": text is None and state.forget, "ask": text is None and state.found is None},
-        on_found_change=take,
-    )
+    draft = {"keep": text, "forget": text is None and state.forget, "ask": text is None and state.found is None}
+    work = {"keep": state.token, "forget": state.gone, "ask": True}
+    _component()(key=key, height=1, data={"draft": draft, "work": work}, on_found_change=take)
 
 
 def offer(state: Session) -> None:
-    """Offer back what the tab had kept from before a reload."""
+    """Offer to restore the draft that the tab kept from before a reload."""
     found, place = state.found, st.empty()  # a place in any case: what stands below must not move while it is used
     if found is None or not fits(state, found):
         return
@@ -172,20 +179,20 @@ def offer(state: Session) -> None:
                 f"{len(found.project.schema.columns)} columns, {arrows}. The browser tab kept it, without any row."
             )
         elif not _drawn(found):
-            back = ", then put your answers back" if found.answer or found.columns else ""
+            back = ", then restore your answers" if found.answer or found.columns else ""
             st.markdown(
-                f"**{name(found.title)} was open before the reload.** {_how_many(found)} Open guesses are not kept, as "
-                f"they were read off the table: open the table again{back}."
+                f"**{name(found.title)} was open before the reload.** {_how_many(found)} Open guesses are not kept, "
+                f"because they come from the table: open the table again{back}."
             )
         else:
             st.markdown(
                 f"**A drawing from before the reload:** {name(found.title)}, {arrows}. {_how_many(found)} Open guesses "
-                "are not kept, as they were read off the table: open the table again, then put the drawing back."
+                "are not kept, because they come from the table: open the table again, then restore the drawing."
             )
         with st.container(horizontal=True):
             able = found.project is not None or state.has_project
             part = "answers" if found.columns else "drawing" if _drawn(found) else "answer"
-            label = "Restore the draft" if found.project else f"Put the {part} back"
+            label = "Restore the draft" if found.project else f"Restore the {part}"
             if found.project is not None or _drawn(found) or found.answer or found.columns:
                 st.button(
                     label, type="primary", disabled=not able, on_click=bring_back, args=(state,), key="restore-draft"
@@ -194,7 +201,7 @@ def offer(state: Session) -> None:
 
 
 def fits(state: Session, found: Kept) -> bool:
-    """Is there anything to say? A drawing or answer must fit the table that is open, if one is."""
+    """Return whether there is anything to restore. A drawing or answer must match the open table, if any."""
     if found.project is not None or not state.has_project or _answers(state, found):
         return True
     if any(c.name in state.columns for c in found.columns.described):
@@ -246,5 +253,5 @@ def bring_back(state: Session) -> None:
 
 
 def forget(state: Session) -> None:
-    """Forget what the tab had kept."""
+    """Discard the draft that the tab kept."""
     state.found, state.forget = None, True

@@ -571,7 +571,7 @@ def mechanism_cases(broken: bool) -> Iterator[Case]:
 
 PURE = 2.0
 """ε of the pure cases: at ε′ = ε a pure claim allows nothing, and so small an ε shows it in few runs."""
-PURE_METHODS = {
+PURE_METHODS: dict[str, dict[str, Any]] = {
     "fpt-lp, pure": {"method": "fpt-lp"},
     "fpt-mw, pure": {"method": "fpt-mw", "rounds": 1},
 }
@@ -610,7 +610,7 @@ def pure_cases(broken: bool) -> Iterator[Case]:
                 title = f"{name}, pure" if k == 1 else f"{name}, pure, {k} rows a person"
                 yield Case(title, relation, budget.rho, run, way, _times(way), PURE)
     for name, relation in itertools.product(PURE_METHODS, RELATIONS[:1] if broken else RELATIONS):
-        plan = {"epsilon": PURE, "accounting": "pure", "neighbors": relation, **PURE_METHODS[name]}
+        plan: dict[str, Any] = {"epsilon": PURE, "accounting": "pure", "neighbors": relation, **PURE_METHODS[name]}
         given = Project("audit", SCHEMA, Plan.from_json(plan), DAG, ROLES, question_list=ASKED)
         pair, frame = between(Unit(relation), SCHEMA), frame_of(given)
 

@@ -86,7 +86,7 @@ def test_booking_elsewhere_is_held_to_the_budget():
     c = PrivateCurator(Counted(), ONE, Budget(1.0, 1e-9, 0.1), 10**6, elsewhere)
     c.measure({("a",): 0.06})
     assert elsewhere.rho == 0.06
-    with pytest.raises(ValueError, match="held to the budget"):
+    with pytest.raises(ValueError, match="must keep the same budget"):
         PrivateCurator(Counted(), ONE, Budget(1.0, 1e-9, 0.1), 10**6, Spending(0.2))
 
 

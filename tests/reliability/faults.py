@@ -440,7 +440,7 @@ def closed_tab(where: str) -> dict[str, Any]:
     def work(report: Any) -> Any:
         return release(PROJECT, private, report, ledger.account("people"))
 
-    job = Job("release", work, lambda _: None, lambda _: None)
+    job = Job("release", work, lambda *_: None)
     thread = job._thread
     del job
     thread.join(60)

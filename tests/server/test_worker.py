@@ -137,8 +137,7 @@ def test_a_cancelled_job_ends_and_a_cancel_that_is_late_gives_the_release():
         job = Job(
             "release",
             lambda report, task=task, begun=begun: run_apart(task, None, report, begun.set, FREE),
-            lambda _: None,
-            lambda _: None,
+            lambda *_: None,
         )
         assert begun.wait(30)
         job.cancel()

@@ -1,12 +1,12 @@
 """Allocation of a pool of the budget to its measurements.
 
-A synthesizer deals in *shares* of the whole budget. A :class:`BudgetSplit` turns shares into ρ under the accounting the
-plan asks for:
+A synthesizer works with *shares* of the whole budget. A :class:`BudgetSplit` converts shares to ρ under the plan's
+accounting:
 
 - ``zcdp``: pools are shares of ρ.
 - ``pure``: ε adds up, and each draw is pure: Laplace noise of σ = √2·Δ₁/ε_q costs ρ = ε_q²/2; pools are shares of ε.
 - ``basic``: (ε, δ) compose by addition and each Gaussian has the classical σ = Δ√(2 ln(1.25/δ_q))/ε_q, as in
-  PRISM's experiments (§5.5); pools are shares of ε and of δ. What that σ costs in ρ is what the curator debits.
+  PRISM's experiments (§5.5); pools are shares of ε and of δ. The curator debits the ρ that corresponds to that σ.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ AUTO: dict[AccountingRule, Rule] = {"zcdp": "uniform", "basic": "optimal", "pure
 ``pure`` divides ε as ``basic`` does, so it has the same rule."""
 
 MOST_BY_HAND = 0.95
-"""Of a pool, the most that shares given by hand may take together while others are counted from it."""
+"""Largest part of a pool for shares given by hand while others are counted from it."""
 
 
 def label(clique: Clique) -> str:
-    """A marginal's name, as the plan shows it and as ``allocation`` may name it."""
+    """A marginal's name, as shown in the plan and used in ``allocation``."""
     return " × ".join(clique)
 
 
@@ -49,7 +49,7 @@ class BudgetSplit:
 
     @classmethod
     def of(cls, plan: Plan, budget: Budget, sizes: Mapping[str, int]) -> BudgetSplit:
-        """The budget that ``plan`` asks for."""
+        """Return the budget of ``plan``."""
         given = plan.allocation
         if isinstance(given, str):
             return cls(budget, sizes, AUTO[plan.accounting] if given == "auto" else given, plan.accounting)
@@ -96,10 +96,10 @@ class BudgetSplit:
         return [_down((share * self.budget.epsilon * part / whole) ** 2 * per_epsilon) for part in parts]
 
     def _with_hand(self, cliques: Sequence[Clique], parts: Sequence[float]) -> list[float]:
-        """``parts`` scaled to sum to one, those given by hand as given (together at most `MOST_BY_HAND`)."""
+        """``parts`` scaled to sum to one; those given by hand stay fixed (together at most `MOST_BY_HAND`)."""
         hand = {i: self.shares[label(q)] for i, q in enumerate(cliques) if label(q) in self.shares}
         rest = math.fsum(part for i, part in enumerate(parts) if i not in hand)
-        if rest == 0:  # noisy counts may leave no difference between them
+        if rest == 0:  # noisy counts may not distinguish them
             parts, rest = [1.0] * len(parts), len(parts) - len(hand)
         taken = math.fsum(hand.values())
         scale = min(1.0, MOST_BY_HAND / taken) if rest and taken else 1 / taken if taken else 0.0
@@ -109,7 +109,7 @@ class BudgetSplit:
 
 @dataclass(frozen=True)
 class Choices:
-    """Private choices that ``curator`` makes for ``share`` of the ``budget``, booked in ``pool``."""
+    """Private choices that ``curator`` makes for ``share`` of the ``budget``, charged to ``pool``."""
 
     curator: Curator
     budget: BudgetSplit
@@ -122,5 +122,5 @@ class Choices:
 
 
 def _down(rho: float) -> float:
-    """A little toward privacy, so that shares that sum to one never sum to more."""
+    """Round slightly toward privacy, so the converted shares never sum to more than one."""
     return rho * (1 - 1e-12)

@@ -1,0 +1,145 @@
+"""Parquet files that unpack to far more than they state, or whose parts state different numbers of rows."""
+
+from __future__ import annotations
+
+import struct
+
+import pyarrow as pa
+import pytest
+
+from espalier.core.errors import TableError
+from espalier.core.project.schema import Column, Schema
+from espalier.core.tables import unpacking
+from espalier.core.tables.frames import located
+from espalier.core.tables.reading import read_table
+from tests.support.forged_parquet import BYTE_ARRAY, DECIMAL, INT64, TEXT, Chunk, numbers, page, repeated, written
+
+EDGES = (0.0, 10.0, 20.0)
+SCHEMA = Schema((Column("a", "numeric", edges=EDGES),))
+MUCH = "unpacks to more than 150 times its size"
+
+
+def in_place(path):
+    return located(str(path)).snapshot(SCHEMA).rows
+
+
+def in_memory(path):
+    return read_table(path).rows
+
+
+both = pytest.mark.parametrize("read", [in_place, in_memory])
+
+
+@both
+def test_a_file_whose_parts_agree_is_read(tmp_path, read):
+    path = tmp_path / "t.parquet"
+    path.write_bytes(written([(2, [Chunk(b"a", numbers(1, 2), 2)]), (1, [Chunk(b"a", numbers(3), 1)])], 3))
+    assert read(path) == 3
+
+
+LONG = struct.pack("<I", 60_000_000) + b"x" * 60_000_000
+ONE_LARGE_PAGE = {
+    "a text": lambda: Chunk(b"a", page(LONG, 1), 1, BYTE_ARRAY, TEXT),
+    "a decimal": lambda: Chunk(b"a", page(LONG, 1), 1, BYTE_ARRAY, DECIMAL),
+    "a whole number": lambda: Chunk(b"a", page(b"\0" * 60_000_000, 1), 1),
+}
+
+
+@both
+@pytest.mark.parametrize("chunk", ONE_LARGE_PAGE.values(), ids=ONE_LARGE_PAGE)
+def test_a_page_that_unpacks_to_more_than_its_footer_states_is_refused(tmp_path, read, chunk):
+    """A file of 30 kB took 4.6 GB."""
+    path = tmp_path / "t.parquet"
+    path.write_bytes(written([(1, [chunk()])], 1))
+    with pytest.raises(TableError, match=MUCH):
+        read(path)
+
+
+@both
+@pytest.mark.parametrize("fields", [TEXT, DECIMAL], ids=["text", "decimal"])
+def test_texts_that_share_a_page_are_read_a_few_at_a_time(tmp_path, monkeypatch, read, fields):
+    """A file of 2 kB, whose footer was honest, took 4.2 GB as texts and 6 GB as decimals."""
+    path = tmp_path / "t.parquet"
+    pages = repeated(b"7" * 4_000_000, 100)
+    path.write_bytes(written([(100, [Chunk(b"a", pages, 100, BYTE_ARRAY, fields)])], 100))
+    monkeypatch.setattr(unpacking, "BATCH_BYTES", 1 << 22)
+    before, pool = pa.default_memory_pool(), pa.proxy_memory_pool(pa.default_memory_pool())
+    pa.set_memory_pool(pool)
+    try:
+        with pytest.raises(TableError):
+            read(path)
+    finally:
+        pa.set_memory_pool(before)
+    assert 4_000_000 < pool.max_memory() < 200_000_000
+
+
+@both
+def test_more_rows_than_a_file_can_hold_are_refused(tmp_path, read):
+    """One page of 100 bytes may state 2³¹ rows; a scan of them would fill the disk."""
+    path, rows = tmp_path / "t.parquet", 100_000_000
+    path.write_bytes(written([(rows, [Chunk(b"a", page(b"", rows), rows)])], rows))
+    with pytest.raises(TableError, match=MUCH):
+        read(path)
+
+
+@pytest.mark.parametrize("cell", [1_000_000_000, -1_000_000_000, 2**62, -(2**63)])
+def test_a_decimal_of_more_digits_than_its_type_is_refused_in_place(tmp_path, cell):
+    """Within 64 bits it was in another bin than the file in memory gave it."""
+    path = tmp_path / "t.parquet"
+    for cells, fits in ((numbers(999_999_999, -999_999_999), True), (numbers(7, cell), False)):
+        path.write_bytes(written([(2, [Chunk(b"a", cells, 2, INT64, DECIMAL)])], 2))
+        if fits:
+            assert in_place(path) == 2
+        else:
+            with pytest.raises(TableError, match="column 'a' holds a value that cannot be written as text"):
+                in_place(path)
+
+
+TWO, FAR = numbers(1, 2), [7**i % 2**62 for i in range(99)]
+CONTRADICTIONS = {
+    "a group states fewer rows than its pages": written([(1, [Chunk(b"a", TWO, 2)])], 1),
+    "a group and its column state fewer": written([(1, [Chunk(b"a", TWO, 1)])], 1),
+    "a group states more rows": written([(3, [Chunk(b"a", TWO, 2)])], 3),
+    "a column states more values": written([(3, [Chunk(b"a", TWO, 3)])], 3),
+    "the footer states fewer rows": written([(2, [Chunk(b"a", TWO, 2)])], 1),
+    "columns are shifted": written(
+        [
+            (2, [Chunk(b"a", TWO, 2), Chunk(b"b", numbers(1), 1)]),
+            (2, [Chunk(b"a", TWO, 2), Chunk(b"b", numbers(2, 1, 2), 3)]),
+        ],
+        4,
+    ),
+    "groups share their pages": written([(99, [Chunk(b"a", numbers(*FAR), 99)])] * 3, 297, shared=True),
+    "a field is given twice": written([(2, [Chunk(b"a", b"\x25\x02\x05\x00" + TWO, 2)])], 2),
+}
+
+
+@both
+@pytest.mark.parametrize("data", CONTRADICTIONS.values(), ids=CONTRADICTIONS)
+def test_parts_that_disagree_on_the_rows_are_refused(tmp_path, read, data):
+    """Rows that only some part stated were left out, and a short column took rows of the next group."""
+    path = tmp_path / "t.parquet"
+    path.write_bytes(data)
+    with pytest.raises(TableError, match="damaged Parquet file"):
+        read(path)
+
+
+@both
+@pytest.mark.parametrize(
+    "header", [b"", b"\xf5" + b"\x80" * 20, b"\x15\x00\x15", b"\x1c" * 40, b"\x19\xff" + b"\x05" * 30]
+)
+def test_a_damaged_header_of_a_page_is_refused(tmp_path, read, header):
+    path = tmp_path / "t.parquet"
+    path.write_bytes(written([(2, [Chunk(b"a", header + b"\x0b" * 20, 2)])], 2))
+    with pytest.raises(TableError, match="damaged Parquet file"):
+        read(path)
+
+
+def test_a_long_header_of_a_page_is_read(tmp_path):
+    """It may hold the smallest and the largest text."""
+    from pyarrow import parquet
+
+    path = tmp_path / "t.parquet"
+    cells = pa.array(["x" * 2000, "y" * 2000])
+    parquet.write_table(pa.table({"a": cells}), path, use_dictionary=False, data_page_version="2.0")
+    assert in_memory(path) == 2

@@ -1,0 +1,103 @@
+"""Relations and functions that others made in a PostgreSQL database, under names that a release uses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from espalier.core.ledger.ledger import Ledger
+from espalier.core.project.schema import Column, Schema
+from espalier.core.tables.relation import open_relation
+
+psycopg = pytest.importorskip("psycopg")
+
+SCHEMA = Schema((Column("a", "categorical", ("x", "y")),))
+
+
+@pytest.fixture
+def database(postgres):
+    """The URL of a database with a table, a user whose search path ends in pg_temp, and a connection to it."""
+    with psycopg.connect(postgres, autocommit=True) as con:
+        con.execute("CREATE DATABASE named")
+        con.execute("CREATE ROLE reader LOGIN SUPERUSER")
+        con.execute("ALTER ROLE reader SET search_path = hidden, public, pg_temp")
+    inside = postgres.replace("/postgres?", "/named?")
+    try:
+        with psycopg.connect(inside, autocommit=True) as con:
+            con.execute("CREATE TABLE t (a text)")
+            con.execute("INSERT INTO t VALUES ('x'), ('y'), ('x')")
+            yield inside.replace("espalier@", "reader@"), con
+    finally:
+        with psycopg.connect(postgres, autocommit=True) as con:
+            con.execute("DROP DATABASE named WITH (FORCE)")
+            con.execute("DROP ROLE reader")
+
+
+def read(url, name="t"):
+    """(the kind of the relation, its counts, its digest)."""
+    relation = open_relation(url, name)
+    source = relation.snapshot(SCHEMA)
+    try:
+        return relation.origin, source.count(("a",)).tolist(), source.digest
+    finally:
+        source.close()
+        relation.close()
+
+
+@pytest.mark.parametrize("what", ["VIEW espalier_codes AS SELECT 0 AS c0 FROM t, generate_series(1, 1000)", "TABLE"])
+def test_a_relation_of_the_name_of_the_codes_is_never_counted(database, what):
+    """A view of that name multiplied each row by a thousand, and was stated as a table."""
+    url, con = database
+    con.execute(f"CREATE {what}" if what != "TABLE" else "CREATE TABLE espalier_codes AS SELECT 0 AS c0 FROM t, t AS u")
+    assert read(url)[:2] == ("table", [2, 1])
+
+
+def test_no_function_of_another_user_sees_the_codes(database):
+    """One that fits the arguments better than PostgreSQL's own was called with the codes of each row."""
+    url, con = database
+    before = read(url)
+    for name, of in (("hashint8extended", "bigint, integer"), ("max", "integer"), ("md5", "varchar")):
+        kind = "AGGREGATE" if name == "max" else "FUNCTION"
+        how = (
+            "(sfunc = int4larger, stype = int)"
+            if kind == "AGGREGATE"
+            else "RETURNS bigint LANGUAGE sql AS 'SELECT 7::bigint'"
+        )
+        con.execute(f"CREATE {kind} {name}({of}) {how}")
+    assert read(url) == before
+
+
+def test_a_relation_is_found_where_the_search_path_leads(database):
+    url, con = database
+    for statement in (
+        'CREATE SCHEMA "hid.den"',
+        'CREATE VIEW "hid.den"."t.t" AS SELECT a FROM public.t LIMIT 1',
+        'ALTER ROLE reader SET search_path = "hid.den", public',
+    ):
+        con.execute(statement)
+    assert read(url)[:2] == ("table", [2, 1])
+    assert read(url, '"t.t"')[0] == "view"
+    assert read(url, "public.t")[:2] == ("table", [2, 1])
+
+
+@pytest.mark.parametrize("keeps", [True, False], ids=["codes stay there", "codes are streamed"])
+def test_a_user_with_another_encoding_reads_the_same_texts(database, keeps):
+    """Streamed, a category with an accent was read as an undeclared text."""
+    url, con = database
+    con.execute("CREATE TABLE u AS SELECT unnest(ARRAY['é', 'Ω', 'é']) AS a")
+    con.execute("ALTER ROLE reader SET client_encoding = 'LATIN1'")
+    relation = open_relation(url, "u")
+    source = replace(relation, keeps=keeps).snapshot(Schema((Column("a", "categorical", ("é", "Ω")),)))
+    assert source.count(("a",)).tolist() == [2, 1]
+    source.close()
+
+
+def test_a_ledger_of_a_user_with_another_encoding_holds_any_name(database, tmp_path, monkeypatch):
+    """It ended in a traceback."""
+    url, con = database
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    con.execute("ALTER ROLE reader SET client_encoding = 'LATIN1'")
+    con.execute("ALTER ROLE reader SET search_path = public")
+    Ledger(url, create=True).open_table("Ω é", epsilon=1.0, delta=1e-9)
+    assert list(Ledger(url).populations()) == ["Ω é"]
