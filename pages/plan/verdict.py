@@ -1,4 +1,4 @@
-"""The verdict before spending on the Plan page: one sentence, one dial for ε, and what noise hides in each column."""
+"""The verdict on the Plan page before spending: one sentence, a dial for ε, and the effect of noise on each column."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def _left(population: Population, rho: float) -> str:
 
 
 def details(state: Session, found: Verdict) -> None:
-    """Show what noise hides in each column, and the columns to leave out or to coarsen."""
+    """Show the effect of noise on each column, and the columns to leave out or to coarsen."""
     st.subheader("What noise hides", anchor=False)
     number, text = st.column_config.NumberColumn, st.column_config.TextColumn
     columns: dict[str, list[Any]] = {
@@ -132,7 +132,7 @@ def details(state: Session, found: Verdict) -> None:
         height=min(36 * (len(found.columns) + 1) + 4, HIGHEST),
         column_config={
             "verdict": text(width=80, help="How usable the column is: works, weak, or mostly noise."),
-            "share of the noise (%)": number(format="%.1f", help="The part of the plan's noise that it causes."),
+            "share of the noise (%)": number(format="%.1f", help="Its share of the plan's noise."),
             "rows moved (%)": number(format="%.2g", help="The share of rows that noise moves to another value."),
             "hidden below V": number(
                 format="%.2f",
