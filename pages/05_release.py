@@ -115,7 +115,7 @@ def spend(state: Session, table: Table | None, seen: Preview) -> None:
         line.markdown(
             f"**{text.method(plan.method)}** on {name(source)} will spend "
             f"**ε = {plan.epsilon:g}**, δ = {round_up(seen.budget.delta)} (at most ρ = {round_up(seen.budget.rho)}) "
-            f"for {text.unit(plan.neighbors, plan.rows_per_person, plan.person)}. This cannot be undone."
+            f"for {text.unit_of(state.project)}. This cannot be undone."
         )
         if plan.private_evaluation:
             notes.append(

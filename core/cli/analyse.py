@@ -1,4 +1,4 @@
-"""``espalier copies`` and ``espalier analyse``: what a release might have been, and figures with honest intervals."""
+"""``espalier copies`` and ``espalier analyse``: copies of a release, and figures with valid intervals."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ def add(commands: Any) -> None:
     copies.add_argument("folder", type=Path, help="what `release` wrote (its --out)")
     copies.add_argument("--number", type=whole, default=20, metavar="N", help="how many, 1 to 400 (default: 20)")
     copies.add_argument(
-        "--out", type=Path, metavar="DIR", help="a new folder; the copies go into its copies/ (default: FOLDER-copies)"
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="a new folder; the copies are written to its copies/ (default: FOLDER-copies)",
     )
     copies.add_argument("--quiet", action="store_true", help="no progress on stderr")
     copies.set_defaults(run=_copies)
@@ -96,8 +99,8 @@ def _copies(opt: argparse.Namespace) -> None:
         save_files(dict(copy_files(study.project, made)), out)
     if not opt.quiet:
         print(
-            f"{out / 'copies'}: {opt.number} copies. Estimate in each alone, then combine; never stack them into one "
-            "table.",
+            f"{out / 'copies'}: {opt.number} copies. Estimate in each separately, then combine; never stack them into "
+            "one table.",
             file=sys.stderr,
         )
 
@@ -111,7 +114,7 @@ def _analyse(opt: argparse.Namespace) -> None:
     if (opt.outcome is None) != (opt.predictors is None):
         raise ProjectError("a regression needs both --outcome and --predictors")
     if opt.among and (opt.outcome or opt.effect or opt.regression):
-        raise ProjectError("--among belongs to proportions, means, differences and odds ratios")
+        raise ProjectError("--among works only with proportions, means, differences and odds ratios")
     if opt.regression is not None:
         _regression(opt)
         return
@@ -147,7 +150,7 @@ def _analyse(opt: argparse.Namespace) -> None:
     elif opt.outcome:
         figures = [figure_from_text.regression(schema, opt.outcome, _columns(opt.predictors))]
     if opt.joint == "max-t" and len(study.given) < opt.number:
-        study = replace(study, given=())  # the copies of the release are too few
+        study = replace(study, given=())  # the release has too few copies
     with bar(opt.json) as report:
         ready = study.about(list(dict.fromkeys(c for f in figures for c in f.columns))).with_copies(opt.number, report)
         if opt.joint:
@@ -208,5 +211,5 @@ def _regression(opt: argparse.Namespace) -> None:
 
 
 def _columns(text: str) -> list[str]:
-    """Names with commas between them, and blanks around them or not."""
+    """Comma-separated names, with or without spaces."""
     return [name.strip() for name in text.split(",")]

@@ -1,4 +1,6 @@
-"""What a bought regression needs from the rows, before anything is spent: rows in a category, spread of a number."""
+"""The data that a bought regression needs, computed before anything is spent: rows in a category, spread of a
+number.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +23,10 @@ from espalier.core.project.schema import Schema
 
 @dataclass(frozen=True)
 class Need:
-    """The least that ``column`` must hold for a bounded interval in a regression.
+    """The least data in ``column`` for a bounded interval in a regression.
 
-    ``least`` counts rows in each category, or is the standard deviation of a number. ``even`` is what the column would
-    hold if its values were spread evenly. For a rare event more is needed.
+    ``least`` counts rows in each category, or is the standard deviation of a number. ``even`` is the same figure for
+    evenly spread values. A rare event needs more.
     """
 
     regression: str
@@ -35,7 +37,7 @@ class Need:
 
     @property
     def met(self) -> bool:
-        """Whether evenly spread values would do."""
+        """Whether evenly spread values would suffice."""
         return self.least <= self.even
 
     @property
@@ -80,7 +82,7 @@ def check_fence(project: Project, frame: Frame) -> None:
         columns = sorted({name for pair in analysis.cells(project.schema) for cell in pair for name in cell})
         if any(frame.forbids(a, b) for a, b in itertools.combinations(columns, 2)):
             raise ProjectError(
-                f"analysis {analysis.name!r}: the fence keeps {' and '.join(columns)} apart, and this analysis would "
+                f"analysis {analysis.name!r}: the fence keeps {' and '.join(columns)} apart, but this analysis would "
                 "publish their association. Leave it out, or plan without the fence",
                 key="analyses",
             )
@@ -88,7 +90,7 @@ def check_fence(project: Project, frame: Frame) -> None:
         names = (one.target(project.schema)[0].name, *one.on)  # products of two predictors are published as well
         if apart := [pair for pair in itertools.combinations(names, 2) if frame.forbids(*pair)]:
             raise ProjectError(
-                f"regression {one.name!r}: the fence keeps {' and '.join(apart[0])} apart, and this regression would "
-                "publish their association. Leave one of them out of it, or plan without the fence",
+                f"regression {one.name!r}: the fence keeps {' and '.join(apart[0])} apart, but this regression would "
+                "publish their association. Leave one of them out, or plan without the fence",
                 key="regressions",
             )

@@ -24,7 +24,7 @@ class PlannedAnalysis:
 
     ``event`` and ``among`` are written ``column=value``, ``group`` is ``column=value:other``. ``shares`` are the
     assumed shares of the event in each group, and ``groups`` the assumed shares of the groups among all rows; `None`
-    means one half, and values that are all equally common.
+    means one half, and equally common values.
     """
 
     name: str
@@ -38,7 +38,7 @@ class PlannedAnalysis:
 
     @property
     def many(self) -> int:
-        """Number of groups: two that are compared, or one."""
+        """Number of groups: two for a comparison, otherwise one."""
         return 1 if self.kind == "proportion" else 2
 
     @classmethod
@@ -65,7 +65,7 @@ class PlannedAnalysis:
         many = 1 if data["kind"] == "proportion" else 2
         read = {key: _shares(what, key, assumed[key], many) if key in assumed else None for key in _ASSUMED}
         if read["groups"] and sum(read["groups"]) > 1 + 1e-9:
-            raise _error(f"{what}: the groups have more than all rows")
+            raise _error(f"{what}: the shares of the groups add up to more than 1")
         half = data.get("half_width")
         if half is not None and (isinstance(half, bool) or not isinstance(half, int | float) or not 0 < half < 1e6):
             raise _error(f"{what}: half_width must be a positive number")

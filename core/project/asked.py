@@ -1,4 +1,4 @@
-"""Questions that someone asked of a release, written as text, so that a project file keeps them.
+"""Questions about a release, stored as text in a project file.
 
 Columns, values and groups are written as `espalier.core.analysis.figure_from_text` reads them.
 """
@@ -37,7 +37,7 @@ class AskedQuestion:
         if self.kind not in get_args(Kind):
             raise ProjectError(f"asked: kind must be one of {', '.join(get_args(Kind))}", key="asked")
         if not self.of:
-            raise ProjectError("asked: a question names what it is of", key="asked")
+            raise ProjectError("asked: a question needs its subject (of)", key="asked")
         if (self.kind in _GROUPED) != bool(self.group):
             raise ProjectError(
                 f"asked: a {self.kind} {'needs' if self.kind in _GROUPED else 'has no'} group", key="asked"

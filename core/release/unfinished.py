@@ -1,4 +1,4 @@
-"""Unfinished releases: what is stored of a release before its first draw, and the folder of one without a ledger.
+"""Unfinished releases: the facts stored before the first draw, and the working folder of a release without a ledger.
 
 `Begun` holds the public facts that a resumed release needs besides its noisy answers. With a ledger both are stored
 with the entry (`espalier.core.ledger.store`). Without one they are in ``.NAME.unfinished``, next to the folder NAME
@@ -13,6 +13,7 @@ import json
 import os
 import secrets
 import shutil
+import stat
 import weakref
 from contextlib import suppress
 from dataclasses import dataclass
@@ -39,8 +40,8 @@ class Begun:
     """Public facts of a release that was about to draw. Nothing in it depends on the content of a row.
 
     ``planned`` is the project with the ledger's δ, ``given`` that of the caller; ``total`` is the public number of
-    rows. ``own`` describes the rows that the release is made from, ``held`` those held out. ``seed`` starts everything
-    random that is not noise. ``nonce`` makes, with the secret of the key file, the seed of the lots; ``lot_key`` is the
+    rows. ``own`` describes the rows of the release, ``held`` those held out. ``seed`` seeds everything random except
+    noise. ``nonce`` makes, with the secret of the key file, the seed of the lots; ``lot_key`` is the
     key of row limits, which needs no secrecy. ``marks`` are keyed fingerprints of the table, and of both parts of a
     divided one; empty without a key file.
     """
@@ -110,7 +111,7 @@ class Begun:
 
 
 def new_seed() -> int:
-    """Return a fresh seed for everything random that is not noise."""
+    """Return a fresh seed for everything random except noise."""
     return secrets.randbits(SEED_BITS)
 
 
@@ -121,23 +122,24 @@ def dealt(table: Source, secret: bytes, nonce: str) -> Source:
 
 
 def marks_of(secret: bytes, table: Source, own: Source, held: Source | None) -> tuple[str, ...]:
-    """Return keyed fingerprints of ``table`` and, where rows are held out, of both parts."""
+    """Return keyed fingerprints of ``table`` and, if rows are held out, of both parts."""
     digests = [table.digest] if held is None else [table.digest, digest_of(own), digest_of(held)]
     return tuple(fingerprint.mark(secret, one) for one in digests)
 
 
 def same_rows(secret: bytes, marks: tuple[str, ...], digest: bytes) -> None:
-    """Raise :class:`TableError` unless the table with this ``digest`` is the one that the release began with."""
+    """Raise :class:`TableError` unless the table with this ``digest`` is the one with which the release began."""
     same = fingerprint.matches(secret, digest, marks[0], whole=True)
     if same is None:
         raise TableError(
-            "the release began with another key file, so the table cannot be recognised. Set ESPALIER_LEDGER_KEY to "
+            "the release began with a different key file, so the table cannot be recognised. Set ESPALIER_LEDGER_KEY "
+            "to "
             "the path of that file, or of a copy"
         )
     if not same:
         raise TableError(
-            "this is not the table that the release began with, or it has changed. Nothing was drawn. Name the table "
-            "as it was"
+            "this is not the table with which the release began, or it has changed. Nothing was drawn. Use the "
+            "unchanged table"
         )
 
 
@@ -151,8 +153,8 @@ def same_parts(secret: bytes, marks: tuple[str, ...], own: Source, held: Source 
     wanted = zip(marks[1:], (own, held), strict=True)
     if not all(fingerprint.matches(secret, digest_of(rows), mark) for mark, rows in wanted):
         raise TableError(
-            "the rows come in another order than when the release began, so other people would be held out. Nothing "
-            "was drawn. Name the same file, read by the same version"
+            "the rows are in a different order from when the release began, so other people would be held out. Nothing "
+            "was drawn. Use the same file, read by the same version"
         )
 
 
@@ -166,7 +168,9 @@ def work_folder(folder: Path) -> Path:
 
 
 def check_none(folder: Path) -> None:
-    """Raise :class:`ProjectError` if answers of an unfinished release to ``folder`` are kept; remove a kill's rest."""
+    """Raise :class:`ProjectError` if answers of an unfinished release to ``folder`` are kept; remove leftovers of a
+    killed process.
+    """
     if (work_folder(folder) / JOURNAL).exists():
         left = FolderJournal(folder)
         if not left.answers:
@@ -174,22 +178,22 @@ def check_none(folder: Path) -> None:
             return
         left.leave()
         raise ProjectError(
-            f"An unfinished release to {folder} is kept. Finish it: espalier resume {folder}. To give it up, "
-            f"delete {work_folder(folder)}; what it drew stays spent.",
+            f"An unfinished release to {folder} is kept. Finish it: espalier resume {folder}. To abandon it, delete "
+            f"{work_folder(folder)}; the noise already drawn stays spent.",
             path=str(folder),
         )
 
 
-HEAD = 48
-"""Bytes before a record: its length, the length's checksum, and the record's own."""
+HEAD, MOST = 48, 1 << 32
+"""Bytes before a record (its length, the length's checksum, and the record's own), and of a journal at most."""
 
 
 class FolderJournal:
     """A journal in a hidden folder next to the release: frames of a length and a record, appended and synced.
 
     A torn frame at the end was not durable, so its answer was not used (`espalier.core.privacy.journal` has the proof);
-    it is cut off before anything is drawn. A damaged frame before the end is refused. The length has a checksum of its
-    own, so that what follows a damaged length is not taken for a torn end.
+    it is cut off before anything is drawn. A damaged frame before the end is refused. The length has its own checksum,
+    so a damaged length is not mistaken for a torn end.
     """
 
     def __init__(self, folder: Path, *, create: bool = False) -> None:
@@ -200,7 +204,7 @@ class FolderJournal:
         """Place of the next answer, once the facts were stored or read."""
         path = self.work / JOURNAL
         if create:
-            self.work.mkdir(parents=True, mode=0o700, exist_ok=True)
+            _make_own(self.work)
         elif not path.is_file():
             raise Unfinished(f"There is no unfinished release to {folder}.", path=str(folder))
         if create:
@@ -263,15 +267,17 @@ class FolderJournal:
             os.fsync(self._file.fileno())
         except OSError as error:
             raise Unfinished(
-                f"Cannot store an answer in {self.work}: {error.strerror}. The answer was not used. Make room, then: "
-                f"espalier resume {self.folder}"
+                f"Cannot store an answer in {self.work}: {error.strerror}. The answer was not used. Free some space, "
+                f"then run: espalier resume {self.folder}"
             ) from None
 
     def _frames(self) -> tuple[list[bytes], int]:
+        damaged = f"The journal in {self.work} is damaged, so the release cannot be finished. What it drew stays spent."
+        if os.fstat(self._file.fileno()).st_size > MOST:
+            raise Unfinished(damaged)
         self._file.seek(0)
         data = self._file.read()
         frames, at = [], 0
-        damaged = f"The journal in {self.work} is damaged, so the release cannot be finished. What it drew stays spent."
         while at + HEAD <= len(data):
             if not any(data[at:]):  # a power cut may leave zeros behind the end
                 break
@@ -295,8 +301,18 @@ class FolderJournal:
         shutil.rmtree(self.work, ignore_errors=True)
 
     def leave(self) -> None:
-        """Let another process go on."""
+        """Release the lock for another process."""
         self._file.close()
+
+
+def _make_own(work: Path) -> None:
+    """Make the hidden folder. In a shared place another user may have made it, to change what is stored in it."""
+    try:
+        work.mkdir(parents=True, mode=0o700)
+    except FileExistsError:
+        found = work.lstat()
+        if not stat.S_ISDIR(found.st_mode) or (os.name == "posix" and found.st_uid != os.geteuid()):
+            raise Unfinished(f"{work} is a link, or belongs to another user. Name another folder.") from None
 
 
 def lock(file: Any) -> None:

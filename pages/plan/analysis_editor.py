@@ -1,4 +1,4 @@
-"""Editor of the analyses that a study plans: wanted half-widths, assumptions, and what the plan promises."""
+"""Editor of a study's planned analyses: wanted half-widths, assumptions, and promised half-widths."""
 
 from __future__ import annotations
 
@@ -125,4 +125,4 @@ def planned(seen: Preview) -> None:
     st.markdown("\n".join(f"- {plain(sentence(one.plan()))}" for one in seen.analyses))
     if (reaches := seen.analyses_epsilon) is not None:
         st.markdown(f"ε = {reaches:.3g} reaches every wanted half-width, with these shares of the budget.")
-    st.caption("Where the assumptions hold, 9 of 10 releases stay within the promised half-width of a figure.")
+    st.caption("If the assumptions hold, 9 of 10 releases stay within the promised half-width of a figure.")

@@ -40,12 +40,13 @@ def show(state: Session, seen: Preview) -> None:
             "Time to fit",
             f"{max(seen.size.seconds, 0.1):.1f} s",
             width="content",
-            help="Expected for the largest model that this plan allows.",
+            help="Estimate for the largest model that this plan allows.",
         )
-    st.markdown(f"{term('Unit of privacy')}: {text.unit(plan.neighbors, plan.rows_per_person, plan.person)}.")
+    st.markdown(f"{term('Unit of privacy')}: {text.unit_of(seen.project)}.")
     alone = ", ".join(f"{plain(pool_in_words(pool))} {round_up(epsilon, 2)}" for pool, epsilon in seen.alone.items())
     shares = (
-        f"Point at a segment to see what it pays for. Each pool alone would cost, in ε: {alone}. ρ adds up, ε does not."
+        f"Hover over a segment to see what it pays for. Each pool alone would cost, in ε: {alone}. ρ adds up, ε does "
+        "not."
     )
     st.subheader("The budget", anchor=False, help=shares)
     charts.show(charts.budget(seen.lines, seen.budget.rho), "plan-budget", "Share of the budget by pool")

@@ -108,7 +108,7 @@ def _take(state: Session, listed: tuple[BoughtRegression, ...]) -> None:
 
 
 def planned(seen: Preview) -> None:
-    """Show what the regressions need from the rows, before any row is read."""
+    """Show the data that the regressions need, before any row is read."""
     if not seen.needs:
         return
     st.subheader("What your regressions need", anchor=False)

@@ -60,7 +60,7 @@ def start(state: Session, share: float, rho: float, delta: float, paid: Paid | N
         if not began.is_set():
             into.trouble["release"] = f"{reason} Nothing was read and nothing is spent."
             return
-        into.trouble["release"] = f"{reason} What had been drawn counts as spent, at most the whole ε asked for."
+        into.trouble["release"] = f"{reason} The noise already drawn counts as spent, at most the whole ε of the plan."
         into.spent.append(replace(bill, complete=False))
 
     def work(report: Report) -> Release:
@@ -73,7 +73,7 @@ def start(state: Session, share: float, rho: float, delta: float, paid: Paid | N
         events.emit("release", who, named, state="began", **said)
         try:
             made: Release
-            if apart:  # a server's own process keeps neither the rows nor what a release needs of memory
+            if apart:  # the server's process holds neither the rows nor a release's memory
                 made = run_apart(carry_out, order, report, began.set, Limits.of_the_server())
             else:
                 made = carry_out(order, report, began.set)
@@ -92,6 +92,7 @@ def start(state: Session, share: float, rho: float, delta: float, paid: Paid | N
             real = real.recoded(made.project.schema)
             holdout = None if holdout is None else holdout.recoded(made.project.schema)
         rows.real, rows.holdout = real, holdout
+        _ = made.files  # made now, while the page is free
         return made
 
     state.start("release", work, done, ended)
@@ -133,7 +134,7 @@ def _nothing() -> None:
 
 def price_of_cancel(began: bool, epsilon: float) -> str:
     """Return what is spent if the release is cancelled now, for the label of the button."""
-    return f"up to ε = {epsilon:g} is spent already" if began else "nothing is spent yet"
+    return f"up to ε = {epsilon:g} is already spent" if began else "nothing is spent yet"
 
 
 def kept_back(state: Session, table: Table, share: float, delta: float | None) -> tuple[Preview, int | None]:

@@ -107,7 +107,7 @@ def test_rows_that_are_not_private_are_judged_with_a_remark(work, capsys):
     assert found["private"] is False
     assert "Not private" in found["warning"]
     assert "Not private" in told.err
-    assert "that is no sign of a good release" in "\n".join(summary(found))
+    assert "that does not make a release good" in "\n".join(summary(found))
 
 
 def test_plan_reads_no_data_and_gives_json(work, capsys):
@@ -399,7 +399,7 @@ def test_a_draft_warns_of_columns_that_may_name_people(tmp_path, monkeypatch, ca
     Path("t.csv").write_text("patient,ward\n" + rows, "utf-8")
     assert run("init", "t.csv") == 0
     said = capsys.readouterr().err
-    assert "Columns of many values: patient (60)." in said
+    assert "Columns with many values: patient (60)." in said
     assert "ward (" not in said
 
 
@@ -438,7 +438,7 @@ def test_a_draft_says_what_looks_like_dates_and_like_marks_of_empty_cells(work, 
     assert day["dates"] == {"from": "2024-01-01", "to": "2024-12-31", "by": "month"}
     assert "'?' in score; '-9' in days off" in said
     assert "--missing '?' -9" in said
-    assert "Columns of many values" not in said, "each column is reported once"
+    assert "Columns with many values" not in said, "each column is reported once"
     (work / "m.json").unlink()
     assert run("init", "m.csv", "--missing", "NA") == 2
     assert "no column of m.csv holds 'NA'" in capsys.readouterr().err
@@ -453,7 +453,7 @@ def test_a_draft_says_what_looks_like_dates_and_like_marks_of_empty_cells(work, 
 @pytest.mark.parametrize(
     ("command", "told"),
     [
-        (("release", "p.json", "--data", "t.csv", "--out", "o"), "what had been drawn counts as spent"),
+        (("release", "p.json", "--data", "t.csv", "--out", "o"), "noise already drawn counts as spent"),
         (("plan", "p.json", "--rows", "60"), "nothing was spent"),
     ],
 )

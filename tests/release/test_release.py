@@ -153,7 +153,7 @@ def test_what_the_plan_was_warned_of_stands_in_release_json_and_report(neighbors
 
 def test_a_delta_that_one_row_published_outright_would_keep_is_refused():
     for delta in (0.9, 1.01 / 300):
-        with pytest.raises(ProjectError, match=r"above 1/n = 0\.00333.*Give a delta far below") as error:
+        with pytest.raises(ProjectError, match=r"above 1/n = 0\.00333.*Set delta far below") as error:
             release(PROJECT.with_plan(delta=delta), table())
         assert error.value.data["key"] == "delta"
     for neighbors, rows in (("replace-one", None), ("add-remove", None), ("add-remove", 300)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 from collections import Counter
 from collections.abc import Callable
@@ -180,7 +181,7 @@ def test_a_resumed_evaluation_has_the_same_part(tmp_path, recorder):
 def test_another_table_is_refused(tmp_path, recorder):
     given, out = project(**CASES["mst"]), tmp_path / "out"
     interrupted(out, given, table(400), recorder, 1, "used")
-    with pytest.raises(TableError, match="not the table that the release began with"):
+    with pytest.raises(TableError, match="not the table with which the release began"):
         resume(out, table(400, seed=1))
     assert resume(out, table(400)).rows == 400
 
@@ -265,6 +266,31 @@ def test_a_torn_end_is_cut_off_and_a_damaged_answer_refused(tmp_path, recorder):
         with pytest.raises(Unfinished, match="is damaged"):
             resume(out)
         assert len(path.read_bytes()) == len(whole), "nothing is cut off"
+
+
+def test_a_journal_without_content_is_refused_unread(tmp_path):
+    """One of 30 GB ended in a traceback."""
+    work_folder(tmp_path / "out").mkdir()
+    path = work_folder(tmp_path / "out") / "journal"
+    path.touch()
+    os.truncate(path, 30 << 30)
+    with pytest.raises(Unfinished, match="is damaged"):
+        resume(tmp_path / "out")
+
+
+@pytest.mark.parametrize("how", ["a link", "another user"])
+def test_a_hidden_folder_that_another_user_made_is_not_used(tmp_path, recorder, monkeypatch, how):
+    """In a shared folder, that user could have changed the journal and the release."""
+    work = work_folder(tmp_path / "out")
+    if how == "a link":
+        (tmp_path / "theirs").mkdir()
+        work.symlink_to(tmp_path / "theirs")
+    else:
+        work.mkdir()
+        monkeypatch.setattr(os, "geteuid", lambda: work.stat().st_uid + 1)
+    with pytest.raises(Unfinished, match="is a link, or belongs to another user"):
+        release(project(**CASES["mst"]), table(400), folder=tmp_path / "out")
+    assert not recorder.drawn
 
 
 def test_a_resume_that_stops_before_its_first_answer_keeps_what_is_stored(tmp_path, recorder):
@@ -428,7 +454,7 @@ def test_facts_of_another_kind_are_refused(tmp_path, recorder, changed):
 @pytest.mark.parametrize("answer", [bytes(8), b"\xff" * 16, bytes(15)], ids=["short", "no number", "cut"])
 def test_a_stored_answer_of_another_shape_is_refused(answer):
     journal = Journal([Record(request_digest(("", "q")), answer)])
-    with pytest.raises(Unfinished, match="Stored answer 1 has another shape, or is no number"):
+    with pytest.raises(Unfinished, match="Stored answer 1 does not have the requested shape, or is not a number"):
         journal.array("q", (2,), lambda: np.zeros(2))
 
 

@@ -108,4 +108,4 @@ def test_init_reads_every_row_with_consent(
     monkeypatch.undo()
     (tmp_path / "p.json").unlink()
     assert main([*given, "--every-row"]) == 2
-    assert "is read already" in capsys.readouterr().err
+    assert "is already read" in capsys.readouterr().err
