@@ -131,7 +131,11 @@ def show(state: Session, released: ReleaseBundle) -> None:
             f"{round_up(spent['rho'])} for {unit}."
         )
         bought = lines(release)
-        charts.show(charts.budget(bought, spent["rho"]), "spent-budget", "Share of the budget by pool, as spent")
+        charts.show(
+            charts.budget(bought, spent["rho"] if spent["delta"] else spent["epsilon"], pure=not spent["delta"]),
+            "spent-budget",
+            "Share of the budget by pool, as spent",
+        )
         measurement_table.table(bought)
         if release.private_evaluation is not None:
             st.markdown(

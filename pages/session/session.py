@@ -207,6 +207,7 @@ class Session:
     studied: tuple[str, Study] | None = None
     """Which release is analysed, and what it supports."""
     answered: dict[tuple[str, AskedQuestion], Any] = field(default_factory=dict)
+    joint: tuple[Any, Any] | None = None
     """Answers by release and question, with the copies that they came from."""
     asked_alone: tuple[AskedQuestion, ...] = ()
     """Questions that are kept while no project is open."""
