@@ -20,7 +20,7 @@ READ, NUMBER, POINTER, TEXT = 5, 8, 8, 60
 """Bytes of a cell while a file is read, of a number, of a reference to a text, and of a text of its own."""
 IN_BATCH = 16
 """Bytes of a cell of a batch, of a table that is read or written batch by batch."""
-DRAWN = 24
+DRAWN = 12
 """Bytes of a cell while a model of numbers draws it."""
 
 
