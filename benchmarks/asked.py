@@ -29,7 +29,7 @@ from espalier.core.models.question_fit import (
 )
 from espalier.core.models.question_fit.weights import Choose, Margin
 from espalier.core.planning.preview import preview
-from espalier.core.privacy.accounting import rho_of
+from espalier.core.privacy.accounting import Budget, rho_of
 from espalier.core.privacy.draws import Measurement
 from espalier.core.privacy.question_recipes.lowering import mask_of
 from espalier.core.privacy.question_recipes.recipes import answers
@@ -130,7 +130,7 @@ def sparse(rows_of: Sequence[int], seeds: Sequence[int], rules: bool, spread: fl
                 noisy = true + rng.normal(0, sigma, len(true))
                 found = fit(network, noisy, np.full(len(true), sigma), float(n), tolerance=1e-2)
                 told.setdefault("fitted", []).append(np.abs(found.fitted - true).max() / n)
-            rule = public_rule(lowered.sizes, float(n), len(true), rho)
+            rule = public_rule(lowered.sizes, float(n), len(true), Budget(1.0, 1 / n**2, rho))
             grid = {"mw": rule}
             if rules:
                 for rounds in (5, 10, 20, 40, 80):

@@ -35,7 +35,7 @@ from benchmarks.smooth_tables import LARGE, SMALL
 from espalier.core.blurring import kernel
 from espalier.core.blurring.inputs import alpha_for, bound, disclosed, hypercube, matched, nearness, thresholds
 from espalier.core.blurring.responses import RESPONSES
-from espalier.core.blurring.rows import Made, Numbers, Options, synthesize
+from espalier.core.blurring.stages import Made, Numbers, Options, synthesize
 from espalier.core.errors import ProjectError
 from espalier.core.evaluation.marketing import delta_mse, elasticity, mapd, optimal_markup, profit_ratio
 from espalier.core.evaluation.numeric_fidelity import train_and_test

@@ -1,10 +1,12 @@
 """``python -m core`` and ``espalier``: the command line, see :mod:`espalier.core.cli`."""
 
+import os
 import sys
 
 
 def run() -> int:
     """Run the command that was typed; Ctrl-C while the program is still loading ends it without a traceback."""
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")  # memory that is freed goes back to the system
     try:
         from espalier.core.cli.main import main
 

@@ -34,7 +34,7 @@ SHARED = {
     "fair": "require the fence; without it, what the method implies",
     "strict": "also separate inadmissible columns from the outcome",
     "allocation": '`auto`, `optimal`, `uniform`, or shares of named marginals: `{"age × income": 0.3}`',
-    "accounting": "`zcdp`, or `basic` composition to compare with a paper",
+    "accounting": "`zcdp`; `basic` composition to compare with a paper; `pure` for δ = 0 with `fpt-lp` and `fpt-mw`",
     "rows_drawn": "`even` spreads rows over cells as evenly as whole numbers allow; `independent` draws one by one",
     "max_cells": "largest table of the model, in cells",
     "schema_share": "share of the budget that buys undeclared bins and categories",

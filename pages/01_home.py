@@ -1,4 +1,4 @@
-"""Home: what Espalier is for, what a release takes, and where to begin."""
+"""Home: the purpose of Espalier, the three steps of a release, and ways to start."""
 
 import streamlit as st
 

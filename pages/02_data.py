@@ -1,4 +1,4 @@
-"""Data: open a sample or a table, declare its columns, confirm what was guessed."""
+"""Data: open a sample or a table, declare its columns, and confirm guesses."""
 
 from typing import Any
 
@@ -54,34 +54,35 @@ def rows_for_the_curator(state: Session, text: TextTable) -> None:
 
 
 def first_rows(state: Session, relation: Relation) -> None:
-    """Show a few rows of a table that is read where it is stored, on request."""
+    """Show a few rows of a table that is read in place, on request."""
     if not st.toggle("Show me the first rows (confidential)", key=f"first-{state.opened}"):
-        st.info("Counts of this table need a whole reading of it. Diagnostics show them next to a release.")
+        st.info("Counts of this table require reading all of it. Diagnostics show them next to a release.")
         return
     try:
-        few = relation.sample(8)
+        few = relation.first(8)
     except EspalierError as error:
         st.error(plain(error))
         return
-    st.markdown(f"{CONFIDENTIAL} These are real rows: the first {few.rows}, in the order in which they came.")
+    st.markdown(f"{CONFIDENTIAL} These are real rows: the first {few.rows}, as read.")
     st.dataframe({n: [c.values[k] for k in c.codes.tolist()] for n, c in few.columns.items()}, hide_index=True)
 
 
 def _people(person: NDArray[Any], plan: Plan) -> str:
-    """Return the number of rows that people have. Private."""
+    """Return each person's number of rows. Private."""
     rows = np.bincount(person)
     kept = np.minimum(rows, plan.rows_per_person).sum()
     return (
-        f"{len(rows):,} people in {name(plan.person or '')}; the most rows of one: {rows.max():,}. With at most "
+        f"{len(rows):,} people in {name(plan.person or '')}; the largest number of rows per person: {rows.max():,}. "
+        "With at most "
         f"{plan.rows_per_person} of each, {kept:,} of {rows.sum():,} rows are kept. A total declared on the Plan page "
-        "becomes public: take a round number that you would also have named without looking."
+        "becomes public: choose a round number that you would have chosen without looking."
     )
 
 
 def table_state(state: Session) -> None:
     """Show whether the table fits its schema."""
     if state.relation is not None:
-        st.info(f"Open where it is: {name(state.relation.shown)}. {state.relation.notice}")
+        st.info(f"Open, read in place: {name(state.relation.shown)}. {state.relation.notice}")
         return
     if state.text is None:
         st.info(
@@ -91,13 +92,13 @@ def table_state(state: Session) -> None:
     text = state.text
     columns = state.project.schema.columns
     if lacking := [c.name for c in columns if c.name not in text.columns]:
-        st.error(f"The table has no column {names(lacking)}. Open the table that fits, or leave the column out below.")
+        st.error(f"The table has no column {names(lacking)}. Open a table that has it, or leave the column out below.")
         return
     if not (unfit := state.drafts.review.unfit(columns, text)):
         return
     st.error(
-        f"Column {names(unfit)} holds a value that its description does not allow. Correct the "
-        "table, or press “Change” at the column: declare the value, or let other values and empty cells count as empty."
+        f"Column {names(unfit)} holds a value that its description does not allow. Correct the table, or press "
+        "“Change” next to the column to declare the value, or to treat other values as empty."
     )
     if st.toggle("Show me which (confidential)", key=f"which-{state.opened}"):
         try:
@@ -107,11 +108,11 @@ def table_state(state: Session) -> None:
 
 
 def opened(state: Session) -> None:
-    """Show what is open, whether it fits together, and the next step."""
+    """Show the open project and table, whether they match, and the next step."""
     project = state.project
     count, bought = len(project.schema.columns) - len(project.schema.undeclared), len(project.schema.undeclared)
     many = f"{count} column{' is' if count == 1 else 's are'}"
-    more = f" Of {bought} the bins or categories will be bought." if bought else ""
+    more = f" The bins or categories of {bought} will be bought." if bought else ""
     source = "" if state.text is None else f", with the table {name(state.text.source)}"
     st.success(f"Open: {name(project.name)}{source}. {many} declared.{more}")
     if state.text is not None:

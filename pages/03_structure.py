@@ -1,4 +1,4 @@
-"""Structure: what causes what, who is protected, and what that implies."""
+"""Structure: the causes, the protected columns, and the implications of both."""
 
 import streamlit as st
 

@@ -1,4 +1,4 @@
-"""Plan: method, frame and budget, and what a release under them would do. Reads no data."""
+"""Plan: method, frame and budget, with a preview of the release. Reads no data."""
 
 import streamlit as st
 
@@ -61,23 +61,23 @@ except EspalierError as error:
     shell.sidebar(state)
     st.stop()
 except MemoryError:
-    st.error("This plan needs more memory than there is: coarsen the columns with the most categories.")
+    st.error("This plan needs more memory than available: coarsen the columns with the most categories.")
     shell.sidebar(state)
     st.stop()
 
 payable, below = False, st.container()
-st.subheader("What it would leave in the ledger", anchor=False, help=term("Ledger"))
+st.subheader("What would remain in the ledger", anchor=False, help=term("Ledger"))
 if population is not None:
     if payable := payment.fits(state, population):
         payment.outlook(state, population, seen)
         if plan.delta is None:
-            st.caption(f"The plan gives no δ of its own: it takes the ledger's, {population.delta:g}.")
+            st.caption(f"The plan sets no δ, so it uses the ledger's, {population.delta:g}.")
 elif trouble:
     st.error(plain(trouble))
 elif state.paid_from is None and not state.sample:
-    st.markdown("You choose the budget on the Release page.")
+    st.markdown("Choose the budget on the Release page.")
 else:
-    st.markdown("It is not recorded in a ledger: nothing adds it up with other releases.")
+    st.markdown("It is not recorded in a ledger, so it is not counted with other releases.")
 
 with spots["consequences"]:
     verdict.headline(state, seen, population if payable else None)
@@ -99,7 +99,7 @@ if seen.frame.tasks:
         elif best < len(task.candidates):
             which = f"the **{best} best** of {len(task.candidates)} columns, by a noisy choice at release"
         else:
-            which = f"all {best} columns; the budget counts all of them usefully"
+            which = f"all {best} columns; the budget is large enough to count all of them"
         st.markdown(f"Measured together with {text.name(task.target)}: {which}.")
     if seen.frame.refused:
         st.markdown(f"Refused, because the fence forbids the pair: {names(seen.frame.refused, 40)}.")
@@ -117,7 +117,7 @@ if is_fenced(plan) and project.roles.inadmissible:
 
 if state.relation is not None:
     st.subheader("Where its rows stay", anchor=False)
-    st.markdown(f"{text.name(state.relation.shown)} is read where it is. {state.relation.notice}")
+    st.markdown(f"{text.name(state.relation.shown)} is read in place. {state.relation.notice}")
 
 if seen.apart:
     st.subheader("Values that the release will distinguish", anchor=False)

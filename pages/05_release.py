@@ -27,16 +27,27 @@ state = shell.start(
     if promised
     else "These files are as confidential as the table itself.",
 )
-project = shell.need_project(state)
-if is_blurring(project.plan):
+
+
+def trouble(state: Session) -> None:
+    """Show why the last release failed."""
+    if reason := state.trouble.get("release"):
+        st.error(f"No table was released: {plain(reason)}")
+
+
+if state.has_project and is_blurring(state.project.plan):
     not_private.show(state)
     shell.sidebar(state)
     st.stop()
-shell.need_unit(state)
+if state.has_project:
+    shell.need_unit(state)
+elif state.job is None and state.released is None:
+    trouble(state)
+    shell.need_project(state)
 
 
 def ready(state: Session) -> tuple[Table | None, Preview] | None:
-    """Return the table and the preview; None if something is missing, after showing the next step."""
+    """Return the table and the preview. If something is missing, show the next step and return None."""
     if not state.has_table:
         st.info("No table is open. Open one on the Data page, then come back.")
         shell.link_to("Data", "Go to Data")
@@ -44,7 +55,7 @@ def ready(state: Session) -> tuple[Table | None, Preview] | None:
     try:
         population, _ = payment.chosen(state)
         delta = population.delta if population else None
-        if state.relation is not None:  # n is what the Plan page says, and checked before anything is drawn
+        if state.relation is not None:  # n comes from the Plan page and is checked before anything is drawn
             return None, state.preview(state.public_rows, delta)
         table = state.table()
         return table, state.preview(public_rows(state.project.plan, table.rows), delta)
@@ -61,7 +72,7 @@ def ready(state: Session) -> tuple[Table | None, Preview] | None:
 
 
 def spend(state: Session, table: Table | None, seen: Preview) -> None:
-    """Show the cost, and the one button that spends it."""
+    """Show the cost, and the button that spends it."""
     plan, again = state.project.plan, [s for s in state.spent if s.table == state.tables]
     if unconfirmed := state.project.unconfirmed:
         guessed = names(unconfirmed, 8)
@@ -76,7 +87,9 @@ def spend(state: Session, table: Table | None, seen: Preview) -> None:
         line = st.empty()
         planned, counted = state.public_rows, None if table is None else public_rows(plan, table.rows)
         if planned is not None and counted is not None and planned != counted:
-            st.warning(f"The plan says n = {planned:,}, the table has {counted:,} rows. The table's number counts.")
+            st.warning(
+                f"The plan says n = {planned:,}, but the table has {counted:,} rows. The table's number is used."
+            )
         share = (
             0
             if table is None
@@ -85,9 +98,8 @@ def spend(state: Session, table: Table | None, seen: Preview) -> None:
                 [0, 5, 10, 20, 30],
                 format_func=lambda p: f"{p} %" if p else "none",
                 key=f"holdout-{state.opened}",
-                help="Rows kept back are not used for the release, so a test on them is fair. The noise per cell "
-                "stays the same "
-                "while the rows get fewer: errors as a share of n grow.",
+                help="The release does not use these rows, so a test on them is fair. The noise per cell stays the "
+                "same with fewer rows, so relative errors grow.",
             )
         )
         notes: list[str] = []
@@ -124,15 +136,15 @@ def spend(state: Session, table: Table | None, seen: Preview) -> None:
         elif again:
             st.warning(
                 f"This session has already made {'a release' if len(again) == 1 else f'{len(again)} releases'} from "
-                "this table. What is spent **adds up**: the ρ of all releases is summed. Pay from a budget of the "
-                "ledger, and the ledger keeps the total."
+                "this table. Costs **add up**: the ρ of all releases is summed. If you pay from a budget of the "
+                "ledger, the ledger keeps the total."
             )
             agreed = st.checkbox(
                 "I want to spend the budget on this table again", key=f"again-{state.opened}-{len(state.spent)}"
             )
 
         def start() -> None:
-            typed = st.session_state.get(note, "")  # as it is now, also where it was typed just before the click
+            typed = st.session_state.get(note, "")  # the current value, even if typed just before the click
             paid = None if population is None else Paid(state.paid_from or "", payment.who(), typed, ticked)
             spending.start(state, share / 100, seen.budget.rho, seen.budget.delta, paid)
 
@@ -148,17 +160,16 @@ def spend(state: Session, table: Table | None, seen: Preview) -> None:
 
 if state.job is not None and state.job.kind == "release":
     shell.progress()
-    st.caption("You may visit the other pages meanwhile.")
+    st.caption("You can use the other pages in the meantime.")
 elif state.job is not None:
-    st.info("The diagnostics are being computed; release again when they are done.")
+    st.info("Another job of this session is running. Release again when it has ended.")
     shell.progress()
 else:
-    if reason := state.trouble.get("release"):
-        st.error(f"No table was released: {plain(reason)}")
+    trouble(state)
     released = any(s.table == state.tables for s in state.spent)
     holder = st.expander("Release again") if released else st.container()
     with holder:
-        if (there := ready(state)) is not None:
+        if state.has_project and (there := ready(state)) is not None:
             spend(state, *there)
 if state.spent and (sums := spending.total(state)) and len([s for s in state.spent if s.table == state.tables]) > 1:
     st.warning(

@@ -1,4 +1,4 @@
-"""Analyse: figures from a release, each with the interval it has earned. Nothing here reads a private row."""
+"""Analyse: figures from a release, with intervals where they are valid. Nothing here reads a private row."""
 
 import streamlit as st
 
@@ -13,8 +13,8 @@ from espalier.pages.glossary.terms import term
 sign_in.enter("steward")
 state = shell.start(
     "Analyse",
-    f"Ask what the released table says, and how sure that is, with an {term('interval')} where noise allows one. "
-    f"This reads the released files alone, costs no {term('budget')}, and its figures are "
+    f"Ask questions of the released table; answers have an {term('interval')} where noise allows one. This reads only "
+    f"the released files, costs no {term('budget')}, and its figures are "
     f"{term('safe to share')}.",
 )
 made = {str(one.number): one.release for one in (state.released, *reversed(state.earlier)) if one is not None}
@@ -29,7 +29,7 @@ if not made and not state.taken:
 
 
 def said(key: str) -> str:
-    """What a release is called here."""
+    """Return the name of a release on this page."""
     if key in made:
         return f"Release {key} of {plain(made[key].project.name)}"
     return f"Release {key[:6]} of {plain(state.taken[key].project.name)}, opened"
@@ -77,8 +77,8 @@ else:
 came = len(study.given) > 1
 st.caption(
     f"{said(which)}: combined from {len(study.given) if came else SUGGESTED} {term('copies')}, which "
-    f"{'came with it' if came else 'are made from it for each question'}. The intervals do not cover how the columns "
-    "that are counted together were chosen, nor where a number lies inside its bin.",
+    f"{'came with it' if came else 'are made from it for each question'}. The intervals do not cover the choice of the "
+    "columns counted together, or the position of a number inside its bin.",
     help="Copies follow the noisy counts more closely than the table does, so a figure may differ a little from the "
     "table's own.",
 )

@@ -1,4 +1,4 @@
-"""Diagnostics: what the synthetic table is worth, judged on real rows, and confidential."""
+"""Diagnostics: the quality of the synthetic table, judged on real rows. Confidential."""
 
 import json
 
@@ -6,7 +6,7 @@ import streamlit as st
 
 from espalier.core.blurring.registry import is_blurring
 from espalier.core.evaluation import MOST_ROWS
-from espalier.pages.common import shell, sign_in, text
+from espalier.pages.common import shell, sign_in, story, text
 from espalier.pages.common.text import name, plain
 from espalier.pages.diagnostics import (
     blurred,
@@ -22,7 +22,6 @@ from espalier.pages.diagnostics import (
     summary,
 )
 from espalier.pages.glossary.terms import term
-from espalier.pages.home import story
 from espalier.pages.plan import private_evaluation
 
 sign_in.enter("steward")
@@ -36,12 +35,13 @@ if is_blurring(project.plan) and state.blurred is not None:
     shell.link_to("Plan", "Change the plan", primary=False)
     shell.sidebar(state)
     st.stop()
+state.give_rows_back()
 released = state.released
 if released is not None and released.release.private_evaluation is not None:
     private_evaluation.show(released.release.private_evaluation, shell.filename(released.release.project.name))
 st.markdown(
-    f"{text.CONFIDENTIAL} Every figure below is computed on real rows, and the {term('budget')} pays for none of "
-    "them. If they make you choose one release over another, tell its recipients."
+    f"{text.CONFIDENTIAL} Every figure below is computed on real rows, and the {term('budget')} pays for none of them. "
+    "If they lead you to choose one release over another, tell its recipients."
 )
 
 if released is None:
@@ -49,29 +49,36 @@ if released is None:
     shell.sidebar(state)
     st.stop()
 
+if not released.has_rows:
+    st.info(
+        "The real rows were let go when the tab was reloaded. Open the same table on the Data page to compare this "
+        "release with them again."
+    )
+    shell.link_to("Data", "Go to Data")
 if released.release.project.linked is not None:
-    linked_tables.show(state, released)
+    if released.has_rows:
+        linked_tables.show(state, released)
     shell.link_to("Plan", "Change the plan", primary=False)
     shell.sidebar(state)
     st.stop()
-if released.real is None:
+if released.real is None and released.has_rows:
     st.info(
-        "This release was made from a table that is read where it is, and each comparison reads it again. Columns, "
+        "This release was made from a table that is read in place, and each comparison reads it again. Columns, "
         "pairs and questions are compared by counts of all rows. "
         + (
-            "Tasks, fairness and further tests need the rows themselves, and these stay in the database."
+            "Tasks, fairness and further tests need the rows themselves, which stay in the database."
             if released.relation is not None and released.relation.remote
-            else f"Tasks, fairness and further tests take {MOST_ROWS:,} random rows at most."
+            else f"Tasks, fairness and further tests use at most {MOST_ROWS:,} random rows."
         )
     )
 if not project.says_the_same(released.planned):
     st.info(
-        f"Judged here is release {released.number} of {name(released.release.project.name)}; the project has changed "
+        f"This page judges release {released.number} of {name(released.release.project.name)}; the project has changed "
         "since."
     )
 if state.job is not None and state.job.kind not in further_tests.KINDS:
     shell.progress()
-elif not state.findings:
+elif not state.findings and released.has_rows:
     where = f"the {released.holdout.rows:,} rows kept back" if released.holdout else "the table it was released from"
     st.markdown(f"Release {released.number} can be judged on {where}. This spends nothing.")
     st.button(
@@ -138,7 +145,9 @@ if state.findings:
         on_click="ignore",
         icon=":material/lock:",
     )
-    judgement.another_table(state, released)
-further_tests.show(state, released)
+    if released.has_rows:
+        judgement.another_table(state, released)
+if released.has_rows:
+    further_tests.show(state, released)
 shell.link_to("Plan", "Change the plan", primary=False)
 shell.sidebar(state)

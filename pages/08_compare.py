@@ -1,4 +1,4 @@
-"""Compare: several plans released side by side on an example, or on a table that is public. Confidential."""
+"""Compare: several plans tried side by side on an example or on a public table. Confidential."""
 
 from espalier.pages.common import shell, sign_in
 from espalier.pages.compare import comparison

@@ -1,4 +1,4 @@
-"""Ledger: one budget for all releases from the same people; what was released, to download again."""
+"""Ledger: one budget for all releases from the same people, and earlier releases to download again."""
 
 import csv
 import io
@@ -13,18 +13,16 @@ from espalier.core.ledger.archive import tables_of, zipped
 from espalier.core.ledger.ledger import Ledger, default_ledger
 from espalier.core.ledger.population import PART_NAMES, Entry, Population
 from espalier.core.methods.pools import pool_in_words
-from espalier.core.privacy.accounting import rho_of, round_up
+from espalier.core.privacy.accounting import rho_asked, round_up
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
-from espalier.core.release.resume import resume
-from espalier.core.server import events
 from espalier.core.statement.folder import signed_files
 from espalier.core.statement.keys import server_signer
 from espalier.pages.analyse import open_release
 from espalier.pages.common import charts, shell, sign_in, text
 from espalier.pages.common.text import name, plain
 from espalier.pages.glossary.terms import term
-from espalier.pages.release import bundle, payment
+from espalier.pages.release import bundle, payment, spending
 from espalier.pages.session.session import Session
 
 sign_in.enter("steward")
@@ -36,7 +34,7 @@ state = shell.start(
 
 
 def total(state: Session, p: Population) -> None:
-    """Total, spent, left, and what the next plan would leave."""
+    """Show the total, the amount spent, the rest, and the rest after the next plan."""
     with st.container(horizontal=True, gap="medium"):
         st.metric("Total ε", f"{p.epsilon:g}", width="content", help=f"At δ = {p.delta:g}, which is ρ = {p.rho:.6g}.")
         st.metric("Spent ε", round_up(p.epsilon_after(p.spent)), width="content", help="All releases together.")
@@ -51,9 +49,7 @@ def total(state: Session, p: Population) -> None:
             "It can be more than total minus spent: ρ adds up, ε does not.",
         )
     following, called = next_plan(state, p)
-    charts.show(
-        charts.ledger(p, following, called), f"ledger-{p.name}", "What is spent, and what the next plan would take"
-    )
+    charts.show(charts.ledger(p, following, called), f"ledger-{p.name}", "Spent, and the cost of the next plan")
     st.caption(
         f"For {text.unit(p.neighbors, p.rows_per_person)}; δ = {p.delta:g}. Set by {name(p.opened_by)} on "
         f"{p.opened_at[:10]}"
@@ -70,12 +66,12 @@ def total(state: Session, p: Population) -> None:
 
 
 def next_plan(state: Session, p: Population) -> tuple[float, str]:
-    """Show what the open plan would leave, if it is paid from here. Return its ρ (0 if it takes none) and its name."""
+    """Show the rest after the open plan, if it is paid from here. Return its ρ (0 if it takes none) and its name."""
     if not state.has_project:
         return 0.0, ""
     payer, _ = payment.chosen(state)
     if payer is None or payer.name != p.name:
-        st.caption("The open plan is not paid from this budget. Where it is paid from is chosen on the Release page.")
+        st.caption("The open plan is not paid from this budget. Choose the budget on the Release page.")
         return 0.0, ""
     try:
         plan = p.fits(state.project, state.paid_from or "").plan
@@ -83,7 +79,7 @@ def next_plan(state: Session, p: Population) -> tuple[float, str]:
         st.info(f"The open plan cannot be paid from this budget: {plain(error)}")
         return 0.0, ""
     again = any(e.project == state.project.name and same_plan(e, plan) for e in p.entries if e.counted)
-    rho = rho_of(plan.epsilon, p.delta)
+    rho = rho_asked(plan, p.delta)
     left = p.outlook(rho)
     if not left["fits"]:
         what, say = ("The same plan again", st.info) if again else ("The open plan", st.warning)
@@ -96,7 +92,7 @@ def next_plan(state: Session, p: Population) -> tuple[float, str]:
 
 
 def same_plan(e: Entry, plan: Plan) -> bool:
-    """Was this plan paid for already? A δ that it does not give is the budget's."""
+    """Return whether this plan was already paid for. A missing δ is the budget's."""
     return {**e.plan, "delta": e.delta} == {**plan.to_json(), "delta": e.delta}
 
 
@@ -117,7 +113,7 @@ def entries(p: Population) -> None:
             "when": st.column_config.TextColumn("when (UTC)", width=130),
             "table": st.column_config.TextColumn(width=110),
             "looked": st.column_config.NumberColumn(
-                "diagnostics before", help="How often confidential figures had been shown before it."
+                "diagnostics before", help="Number of times that confidential figures had been shown before it."
             ),
             "hash": st.column_config.TextColumn("hash of the release"),
         },
@@ -125,7 +121,7 @@ def entries(p: Population) -> None:
 
 
 def lines(p: Population, e: Entry) -> list[dict[str, Any]]:
-    """An entry as a line of its own, and each of its parts as one below it."""
+    """Return one line for an entry, and one below it for each of its parts."""
 
     def line(what: str, of: str, rho: float, before: float, after: float, **more: Any) -> dict[str, Any]:
         epsilons = {"ε before": p.epsilon_after(before), "ε after": p.epsilon_after(after)}
@@ -163,30 +159,28 @@ def _said(what: str) -> str:
 
 
 def unfinished(state: Session, ledger: Ledger, p: Population) -> None:
-    """Offer to finish releases that were interrupted: their answers are stored, and they cost nothing more."""
+    """Offer to finish interrupted releases: their answers are stored, and they cost nothing more."""
     stored = ledger.store.unfinished()
     for e in (e for e in p.entries if e.status == "reserved" and e.id in stored):
         st.warning(
             f"The release of {name(e.project)} from {e.at.replace('T', ' ').rstrip('Z')} UTC has not ended; "
-            f"{stored[e.id]} of its noisy answers are stored. If no one works on it any more, finish it: it costs "
-            "nothing more. Open its table on the Data page first, in case an answer is missing. On the command line: "
+            f"{stored[e.id]} of its noisy answers are stored. If no one is working on it any more, finish it at no "
+            f"further "
+            f"cost. Open its table on the Data page first, in case an answer is missing. On the command line: "
             f"`espalier resume {e.id} --out DIR --data TABLE`."
         )
-        if not st.button("Finish the release", key=f"resume-{e.id}", icon=":material/resume:"):
-            continue
-        try:
-            with st.spinner("Finishing the release"):
-                table = state.table() if state.has_table and state.relation is None else None
-                made = resume(ledger.account(e.table, payment.who()).resumed(e.id), table, signer=server_signer())
-            events.emit("release", sign_in.who(), {}, state="done", rho=made.spending.rho, entry=e.id, resumed=True)
-        except EspalierError as error:
-            events.emit("release", sign_in.who(), {}, state="failed", entry=e.id, resumed=True)
-            st.error(plain(error))
-        else:
-            if made.ledger_trouble:
-                st.warning(plain(made.ledger_trouble))
-            else:
-                st.rerun()  # it is among the releases below
+        st.button(
+            "Finish the release",
+            key=f"resume-{e.id}",
+            icon=":material/resume:",
+            disabled=state.job is not None,
+            on_click=spending.finish,
+            args=(state, e.table, e.id),
+        )
+    if state.job is not None and state.job.kind == "resume":
+        shell.progress()
+    elif reason := state.trouble.get("resume"):
+        st.error(plain(reason))
 
 
 def releases(state: Session, ledger: Ledger, p: Population) -> None:

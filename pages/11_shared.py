@@ -1,4 +1,4 @@
-"""Shared: the releases that the steward marked for others to see and take."""
+"""Shared: releases that the steward made available to viewers."""
 
 import streamlit as st
 
@@ -13,7 +13,7 @@ from espalier.pages.release import bundle
 sign_in.enter("viewer")
 
 TAKEN = ("report.html", "release.json")
-"""Files that a viewer may take besides the tables."""
+"""Files that a viewer may download in addition to the tables."""
 
 shell.look()
 st.title("Shared releases", anchor=False)
@@ -36,7 +36,7 @@ for release in found:
         lines = [f"{facts['rows']:,} invented rows in {len(release.project.schema.columns)} columns{day}."]
         for s in facts.get("separations", []):
             given = f" except through {names(s['given'])}" if s["given"] else ""
-            lines.append(f"On purpose it shows no link between {names(s['left'])} and {names(s['right'])}{given}.")
+            lines.append(f"By design it shows no link between {names(s['left'])} and {names(s['right'])}{given}.")
         lines.append(
             f"{text.guess(guess_right(asked['epsilon'], asked['delta']))} (ε = {round_up(asked['epsilon'])}, "
             f"δ = {round_up(asked['delta'])}, protecting {unit}.)"

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from .make import SEXES, YES_NO, Table, categorical, coin, named, ordinal, pick, text
+from .parts import SEXES, YES_NO, Table, categorical, coin, named, ordinal, pick, text
 
 AGES = ("18-39", "40-59", "60-79", "80+")
 REGIONS = ("A", "B")

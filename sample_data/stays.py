@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .make import SEXES, Table, categorical, coin, named, numeric, pick, project, text, within
+from .parts import SEXES, Table, categorical, coin, named, numeric, pick, project, text, within
 
 ADMISSIONS = ("planned", "emergency")
 AGE = (18, 30, 40, 50, 60, 70, 80, 96)

@@ -6,8 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.support.repeat import pytest_addoption, pytest_runtest_protocol, pytest_terminal_summary  # noqa: F401
+
+settings.register_profile("espalier", deadline=None)  # a busy machine is slow, not wrong
+settings.load_profile("espalier")
 
 SHARED = Path(__file__).resolve().parent.parent.parent / "shared" / "data"
 SAMPLES = Path(__file__).resolve().parent.parent / "sample_data"

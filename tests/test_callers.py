@@ -161,7 +161,6 @@ CALLERS: dict[str, Reasons] = {
     "sample": {
         TABLES: ("core/tables/",),
         DIAGNOSTICS: ("core/evaluation/__init__.py",),
-        "the first rows of a relation, for the steward who asks for them": ("pages/02_data.py",),
     },
     "in_memory": {TABLES: ("core/tables/",), DIAGNOSTICS: ("core/compare/fence_cost.py", "core/cli/evaluate.py")},
     "text_counts": {TABLES: ("core/tables/",), CURATOR: ("core/privacy/bought_schema.py",)},
@@ -175,6 +174,7 @@ CALLERS: dict[str, Reasons] = {
         "the rows of a release, and those that judge it, by the bought schema": (
             "core/release/run.py",
             "pages/release/spending.py",
+            "pages/session/session.py",
         ),
     },
     "widened": {TABLES: ("core/tables/",), CURATOR: ("core/evaluation/private/held_out.py",)},
@@ -297,13 +297,13 @@ OPENERS: Reasons = {
     "the keys of fingerprints": ("core/ledger/secret_file.py",),
     "noisy answers of an unfinished release": ("core/release/unfinished.py",),
     "files of unknown size, up to a limit": ("core/limited_file.py",),
-    "the shipped figures of the samples": ("pages/home/story.py",),
+    "the shipped figures of the samples": ("core/report/story.py",),
     "output of a command": ("core/cli/main.py",),
     "backup of the ledger": ("core/server/backup.py",),
     "a table that the server's operator has listed": ("core/server/release_job.py",),
     "what the operator examines: settings, grants, certificates": ("core/server/doctor.py",),
     "the audit log": ("core/server/events.py",),
-    "the process's own memory": ("core/server/monitor.py",),
+    "the process's own memory": ("core/process_memory.py",),
     "fonts of the report": ("core/report/style.py",),
     "scripts and styles of the app": (
         "pages/board/board.py",

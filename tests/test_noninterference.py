@@ -34,6 +34,8 @@ from tests.support.noninterference import Outside, in_memory, on_command_line
 ROWS = {"replace-one": (300, 300), "add-remove": (300, 211)}
 FURTHER = {
     "fpt-mw": {"method": "fpt-mw", "question_list": ASKED, "epsilon": 2.0},
+    "fpt-lp, pure": {"method": "fpt-lp", "question_list": ASKED, "accounting": "pure", "delta": None},
+    "fpt-mw, pure": {"method": "fpt-mw", "question_list": ASKED, "accounting": "pure", "delta": None, "one_way": 0.2},
     "held out": {"method": "mst", "private_evaluation": 0.3},
     "with copies": {"method": "independent", "copies": 2},
     "with the drawing tested": {"method": "independent", "test_drawing": 0.2},

@@ -82,7 +82,7 @@ def cmi_by_chance(frame: pd.DataFrame, left: str, right: str, given: list[str]) 
 def test_made_again_the_files_are_the_same_byte_for_byte(tmp_path: Path) -> None:
     written = write(tmp_path)
     kept = {path.name for path in FOLDER.iterdir() if path.suffix in {".csv", ".json"}}
-    assert {path.name for path in written} == kept - {"stories.json"}  # figures of releases; benchmarks.stories
+    assert {path.name for path in written} == kept - {"stories.json"}  # figures of releases: sample_data.stories
     for path in written:
         assert path.read_bytes() == (FOLDER / path.name).read_bytes(), path.name
         assert path.stat().st_size < 1_500_000

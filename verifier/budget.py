@@ -92,6 +92,13 @@ RECIPES = {
     "feature-score": Recipe("choice", lambda b: 3 * b.k + 2 * b.k**2 / b.n if b.n else 2 * b.m),
 }
 """One entry for each purchase; README.md says why each Δ holds."""
+LAPLACE: dict[str, Callable[[Bought], float]] = {
+    "counts": lambda b: b.m,
+    "count-histogram": lambda b: b.m,
+    "questions": lambda b: b.k * squared(b.folder, b.draw),
+}
+"""Δ in L1 of the purchases that may have Laplace noise, which a release with δ = 0 needs."""
+DELTAS = {name: recipe.delta for name, recipe in RECIPES.items()}
 SCORES = {"prism": "feature-score conditional-score edge-score", "privbayes": "feature-score"}
 SCORES["fpt-mw"] = "worst-question"
 SCORES["linked"] = "edge-score step-score"
@@ -108,6 +115,11 @@ def epsilon_of(rho: float, delta: float) -> float:
     middle = 0.5 * math.log(-math.log(delta) / max(rho, 1e-300))
     found = minimize_scalar(bound, bounds=(middle - 12, middle + 12), method="bounded", options={"xatol": 1e-9})
     return max(0.0, float(found.fun))
+
+
+def pure_epsilon(draw: Draw) -> float:
+    """The ε of one draw's pure guarantee: an exponential mechanism of cost ρ, or Laplace noise of cost ρ."""
+    return math.sqrt((8 if draw["kind"] == "choice" else 2) * draw["rho"])
 
 
 def tail(sigma: float, least: int) -> float:
@@ -151,15 +163,19 @@ def check_budget(folder: Folder) -> None:
         or (held and apart["rho"] > total)
     ):
         wrong.append(f"ρ adds up to {total:.12g}, not to {spent['rho']:.12g}")
-    if not slips < promise["delta"] <= (1 / n if n else LARGEST_DELTA) * (1 + CLOSE):
+    pure, epsilon = plan["accounting"] == "pure", promise["epsilon"]
+    if pure and (slips or promise["delta"] or not math.isclose(promise["rho"], epsilon**2 / 2, rel_tol=CLOSE)):
+        folder.say(2, [*wrong, "a pure release has δ = 0, no draw with a δ₀, and ρ = ε²/2 at most"])
+        return
+    if not pure and not slips < promise["delta"] <= (1 / n if n else LARGEST_DELTA) * (1 + CLOSE):
         folder.say(2, [*wrong, f"δ = {promise['delta']:g} is above 1/n, or less than its draws take"])
         return
-    least, epsilon = epsilon_of(total, promise["delta"] - slips), promise["epsilon"]
+    least = math.fsum(map(pure_epsilon, own)) if pure else epsilon_of(total, promise["delta"] - slips)
     if not least * (1 - CLOSE) <= spent["epsilon"] <= least * (1 + 1e-6) or least > epsilon * (1 + CLOSE):
         wrong.append(f"ρ and δ give ε = {least:.9g}; {epsilon:.9g} is promised, and {spent['epsilon']:.9g} spent")
     if not slips <= spent["delta"] <= slips * (1 + CLOSE):
         wrong.append("δ₀ does not add up")
-    if plan["accounting"] == "zcdp" and facts["method"] not in SPENDS_LESS:
+    if plan["accounting"] != "basic" and facts["method"] not in SPENDS_LESS:
         if least < epsilon * (0.99 if slips else 1 - 1e-6):
             wrong.append(f"the draws cost ε = {least:.9g} of {epsilon:g}: draws are missing")
         wrong += shares(folder, own, total)
@@ -182,14 +198,20 @@ def check_draw(b: Bought) -> list[str]:
         return [f"{method} does not choose by {recipe}"]
     if not all(math.isfinite(x) and x > 0 for x in (rho, scale, stated)):
         return ["Δ, ρ and scale must be positive"]
-    wanted = RECIPES[recipe].delta(b) * math.sqrt(scores(b) if kind == "scores" else 1)
+    laplace = b.draw.get("noise") == "laplace"
+    pure = b.plan["accounting"] == "pure"
+    if laplace is not (pure and kind != "choice"):
+        return ["a pure release has Laplace noise and choices alone, and no other release has Laplace noise"]
+    if laplace and recipe not in LAPLACE:
+        return [f"{recipe} has no L1 sensitivity"]
+    wanted = (LAPLACE if laplace else DELTAS)[recipe](b) * math.sqrt(scores(b) if kind == "scores" else 1)
     if stated < wanted * (1 - CLOSE):
         return [f"Δ is {wanted:.9g} for this unit, not {stated:.9g}"]
     if recipe == "quantiles":  # one choice for all rows, then a level of choices for each halving
         calls = 1 + max(halvings(b) - 1, 0) * b.m / b.k
     if recipe == "threshold":
         slip = -math.expm1(b.m * math.log1p(-tail(scale, max(int(given["threshold"]) - b.k, 1))))
-    least, most = (delta / math.sqrt(2 * rho / calls) for delta in (wanted, stated))
+    least, most = (delta / math.sqrt((1 if laplace else 2) * rho / calls) for delta in (wanted, stated))
     if not least * (1 - CLOSE) <= scale <= most * (1 + CLOSE):
         return [f"Δ and ρ give the scale {least:.9g}, not {scale:.9g}"]
     good = slip * (1 - 1e-6) <= b.draw["delta"] < (1 if slip else CLOSE)

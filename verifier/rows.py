@@ -15,7 +15,7 @@ from .folder import Array, Folder, edges_of
 from .model import Model, Nodes
 from .noise import Answers
 
-ALARM, LEAST_EXPECTED, MOST_CELLS, IN_MEMORY = 1e-7, 8.0, 5_000_000, 1_000_000
+ALARM, LEAST_EXPECTED, MOST_CELLS = 1e-7, 8.0, 5_000_000
 FORMULA = re.compile(r"'+([=@＝＠\t\r\n]|[+\-＋－].)", re.DOTALL)
 """Texts that got an apostrophe, which keeps spreadsheets from running them."""
 Codes = dict[str, Array]
@@ -105,7 +105,7 @@ def check_rows(folder: Folder, model: Model | None, answers: Answers | None) -> 
         folder.say(5, wrong, f"{rows:,} rows in their domains; no model to compare them with")
         return
     nodes = [node for node in model.nodes if {node[0], *node[1]} <= set(model.visible)]
-    even = facts["project"]["plan"].get("rows_drawn", "even") == "even" and facts["rows"] <= IN_MEMORY
+    even = facts["project"]["plan"].get("rows_drawn", "even") == "even" and "rows_shown" not in facts
     even = even and bool(model.order) and not model.hidden and not model.pool
     tests = weighted(model, codes, rows) if model.pool else spread(nodes, codes)
     wrong += rounded(nodes, codes, rows) if even else []

@@ -43,9 +43,8 @@ def cheaper(made: Release, kind_of_draw: str, **changes: Any) -> Release:
     return replace(made, spending=Spending(rho, draws), budget=budget, project=project)
 
 
-def asked(case: Case) -> Release:
+def asked(case: Case, plan: Plan) -> Release:
     """An honest release that answers two questions directly; one row can change both answers."""
-    plan = Plan("fpt-lp", 1.0, 1e-6)
     project = Project(
         "clinic", case.rows.schema, plan, question_list=QuestionList(ASKED.questions), one_row_per_person=True
     )
@@ -54,7 +53,17 @@ def asked(case: Case) -> Release:
 
 @kind("budget")
 def questions_of_a_smaller_sensitivity(case: Case) -> Files:
-    return cheaper(asked(case), "sums", given=(("squared", 1),), sensitivity=1.0).files
+    return cheaper(asked(case, Plan("fpt-lp", 1.0, 1e-6)), "sums", given=(("squared", 1),), sensitivity=1.0).files
+
+
+@kind("budget")
+def laplace_noise_for_an_l2_sensitivity(case: Case) -> Files:
+    made, less = asked(case, Plan("fpt-lp", 1.0, accounting="pure")), math.sqrt(2)
+    draws = [
+        replace(d, sensitivity=d.sensitivity / less, scale=d.scale / less) if d.kind == "sums" else d
+        for d in made.spending.draws
+    ]
+    return replace(made, spending=Spending.of(made.budget, draws)).files
 
 
 @kind("budget")
@@ -95,7 +104,7 @@ def exact_counts_under_a_name_that_is_there_twice(case: Case) -> Files:
 
 @kind("noise")
 def sums_with_another_scale_than_their_draw(case: Case) -> Files:
-    made = asked(case)
+    made = asked(case, Plan("fpt-lp", 1.0, 1e-6))
     with np.load(io.BytesIO(made.files["answers.npz"]), allow_pickle=False) as file:
         found = dict(file)
     head = json.loads(found.pop("head").tobytes())

@@ -96,6 +96,8 @@ def settings() -> Iterator[Setting]:
         {"method": "prism", "question_share": 0.3, "neighbors": "add-remove"},
         {"method": "fpt-lp"},
         {"method": "fpt-mw"},
+        {"method": "fpt-lp", "accounting": "pure", "delta": None},
+        {"method": "fpt-mw", "accounting": "pure", "delta": None, "neighbors": "add-remove"},
     )
     for plan in asked:
         yield Setting(plan, {"question_list": ASKED})

@@ -49,11 +49,13 @@ class NoisyCounts:
 
     @classmethod
     def of(cls, fitted: Fitted) -> NoisyCounts | None:
-        """Return the counts of ``fitted``; `None` for a method that does not fit marginals."""
+        """Return the counts of ``fitted``; `None` for a method that does not fit marginals, and for Laplace noise."""
         if isinstance(fitted, Embedded):
             return cls.of(fitted.base)
         if isinstance(fitted, Asked):
             base, told = fitted.base, fitted.answers
+            if told.noise == "laplace":  # copies and intervals are proved for Gaussian noise alone
+                return None
             more = (told.marginals, told.histograms, told.direct)
             return cls(base.measurements, base.rows, base.merged, base.impossible, *more)
         if not isinstance(fitted, Marginals):

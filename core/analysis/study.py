@@ -43,8 +43,8 @@ ROWS_AT_HAND = 100_000
 """Rows of a copy that only serves to estimate figures. Evenly spread, they are accurate to 1 in 100,000."""
 NO_COUNTS = (
     "Copies and figures with intervals need noisy counts of marginals, and this release has none: its method does not "
-    "count marginals, or an older version made it. Release with a method that counts marginals, such as Workload or "
-    "PRISM."
+    "count marginals, its noise is not Gaussian, or an older version made it. Release with a method that counts "
+    "marginals, such as Workload or PRISM."
 )
 
 

@@ -1,4 +1,4 @@
 """Methods without a privacy guarantee: each row is a blurred real person.
 
-They have a registry and a path of their own. No method, curator, plan preview or ledger takes them.
+They have a separate registry and code path. No method, curator, plan preview or ledger accepts them.
 """

@@ -35,8 +35,8 @@ class Blur(Protocol):
 class Blurring:
     """One method without a privacy guarantee.
 
-    ``options`` is the dataclass of its own plan keys. ``check`` raises :class:`ProjectError` for a project that the
-    method cannot serve, or whose plan promises something.
+    ``options`` is the dataclass of its plan keys. ``check`` raises :class:`ProjectError` for a project that the method
+    does not support, or whose plan promises privacy.
     """
 
     name: str

@@ -1,7 +1,7 @@
 """Disclosure by rows of stage one: linkage and membership, always shown next to LID.
 
-LID asks whether one value comes near the real one. It does not ask whether the row can be traced to its person, which
-is what harms: on insurance data it was 11 % where nine of ten people could be found.
+LID measures whether one value is close to the real one. The harm is that a row can be traced to its person, which LID
+does not measure: on insurance data it was 11 %, while nine of ten people could be found.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from scipy.spatial import cKDTree
 
 
 def reidentified(known: NDArray[np.float64], released: NDArray[np.float64], whose: NDArray[np.int64]) -> float:
-    """The share of people whose own row is the released row nearest to what an attacker knows of them.
+    """The share of people whose own row is the released row nearest to an attacker's knowledge of them.
 
-    ``known`` has one row per person, ``released`` the same columns; ``whose[i]`` is the person that released row i was
-    made from. Where several rows are equally near the attacker picks one at random, and a hit counts in proportion.
+    ``known`` has one row per person, ``released`` the same columns; ``whose[i]`` is the person from whom released row i
+    was made. If several rows are equally near, the attacker picks one at random, and a hit counts in proportion.
     """
     tree = cKDTree(released)
     nearest, _ = tree.query(known)
@@ -28,7 +28,7 @@ def reidentified(known: NDArray[np.float64], released: NDArray[np.float64], whos
 
 
 def membership_auc(members: NDArray[np.float64], others: NDArray[np.float64], released: NDArray[np.float64]) -> float:
-    """Return how well nearness to the released rows separates members from others: 0.5 is not at all, 1 perfectly."""
+    """Return how well distance to the released rows separates members from others: 0.5 is chance, 1 is perfect."""
     tree = cKDTree(released)
     near = np.concatenate([tree.query(members)[0], tree.query(others)[0]])
     truth = np.repeat([1, 0], [len(members), len(others)])

@@ -1,7 +1,7 @@
 """Stage one: Latin hypercube inputs, matched to the real ones and mixed with them.
 
-NOT private. Algorithm 1 of Liu et al., steps 1–3, with the corrections that its docstrings name. Values are scaled to
-the declared range: 0 is the lower bound, 1 the upper.
+NOT private. Algorithm 1 of Liu et al., steps 1–3, with the corrections named in the docstrings below. Values are scaled
+to the declared range: 0 is the lower bound, 1 the upper.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ BLOCK = 5_000
 """Rows matched at a time: matching costs their square."""
 
 GRID = 1_024
-"""Points of a column's estimated distribution."""
+"""Number of points at which a column's distribution is estimated."""
 
 
 @dataclass(frozen=True)
 class Mixed:
     """Inputs after stage one, aligned with the real rows: ``values``, the ``alpha`` of the mixture, LID as requested.
 
-    ``alpha`` is the part of the real row.
+    ``alpha`` is the weight of the real row.
     """
 
     values: NDArray[np.float64]
@@ -35,10 +35,11 @@ class Mixed:
 
 
 def hypercube(real: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
-    """As many synthetic rows as ``real`` has: each column's distribution, the correlation of the normal scores.
+    """Return as many synthetic rows as ``real`` has, with each column's distribution and the correlation of the normal
+    scores.
 
     The paper takes the covariance of the raw columns (step 1(2)): then R is not standard normal and Φ(R) not uniform.
-    The correlation of normal scores is what its construction needs. Columns that never vary stay as they are.
+    The correlation of normal scores is what its construction needs. Constant columns stay unchanged.
     """
     n, d = real.shape
     parts = rng.permuted(np.tile(np.arange(n), (d, 1)), axis=1).T
@@ -82,9 +83,9 @@ def _correlation(columns: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _inverse(values: NDArray[np.float64], shares: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The quantiles at ``shares`` of a kernel density estimate (Gaussian, Silverman's width) kept to its range.
+    """The quantiles at ``shares`` of a kernel density estimate (Gaussian, Silverman's width) within its range.
 
-    The estimate's distribution function is a mean of normal ones, so that no quadrature is needed.
+    The estimate's distribution function is a mean of normal ones, so no quadrature is needed.
     """
     spread = min(float(values.std()), float(np.subtract(*np.percentile(values, [75, 25]))) / 1.349 or math.inf)
     width = 0.9 * spread * len(values) ** -0.2
@@ -102,7 +103,7 @@ def _inverse(values: NDArray[np.float64], shares: NDArray[np.float64]) -> NDArra
 
 
 def matched(real: NDArray[np.float64], synthetic: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
-    """``synthetic`` in another order: each real row, in order, is given the nearest one that is left (step 3(1)).
+    """Reorder ``synthetic``: each real row, in order, takes the nearest remaining one (step 3(1)).
 
     Above ``BLOCK`` rows this is done within random blocks of that many, since it costs the square of the rows.
     """
@@ -122,10 +123,10 @@ def matched(real: NDArray[np.float64], synthetic: NDArray[np.float64], rng: np.r
 
 
 def thresholds(eta: float, steps: NDArray[np.float64]) -> NDArray[np.float64]:
-    """How far apart values of each column may be, before they are rounded to ``steps``, to count as disclosed.
+    """Distance below which a value of each column counts as disclosed, before rounding to ``steps``.
 
     A value rounded to a whole multiple of a step is within ``eta`` of a real one, itself such a multiple, if it was
-    within (⌊eta/step⌋ + ½)·step before. Where there is no step (0) it is ``eta``.
+    within (⌊eta/step⌋ + ½)·step before. Without a step (0) it is ``eta``.
     """
     safe = np.where(steps > 0, steps, 1.0)
     return np.asarray(np.where(steps > 0, (np.floor(eta / safe + 1e-9) + 0.5) * safe, eta))
@@ -144,11 +145,11 @@ def disclosed(near: NDArray[np.float64], alpha: float) -> float:
 def alpha_for(near: NDArray[np.float64], lid: float) -> float:
     """The largest α of a mixture whose LID is at most ``lid`` (0 to 1), from the matched distances ``near``.
 
-    x − (αx + (1−α)s) = (1−α)(x − s), so that row i is disclosed if m_i ≤ 1/(1−α). At most k = ⌊lid·n⌋ rows are, as long
+    x − (αx + (1−α)s) = (1−α)(x − s), so row i is disclosed if m_i ≤ 1/(1−α). At most k = ⌊lid·n⌋ rows are, as long
     as m₍k+1₎ > 1/(1−α): α stays below 1 − 1/m₍k+1₎, by a millionth of the distance here. The paper's equation (10) is a
-    bound for rows drawn independently; after matching it is passed several times over, so nothing is taken from it.
-    Raises :class:`ProjectError` where even α = 0 discloses more: its data hold ``best``, the share that was had, and
-    ``offer``, a share that another Latin hypercube will almost surely keep to (None where only 1 would).
+    bound for rows drawn independently; after matching, LID exceeds it several times over, so it is not used.
+    Raises :class:`ProjectError` if even α = 0 discloses more: its data hold ``best``, the share that was reached, and
+    ``offer``, a share that another Latin hypercube will almost surely reach (None if only 1 would).
     """
     k = math.floor(lid * len(near) + 1e-9)
     if k >= len(near):
@@ -161,9 +162,9 @@ def alpha_for(near: NDArray[np.float64], lid: float) -> float:
         offer = math.ceil(100 * (best + room)) / 100
         asked = f'ask for {offer:.0%} ("lid": {offer:g}), ' if offer < 1 else ""
         raise ProjectError(
-            f"a LID of {lid:.1%} cannot be reached: even rows without any part of a real one come within eta of theirs "
-            f"in {best:.1%} of cases; {asked}leave columns of few whole numbers out of anonymize, or, where numbers "
-            "are not whole, ask for a smaller eta",
+            f"a LID of {lid:.1%} cannot be reached: even rows with no part of a real row come within eta of it in "
+            f"{best:.1%} of cases; {asked}leave columns with few whole numbers out of anonymize, or, if the numbers "
+            f"are not whole, choose a smaller eta",
             key="lid",
             best=best,
             offer=offer if offer < 1 else None,
@@ -172,7 +173,9 @@ def alpha_for(near: NDArray[np.float64], lid: float) -> float:
 
 
 def bound(eta: float, alpha: float, columns: int) -> float:
-    """Return the claim of equation (10) on LID for uniform columns: 1 − (1 − 2η/(1−α))^d. It fails after matching."""
+    """Return the bound that equation (10) claims on LID for uniform columns: 1 − (1 − 2η/(1−α))^d. It fails after
+    matching.
+    """
     return float(1 - max(0.0, 1 - 2 * eta / (1 - alpha)) ** columns) if alpha < 1 else 1.0
 
 

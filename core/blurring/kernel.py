@@ -16,7 +16,7 @@ EXACT_ROWS = 5_000
 """Rows up to which the regression is solved exactly: it costs their cube."""
 
 TRIED_ROWS = 800
-"""Rows, drawn at random, on which kernel and λ are chosen."""
+"""Number of random rows on which kernel and λ are chosen."""
 
 WIDTHS = (0.5, 1.0, 2.0, 4.0)
 """Widths tried, in median distances."""
@@ -36,7 +36,7 @@ class Kernel:
         """K of every pair of rows.
 
         Wendland's function (1 − r)₊^(l+1)·((l+1)r + 1) with l = ⌊d/2⌋ + 2 is positive definite up to dimension d; the
-        paper prints its d = 3 case, which is not in more dimensions.
+        paper prints its d = 3 case, which is not positive definite in higher dimensions.
         """
         r = cdist(left, right) / self.width
         if self.name == "gauss":
@@ -47,7 +47,9 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Regression:
-    """Fitted: ``weights`` of the kernels at ``centres``, the outcome's ``mean``; ``left``: leave-one-out residuals."""
+    """A fit: ``weights`` of the kernels at ``centres``, the outcome's ``mean``, and ``left``, the leave-one-out
+    residuals.
+    """
 
     kernel: Kernel
     lam: float
@@ -67,7 +69,7 @@ def fit(
 ) -> Regression:
     """Equation (7), its kernel, width and λ chosen by leave-one-out on at most ``TRIED_ROWS`` rows.
 
-    ``landmarks``: Nyström's approximation with so many random centres (Williams & Seeger 2001). Raises
+    ``landmarks``: Nyström's approximation with this many random centres (Williams & Seeger 2001). Raises
     :class:`SizeError` above ``EXACT_ROWS`` rows without them.
     """
     n = len(rows)

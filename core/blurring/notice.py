@@ -1,7 +1,7 @@
-"""The words and the file name that mark rows without a privacy guarantee."""
+"""The notice and the file name that mark rows without a privacy guarantee."""
 
 NOT_PRIVATE = "Not private: each row is a blurred real person"
-"""The mark on every screen, file and message."""
+"""The notice on every screen, file and message."""
 
 NOT_PRIVATE_CSV = "synthetic-NOT-PRIVATE.csv"
 """The file of such rows; that of a private release is ``synthetic.csv``."""

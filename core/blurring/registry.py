@@ -11,7 +11,7 @@ BLURRINGS: dict[str, Blurring] = {TWO_STAGE.name: TWO_STAGE}
 
 
 def is_blurring(plan: Plan) -> bool:
-    """Does the plan name a method without a privacy guarantee?"""
+    """Return whether the plan names a method without a privacy guarantee."""
     return plan.method in BLURRINGS
 
 
@@ -27,7 +27,7 @@ def check_blurring(plan: Plan) -> None:
     method = blurring_of(plan)
     if plan.has_epsilon:
         raise ProjectError(
-            f"the method {method.name} is not private: it keeps no ε, so take epsilon out of the plan", key="epsilon"
+            f"the method {method.name} is not private and has no ε: remove epsilon from the plan", key="epsilon"
         )
     method.read(plan)
 

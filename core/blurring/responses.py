@@ -18,7 +18,7 @@ from espalier.core.blurring import kernel
 
 FOLDS = 5
 TRIED_ROWS = 1_000
-"""Rows, drawn at random, on which the regressions compete."""
+"""Number of random rows on which the regressions are compared."""
 
 WIDTHS = (0.05, 0.1, 0.2, 0.4, 0.8)
 """Widths tried for the kernel average, in median distances."""
@@ -27,7 +27,7 @@ TREES, DEPTHS = 100, (2, 4, 6, 10)
 """Trees of AdaBoost and the forest, and the depths tried."""
 
 RESPONSES = ("ridge", "nearest", "adaboost", "forest")
-"""Names of the regressions, in the order in which equal errors are decided."""
+"""Names of the regressions; of equal errors the first wins."""
 
 
 class Fitted(Protocol):
@@ -42,8 +42,8 @@ class Fitted(Protocol):
 class Response:
     """The regression ``name``, fitted, with ``left``, residuals of rows that it was not fitted to.
 
-    ``errors`` are the mean squared errors by cross-validation of those that competed, as parts of the outcome's
-    variance; empty if the plan names one.
+    ``errors`` are the cross-validated mean squared errors of the candidates, as shares of the outcome's variance; empty
+    if the plan names one.
     """
 
     name: str

@@ -20,41 +20,41 @@ from espalier.core.project.options import option, read_options
 from espalier.core.project.plan import Plan
 
 MOST_ROWS = 50_000
-"""Rows at most: matching costs their square within blocks."""
+"""Largest number of rows: matching costs their square within blocks."""
 
 LANDMARKS = 1_000
-"""Landmark rows of the regression where an exact one costs too much and the plan names no number."""
+"""Landmark rows of the regression if an exact one costs too much and the plan gives no number."""
 
 PROMISING = ("delta", "person", "private_evaluation", "rows", "strict", "test_drawing", "statements")
-"""Keys of a plan that promise something, or mean nothing here."""
+"""Plan keys that promise something, or have no meaning here."""
 
 
 @dataclass(frozen=True)
 class TwoStageOptions:
-    """The method's own keys of a plan."""
+    """The method's plan keys."""
 
     eta: float = option(
         0.0001,
-        "η: how near counts as disclosed",
+        "η: distance that counts as disclosed",
         low=1e-6,
         high=0.5,
-        help="A fraction of the declared range: a value nearer than that to the real one counts as disclosed.",
+        help="A fraction of the declared range. A value closer than this to the real one counts as disclosed.",
     )
     lid: float = option(
         0.15,
-        "Interval disclosure asked (LID)",
+        "Interval disclosure allowed (LID)",
         low=0.0,
         high=1.0,
-        help="The share of people of whom a value may come that near. It says nothing of whether a row can be traced "
-        "to its person.",
+        help="The share of people for whom a value may come this close. It does not measure whether a row can be "
+        "traced to its person.",
     )
     alpha: float | None = option(
         None,
-        "α: part of the real row (blank: from the LID asked)",
+        "α: weight of the real row (blank: from the LID allowed)",
         low=0.0,
         high=0.999,
-        empty="the largest that keeps to the LID asked",
-        help="1 would be the real row. Given, it replaces the LID asked, and the LID that it has is reported.",
+        empty="the largest α within the LID allowed",
+        help="1 would be the real row. A value here replaces the LID allowed, and the resulting LID is reported.",
     )
     inputs: Literal["hypercube", "uniform", "weibull", "cauchy"] = option(
         "hypercube",
@@ -77,20 +77,22 @@ class TwoStageOptions:
             "adaboost": "AdaBoost over trees",
             "forest": "random forest",
         },
-        help="Ridge fails on strongly skewed tables. The choice and the errors are reported.",
+        help="Ridge regression fails on strongly skewed tables. The report states the choice and the errors.",
     )
-    hybrid: bool = option(True, "Mix with the real rows", help="Off: rows of stage one have no part of a real one.")
+    hybrid: bool = option(
+        True, "Mix with the real rows", help="If off, rows of stage one contain no part of a real row."
+    )
     anonymize: Sequence[str] | None = option(
         None,
         "Columns to anonymize (blank: all numeric inputs)",
         columns="several",
         empty="all numeric inputs",
-        help="All other inputs stay as they are in the real row.",
+        help="All other inputs stay as in the real row.",
     )
     residual_noise: bool = option(
         False,
-        "Add what the fit leaves to the outcome",
-        help="The paper leaves it out: without it the outcome varies too little and standard errors are too small.",
+        "Add residuals to the outcome",
+        help="The paper omits this. Without it the outcome varies too little and standard errors are too small.",
     )
     landmarks: int | None = option(
         None,
@@ -99,16 +101,16 @@ class TwoStageOptions:
         high=5_000,
         whole=True,
         empty="exact up to 5,000 rows, then 1,000",
-        help="Landmark rows of the regression. An exact one costs the cube of the rows.",
+        help="Number of landmark rows of the regression. An exact regression costs the cube of the number of rows.",
     )
 
 
 def blur(project: Project, real: Rows, report: Report = silent) -> tuple[Rows, Mapping[str, Any]]:
-    """One blurred row for each real one, shuffled, and what they disclose."""
+    """Return one blurred row for each real one, shuffled, and their disclosure."""
     from threadpoolctl import threadpool_limits
 
     from espalier.core.blurring.kernel import EXACT_ROWS
-    from espalier.core.blurring.rows import Numbers, Options, synthesize
+    from espalier.core.blurring.stages import Numbers, Options, synthesize
 
     plan, schema = project.plan, project.schema
     options = read_options(TwoStageOptions, plan.options)
@@ -117,7 +119,9 @@ def blur(project: Project, real: Rows, report: Report = silent) -> tuple[Rows, M
     kept = [c for c in inputs if c.name not in moved]
     rows = len(real.numbers[target])
     if rows > MOST_ROWS:
-        raise SizeError(f"this method matches rows pair by pair; it takes {MOST_ROWS:,} at most", limit=MOST_ROWS)
+        raise SizeError(
+            f"this method compares all pairs of rows; it accepts at most {MOST_ROWS:,} rows", limit=MOST_ROWS
+        )
     marks = [
         _scaled(c.edges, real.numbers[c.name])[:, None] if c.kind == "numeric" else np.eye(c.size)[real.codes[c.name]]
         for c in kept
@@ -143,7 +147,7 @@ def blur(project: Project, real: Rows, report: Report = silent) -> tuple[Rows, M
         options.inputs,
         options.outcome,
     )
-    with threadpool_limits(1):  # several threads that share two processors took six to nine times as long
+    with threadpool_limits(1):  # several threads on two processors took six to nine times as long
         made = synthesize(given, wanted, np.random.default_rng())
     numbers = {name: made.anonymized[:, i] for i, name in enumerate(moved)} | {target: made.outcome}
     numbers |= {c.name: real.numbers[c.name][made.whose] for c in kept if c.kind == "numeric"}
@@ -171,12 +175,12 @@ def _scaled(edges: Sequence[float], values: Any) -> Any:
 
 
 def _anonymized(project: Project) -> tuple[str, ...]:
-    """The columns to anonymize, in schema order; raises :class:`ProjectError` for one that cannot be."""
+    """The columns to anonymize, in schema order; raises :class:`ProjectError` for one that cannot be anonymised."""
     schema, target = project.schema, project.plan.target
     numeric = [c.name for c in schema.columns if c.kind == "numeric" and c.name != target]
     wanted = read_options(TwoStageOptions, project.plan.options).anonymize
     if odd := [name for name in wanted or () if name not in numeric]:
-        raise ProjectError(f"anonymize names {odd[0]!r}, which is no numeric input of this table", key="anonymize")
+        raise ProjectError(f"anonymize names {odd[0]!r}, which is not a numeric input of this table", key="anonymize")
     moved = tuple(name for name in numeric if wanted is None or name in wanted)
     if not moved:
         raise ProjectError("choose at least one numeric column to anonymize", key="anonymize")
@@ -194,22 +198,23 @@ def check(project: Project) -> None:
     usual = Plan(plan.method)
     if promised := [key for key in PROMISING if getattr(plan, key) != getattr(usual, key)]:
         raise ProjectError(
-            f"this method is not private and keeps no {', '.join(promised)}: take that out of the plan", key=promised[0]
+            f"this method is not private and cannot honour {', '.join(promised)}: remove it from the plan",
+            key=promised[0],
         )
     options = read_options(TwoStageOptions, plan.options)
     if options.alpha is not None and "lid" in plan.options:
         raise ProjectError("alpha and lid both fix the mixture: give only one of them", key="alpha")
     if options.alpha is not None and not options.hybrid:
-        raise ProjectError("without hybrid no part of the real row is mixed in: leave alpha out", key="alpha")
+        raise ProjectError("without hybrid no part of the real row is mixed in: remove alpha", key="alpha")
     if plan.fair:
         raise ProjectError(
             f"the method {plan.method} has no fence: set fair to false, or choose a private method", key="fair"
         )
     if project.separations and plan.fair is None:
-        raise ProjectError("this method blurs real rows: it keeps no separation", key="fair")
+        raise ProjectError("this method blurs real rows and keeps no separation", key="fair")
     if project.constraints:
         raise ProjectError(
-            "this method blurs real rows: it cannot hold constraints. Leave them out on the Data page",
+            "this method blurs real rows and cannot keep constraints. Remove them on the Data page",
             key="constraints",
         )
     if holes := [c.name for c in project.schema.columns if c.kind == "numeric" and c.missing]:
@@ -225,7 +230,7 @@ TWO_STAGE = Blurring(
     name="two-stage",
     title="Two-stage (NOT private)",
     summary="each row is a blurred real person",
-    when="Choose it only among people who may see the real rows. The result has no ε and no ledger entry.",
+    when="Use it only among people who may see the real rows. The result has no ε and no ledger entry.",
     options=TwoStageOptions,
     check=check,
     blur=blur,

@@ -88,10 +88,10 @@ def run(opt: argparse.Namespace) -> None:
 
 
 def _need_no_rows(opt: argparse.Namespace) -> None:
-    """Raise :class:`TableError` for what cannot be had of a table that is read where it is."""
+    """Raise :class:`TableError` for options that a table read in place does not support."""
     for option, given in (("--classifiers", opt.classifiers), ("--price", opt.price is not None)):
         if given:
-            raise TableError(f"{option} needs the rows in memory, and this table is read where it is: leave it out")
+            raise TableError(f"{option} needs the rows in memory, but this table is read in place: leave it out")
 
 
 def _fence_cost(released: Released, real: Source, holdout: Table | None) -> dict[str, Any]:

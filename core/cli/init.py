@@ -48,6 +48,11 @@ def add(commands: Any) -> None:
         "--buy", action="store_true", help="take the names of the columns alone: the budget buys bins and categories"
     )
     init.add_argument(
+        "--every-row",
+        action="store_true",
+        help="read a large table as a whole, once, so that the draft lists every value; your consent to that",
+    )
+    init.add_argument(
         "--missing",
         nargs="+",
         default=(),
@@ -135,9 +140,16 @@ def run(opt: argparse.Namespace) -> None:
         print(f"{out}: a draft for {len(draft.schema.columns)} columns; it holds their names, and nothing of the rows")
         print(BUYING.format(out=out, table=_again(opt), person=_to_answer(draft)), file=sys.stderr)
         return
-    text = read.sample()
-    if relation_of(read) is not None:
-        print(f"guessed from the first {text.rows:,} rows: other rows may hold other values", file=sys.stderr)
+    far = relation_of(read)
+    if opt.every_row and far is None:
+        raise ProjectError("every row of a small file is read already: leave --every-row out")
+    text = read.sample() if far is None else far.sample(every_value=opt.every_row)
+    if far is not None and not opt.every_row:
+        print(
+            f"guessed from {text.rows:,} rows from all over the table: other rows may hold other values. To read every "
+            "row once: --every-row",
+            file=sys.stderr,
+        )
     schema, used = _drafted(text, opt) if opt.dictionary else (guess_schema(text, opt.missing), ())
     schema = _with_books(schema, opt)
     if strange := [m for m in opt.missing if not any(m in c.missing_marks for c in schema.columns)]:

@@ -150,6 +150,7 @@ def run(opt: argparse.Namespace) -> None:
         f"model: at most {shown.size.cells:,} cells{width}, {shown.size.bytes / 2**20:.1f} MiB, about "
         f"{max(shown.size.seconds, 0.1):.1f} s in all"
     )
+    print(memory_line(shown))
     for analysis in shown.analyses:
         print(f"analysis {planned_sentence(analysis.plan())}")
     if shown.analyses and shown.analyses_epsilon is not None:
@@ -162,6 +163,16 @@ def run(opt: argparse.Namespace) -> None:
         print(f"test of the drawing: {predicted(test)}")
     for warning in (*shown.warnings, *([TRUSTED[relation]] if relation in TRUSTED else [])):
         print(f"note: {warning}")
+
+
+def memory_line(shown: Preview) -> str:
+    """Return the sentence on the memory of a release."""
+    m = shown.memory
+    said = f"memory: about {m.total / 2**20:,.0f} MiB at the peak"
+    if m.rows is None:
+        return f"{said}, without the rows. Add --rows N, your estimate, to count them"
+    parts = ("process", "input", "model", "output")
+    return f"{said}: " + ", ".join(f"{part} {getattr(m, part) / 2**20:,.0f}" for part in parts)
 
 
 def _print_verdict(shown: Preview) -> None:

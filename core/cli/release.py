@@ -37,14 +37,7 @@ def add(commands: Any) -> None:
     )
     release.add_argument("--relation", metavar="NAME", help="the name of the table in the engine that --data names")
     release.add_argument("--out", type=Path, required=True, help="a new or empty folder")
-    release.add_argument(
-        "--as",
-        "--format",
-        dest="kind",
-        choices=["csv", "parquet", "sav", "dta", "xpt"],
-        default="csv",
-        help="a second file of the table: Parquet, SPSS (sav), Stata (dta) or SAS transport (xpt), with a dictionary",
-    )
+    add_format(release)
     release.add_argument(
         "--into", metavar="NAME", help="write the synthetic rows into this new table of the same database too"
     )
@@ -68,6 +61,18 @@ def add(commands: Any) -> None:
     demo.add_argument("--sample", choices=samples, default="readmission")
     demo.add_argument("--out", type=Path, default=None, help="a new or empty folder (default: out/SAMPLE)")
     demo.set_defaults(run=_demo)
+
+
+def add_format(parser: argparse.ArgumentParser) -> None:
+    """The option for a second file of the released table."""
+    parser.add_argument(
+        "--as",
+        "--format",
+        dest="kind",
+        choices=["csv", "parquet", "sav", "dta", "xpt"],
+        default="csv",
+        help="a second file of the table: Parquet, SPSS (sav), Stata (dta) or SAS transport (xpt), with a dictionary",
+    )
 
 
 def run(opt: argparse.Namespace) -> None:
@@ -212,6 +217,7 @@ def release_to(
         for warning in account.warnings(table.digest) if account else ():
             print(f"warning: {warning}", file=sys.stderr)
         made = release(project, table, part(progress, 0.3, 1.0), account, key, out)
+    del read, table  # their memory is free before the files are written
     if made.ledger_trouble:
         print(f"warning: {made.ledger_trouble}", file=sys.stderr)
     save(made, output)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from espalier.core.cli import ledger
-from espalier.core.cli.release import TABLE, Output, save, say
+from espalier.core.cli.release import TABLE, Output, add_format, save, say
 from espalier.core.cli.statement import KEY_HELP, signer
 from espalier.core.cli.terminal import bar
 from espalier.core.errors import ProjectError
@@ -29,10 +29,7 @@ def add(commands: Any) -> None:
     )
     resume.add_argument("--relation", metavar="NAME", help="the name of the table in the engine that --data names")
     resume.add_argument("--out", type=Path, help="a new or empty folder, for an entry of the ledger")
-    resume.add_argument(
-        "--as", "--format", dest="kind", choices=["csv", "parquet", "sav", "dta", "xpt"], default="csv",
-        help="a second file of the table, as for release",
-    )  # fmt: skip
+    add_format(resume)
     resume.add_argument("--quiet", action="store_true", help="no progress on stderr")
     resume.add_argument("--ledger", metavar="FILE_OR_URL", help=ledger.WHERE)
     resume.add_argument("--by", default="", metavar="WHO", help="who resumes (default: the user of this machine)")

@@ -75,7 +75,7 @@ def _log_as_json() -> None:
 
 def _drain_first(patience: float) -> None:
     """Let running jobs end before Streamlit's handler of SIGTERM stops the server. A second signal stops at once."""
-    from espalier.core.server.job import QUEUE
+    from espalier.core.server.queue import QUEUE
 
     bootstrap: Any = importlib.import_module("streamlit.web.bootstrap")
     set_up = bootstrap._set_up_signal_handler

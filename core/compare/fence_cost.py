@@ -129,8 +129,8 @@ def cost_or_reason(project: Project, real: Source, *args: Any, **kwargs: Any) ->
     """Return `fence_cost` for ``evaluate``: its figures, or null with a reason."""
     if (table := real.in_memory) is None:
         why = (
-            "the table would be released again without the fence, which needs its rows in memory, and it is read where "
-            "it is; release from a file of fewer rows to see it"
+            "this figure needs the table's rows in memory, to release it again without the fence, but the table is "
+            "read in place; release from a file with fewer rows"
         )
         return {"fence_cost": None, "fence_cost_reason": why}
     try:

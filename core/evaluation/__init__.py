@@ -149,7 +149,7 @@ def evaluate(
     report(1.0, "Done")
     reasons = {} if fair else {"fairness": _missing_roles(project)}
     if why := why_no_numbers(project, real, synthetic, holdout):
-        where = "the table is read where it is, in bins; release from a file of fewer rows to compare numbers"
+        where = "the table is read in place, in bins; release from a file with fewer rows to compare numbers"
         reasons["numbers"] = why if real is everything else where
     return Evaluation(
         predictions.tested_on,

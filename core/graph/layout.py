@@ -11,11 +11,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import ceil, sqrt
+from typing import Any
 
 WIDE, HIGH = 160.0, 40.0
 """Size of a box if none is given, in pixels."""
-GAP, BEND, BETWEEN = 16.0, 14.0, 90.0
-"""Room between two boxes of a layer, room for an arrow that passes a layer, room between two layers; pixels."""
+GAP, BEND, BETWEEN, CLOSEST = 16.0, 14.0, 90.0, 30.0
+"""Room between two boxes of a layer, room for an arrow that passes a layer, usual and least room between two layers;
+pixels."""
 SWEEPS, SWAPS = 16, 600
 """Sweeps of the barycentre rule, and slots up to which neighbours are swapped too."""
 FEWEST = 6
@@ -51,12 +53,13 @@ def layout(
     closed: Mapping[str, Iterable[str]] | None = None,
     wide: Mapping[str, float] | None = None,
     high: float = HIGH,
+    between: float = BETWEEN,
 ) -> Layout:
     """Return the layout of ``arrows`` between ``names``; arrows of other names are ignored.
 
     ``outcome`` columns without effects are in the last layer. ``closed`` are groups of columns that are shown as one
     box each: the group's name replaces its columns. ``wide`` gives the width of each box in pixels, ``high`` the height
-    of all of them.
+    of all of them, ``between`` the room between two layers.
     """
     box = {name: group for group, inside in (closed or {}).items() for name in inside}
     known = set(names)
@@ -70,17 +73,27 @@ def layout(
         return Layout(apart=alone)
     forward = _without_cycles(boxes, edges)
     order, paths = _ordered(_layers(boxes, forward, {box.get(n, n) for n in outcome}), forward)
-    return _placed(order, paths, _heights(order, paths, high), Drawn(edges, alone, wide or {}, high))
+    return _placed(order, paths, _heights(order, paths, high), Drawn(edges, alone, wide or {}, high, between))
+
+
+def fitted(page: float, *drawing: Any, **sizes: Any) -> Layout:
+    """Return the `layout` of a drawing, with layers closer together where it would be wider than ``page`` pixels."""
+    found = layout(*drawing, **sizes)
+    if found.width <= page or len(found.layers) < 2:
+        return found
+    room = BETWEEN - (found.width - page) / (len(found.layers) - 1)
+    return layout(*drawing, **{**sizes, "between": max(CLOSEST, room)})
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """What is drawn: arrows, columns without one, widths of boxes and the height of every box."""
+    """What is drawn: arrows, columns without one, widths of boxes, the height of every box, room between layers."""
 
     edges: Sequence[tuple[str, str]]
     alone: tuple[str, ...]
     wide: Mapping[str, float]
     high: float
+    between: float
 
 
 def _without_cycles(boxes: Sequence[str], edges: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -295,7 +308,7 @@ def _placed(
             else:  # level past the boxes of its layer, so that it crosses none of them
                 bends[s] = ((round(x, 1), round(y, 1)), (round(x + room, 1), round(y, 1)))
                 bottom = max(bottom, y)
-        x += room + BETWEEN
+        x += room + drawn.between
     routes: dict[tuple[str, str], tuple[Point, ...]] = {}
     for path in paths:
         points = tuple(p for s in path[1:-1] for p in bends[s])
@@ -303,5 +316,5 @@ def _placed(
         routes[start, end], routes[end, start] = points, points[::-1]
     boxes = tuple(tuple(s for s in layer if isinstance(s, str)) for layer in order)
     return Layout(
-        places, {e: routes[e] for e in drawn.edges}, drawn.alone, boxes, round(x - BETWEEN, 1), round(bottom, 1)
+        places, {e: routes[e] for e in drawn.edges}, drawn.alone, boxes, round(x - drawn.between, 1), round(bottom, 1)
     )

@@ -19,7 +19,7 @@ from espalier.core.ledger.fields import number, octets, part
 from espalier.core.ledger.population import Entry, Population, population_of, rho_drawn
 from espalier.core.ledger.replay import ROUNDED, replay
 from espalier.core.ledger.store import Store
-from espalier.core.privacy.accounting import Budget, rho_of, rounded_up
+from espalier.core.privacy.accounting import Budget, rho_asked, rounded_up
 from espalier.core.privacy.draws import Subtotal
 from espalier.core.project.file import Project
 from espalier.core.project.people import KEY as ONE_ROW
@@ -65,7 +65,7 @@ class Account:
             )
         population = self.population
         fitting = population.fits(project, self.table, self.another_unit)
-        population.allows(rho_of(fitting.plan.epsilon, population.delta))
+        population.allows(rho_asked(fitting.plan, population.delta))
         return fitting
 
     def warnings(self, digest: bytes) -> list[str]:
@@ -99,7 +99,7 @@ class Account:
             events = read_events(rows)
             population = population_of(replay(events), self.table, store.name)
             population.fits(project, self.table, self.another_unit)
-            if number("delta", budget.delta) != population.delta:
+            if not budget.pure and number("delta", budget.delta) != population.delta:
                 raise LedgerError(f"the budget is for another δ than the ledger's, {population.delta}", key="delta")
             population.allows(rho, delta)
             found = _warnings(events, store, self.table, digest)

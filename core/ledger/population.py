@@ -233,6 +233,8 @@ class Population:
         """
         plan = project.plan
         wanted = {"neighbors": self.neighbors, "rows_per_person": self.rows_per_person, "delta": self.delta}
+        if plan.pure:  # it has no δ, and adds its ρ to any total
+            del wanted["delta"]
         for key, fixed in wanted.items():
             given = getattr(plan, key)
             if given != fixed and not (key == "delta" and given is None):

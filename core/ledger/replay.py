@@ -132,8 +132,9 @@ class _State:
         p, stored = self.populations[e.population], _read(_given(e.plan))
         id_, rho, epsilon, delta = _given(e.entry), _given(e.rho), _given(e.epsilon), _given(e.delta)
         _require(id_ not in self.entries, "an entry is reserved twice")
-        unit = p.neighbors, p.rows_per_person, p.delta
-        _require((e.neighbors, e.rows_per_person, delta) == unit, "its unit is not the population's")
+        unit = p.neighbors, p.rows_per_person
+        same = (e.neighbors, e.rows_per_person) == unit and delta in (p.delta, 0.0)  # a pure release has δ = 0
+        _require(same, "its unit is not the population's")
         _require(rho > 0, "it reserves nothing")
         draws = _share(stored, "delta_for_draws")
         _require(draws >= 0, "it reserves less than no δ₀")

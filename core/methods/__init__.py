@@ -1,4 +1,4 @@
-"""The published methods: what each asks of a curator, and how its answers become a model."""
+"""The published methods: each queries a curator and turns its answers into a model."""
 
 from espalier.core.methods.base import Fitted, Method
 from espalier.core.methods.frame import Frame, Task

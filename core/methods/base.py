@@ -15,16 +15,16 @@ from espalier.core.privacy.curator import Curator
 from espalier.core.progress import Report, silent
 from espalier.core.project.file import Project
 from espalier.core.project.options import read_options
-from espalier.core.project.plan import Plan
+from espalier.core.project.plan import AccountingRule, Plan
 
 Fence = Literal["always", "never", "optional"]
-"""Whether a method keeps the roles' fence: whatever the plan says, in no case, or where the plan asks for it."""
+"""Whether a method keeps the roles' fence: always, never, or if the plan requests it."""
 
 
 class Fitted(Protocol):
-    """Result of a method: everything that its model may use, all paid for. No protective noise is drawn afterwards.
+    """Result of a method: all inputs of its model, already paid for. No protective noise is drawn afterwards.
 
-    ``cliques`` are the sets of columns that were counted together, ``features`` those that were measured with a target
+    ``cliques`` are the sets of columns that were counted together, ``features`` the columns measured with a target
     (empty for most methods).
     """
 
@@ -66,19 +66,19 @@ class Fit(Protocol):
 
 @dataclass(frozen=True)
 class NoOptions:
-    """Options of a method without plan keys of its own."""
+    """Options of a method that declares no plan keys."""
 
 
 Separations = tuple[Separation, ...]
 
 
 def as_given(project: Project, separations: Separations, warnings: list[str]) -> Frame:  # noqa: ARG001
-    """The frame of a method that adds no separation to those that the plan asks for."""
+    """The frame of a method that adds no separation to those of the plan."""
     return Frame(separations, warnings=tuple(warnings))
 
 
 def nothing(project: Project, frame: Frame) -> tuple[Clique, ...]:  # noqa: ARG001
-    """No table beyond those that the method counts."""
+    """Return no tables beyond those that the method counts."""
     return ()
 
 
@@ -92,8 +92,8 @@ def largest_pair(project: Project, frame: Frame, among: Sequence[str] = ()) -> t
 
 
 def any_association(drawn: bool) -> str:  # noqa: ARG001
-    """Return the description of most methods' tables under a plan without separations."""
-    return "No separation: the table may show any association that the budget can measure."
+    """Return the description of a table without separations, as most methods produce it."""
+    return "No separation: the table may contain any association that the budget can measure."
 
 
 def no_steps(project: Project, outcome: str, others: Sequence[str], treatment: str | None) -> str:  # noqa: ARG001
@@ -103,7 +103,7 @@ def no_steps(project: Project, outcome: str, others: Sequence[str], treatment: s
 
 @dataclass(frozen=True)
 class Purpose:
-    """How a method serves a purpose: the plan keys that it then needs, and the reason in one sentence."""
+    """How a method serves a purpose: the plan keys it needs, and the reason in one sentence."""
 
     why: str
     changes: Mapping[str, Any] = field(default_factory=dict)
@@ -111,7 +111,7 @@ class Purpose:
 
 @dataclass(frozen=True)
 class PlannedEffect:
-    """The effect that a plan asks for: of ``treatment`` on ``outcome``, adjusted for ``adjust``.
+    """The effect requested by a plan: of ``treatment`` on ``outcome``, adjusted for ``adjust``.
 
     ``adjust`` is `None` if the plan leaves the choice to the drawing.
     """
@@ -122,7 +122,7 @@ class PlannedEffect:
 
 
 def no_effect(plan: Plan) -> PlannedEffect | None:  # noqa: ARG001
-    """Return `None`: the method asks for no effect."""
+    """Return `None`: the method estimates no effect."""
     return None
 
 
@@ -148,13 +148,13 @@ def zero(project: Project) -> int:  # noqa: ARG001
 
 @dataclass(frozen=True)
 class Guidance:
-    """Text on a method for screens and reports.
+    """Text about a method for screens and reports.
 
-    ``when`` is one sentence on when to choose it. ``purposes`` are what it is recommended for (the keys of
+    ``when`` is one sentence on when to choose it. ``purposes`` are the purposes it is recommended for (keys of
     :data:`espalier.core.methods.purpose.PURPOSES`). ``unseparated`` describes a table without separations, given
-    whether arrows are drawn. ``advice`` explains what the drawing's annotations mean for the method. ``counts_with``
-    returns the steps on the Plan page that make sure each of some columns is counted with an outcome (and a treatment);
-    empty if no option does. ``pools`` maps the method's own pools to what they pay for.
+    whether arrows are drawn. ``advice`` explains the drawing's annotations for the method. ``counts_with`` returns the
+    steps on the Plan page that ensure that given columns are counted with an outcome (and a treatment); empty if no
+    option does. ``pools`` maps the method's own pools to plain names.
     """
 
     when: str
@@ -167,16 +167,17 @@ class Guidance:
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What a method can do.
+    """The capabilities of a method.
 
-    ``targets``: it spends on predicting the plan's target. ``constraints``: its model can keep cells without
-    probability. ``links``: its model may link columns. ``numbers``: it reads numeric columns as numbers, so tables of
-    codes alone are refused. ``questions``: its support for questions and counts. It ignores them
-    (``no``), ends with `Marginals`, so that a share of the budget can measure them ``beside`` it
-    (`espalier.core.methods.question_answers`), or spends on them ``alone``. ``embedding``: it returns `Marginals`,
+    ``targets``: it spends on predicting the plan's target. ``constraints``: its model can keep cells at probability 0.
+    ``links``: its model may link columns. ``numbers``: it reads numeric columns as numbers, so it refuses tables of
+    codes alone. ``questions``: its support for questions and counts. It ignores them (``no``), returns `Marginals`, so
+    a share of the budget can measure them ``beside`` it (`espalier.core.methods.question_answers`), or spends on them
+    ``alone``. ``embedding``: it returns `Marginals`,
     and a second stage may follow it (`espalier.core.methods.embedding`). ``linked``: it releases people with their
-    visits, from two linked tables. ``unread`` are the keys of every plan that it does not read: a plan that gives one
-    is warned or refused, and the app offers no field.
+    visits, from two linked tables. ``accounting`` are the rules by which its draws can be
+    paid for; with ``pure`` among them, every draw can have a pure guarantee (δ = 0). ``unread`` are the keys of every
+    plan that it does not read: a plan that gives one is warned or refused, and the app offers no field.
     """
 
     fence: Fence = "optional"
@@ -187,16 +188,17 @@ class Capabilities:
     questions: Literal["no", "beside", "alone"] = "no"
     linked: bool = False
     embedding: bool = False
+    accounting: tuple[AccountingRule, ...] = ("zcdp", "basic")
     unread: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What bounds a method's model before anything is read.
+    """Bounds on a method's model before anything is read.
 
     ``largest`` are the largest tables that private choices could lead to: refused in the plan, or never. ``cells`` is
-    the most that they could bring the whole model to, if a cap bounds it. ``fits`` is the number of models fitted on
-    the way. ``width`` is the largest group of columns that a plan allows, minus one.
+    the largest size of the whole model, if a cap bounds it. ``fits`` is the number of intermediate models
+    fitted. ``width`` is the largest group of columns that a plan allows, minus one.
     """
 
     largest: Callable[[Project, Frame], tuple[Clique, ...]] = nothing
@@ -207,15 +209,15 @@ class Limits:
 
 @dataclass(frozen=True)
 class Method:
-    """One published method. Everything else that knows about it reads this object; no other file names it.
+    """One published method. All other code reads this object; no other file names the method.
 
     ``title`` is its name on screen, ``summary`` half a sentence on what it does. ``fit`` is the algorithm, ``load``
-    reads its model's file, ``options`` is the dataclass of its own plan keys.
+    reads its model's file, ``options`` is the dataclass of its plan keys.
 
-    ``frame`` makes the plan's frame from the separations that the fence and the project ask for (none without a fence)
-    and a list for warnings. ``without_fence`` are the changes that make the plan the same method without its fence.
-    ``arrows`` are the drawn arrows that shape the table, ``effect_of`` is the effect that a plan asks for.
-    ``causes_only``: does the plan link the target to its drawn direct causes only?
+    ``frame`` builds the plan's frame from the separations required by the fence and the project (none without a fence)
+    and a list for warnings. ``without_fence`` are the plan changes that remove the fence from the same method.
+    ``arrows`` are the drawn arrows that shape the table, ``effect_of`` is the effect requested by a plan.
+    ``causes_only``: whether the plan links the target to its drawn direct causes only.
     """
 
     name: str
@@ -238,11 +240,11 @@ class Method:
         return plan.fair if plan.fair is not None else self.capabilities.fence == "always"
 
     def unread(self, plan: Plan) -> list[str]:
-        """Return the keys of every plan that ``plan`` gives and this method does not read."""
+        """Return the common keys that ``plan`` sets and this method does not read."""
         return [key for key in self.capabilities.unread if getattr(plan, key) != getattr(Plan, key)]
 
     def offers(self, plan: Plan, key: str) -> bool:
-        """Return whether the app shows a field for ``key``: the method reads it, or the plan has to be put right."""
+        """Return whether the app shows a field for ``key``: the method reads it, or the plan must be corrected."""
         return key not in self.capabilities.unread or key in self.unread(plan)
 
     def read(self, plan: Plan) -> Any:

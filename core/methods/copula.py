@@ -1,7 +1,7 @@
 """Smooth regression on numbers: inputs by a Gaussian copula, the target by a regression on noisy moments.
 
-The private counterpart of the two-stage idea of Liu et al.: Latin hypercube inputs with the noisy correlation of
-normal scores, then a smooth function of them, then what the fit leaves. Nominal columns come from a tree of pair
+The private counterpart of the two-stage idea of Liu et al.: Latin hypercube inputs with the noisy correlation of normal
+scores, then a smooth function of them, plus a residual. Nominal columns come from a tree of pair
 counts. Everything is a sum over the rows with Gaussian noise, so ρ adds up exactly.
 """
 
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from espalier.core.models.copula.model import CopulaModel
 
 NOMINAL = 0.15
-"""The part of ρ that counts nominal columns and links them, where there are any."""
+"""Share of ρ that counts nominal columns and links them, if there are any."""
 
 ALONE, CHOICE = 0.4, 0.2
-"""Of that part: what counts them one by one, and what chooses the pairs; the pairs' counts get the rest."""
+"""Shares of it for one-way counts and for choosing pairs; the pairs' counts get the rest."""
 
 BYTES_PER_SUM, SECONDS_PER_SUM = 40, 20e-6
-"""Memory and time of one noisy sum, about."""
+"""Approximate memory and time of one noisy sum."""
 
 
 @dataclass(frozen=True)
@@ -68,22 +68,24 @@ class Smooth:
         return Size(cells + self.sums, cells + self.sums, memory + BYTES_PER_SUM * self.sums, seconds, (), cells, ())
 
     def model(self, report: Report = silent) -> CopulaModel:  # noqa: ARG002
-        """The model itself; each answer was needed to ask for the next, so it is fitted by now."""
+        """The model. Each query depended on the previous answer, so it is already fitted."""
         return self.fitted
 
     def facts(self, project: Project) -> Mapping[str, Any]:  # noqa: ARG002
-        """Return nothing: the draws are all."""
+        """Return nothing: the draws say everything."""
         return {}
 
 
 def copula(curator: Curator, project: Project, frame: Frame, report: Report = silent) -> Smooth:  # noqa: ARG001
-    """Nominal columns by counts of a tree; then one-way counts, dependence, regression and residuals of the numbers."""
+    """Count a tree of nominal columns; then measure one-way counts, dependence, regression and residuals of the
+    numbers.
+    """
     from espalier.core.models.copula.fit import fit, parts
     from espalier.core.models.copula.layout import Layout
 
     layout = Layout.of(project.schema, project.plan.target)
     rest = 1 - NOMINAL if layout.categories else 1.0
-    # ρ added up in floats may exceed the budget by a last digit: leave it out
+    # the floating-point sum of ρ may exceed the budget in the last digit: drop it
     rhos = {pool: (1 - 1e-12) * rest * share * curator.budget.rho for pool, share in parts(layout).items()}
     report(0.0, "Counting nominal columns")
     nominal, counted = _nominal(curator, layout)
@@ -94,7 +96,7 @@ def copula(curator: Curator, project: Project, frame: Frame, report: Report = si
 
 
 def _nominal(curator: Curator, layout: Layout) -> tuple[GraphicalModel | None, tuple[Clique, ...]]:
-    """A tree of pair counts over the nominal columns, as MST grows it, for their part of the budget."""
+    """Count a tree of pairs over the nominal columns, grown as in MST, for their share of the budget."""
     names = list(layout.categories)
     if not names:
         return None, ()
@@ -114,14 +116,14 @@ def _nominal(curator: Curator, layout: Layout) -> tuple[GraphicalModel | None, t
 
 
 def _frame(project: Project, separations: tuple[Separation, ...], warnings: list[str]) -> Frame:
-    """Refuse separations, and warn of the dependence that the model cannot carry."""
+    """Refuse separations, and warn about dependence that the model cannot represent."""
     from espalier.core.models.copula.layout import Layout
 
     layout = Layout.of(project.schema, project.plan.target)
     if separations or (project.separations and project.plan.fair is None):
         raise ProjectError(
-            "this method links every column with every other, so it can keep no separation: take the separations out "
-            "of the project, set fair to false, or choose a method that keeps a fence",
+            "this method links every column with every other, so it cannot keep a separation: remove the separations "
+            "from the project, set fair to false, or choose a method that keeps a fence",
             key="fair",
         )
     return Frame(warnings=(*warnings, *layout.limits))
@@ -141,12 +143,12 @@ COPULA = Method(
     load=_load,
     frame=_frame,
     guidance=Guidance(
-        when="Choose it where a number is to be predicted from numbers, on which it depends smoothly.",
+        when="Choose it to predict a number that depends smoothly on other numbers.",
         unseparated=lambda drawn: "No separation: the regression may link any two columns.",  # noqa: ARG005
         pools={
             "dependence": "how columns depend on each other",
-            "regression": "what predicts the target",
-            "residuals": "what the prediction leaves over",
+            "regression": "how columns predict the target",
+            "residuals": "residuals of the prediction",
             "tree choice": "choosing the pairs",
             "two-way": "counts of pairs",
         },

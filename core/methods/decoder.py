@@ -1,11 +1,13 @@
 """The causal decoder: every column a softmax of its drawn causes, trained with noisy gradients (causal VAE, paper 003).
 
 With latent 0 there is no shared z: the model factors along the drawing, and a separation that the drawing implies
-holds exactly. The paper's design, an encoder and a z that every column reads, is ``latent`` above 0.
+holds exactly. With ``groups`` joint, a panel of columns is one node of the drawing. The paper's design, an encoder and
+a z that every column reads, is ``latent`` above 0.
 """
 
 from __future__ import annotations
 
+import graphlib
 import itertools
 import math
 from dataclasses import dataclass, replace
@@ -14,6 +16,7 @@ from typing import Any, Literal
 import numpy as np
 
 from espalier.core.errors import ProjectError
+from espalier.core.graph.dag import find_cycle
 from espalier.core.graph.separations import Clique, Separation
 from espalier.core.methods.base import Capabilities, Guidance, Method
 from espalier.core.methods.frame import Frame
@@ -44,25 +47,25 @@ from espalier.core.project.options import option, read_options
 LARGEST_IMPORTANCE = 6.0
 EASY_COLUMNS = 8
 COLUMNS_PER_IMPORTANCE = 4.0
-"""A target's residual is multiplied by one for every four columns beyond the first eight, at least 1 and at most 6:
-among many columns its gradient would be lost under the clip, and among few a weight only takes from the others. It is a
-rule of the number of columns alone."""
+"""Weight of a target's residual: one for every four columns beyond the first eight, at least 1 and at most 6. Among
+many columns its gradient would be lost in the clipped sum; among few, a weight only takes from the others. It depends
+only on the number of columns."""
 
 SECONDS_PER_PARAMETER, SECONDS_PER_COLUMN, SECONDS_PER_ENTRY = 14e-6, 350e-6, 25e-9
-"""What a step costs for each parameter (its noise), each column (its solver) and each category of a column and row. Of
-eight releases of 12 to 222 columns and 2,000 to 147,000 rows these say 0.9 to 1.1 times the CPU seconds, with a latent
-z 0.7."""
+"""CPU seconds of a step for each parameter (its noise), each column (its solver) and each category of a column and row.
+For eight releases of 12 to 222 columns and 2,000 to 147,000 rows they predict 0.9 to 1.1 times the measured seconds;
+with a latent z, 0.7 times."""
 
 TABLE_NOISE = 0.05
-"""A family is counted as a full table where σ·√cells is at most this share of the rows. It then needs no training."""
+"""A family is counted as a full table, and needs no training, if σ·√cells is at most this share of the rows."""
 
 USUAL_ROWS = 50_000
-"""Taken for the planned seconds where n is private."""
+"""Number of rows assumed for the planned seconds if n is private."""
 
 
 @dataclass(frozen=True)
 class DecoderOptions:
-    """The decoder's own keys of a plan."""
+    """The decoder's plan keys."""
 
     regime: Literal["predictive", "graphical", "causal"] = option(
         "predictive",
@@ -70,7 +73,7 @@ class DecoderOptions:
         choices={
             "predictive": "All drawn arrows shape the table.",
             "graphical": "All drawn arrows shape the table, as in the predictive regime.",
-            "causal": "Arrows out of the target are cut: it depends on its drawn causes only, and holds where the "
+            "causal": "Arrows out of the target are cut: it depends on its drawn causes only, and stays valid when the "
             "rest of the world changes.",
         },
     )
@@ -91,12 +94,21 @@ class DecoderOptions:
             "none": "No arrows: a plain VAE under differential privacy, to compare with. It needs latent dimensions.",
         },
     )
+    groups: Literal["columns", "joint"] = option(
+        "columns",
+        "Groups of the drawing",
+        choices={
+            "columns": "Each column has its own arrows.",
+            "joint": "A group is one node: an arrow from or to one of its columns counts for all of them, and its "
+            "columns depend on each other.",
+        },
+    )
     families: Literal["additive", "tables"] = option(
         "additive",
         "Causes of a column",
         choices={
-            "additive": "Act one by one: their effects add up.",
-            "tables": "May act together: a column and its causes are counted as one table where the budget allows.",
+            "additive": "Act separately: their effects add up.",
+            "tables": "May interact: a column and its causes are counted as one table if the budget allows.",
         },
     )
     steps: int = option(
@@ -105,14 +117,14 @@ class DecoderOptions:
         low=1,
         high=1000,
         whole=True,
-        help="Each step reads all rows and takes an equal part of the budget.",
+        help="Each step reads all rows and spends an equal share of the budget.",
     )
     clip: float = option(
         Training.clip,
         "Clipping norm",
         low=0.01,
         high=64.0,
-        help="The largest influence of one row on a step. A smaller one takes less noise and bends the gradient more.",
+        help="The largest influence of one row on a step. A smaller bound adds less noise but distorts the gradient.",
     )
 
 
@@ -127,7 +139,7 @@ class Trained:
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
-        """The columns, each counted by itself, and the families that were counted as tables."""
+        """Single columns, and the families that were counted as tables."""
         return (*((name,) for name in self.counts), *(m.clique for m in self.families))
 
     @property
@@ -137,7 +149,7 @@ class Trained:
         return tuple(itertools.combinations(heads.sizes, 2)) if heads.latent else self.decoder.edges
 
     def size(self, max_cells: int, further: tuple[Clique, ...] = ()) -> Size:  # noqa: ARG002
-        """Return parameters instead of cells: there is no junction tree, and no limit on its width."""
+        """Return parameters instead of cells: there is no junction tree, so no limit on its width."""
         count, steps = self.decoder.heads.parameters, self.decoder.steps
         heads, rows = self.decoder.heads, self.decoder.total if self.decoder.total > 1 else USUAL_ROWS
         a_step = count * SECONDS_PER_PARAMETER + len(heads.sizes) * SECONDS_PER_COLUMN
@@ -189,10 +201,10 @@ def decoder(curator: Curator, project: Project, frame: Frame, report: Report = s
 
 
 def _with_tables(curator: Curator, heads: Heads, options: DecoderOptions, max_cells: int, report: Report) -> Trained:
-    """Count each family as a full table where `TABLE_NOISE` and ``max_cells`` allow, and train the heads of the others.
+    """Count each family as a full table if `TABLE_NOISE` and ``max_cells`` allow it, and train the heads of the others.
 
     30 % of ρ goes to one-way counts. The rest is divided evenly over the columns with causes. Those without a table
-    train with their part. A counted column keeps its intercept alone in training, with next to no weight.
+    train with their share. A counted column keeps only its intercept in training, with almost no weight.
     """
     rho = curator.budget.rho
     report(0.0, "Counting every column")
@@ -252,13 +264,14 @@ def _last(m: Measurement, name: str) -> FloatArray:
 
 
 def heads_of(project: Project) -> Heads:
-    """The network that a project draws: causes as parents, or without a drawing all earlier columns of the schema."""
+    """The network of a project: drawn causes as parents, or without a drawing all earlier columns of the schema."""
     plan, names, options = project.plan, project.schema.names, read_options(DecoderOptions, project.plan.options)
     cut = set(plan.weights) if read_options(DecoderOptions, plan.options).regime == "causal" else set()
     if options.arrows == "none":
         parents: dict[str, tuple[str, ...]] = dict.fromkeys(names, ())
     elif project.dag.edges:
-        parents = {n: tuple(p for p in project.dag.parents(n) if p not in cut) for n in names}
+        arrows = _drawn(project, options)
+        parents = {n: tuple(sorted(c for c, e in arrows if e == n and c not in cut)) for n in names}
     else:
         parents = {n: tuple(p for p in names[:i] if p not in cut) for i, n in enumerate(names)}
     weight = min(LARGEST_IMPORTANCE, max(1.0, (len(names) - EASY_COLUMNS) / COLUMNS_PER_IMPORTANCE))
@@ -266,8 +279,43 @@ def heads_of(project: Project) -> Heads:
     return Heads(project.schema.sizes, parents, importance, read_options(DecoderOptions, plan.options).latent)
 
 
+def _drawn(project: Project, options: DecoderOptions) -> tuple[tuple[str, str], ...]:
+    """Return the arrows that shape the table.
+
+    If groups are joint nodes, an arrow counts for all columns of a group. Inside a group each column depends on those
+    before it, in an order that follows the arrows drawn there, so the family of the whole group has no independence.
+    Raises :class:`ProjectError` if the groups, as nodes, cause each other in a cycle.
+    """
+    if options.arrows == "none":
+        return ()
+    dag = project.dag
+    if options.groups == "columns" or not dag.groups:
+        return dag.edges
+    inside = {name: tuple(members) for members in dag.groups.values() for name in members}
+    between = {
+        (cause, effect)
+        for c, e in dag.edges
+        for cause, effect in itertools.product(inside.get(c, (c,)), inside.get(e, (e,)))
+        if e not in inside.get(c, ())
+    }
+    order = {name: i for i, name in enumerate(graphlib.TopologicalSorter(_causes(project)).static_order())}
+    together = [sorted(members, key=order.__getitem__) for members in dag.groups.values()]
+    arrows = (*sorted(between), *(pair for members in together for pair in itertools.combinations(members, 2)))
+    if path := find_cycle(arrows):
+        raise ProjectError(
+            f"with the drawing's groups as single nodes the arrows form a cycle ({' → '.join(path)}): take a column "
+            "out of its group on the Structure page, or set groups to columns",
+            key="groups",
+        )
+    return arrows
+
+
+def _causes(project: Project) -> dict[str, tuple[str, ...]]:
+    return {name: project.dag.parents(name) for name in project.schema.names}
+
+
 def _frame(project: Project, separations: tuple[Separation, ...], warnings: list[str]) -> Frame:
-    """Separations are judged on the drawing before anything is spent: what it does not imply is refused."""
+    """Check separations against the drawing before anything is spent; refuse those it does not imply."""
     options = read_options(DecoderOptions, project.plan.options)
     causal = options.regime == "causal"
     if options.latent and (separations or causal):
@@ -283,15 +331,16 @@ def _frame(project: Project, separations: tuple[Separation, ...], warnings: list
             key="arrows",
         )
     if causal and project.plan.target is None:
-        raise ProjectError("the causal regime is about one column: name the target", key="target", missing="target")
+        raise ProjectError("the causal regime needs a target: name the column", key="target", missing="target")
     if causal and not project.dag.edges:
         raise ProjectError(
-            f"the causal regime needs a graph: draw what causes {project.plan.target!r} on the Structure page",
+            f"the causal regime needs a graph: draw the causes of {project.plan.target!r} on the Structure page",
             key="regime",
         )
     if not project.dag.edges and options.arrows == "drawn":
         warnings.append(
-            "Nothing is drawn, so each column is modelled from those before it in the schema: an order, not causes."
+            "Nothing is drawn, so each column is modelled from the columns before it in the schema. That is an order, "
+            "not a causal claim."
         )
     heads = heads_of(project)
     parents = {name: heads.inputs(name) for name in heads.sizes}
@@ -299,8 +348,8 @@ def _frame(project: Project, separations: tuple[Separation, ...], warnings: list
         if not separated(parents, set(s.left), set(s.right), set(s.given)):
             given = f" given {', '.join(s.given)}" if s.given else ""
             raise ProjectError(
-                f"the drawing does not make {', '.join(s.left)} independent of {', '.join(s.right)}{given}: take the "
-                "arrows between them out on the Structure page, or choose a method that keeps a fence by itself",
+                f"the drawing does not make {', '.join(s.left)} independent of {', '.join(s.right)}{given}: remove the "
+                "arrows between them on the Structure page, or choose a method that builds in the fence",
                 key="roles",
             )
     return Frame((*separations, *(_regime(project, heads) if causal else ())), warnings=tuple(warnings))
@@ -326,10 +375,10 @@ DECODER = Method(
     options=DecoderOptions,
     frame=_frame,
     guidance=Guidance(
-        when="Choose it where the drawing is right and the table has many columns.",
+        when="Choose it if the drawing is right and the table has many columns.",
         pools={"training": "training the model", "families": "counts of causes with effects"},
     ),
     capabilities=Capabilities(targets=True, constraints=False, unread=("allocation", "accounting", "copies")),
-    arrows=lambda project: () if project.plan.options.get("arrows") == "none" else project.dag.edges,
+    arrows=lambda project: _drawn(project, read_options(DecoderOptions, project.plan.options)),
     causes_only=lambda plan: plan.options.get("regime") == "causal",
 )

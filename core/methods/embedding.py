@@ -1,8 +1,9 @@
-"""A second stage for structure that pairs and triples of columns do not carry: sums of features of whole rows.
+"""A second stage for structure beyond pairs and triples of columns: sums of features of whole rows.
 
 A method's model is the base. One Gaussian measurement of random features of whole rows, by class of the target, shows
-what the base misses. Rows of the base are then weighted until they reproduce it (`espalier.core.models.tilted`). A
-small part of the measurement, the probe, decides whether the stage is worth its budget.
+the structure that the base misses. Rows of the base are then weighted until they reproduce
+it (`espalier.core.models.tilted`). A small part of the measurement, the probe, decides whether the stage justifies its
+budget.
 """
 
 from __future__ import annotations
@@ -41,36 +42,36 @@ from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Schema
 
 FREQUENCIES, PROBED = 500, 50
-"""Random directions, each with a cosine and a sine: those that are reproduced, and those of the probe. Fewer directions
-have less noise in all, while the expected length of the base's error does not depend on their number."""
+"""Number of random directions, each with a cosine and a sine: those to be reproduced, and those of the probe. Fewer
+directions have less total noise, while the expected length of the base's error does not depend on their number."""
 
 WIDTH = 0.2
 """Width of the kernel: two rows are alike if their mid-ranks differ by less."""
 
 NOMINAL = 3.0
-"""Two values of a column without an order are √2/3 apart."""
+"""Two values of a nominal column are √2/3 apart."""
 
 MARKED = 0.3
-"""Part of a row's squared length that marks its coarse cell."""
+"""Share of a row's squared length that encodes its coarse cell."""
 
 LARGEST_SET = 5
-"""Columns of the coarse cell, at most."""
+"""Largest number of columns in the coarse cell."""
 
 CHOICE_SECONDS, PER_ROW, PER_SET = 3.0, 4e-9, 3e-5
-"""CPU seconds for the choice of the coarse columns, at most; and of one set, per row and fixed."""
+"""Largest CPU time for choosing the coarse columns; and the seconds of one set, per row and fixed."""
 
 LEAST, SURE, ABOVE_BASE = 0.02, 3.0, 2.0
-"""The gate opens where the base misses more than this share of the rows, by this number of standard deviations of the
-probe's noise, and more than this many times what a base of the same noise misses of its own rows."""
+"""The gate opens if the base misses more than this share of the rows, by this number of standard deviations of the
+probe's noise, and more than this multiple of what a base with the same noise misses of its own rows."""
 
 MOST_DRAWN = 4_000_000
-"""Rows that the bootstrap of the gate draws, at most. Fewer make the gate open later."""
+"""Largest number of rows in the gate's bootstrap. With fewer, the gate opens less easily."""
 
 MOST_CLASSES = 200
-"""Classes of the target, at most: each has its own vector of noisy sums."""
+"""Largest number of target classes: each has its own vector of noisy sums."""
 
 SECONDS = 8.0
-"""Seconds of weighting the rows twice, for the planned time: 5 to 9 CPU s for every table."""
+"""Seconds for weighting the rows twice, for the planned time: 5 to 9 CPU s for every table."""
 
 
 @dataclass(frozen=True)
@@ -92,11 +93,11 @@ class Shares:
 
 @dataclass(frozen=True)
 class Found:
-    """What the probe found: the share of rows that the base misses, that of a base of the same noise, and its noise.
+    """Result of the probe: the share of rows that the base misses, the same for a base with equal noise, and the noise.
 
-    ``missed`` is the length of what the base lacks in n rows; ``by_noise`` the same for the bootstrap; ``sure`` how
-    many standard deviations of the probe's noise lie between the two. ``limit`` is the least ``missed`` that it can
-    detect, with noise ``sigma`` in each of its ``sums``.
+    ``missed`` is the length of the base's error relative to n rows; ``by_noise`` the same for the bootstrap; ``sure``
+    the distance between the two in standard deviations of the probe's noise. ``limit`` is the least ``missed`` that it
+    can detect, with noise ``sigma`` in each of its ``sums``.
     """
 
     missed: float
@@ -121,7 +122,7 @@ def detectable(sigma: float, cells: int, rows: float) -> float:
 class Embedded:
     """Marginals of a method, and the noisy sums of whole rows; ``sums`` is `None` if the stage was not used.
 
-    ``found`` is the probe's result; `None` where a share was given by hand. ``given`` is the base's model.
+    ``found`` is the probe's result; `None` if a share was given by hand. ``given`` is the base's model.
     """
 
     base: Marginals
@@ -160,7 +161,7 @@ class Embedded:
         return replace(size, measured_cells=drawn, bytes=max(size.bytes, 6 * POOL * self.sums.recipe.features.size))
 
     def stage(self, rows: float | None, plan: Plan) -> str:
-        """Return what the second stage costs and can detect; ``rows`` is the number of rows where it is known."""
+        """Return the second stage's cost and its detection limit; ``rows`` is the number of rows if it is known."""
         shares, seconds = Shares.of(plan.embedding_share), f"about {SECONDS:.0f} s"
         said = [f"The second stage takes {1 - shares.base:.0%} of the budget, the counts {shares.base:.0%}."]
         if self.found is not None and rows:
@@ -169,7 +170,7 @@ class Embedded:
                 f"Its probe detects groups of similar rows of one class that the counts miss, if they hold at least "
                 f"about {limit:.1%} of the rows. If it finds none, the rest of the share goes to the counts."
             )
-        copies = f", and as much for each of the {plan.copies} copies" if plan.copies else ""
+        copies = f", and the same for each of the {plan.copies} copies" if plan.copies else ""
         return " ".join([*said, f"Weighting the rows takes {seconds}{copies}."])
 
     def model(self, report: Report = silent) -> GraphicalModel | TiltedModel:
@@ -191,7 +192,7 @@ class Embedded:
 
 
 def check(project: Project, method: Method, frame: Frame) -> None:
-    """Raise :class:`ProjectError` where the stage cannot follow the plan's method, before anything is spent."""
+    """Raise :class:`ProjectError` if the stage cannot follow the plan's method, before anything is spent."""
     plan, schema = project.plan, project.schema
 
     def refuse(why: str) -> None:
@@ -215,7 +216,7 @@ def check(project: Project, method: Method, frame: Frame) -> None:
 
 
 def embed(method: Fit, curator: Curator, project: Project, frame: Frame, report: Report = silent) -> Embedded:
-    """Run ``method`` as the base, then the second stage with its part of the budget.
+    """Run ``method`` as the base, then the second stage with its share of the budget.
 
     Sensitivities are proved at :class:`ClassSums` and :class:`ColumnSets`. Everything else reads the base's model and
     noisy sums, which is post-processing. The ρ add up.
@@ -223,7 +224,7 @@ def embed(method: Fit, curator: Curator, project: Project, frame: Frame, report:
     plan, whole, rng = project.plan, curator.budget, curator.chance()
     shares, auto = Shares.of(plan.embedding_share), isinstance(plan.embedding_share, str)
     split = BudgetSplit.of(plan, whole, curator.sizes)
-    # 1 the base, with its part of the budget, and rows of its model
+    # 1 the base, with its share of the budget, and rows of its model
     with curator.within(whole.part(shares.base)):
         base = method(curator, project, frame, part(report, 0.0, 0.5))
     if not isinstance(base, Marginals):
@@ -235,11 +236,11 @@ def embed(method: Fit, curator: Curator, project: Project, frame: Frame, report:
     ordered = ordered_columns(project.schema, target)
     # 2 coordinates of codes from the base's rows
     ranks = {name: mid_ranks(pool[name], size) for name, size in curator.whole.items() if size > 1 and name != target}
-    if not ranks:  # all other columns were bought, and each has one value
+    if not ranks:  # all other columns were bought and have a single value
         return Embedded(_counted_again(base, curator, split, 1 - shares.base), None, None, (), ordered)
     # 3 the columns of the coarse cell
     coarse = {name: (rank > 0.5).astype(np.int64) for name, rank in ranks.items()}
-    report(0.6, "Choosing columns that act together")
+    report(0.6, "Choosing columns that interact")
     sets, spent = column_sets(coarse, pool, target, curator.whole[target], rows), 0.0
     marked: Clique = ()
     if sets is not None:
@@ -272,9 +273,9 @@ def _counted_again(base: Marginals, curator: Curator, split: BudgetSplit, share:
 
 
 def _further(base: Marginals, rho: float) -> dict[Clique, float]:
-    """Return ρ of further counts of the base's tables of several columns, in proportion to what each has had.
+    """Return ρ of further counts of the base's tables of several columns, in proportion to their earlier ρ.
 
-    Single columns get nothing more where there are such tables: half a budget gives them a larger share than a whole.
+    Single columns get nothing more if there are such tables: with half a budget their share was already larger.
     """
     joint = [m for m in base.measurements if len(m.clique) > 1] or list(base.measurements)
     whole, out = math.fsum(m.rho for m in joint), dict[Clique, float]()
@@ -307,7 +308,7 @@ def column_sets(
 ) -> ColumnSets | None:
     """Return the score of all sets of 2 to `LARGEST_SET` columns, up to the size whose sets take `CHOICE_SECONDS`.
 
-    `None` if even the pairs would take longer. The penalty is the expected distance of two samples of one model.
+    `None` if even the pairs would take longer. The penalty is the expected distance between two samples of one model.
     """
     held = len(pool[target])
     most, sets = CHOICE_SECONDS / (PER_SET + PER_ROW * (rows + held)), list[Clique]()
@@ -366,7 +367,7 @@ def _ask(curator: Curator, recipe: ClassSums, split: BudgetSplit, share: float) 
 def probed(
     base: Marginals, model: GraphicalModel | None, pool: Rows, sums: NoisySums, rows: float, rng: np.random.Generator
 ) -> Found:
-    """Compare what the base misses of the real rows with what a base of the same noise misses of its own rows."""
+    """Compare the base's error on the real rows with the error of an equally noisy base on its own rows."""
     noise = sums.sigma**2 * math.sqrt(2 * sums.values.size)
     limit = detectable(sums.sigma, sums.values.size, rows)
     if model is None:

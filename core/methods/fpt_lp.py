@@ -1,9 +1,10 @@
-"""FPT's first algorithm: answer all questions, then take the smallest L∞ correction that some table could have given.
+"""FPT's first algorithm: answer all questions, then apply the smallest L∞ correction that makes the answers consistent
+with some table.
 
-Ghazi, Guzmán, Kamath, Knop, Kumar & Manurangsi (2026), by linear programming with a max-plus pricing oracle. Good for:
-the paper's figures, and the proof that no table agrees better with the answers. Not good for: the answers themselves,
-which the projection makes worse in most cases (its maximum error is 1.2 to 1.7 times that of the plain answers), nor
-for rows: those of a vertex of the program are a few hundred rows repeated. So the released rows are drawn from the
+Ghazi, Guzmán, Kamath, Knop, Kumar & Manurangsi (2026), by linear programming with a max-plus pricing oracle. Suited to
+reproducing the paper's figures, and to proving that no table agrees better with the answers. Not suited to the answers
+themselves, which the projection makes worse in most cases (its maximum error is 1.2 to 1.7 times that of the plain
+answers), or to rows: a vertex of the program repeats a few hundred rows. So the released rows are drawn from the
 maximum-entropy fit of the same answers, and the projection is shown next to each answer, for comparison.
 """
 
@@ -20,11 +21,11 @@ from espalier.core.progress import Report, silent
 from espalier.core.project.file import Project
 
 ONE_WAY = 0.1
-"""Of the budget, what goes to one-way counts: columns that no question names would be arbitrary without them."""
+"""Share of the budget for one-way counts: without them, columns in no question would be arbitrary."""
 
 
 def fpt_lp(curator: Curator, project: Project, frame: Frame, report: Report = silent) -> Asked:  # noqa: ARG001
-    """One-way counts with a tenth of the budget, all questions (and counts) directly with the rest."""
+    """Measure one-way counts with a tenth of the budget, and all questions (and counts) directly with the rest."""
     whole = curator.budget
     report(0.0, "Answering the questions")
     answers = ask(curator, project, whole.part(1 - ONE_WAY), direct=True)
@@ -36,11 +37,13 @@ def fpt_lp(curator: Curator, project: Project, frame: Frame, report: Report = si
 FPT_LP = Method(
     name="fpt-lp",
     title="FPT, projection",
-    summary="noisy answers to your questions and the closest table's, with a proof that none is closer",
+    summary="noisy answers to your questions, and those of the closest table, with a proof that no table is closer",
     fit=fpt_lp,
     guidance=Guidance(
         when="Choose it to compare with the paper. For reports, another method with a share for questions errs less "
         "and has better rows.",
     ),
-    capabilities=Capabilities(questions="alone", constraints=False, unread=("question_share",)),
+    capabilities=Capabilities(
+        questions="alone", constraints=False, accounting=("zcdp", "basic", "pure"), unread=("question_share",)
+    ),
 )

@@ -1,9 +1,9 @@
 """FPT's second algorithm: private multiplicative weights on an implicit distribution.
 
-Ghazi, Guzmán, Kamath, Knop, Kumar & Manurangsi (2026), with exact expectations (sampled ones as an option) and zCDP in
-place of the paper's composition, which needs 1.45 times the noise at 60 rounds. Good for: thousands of questions on a
-few thousand rows. Not good for: fewer questions or more rows, where direct answers fitted together are several times
-closer, and for columns that no question names, which come out uniform.
+Ghazi, Guzmán, Kamath, Knop, Kumar & Manurangsi (2026), with exact expectations (sampled ones as an option) and zCDP
+instead of the paper's composition, which needs 1.45 times the noise at 60 rounds. Suited to thousands of questions on a
+few thousand rows. Not suited to fewer questions or more rows, where fitted direct answers are several times closer, or
+to columns in no question, which become uniform.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from espalier.core.errors import ProjectError
 from espalier.core.graph.junction_tree import FloatArray
 from espalier.core.graph.separations import Clique
 from espalier.core.methods.base import Capabilities, Guidance, Method
@@ -38,12 +37,12 @@ from espalier.core.project.options import option, read_options
 from espalier.core.project.question_types import Question
 
 TOTAL = 0.05
-"""Of the budget, what buys the number of rows where that is private."""
+"""Share of the budget for the number of rows, if that is private."""
 
 
 @dataclass(frozen=True)
 class WeightsOptions:
-    """The method's own keys of a plan."""
+    """The method's plan keys."""
 
     rounds: int | None = option(
         None,
@@ -52,11 +51,11 @@ class WeightsOptions:
         high=200,
         whole=True,
         empty="by a public rule",
-        help="Each round asks for the question that is answered worst, and for how far off it is.",
+        help="Each round selects the question with the worst answer and measures its error.",
     )
     samples: int | None = option(
         None,
-        "Rows sampled in a round",
+        "Rows sampled per round",
         low=100,
         high=100_000,
         whole=True,
@@ -69,7 +68,7 @@ class WeightsOptions:
         low=0.001,
         high=10,
         empty="from each noisy answer",
-        help="As published, each round moves one weight by this number, up or down. Without it the weight moves toward "
+        help="As published, each round moves one weight up or down by this number. If blank, the weight moves toward "
         "the noisy answer, which needs fewer rounds.",
     )
     one_way: float = option(
@@ -77,8 +76,8 @@ class WeightsOptions:
         "Share of the budget for single columns",
         low=0.0,
         high=0.5,
-        help="The first table then has the noisy counts of each column instead of equal ones. Columns that no question "
-        "names are uniform without it.",
+        help="The first table then has noisy counts of each column instead of equal ones. Without it, columns in no "
+        "question are uniform.",
         pool="one-way",
     )
 
@@ -131,29 +130,31 @@ class Weighted:
 
     def model(self, report: Report = silent) -> VisibleModel:
         """p ∝ exp Σ θ_j q_j: the weights are the fit."""
-        report(0.0, "Writing the weights down")
+        report(0.0, "Storing the weights")
         lowered = self.lowered
         network = _network(lowered, self.ones)
-        said = f"{self.rounds} rounds" + (": a noisy margin said that choices had become noise" if self.stopped else "")
+        said = f"{self.rounds} rounds" + (
+            ": a noisy margin showed that choices had become noise" if self.stopped else ""
+        )
         inner = network.model(self.weights, self.total, FitSummary(self.rounds, 0.0, 0.0, True, said))
         names = [question.name for question in self.answers.questions]
         told = dict(zip(names, lowered.back(self.fitted).tolist(), strict=True))
         return VisibleModel(inner, lowered.visible, lowered.counts, self.edges, told)
 
     def facts(self, project: Project) -> dict[str, Any]:  # noqa: ARG002
-        """Return how many of the planned rounds ran, and whether the private stop ended them."""
+        """Return how many of the planned rounds ran, and whether the private stopping rule ended them."""
         return {"rounds": {"ran": self.rounds, "planned": self.planned, "stopped": self.stopped}}
 
 
 def fpt_mw(curator: Curator, project: Project, frame: Frame, report: Report = silent) -> Weighted:  # noqa: ARG001
-    """T rounds of one private choice and one noisy margin, ρ/(2T) each; a margin that is noise ends them.
+    """T rounds of one private choice and one noisy margin, 1/(2T) of the budget each; a margin that is noise ends them.
 
     ``one_way`` of the budget first counts every column: the search then starts from independent columns with these
     counts. T and the threshold are from public figures (`public_rule`). The choice is the exponential mechanism over
-    all questions on both sides, Δ = k rows; the margin a Gaussian of Δ = k rows, debited in every round that runs: it
-    both moves the weight and is the stop test. Ended early, the rest of the budget stays unspent: choices of rounds
-    that ran are paid, and a filter that stops at the planned total holds for adaptive ends too. A count without a
-    question becomes a question for each of its values.
+    all questions on both sides, Δ = k rows; the margin has Gaussian noise (under pure accounting Laplace noise) and Δ =
+    k rows, and is debited in every round that runs: it both moves the weight and is the stop test. Ended
+    early, the rest of the budget stays unspent: choices of rounds that ran are paid, and a filter that stops at the
+    planned total holds for adaptive ends too. A count without a question becomes a question for each of its values.
     """
     plan, whole = project.plan, curator.whole
     options = read_options(WeightsOptions, plan.options)
@@ -173,19 +174,21 @@ def fpt_mw(curator: Curator, project: Project, frame: Frame, report: Report = si
         ones = curator.measure(budget.split(options.one_way * share, one_ways(curator)), "one-way")
         share *= 1 - options.one_way
     network = _network(lowered, ones)
-    rho = budget.budget.rho * share
-    rule = public_rule(lowered.sizes, total, len(asked), rho, curator.unit.rows_per_person)
-    rule = replace(rule, rounds=options.rounds or rule.rounds, step=options.step)
-    each = rho / rule.rounds / 2 * (1 - 1e-12)
+    rule = public_rule(
+        lowered.sizes, total, len(asked), budget.budget.part(share), curator.unit.rows_per_person, options.rounds
+    )
+    rule = replace(rule, step=options.step)
+    each = share / rule.rounds / 2
+    price, (noise_price,) = budget.choice(each), budget.evenly(each, [1.0])
     sums = QuestionSums(ordered, counts, whole)
     measured: dict[int, tuple[float, float]] = {}
 
     def choose(expected: FloatArray) -> tuple[int, int]:
-        return curator.choose_question(WorstQuestion(sums, expected), each, "questions")
+        return curator.choose_question(WorstQuestion(sums, expected), price, "questions")
 
     def margin(chosen: int, sign: int, expected: float) -> float:
         one = QuestionSums((ordered[chosen],), counts, whole, less=expected)
-        told = curator.measure_sums(one, each, "questions")
+        told = curator.measure_sums(one, noise_price, "questions")
         measured[int(lowered.order[chosen])] = float(told.values[0]) + expected, told.sigma
         return sign * float(told.values[0])
 
@@ -201,7 +204,7 @@ def fpt_mw(curator: Curator, project: Project, frame: Frame, report: Report = si
         start=np.concatenate([np.zeros(len(asked)), *(_logarithms(m) for m in ones)]),
         report=report,
     )
-    answers = Chosen(asked, counts, None, (), (), measured)
+    answers = Chosen(asked, counts, None, (), (), curator.noise, measured)
     scopes = tuple(scopes_of(project).values())
     return Weighted(
         answers,
@@ -237,24 +240,20 @@ def _of_counts(asked: tuple[Question, ...], counts: tuple[Any, ...]) -> list[Que
     ]
 
 
-def _as_planned(project: Project, separations: Any, warnings: list[str]) -> Frame:
-    if project.plan.accounting != "zcdp":
-        raise ProjectError("multiplicative weights are paid for in zCDP: set accounting to zcdp", key="accounting")
-    return Frame(separations, warnings=tuple(warnings))
-
-
 FPT_MW = Method(
     name="fpt-mw",
     title="FPT, multiplicative weights",
-    summary="learns from the questions it answers worst, one a round, chosen privately",
+    summary="learns from the question with the worst answer in each round, chosen privately",
     fit=fpt_mw,
     options=WeightsOptions,
-    frame=_as_planned,
     guidance=Guidance(
         when="Choose it for thousands of questions on a few thousand rows. With fewer questions or more rows, another "
         "method with a share for questions errs less.",
     ),
     capabilities=Capabilities(
-        questions="alone", constraints=False, unread=("allocation", "accounting", "copies", "question_share")
+        questions="alone",
+        constraints=False,
+        accounting=("zcdp", "pure"),
+        unread=("allocation", "copies", "question_share"),
     ),
 )

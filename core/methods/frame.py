@@ -13,6 +13,18 @@ LARGEST_BASIC = 4.0
 """Largest ε of PRISM's experiments. The classical calibration is proved up to ε = 1 per measurement."""
 
 
+GAUSSIAN_ALONE = (
+    "schema_share",
+    "private_evaluation",
+    "embedding_share",
+    "test_drawing",
+    "regression_share",
+    "analysis_share",
+    "copies",
+)
+"""Plan keys whose draws, or whose intervals, are proved for Gaussian noise alone."""
+
+
 @dataclass(frozen=True)
 class Task:
     """One target of prism: its weight, its features S and the refused columns.
@@ -51,30 +63,35 @@ class Frame:
 
 
 def check_plan(plan: Plan) -> None:
-    """Raise :class:`ProjectError` if parts of the plan contradict each other; the checks hold for every method."""
+    """Raise :class:`ProjectError` if parts of the plan contradict each other; the checks apply to every method."""
     if plan.accounting == "basic" and plan.epsilon > LARGEST_BASIC:
         raise ProjectError(
             f"basic accounting calibrates noise for a small ε, at most {LARGEST_BASIC:g} here: "
             "choose the accounting zcdp, or a smaller ε",
             key="accounting",
         )
+    if plan.pure and (odd := [key for key in GAUSSIAN_ALONE if getattr(plan, key)]):
+        raise ProjectError(
+            f"{odd[0]} rests on Gaussian noise, which has no pure guarantee: leave it out, or set accounting to zcdp",
+            key=odd[0],
+        )
     if plan.neighbors == "add-remove" and plan.delta is None:
         raise ProjectError(
-            "under add-remove the number of rows is confidential, so delta cannot be 1/n²: "
-            "give delta a number, such as 1e-9",
+            "under add-remove the number of rows is confidential, so delta cannot be 1/n²: set delta to a number, such "
+            "as 1e-9",
             key="delta",
         )
     if plan.neighbors == "replace-one" and plan.person is not None and plan.rows is None:
         raise ProjectError(
-            "how many rows are left when each person keeps only a few is confidential: declare a total (rows) to which "
-            "the table is filled up or cut, or choose add-remove",
+            "the number of rows after the limit per person is confidential: declare a total (rows) to which the table "
+            "is filled or cut, or choose add-remove",
             key="person",
             missing="rows",
         )
 
 
 def fence(project: Project, warnings: list[str]) -> tuple[Separation, ...]:
-    """Return the separations of a plan with a fence: the one that the roles imply, and those the project lists."""
+    """Return the separations of a plan with a fence: the one implied by the roles, and those listed in the project."""
     return (*_of_roles(project, warnings), *_listed(project))
 
 

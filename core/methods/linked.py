@@ -1,9 +1,10 @@
 """People and their visits: a model of people with their first visit, and a model of the step from visit to visit.
 
 A wide table (``insulin_1``, ``insulin_2``, …) loses how visits follow each other. Here the budget is divided in two.
-One part buys the person model as the method `workload` does. The other counts pairs of columns over all steps, where
-each person weighs 1 however many visits they have (`espalier.core.privacy.steps`). The step model is fitted to these
-counts on *synthetic* people. So only its conditionals come from the counts, and its fit allows any number of parents.
+One part buys the person model as in the method `workload`. The other counts pairs of columns over all steps; each
+person has total weight 1, however many visits they
+have (`espalier.core.privacy.steps`). The step model is fitted to these
+counts on *synthetic* people. So only its conditionals come from the counts, and columns may have any number of parents.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from espalier.core.methods.marginals import Marginals
 from espalier.core.methods.workload import FITS, most_cells, workload
 from espalier.core.methods.workload_weights import Workload
 from espalier.core.models.graphical import GraphicalModel, Size
-from espalier.core.models.linked.column import NoisyTable, StepColumn, Target, drawn, fit_column
+from espalier.core.models.linked.column import NoisyTable, StepColumn, Target, drawn, fit_column, shrunk
 from espalier.core.models.linked.model import LinkedModel, load_linked
 from espalier.core.models.linked.steps import StepModel, first_visits
 from espalier.core.privacy.curator import Curator
@@ -42,14 +43,16 @@ Array = NDArray[np.float64]
 
 OWN_POOL = "visits"
 OWN, ECHOES, CHOICE, CHOSEN = 0.50, 0.06, 0.10, 0.34
-"""Shares of the visits' budget: counts of each column with itself at the visit before, echoes, choosing further pairs,
-and counting them."""
+"""Shares of the visits' budget: counting each column with itself at the visit before, counting repeats, choosing
+further pairs, and counting them."""
 BATCHES = 8
-"""Rounds of choosing and counting further pairs, each by the model's remaining errors."""
+"""Rounds of choosing and counting further pairs, each based on the model's remaining errors."""
 EVEN_SHARES = 2
-"""Largest part of a batch that one column's pairs take, in even shares: one missing pair makes many others wrong."""
+"""Largest share of a batch for one column's pairs: one missing pair makes many others wrong."""
 FEW_PAIRS, MOST_PAIRS, GOOD_PAIR = 16, 60, 0.008
-"""Least and largest number of further pairs, and the largest expected TV error of a typical pair for one more."""
+"""Smallest and largest number of further pairs, and the largest expected TV error of a typical pair at which one more
+is counted.
+"""
 TIED_VISITS, TIED_PEOPLE = 4, 2
 """Largest number of columns of the same visit, and of the person, that a column is tied to without a joint count."""
 TIE, WEAK_TIE = 4.0, 0.1
@@ -57,8 +60,8 @@ TIE, WEAK_TIE = 4.0, 0.1
 WEAKER = 3
 """Divisor of the scores of pairs without the plan's target."""
 EVIDENCE, LATE_EVIDENCE, LAST_EVIDENCE = 10_000, 25_000, 100_000
-"""Steps of synthetic people that the model is fitted on: while pairs are chosen, after that, and in the end. Evidence
-is a sample: with P parameters to a column, n steps leave a total variation of about √P/(2√n)."""
+"""Number of steps of synthetic people for fitting the model: while pairs are chosen, after that, and at the end. With P
+parameters per column, a sample of n steps leaves a total variation of about √P/(2√n)."""
 EVALUATIONS, LATE_EVALUATIONS, LAST_EVALUATIONS = 20, 80, 20
 
 
@@ -71,7 +74,7 @@ class LinkedOptions:
         "Share of the budget for later visits",
         low=0.1,
         high=0.9,
-        help="It buys how visits follow each other. The rest buys the people with their first visit.",
+        help="Pays for the model of how visits follow each other. The rest pays for people with their first visit.",
     )
 
 
@@ -91,7 +94,7 @@ def linked(curator: Curator, project: Project, frame: Frame, report: Report = si
 
 @dataclass(frozen=True)
 class Layout:
-    """The columns of a linked project, and the arcs that its frame allows."""
+    """The columns of a linked project, and the arcs allowed by its frame."""
 
     linked: Linked
     sizes: Mapping[str, int]
@@ -129,9 +132,9 @@ class Layout:
 
 @dataclass
 class Stepping:
-    """The counts of steps so far, and the model that is fitted to them on the way. A rehearsal fits nothing.
+    """The counts of steps so far, and the intermediate models fitted to them. A rehearsal fits nothing.
 
-    It becomes part of the release, so it holds what is public of the curator and never the curator itself.
+    It becomes part of the release, so it stores only public facts of the curator, never the curator itself.
     """
 
     is_rehearsal: bool
@@ -149,7 +152,7 @@ class Stepping:
 
     @classmethod
     def of(cls, curator: Curator, project: Project, frame: Frame, rho: float, people: Marginals) -> Stepping:
-        """Return the start: nothing is counted yet."""
+        """Return the initial state: nothing is counted yet."""
         layout = Layout.of(project, frame.separations)
         target, most = project.plan.target or "", project.plan.max_cells
         return cls(curator.takes_first, curator.unit, layout, rho * (1 - 1e-9), people, target, most, curator.chance())
@@ -157,7 +160,9 @@ class Stepping:
     # Counting ---------------------------------------------------------------------------------------------------------
 
     def count_own(self, curator: Curator) -> None:
-        """Count each column with itself at the visit before, ρ ∝ cells^(2/3), with all shares without another use."""
+        """Count each column with itself at the visit before, ρ ∝ cells^(2/3), using all shares without another
+        purpose.
+        """
         share = OWN + (0 if self.has_echoes else ECHOES) + (0 if self.candidates() else CHOICE + CHOSEN)
         self.count(curator, [(name + BEFORE, name) for name in self.layout.columns], share * self.rho, OWN_POOL)
 
@@ -175,12 +180,12 @@ class Stepping:
         return self.layout.linked.keep > 2
 
     def candidates(self) -> list[Pair]:
-        """Return the pairs that may be counted and are not counted yet."""
+        """Return the pairs that may be counted but are not counted yet."""
         found = self.layout.candidates(self.order)
         return [p for p in found if p not in self.tables and self.layout.cells(p) <= self.max_cells]
 
     def rounds(self) -> list[tuple[int, float]]:
-        """Return the number of pairs of each batch, and its part of the shares for choosing and counting."""
+        """Return the number of pairs in each batch, and its part of the shares for choosing and counting."""
         most, batches = min(self.most_pairs, len(self.candidates())), min(BATCHES, len(self.candidates()))
         ends = [most * i // batches for i in range(batches + 1)] if batches else [0]
         return [(b - a, 1 / batches) for a, b in itertools.pairwise(ends)]
@@ -238,18 +243,26 @@ class Stepping:
 
     @property
     def total(self) -> float:
-        """Noisy number of people with two visits or more: the mean of all tables' sums, by their precision."""
-        own = [t for (_, name), t in self.tables.items()]
-        weights = [1 / (t.sigma**2 * t.values.size) for t in own]
-        return max(1.0, float(np.average([t.values.sum() for t in own], weights=weights)))
+        """Noisy number of people with two visits or more, from the person model; 1 in a rehearsal."""
+        if self.is_rehearsal:
+            return 1.0
+        return max(1.0, float(self.person_model.marginal((self.layout.linked.number,))[1:].sum()))
 
     def margin(self, name: str) -> Array:
-        """Return the noisy counts of a column of this visit, from all tables with it, by their precision."""
+        """Return the noisy counts of a column of this visit, from all tables with it, by their precision.
+
+        Where they are mostly noise, they are shrunk towards the first visit of people with further ones.
+        """
         found = [
             (t.values.sum(axis=0), t.sigma**2 * len(t.values)) for (_, child), t in self.tables.items() if child == name
         ]
         total = sum(1 / variance for _, variance in found)
-        return np.asarray(sum(values / variance for values, variance in found) / total)
+        values = np.asarray(sum(values / variance for values, variance in found) / total)
+        number = self.layout.linked.number
+        if name not in self.person_model.sizes:
+            return values
+        first = self.person_model.marginal((number, name))[1:].sum(axis=0)
+        return shrunk(values, first, math.sqrt(1 / total))
 
     @cached_property
     def order(self) -> tuple[str, ...]:
@@ -316,7 +329,9 @@ class Stepping:
     def fit(
         self, cells: Callable[[str], Any], weights: Array, evaluations: int, stale: Iterable[str]
     ) -> tuple[dict[str, Any], dict[str, Array]]:
-        """Fit the ``stale`` columns in order on evidence; return this visit's drawn codes and all probabilities."""
+        """Fit the ``stale`` columns in order on the synthetic steps; return this visit's drawn codes and all
+        probabilities.
+        """
         now, shown = dict[str, Any](), dict[str, Array]()
         for name in self.order:
             look = partial(_looked_up, now, cells)
@@ -350,7 +365,7 @@ class Stepping:
         mean = max(float(shares @ np.arange(len(shares))), 1e-2)
         rows = self.person_model.sample(math.ceil(most / mean), self.rng)
         kept = np.flatnonzero(rows[number] > 0)
-        if not len(kept):  # noise left no one with a second visit: let all have two
+        if not len(kept):  # noise removed all second visits: give everyone two
             rows, kept = {**rows, number: np.ones_like(rows[number])}, np.arange(len(rows[number]))
         return {name: codes[kept] for name, codes in rows.items()}
 
@@ -362,7 +377,7 @@ class Stepping:
     def expected(self) -> Callable[[Pair], Array]:
         """Return the model's expected counts of a pair, with rows scaled to noisy counts where these are known.
 
-        Counting a pair sets a conditional. It cannot correct the distribution of the parent.
+        A counted pair determines a conditional. It cannot correct the distribution of the parent.
         """
         if self.is_rehearsal:
             return lambda pair: np.zeros((self.layout.sizes[pair[0]], self.layout.sizes[pair[1]]))
@@ -394,7 +409,7 @@ class Stepping:
 
 @dataclass(frozen=True)
 class LinkedFit:
-    """Result of a plan for linked tables: the counts of people, and those of steps."""
+    """Result of a plan for linked tables: the counts of people and of steps."""
 
     people: Marginals
     steps: Stepping
@@ -406,7 +421,7 @@ class LinkedFit:
 
     @property
     def features(self) -> tuple[str, ...]:
-        """None: no column is measured with a target alone."""
+        """Empty: no column is measured with a target alone."""
         return ()
 
     @property
@@ -419,7 +434,7 @@ class LinkedFit:
         return self.people.size(max_cells, further)
 
     def model(self, report: Report = silent) -> LinkedModel:
-        """Fit the step model to all counts, on more synthetic people than while pairs were chosen."""
+        """Fit the step model to all counts, on more synthetic people than during the choice of pairs."""
         report(0.0, "Fitting how visits follow each other")
         self.steps.fitted(LATE_EVIDENCE, LATE_EVALUATIONS, self.steps.order)
         report(0.5, "Fitting how visits follow each other")
@@ -493,13 +508,13 @@ def _frame(project: Project, separations: Separations, warnings: list[str]) -> F
     link, plan = linked_of(project), project.plan
     for key, given in (("accounting", plan.accounting == "basic"), ("copies", plan.copies), *_not_yet(project)):
         if given:
-            raise ProjectError(f"the method linked does not support {key} yet. Take it out of the plan.", key=key)
+            raise ProjectError(f"the method linked does not support {key} yet. Remove it from the plan.", key=key)
     layout = Layout.of(project, ())
     slices = layout.slices
     if wide_columns := [n for n in layout.columns if layout.cells((n + BEFORE, n)) > plan.max_cells]:
         raise ProjectError(
-            f"{wide_columns[0]!r} has too many values: it is counted with itself at the visit before, which needs more "
-            f"than {plan.max_cells:,} cells. Group its values, or raise max_cells",
+            f"{wide_columns[0]!r} has too many values: counting it with itself at the visit before needs more than "
+            f"{plan.max_cells:,} cells. Group its values, or raise max_cells",
             key="max_cells",
             column=wide_columns[0],
         )
@@ -531,7 +546,7 @@ def _not_yet(project: Project) -> Iterable[tuple[str, Any]]:
 LINKED = Method(
     name="linked",
     title="Linked tables",
-    summary="people with all their visits: how a visit looks, and how visits follow each other",
+    summary="people with all their visits: the content of a visit, and how visits follow each other",
     fit=linked,
     load=load_linked,
     options=LinkedOptions,

@@ -1,4 +1,4 @@
-"""The common part of methods that count marginals: their answers, and the graphical model fitted to them."""
+"""The shared part of methods that count marginals: their answers, and the graphical model fitted to them."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ from espalier.core.progress import Report, silent
 from espalier.core.project.file import Project
 
 TREE_CHOICE = "tree choice"
-"""The pool that chooses a tree."""
+"""The pool for choosing a tree."""
 WEIGHTS = "weights"
-"""The pool of noisy associations that only weigh an allocation."""
+"""The pool for noisy associations that are used only as weights of an allocation."""
 
 
 @dataclass(frozen=True)
 class Marginals:
     """Noisy counts of cliques, and scores that were bought in addition.
 
-    ``sizes`` are all columns with their numbers of categories, ``counted`` those that the counts are over: where
-    ``merged`` is not empty, groups of categories. ``rows`` is the number of rows where it is public. ``explained`` are
+    ``sizes`` are all columns with their numbers of categories, ``counted`` those of the counts: groups of categories if
+    ``merged`` is not empty. ``rows`` is the number of rows if it is public. ``explained`` are
     the scores that were bought to report what the fence cost, those of the tree's edges first, then those of the pairs
-    that the frame refused; ``scores`` are all vectors of scores that were bought, these among them. ``impossible`` are
-    the cells that no row may have, by clique: they join the model in addition to the counts. ``shrunk``: the model
-    believes only as much of each pair's association as noise does not explain
-    (`espalier.core.models.graphical.shrinkage`); a fit together with questions does not. ``best_tree`` is the tree of
-    scores that were bought to find it.
+    that the frame refused; ``scores`` are all vectors of scores that were bought, including these. ``impossible`` are
+    the cells that no row may have, by clique: the model contains them in addition to the counts. ``shrunk``: the model
+    shrinks each pair's association by the part that noise explains
+    (`espalier.core.models.graphical.shrinkage`); a fit together with questions does not. ``best_tree`` is the tree
+    found from scores bought for this purpose.
     """
 
     sizes: Mapping[str, int]
@@ -84,7 +84,7 @@ class Marginals:
         return clique_edges((*self.cliques, *self.impossible))
 
     def size(self, max_cells: int, further: tuple[Clique, ...] = ()) -> Size:
-        """The cost of the junction tree; raises :class:`SizeError` where a clique has more than ``max_cells``."""
+        """The cost of the junction tree; raises :class:`SizeError` if a clique has more than ``max_cells``."""
         return check_size(self.sizes, (*self.cliques, *self.impossible, *further), max_cells=max_cells)
 
     def model(self, report: Report = silent) -> GraphicalModel:

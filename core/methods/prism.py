@@ -43,46 +43,47 @@ from espalier.core.project.options import read_options
 
 ONE_WAY, SELECTION, TASK, BACKGROUND = 0.05, 0.10, 0.55, 0.30
 """Pools, as shares of the budget (§5.4): one-way counts, choosing S, counting with the target, the rest with its own
-choices. Where S takes all columns nothing is chosen, and the task gets that share too, as it gets what `CLEAR` takes
-from the background."""
+choices. If S takes all columns, nothing is chosen, and the task also gets that share, as it gets the share that `CLEAR`
+takes from the background."""
 
 FITS = 4
-"""Models on the way, for the planned seconds: two of the background, and as much again for what the last fit believes.
-On 18 tables at ε = 0.2 to 3 a release took 0.2 to 3.3 times what is planned so."""
+"""Number of intermediate models, for the planned seconds: two of the background, and the same again for shrinkage in
+the last fit. On 18 tables at ε = 0.2 to 3 a release took 0.2 to 3.3 times the planned time."""
 
 TRIPLES = 0.025
-"""What choosing three-way tables costs, out of the background's share."""
+"""Share of the budget for choosing three-way tables, taken from the background's share."""
 
 FOR_WEIGHTS = 0.05
-"""What weights of the target's pairs cost (§5.4: ε_mi), out of the task's share."""
+"""Share of the budget for weights of the target's pairs (§5.4: ε_mi), taken from the task's share."""
 
 SIGNAL = 10.0
-"""Rows of the target's rarer value per value of a feature, over the noise in a cell, below which the background gets
-`SLIGHT` or nothing. A background makes features correlated, and a regression on correlated features magnifies the noise
-of their counts with the target; below this a whole share costs more AUC than it brings (diabetes at ε = 0.2: about 8,
+"""Signal below which the background gets `SLIGHT` or nothing: rows of the target's rarer value per value of a feature,
+over the noise in a
+cell. A background makes features correlated, and a regression on correlated features magnifies the noise
+of their counts with the target; below this, a full share costs more AUC than it gains (diabetes at ε = 0.2: about 8,
 0.61 against the star's 0.63; Adult at ε = 0.2: about 13, 0.880 against 0.878)."""
 
 SLIGHT, CHEAP = 0.05, 0.25
-"""Below `SIGNAL`, the background's share, and the largest expected TV error of a typical pair counted from it
-for which there is one. Small tables gain much from little: with an error of 0.03 (asia, 3,000 rows, ε = 2) two-way TV
+"""The background's share below `SIGNAL`, and the largest expected TV error of a typical pair at which there is a
+background. Small tables gain much from little: with an error of 0.03 (asia, 3,000 rows, ε = 2) two-way TV
 falls from 0.031 to 0.009, with 0.05 (alarm, 8,000 rows, ε = 2) from 0.040 to 0.022, with 0.12 (diabetes, 8,000 rows,
 ε = 2) from 0.048 to 0.043, with 0.24 (child, 5,000 rows, ε = 0.5) from 0.085 to 0.082; with 0.5 it stays. AUC does not
 change measurably. The share is what the one-way counts would get (`QUIET_ONE_WAY`), so the target's tables keep
 theirs."""
 
 CLEAR = 45.0
-"""The same figure from which the background gets its whole share; below, it gets proportionally less and the task the
+"""Signal at which the background gets its full share; below, it gets proportionally less and the task the
 rest. AUC above the star's over 50 pairs of runs, with 30, 45 and 60: COMPAS at ε = 0.5 (about 22) −0.0024, −0.0016 and
 −0.0011, at 1 (about 42) −0.0030, −0.0024 and −0.0020 (each ± 0.0009); over eight, Adult at 0.5 (about 33) + 0.0073,
 + 0.0064 and + 0.0046 (± 0.0009)."""
 
 QUIET_ONE_WAY = 0.05
-"""Share of the one-way counts, next to `ONE_WAY`, where no background is counted. If S takes all columns too, this is
+"""Share of the one-way counts, instead of `ONE_WAY`, if no background is counted. If S takes all columns too, this is
 the star: a tenth for one-way counts, the rest for the pairs with the target. More costs AUC (with 0.10 COMPAS at ε =
 0.2 has 0.004 ± 0.003 less than the star, paired over thirty splits)."""
 
 MAX_CELLS = 20_000
-"""Cells of the largest clique of the background, the targets included."""
+"""Cells of the largest clique of the background, including the targets."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ class _Run:
 
 @dataclass(frozen=True)
 class _Star:
-    """S of one target; ``part`` is the target's part of every pool, ``unspent`` what choosing S has left."""
+    """S of one target; ``part`` is the target's part of every pool, ``unspent`` the rest of its selection share."""
 
     target: str
     part: float
@@ -121,7 +122,7 @@ def prism(curator: Curator, project: Project, frame: Frame, report: Report = sil
     bring back the spurious link that the causal regime leaves out. Unspent shares go to the next measurement. Several
     targets divide the selection and task pools by their weights; each has its own S, three-way and joint tables. The
     background is that of the workload method: all pairs but those with a target, against what the task explains. The
-    fit believes only as much of each pair's association as noise does not explain
+    fit shrinks each pair's association by the part that noise explains
     (`espalier.core.models.graphical.shrinkage`).
     """
     options = read_options(PrismOptions, project.plan.options)
@@ -139,7 +140,7 @@ def prism(curator: Curator, project: Project, frame: Frame, report: Report = sil
     pools = run.pools
     background, choice = pools.background, pools.pairs
 
-    report(0.05, "Choosing what to protect")
+    report(0.05, "Choosing features")
     growth = Growth(tuple(curator.sizes), frame.separations)
     stars = [_choose(run, asked, growth) for asked in frame.tasks]
 
@@ -176,7 +177,7 @@ def _by_noise(run: _Run, ones: Sequence[Measurement]) -> tuple[_Run, list[Measur
 
 
 def _background(run: _Run, ones: Sequence[Measurement]) -> float:
-    """The background's share: by how loud the target's tables are, a slight one where its own tables are cheap."""
+    """The background's share: set by the signal in the target's tables, and slight if its own tables are cheap."""
     signal = _signal(run, ones)
     if signal >= SIGNAL:
         return BACKGROUND * min(1.0, signal / CLEAR)
@@ -247,8 +248,8 @@ def _count(
 def _weights(run: _Run, star: _Star, share: float) -> list[float]:
     """Buy each pair's association with the target; return them scaled to mean 1 (Appendix C.2).
 
-    The score is :class:`FeatureScore`, the safe total-variation association, where the paper has mutual information.
-    A pair is believed to have at least the association that is one σ of its noise.
+    The score is :class:`FeatureScore`, the safe total-variation association, while the paper uses mutual information.
+    Each pair is assumed to have an association of at least one σ of its noise.
     """
     (rho,) = run.budget.split(share, [(star.target,)]).values()
     what = f"association with {star.target} of {len(star.pairs)} columns (their weights)"
@@ -258,7 +259,9 @@ def _weights(run: _Run, star: _Star, share: float) -> list[float]:
 
 
 def _joint(run: _Run, star: _Star, share: float, linked: Sequence[Clique]) -> list[Clique]:
-    """(X_S, Y), if with its weight |S| among the pairs' |S| it would be useful: from public and paid-for quantities."""
+    """Return (X_S, Y) if it would be useful with weight |S| among |S| pairs, judged by public and paid-for
+    quantities.
+    """
     whole = run.clique(*star.features, star.target)
     cells = math.prod(run.curator.sizes[name] for name in whole)
     others = {task.target for task in run.frame.tasks} - {star.target}
@@ -282,7 +285,7 @@ def _three_way(
     growth = Growth(tuple(curator.sizes), run.frame.separations, features, curator.sizes)
     for pair in linked:
         growth.link(pair)
-    for pair in trunk(curator):  # what constraints link must not close a loop with them
+    for pair in trunk(curator):  # they must not close a loop with constraint links
         if star.target not in pair:
             growth.add(pair)
     triples, unspent = choose_triples(
@@ -300,25 +303,26 @@ def _three_way(
 PRISM = Method(
     name="prism",
     title="PRISM",
-    summary="most of the budget goes to what predicts one column",
+    summary="most of the budget goes to predicting one column",
     fit=prism,
     options=PrismOptions,
     frame=frame_of_prism,
     guidance=Guidance(
-        when="Choose it where one outcome matters most.",
+        when="Choose it if one outcome matters most.",
         purposes={
             "here": Purpose(
                 "Most of the budget goes to the columns that predict the target.", {"regime": "predictive"}
             ),
             "elsewhere": Purpose(
-                "Only the drawn direct causes of the target shape the table. They hold where coincidences break.",
+                "Only the drawn direct causes of the target shape the table. They remain valid where coincidental "
+                "associations break.",
                 {"regime": "causal"},
             ),
         },
         advice=advice,
         counts_with=counts_with,
         pools={
-            "selection": "choosing what to count",
+            "selection": "choosing columns to count",
             "task": "counts with the target",
             "effect": "counts for the effect",
             "background": "counts of the other columns",

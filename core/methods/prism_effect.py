@@ -21,8 +21,9 @@ ONE_WAY, TASK, BACKGROUND = 0.05, 0.75, 0.20
 """Pools, as shares of the budget."""
 
 JOINT_ROWS = 100
-"""Rows a cell of (treatment, target, all to adjust for), on average, from which their joint is counted instead of one
-table for each column: with 167 the two do alike, with 22 the joint errs three times as much."""
+"""Average number of rows per cell of (treatment, target, all adjustment columns) at or above which the joint table is
+counted instead of one table per column: with 167 the two are equally good, with 22 the joint errs three times as
+much."""
 
 MAX_CELLS = 20_000
 
@@ -30,9 +31,9 @@ MAX_CELLS = 20_000
 def effect_regime(
     curator: Curator, project: Project, frame: Frame, treatment: str, report: Report = silent
 ) -> Marginals:
-    """Measure one-way counts; (z, T, Y) for each z to adjust for, or a small (Z, T, Y); pairs within Z, and others.
+    """Measure one-way counts; (z, T, Y) for each adjustment column z, or a small (Z, T, Y); pairs within Z, and others.
 
-    Z is in the frame. What the background does not use is added to the share of the task's tables.
+    Z is in the frame. The background's unused share is added to the task's tables.
     """
     (task,) = frame.tasks
     target, adjust = task.target, [name for name in task.features or () if name != treatment]
@@ -51,7 +52,7 @@ def effect_regime(
     cells = math.prod(curator.sizes[name] for name in whole)
     small = cells <= min(total / JOINT_ROWS, project.plan.max_cells) and allowed([whole])
     wanted = [whole] if small or not adjust else [clique(name, treatment, target) for name in adjust]
-    report(0.2, "Counting treatment and target with what is adjusted for")
+    report(0.2, "Counting treatment and target with the adjustment columns")
     tables = curator.measure(budget.split(TASK, wanted), "effect")
 
     report(0.4, "Counting the background")

@@ -27,12 +27,12 @@ class PrismOptions:
         "predictive",
         "Regime",
         choices={
-            "causal": "Only the drawn direct causes of the target. Holds where the rest of the world changes.",
-            "graphical": "The drawn Markov blanket: causes, effects, and other causes of the effects. Sharper, but "
-            "only where the world stays as it is.",
+            "causal": "Only the drawn direct causes of the target. Stays valid when the rest of the world changes.",
+            "graphical": "The drawn Markov blanket: causes, effects, and other causes of the effects. More accurate, "
+            "but only while the world stays the same.",
             "predictive": "Features are chosen privately by association. Reads no graph.",
-            "effect": "Counts what the effect of a treatment on the target rests on: both with each column that the "
-            "drawing says to adjust for.",
+            "effect": "Counts the tables that a treatment effect on the target needs: both, with each adjustment "
+            "column of the drawing.",
         },
     )
     treatment: str | None = option(
@@ -40,7 +40,7 @@ class PrismOptions:
         "Treatment",
         columns="one",
         empty="Choose the treatment",
-        help="The column whose effect on the target is asked.",
+        help="The column whose effect on the target is estimated.",
         only={"regime": "effect"},
     )
     adjust: Sequence[str] | None = option(
@@ -53,41 +53,40 @@ class PrismOptions:
     )
     features: int | None = option(
         None,
-        "Features to choose (blank: as many as the budget counts usefully)",
+        "Features to choose (blank: as many as the budget supports)",
         low=1,
         high=10_000,
         whole=True,
         empty="decided from the budget and the numbers of categories",
-        help="How many columns are measured together with the target.",
+        help="Number of columns measured together with the target.",
         only={"regime": "predictive"},
     )
     selector: Literal["exponential", "logistic"] = option(
         "exponential",
         "How features are chosen",
         choices={
-            "exponential": "by association, one after the other",
+            "exponential": "by association, one at a time",
             "logistic": "by a noisy logistic fit",
         },
         help="By association: each round draws the column most associated with the target. By a fit: the columns that "
-        "a logistic model keeps, so that a column that only repeats others counts less; it needs more rows. Neither "
-        "finds causes.",
+        "a logistic model keeps, which ranks redundant columns lower but needs more rows. Neither finds causes.",
         only={"regime": "predictive"},
     )
     three_way: int = option(
         0,
-        "Tables of two features with the target, at most",
+        "Most tables of two features with the target",
         low=0,
         high=20,
         whole=True,
-        help="Three-way tables show how two features act together on the target. They cost more noise; a noisy "
-        "choice finds the pairs that depend on each other most, given the target.",
+        help="Three-way tables show how two features act together on the target. They are noisier; a noisy choice "
+        "finds the pairs that depend on each other most, given the target.",
     )
     task_weights: Literal["even", "bought"] = option(
         "even",
         "Importance of the pairs with the target",
         choices={"even": "all alike", "bought": "by a noisy association with the target"},
-        help="Bought weights take a twentieth of the budget and shape the allocation of the rest: a column that says "
-        "more about the target is counted with less noise (PRISM, Appendix C.2).",
+        help="Bought weights take a twentieth of the budget and shape the allocation of the rest: a column more "
+        "informative about the target is counted with less noise (PRISM, Appendix C.2).",
         only={"regime": ("causal", "graphical", "predictive")},
     )
     pools: Mapping[str, float] = option(
@@ -97,7 +96,7 @@ class PrismOptions:
         high=1,
         weights=True,
         example="target: 0.65",
-        help="The division of the budget between " + ", ".join(NAMES) + ". A pool that is not named gets nothing.",
+        help="The division of the budget between " + ", ".join(NAMES) + ". A pool not listed gets nothing.",
         only={"regime": ("causal", "graphical", "predictive")},
     )
 
@@ -107,7 +106,7 @@ def _options(project: Project) -> PrismOptions:
 
 
 def effect_of(plan: Plan) -> PlannedEffect | None:
-    """Return the effect that the regime of an effect asks for, once treatment and target are given."""
+    """Return the effect of a plan in the effect regime, once treatment and target are given."""
     options = read_options(PrismOptions, plan.options)
     if options.regime != "effect" or options.treatment is None or plan.target is None:
         return None
@@ -115,14 +114,15 @@ def effect_of(plan: Plan) -> PlannedEffect | None:
 
 
 def causes_only(plan: Plan) -> bool:
-    """Is the regime causal?"""
-    return plan.options.get("regime") == "causal"  # also of a plan whose other options another method reads
+    """Return whether the regime is causal."""
+    return plan.options.get("regime") == "causal"  # also for a plan whose other options belong to another method
 
 
 def largest(project: Project, frame: Frame) -> tuple[Clique, ...]:
-    """Each column of a constraint that may be chosen, with the targets: a star may take all of them.
+    """Return each column of a constraint that may be chosen, with the targets: a star may take all of them.
 
-    Where the drawing decides S, nothing is chosen, and the rehearsed fit has it. A background keeps under its own cap.
+    If the drawing decides S, nothing is chosen, and the rehearsed fit contains it. A background stays under its own
+    cap.
     """
     schema, weights = project.schema, project.plan.weights
     free = {name for task in frame.tasks for name in task.candidates}
@@ -131,13 +131,13 @@ def largest(project: Project, frame: Frame) -> tuple[Clique, ...]:
 
 
 def frame_of_prism(project: Project, separations: tuple[Separation, ...], warnings: list[str]) -> Frame:
-    """The targets with their S, where the drawing decides it, and the separations that a regime implies."""
+    """Return the targets with their S, if the drawing decides it, and the separations implied by the regime."""
     plan, schema = project.plan, project.schema
     options = _options(project)
     regime, fence = options.regime, separations
     pools = pools_of(options.pools)
     if pools and regime == "effect":
-        raise ProjectError("the effect regime has pools of its own: leave pools out of the plan", key="pools")
+        raise ProjectError("the effect regime has its own pools: remove pools from the plan", key="pools")
     if options.task_weights == "bought" and regime == "effect":
         raise ProjectError("the effect regime buys no weights: set task_weights to even", key="task_weights")
     others = len(schema.names) - 1
@@ -154,10 +154,10 @@ def frame_of_prism(project: Project, separations: tuple[Separation, ...], warnin
             key="task_weights",
         )
     if plan.target is None:
-        raise ProjectError("PRISM protects what predicts one column: name the target", key="target", missing="target")
+        raise ProjectError("PRISM needs a target: name the column to predict", key="target", missing="target")
     if regime != "predictive" and not project.dag.edges:
         raise ProjectError(
-            f"the {regime} regime needs a graph: draw what causes {plan.target!r} on the Structure page, "
+            f"the {regime} regime needs a graph: draw the causes of {plan.target!r} on the Structure page, "
             "or choose the predictive regime",
             key="regime",
         )
@@ -172,20 +172,18 @@ def frame_of_prism(project: Project, separations: tuple[Separation, ...], warnin
 
 
 def _frame_of_effect(project: Project, fence: tuple[Separation, ...], warnings: list[str]) -> Frame:
-    """S is the treatment and what to adjust for; nothing else is linked to the target by the task."""
+    """S is the treatment and the adjustment columns; the task links nothing else to the target."""
     plan, options = project.plan, _options(project)
     target = plan.target or ""
     if options.treatment is None:
-        raise ProjectError(
-            "the effect regime asks what a treatment does: name it", key="treatment", missing="treatment"
-        )
+        raise ProjectError("the effect regime needs a treatment: name the column", key="treatment", missing="treatment")
     for name in (options.treatment, *(options.adjust or ())):
         if name not in project.schema:
             raise ProjectError(
                 f"plan: {name!r} is not a column", key="treatment" if name == options.treatment else "adjust"
             )
     if plan.targets:
-        raise ProjectError("the effect regime is about one outcome: leave the further targets out", key="targets")
+        raise ProjectError("the effect regime supports one outcome: remove the further targets", key="targets")
     try:
         effect = Effect(project.dag, options.treatment, target)
         if options.adjust is not None:
@@ -214,8 +212,8 @@ def _task(
 ) -> Task:
     """Return one target's S, or its candidates.
 
-    Where the drawing decides S, its pairs with the target join ``linked``; one that would close a path around a
-    separation together with those before it is refused.
+    If the drawing decides S, its pairs with the target join ``linked``; a pair that would close a path around a
+    separation together with earlier ones is refused.
     """
     plan, schema, options = project.plan, project.schema, _options(project)
     if fence and target not in project.roles.outcome:
@@ -228,7 +226,7 @@ def _task(
     if options.regime == "predictive":
         candidates = tuple(n for n in schema.names if n != target and n not in refused and schema[n].size > 1)
         if options.features and options.features > len(candidates):
-            warnings.append(f"Only {len(candidates)} columns can be features, so all of them are taken.")
+            warnings.append(f"Only {len(candidates)} columns can be features, so all of them are used.")
         if not candidates:
             warnings.append(f"No column may be linked to {target}: it is released on its own.")
         return Task(target, weight, None, candidates, refused)
@@ -248,7 +246,7 @@ _KIND = {"causal": "direct causes", "graphical": "Markov blanket"}
 
 
 def _regime(project: Project, tasks: tuple[Task, ...], warnings: list[str]) -> tuple[Separation, ...]:
-    """Each target is linked to its S only, and to the targets whose S it is in (all that is measured with it)."""
+    """Each target is linked only to its S and to the targets whose S contains it (all columns measured with it)."""
     schema, regime = project.schema, _options(project).regime
     out = []
     for task in tasks:
@@ -281,7 +279,7 @@ def arrows(project: Project) -> tuple[tuple[str, str], ...]:
 
 
 def advice(project: Project) -> tuple[str, ...]:
-    """Return warnings about arrows that the regime depends on and that are contested or may break elsewhere.
+    """Return warnings about arrows on which the regime depends and that are contested or may break elsewhere.
 
     A direct cause is stable in another population if its own arrow is (PRISM §3.2). The causal regime depends on the
     arrows into the target, the graphical one on those of its Markov blanket, the predictive one on none.
@@ -301,13 +299,13 @@ def advice(project: Project) -> tuple[str, ...]:
         shown = _arrows(fragile)
         if regime == "causal":
             out.append(
-                f"Marked as may break elsewhere: {shown}. The causal regime leans on it all the same: where it does "
-                f"not hold, do not use this table, or take the arrow out of the drawing."
+                f"Marked as may break elsewhere: {shown}. The causal regime depends on it nevertheless. Where it does "
+                f"not hold, do not use this table, or remove the arrow from the drawing."
             )
         elif regime == "graphical":
             out.append(
-                f"Marked as may break elsewhere: {shown}. The graphical regime leans on it. For use elsewhere choose "
-                f"the causal regime, which keeps to the direct causes of {target}."
+                f"Marked as may break elsewhere: {shown}. The graphical regime depends on it. For use elsewhere choose "
+                f"the causal regime, which uses only the direct causes of {target}."
             )
         else:
             out.append(
@@ -320,16 +318,16 @@ def advice(project: Project) -> tuple[str, ...]:
         left = less.parents(target) if regime == "causal" else less.blanket(target)
         gone = [n for n in drawn if n not in left]
         what = f"without it, {', '.join(gone)} would not be measured with {target}" if gone else "the columns stay"
-        out.append(f"The {regime} regime rests on contested knowledge, {_arrows(open_)}: {what}.")
+        out.append(f"The {regime} regime depends on contested knowledge, {_arrows(open_)}: {what}.")
     return tuple(out)
 
 
 def counts_with(project: Project, outcome: str, others: Sequence[str], treatment: str | None) -> str:
-    """The options under which each of ``others`` is counted with ``outcome``, whatever the noise."""
+    """Return the options that count each of ``others`` with ``outcome``, regardless of the noise."""
     steps = [] if outcome in project.plan.weights else [f"name {outcome} as the target"]
     if treatment is not None:
         if project.plan.targets:
-            steps.append("leave the further targets out")
+            steps.append("remove the further targets")
         adjusted = f", adjusted for {', '.join(others)}" if others else ""
         return " and ".join([*steps, f"choose the regime effect with the treatment {treatment}{adjusted}"])
     if _options(project).regime != "predictive":

@@ -9,20 +9,19 @@ from espalier.core.errors import ProjectError
 
 NAMES = {
     "one-way": "counts of single columns",
-    "selection": "choosing S; where nothing is chosen, the target's tables get it",
-    "pair choice": "choosing three-way tables and buying weights; unspent, the target's tables get it",
+    "selection": "choosing S; if nothing is chosen, the target's tables get it",
+    "pair choice": "choosing three-way tables and buying weights; the target's tables get any unspent part",
     "target": "counts with the target",
     "background": "the other columns together",
 }
-"""The pools that a plan may give, with what each pays for."""
+"""The pools that a plan may set, and their uses."""
 
 
 @dataclass(frozen=True)
 class Pools:
     """Shares of the budget, which sum to at most one.
 
-    ``given``: the plan gives them. Then the share for choosing tables is a pool of its own. Otherwise the background
-    pays for it.
+    ``given``: the plan gives them. Then choosing tables has a separate pool. Otherwise the background pays for it.
     """
 
     one_way: float
@@ -34,9 +33,9 @@ class Pools:
 
 
 def pools_of(shares: Mapping[str, float]) -> Pools | None:
-    """Return the pools that a plan gives, scaled to sum to one; `None` without any.
+    """Return the pools set by a plan, scaled to sum to one; `None` if it sets none.
 
-    A pool that is not named gets nothing. Raises :class:`ProjectError` for an unknown name, and if single columns or
+    A pool not listed gets nothing. Raises :class:`ProjectError` for an unknown name, and if single columns or
     the target's tables get nothing.
 
     >>> pools_of({"one-way": 1, "target": 4}).task

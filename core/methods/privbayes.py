@@ -18,14 +18,14 @@ from espalier.core.project.file import Project
 
 NETWORK, COUNTS = 0.3, 0.7
 """Pools, as shares of the budget. The paper halves ε; the R score reaches thousands of rows where its noise is a
-hundred (Adult, ε = 1), so choices stay good with less, while every cell that is counted feels its share."""
+hundred (Adult, ε = 1), so choices stay good with a smaller share, while every counted cell benefits from the rest."""
 
 
 def privbayes(curator: Curator, project: Project, frame: Frame, report: Report = silent) -> Marginals:  # noqa: ARG001
-    """P(X, Pa(X)) for every column X, of the drawn graph where there is one, else of a network chosen privately.
+    """Count P(X, Pa(X)) for every column X, by the drawn graph if there is one, else by a privately chosen network.
 
     A drawn graph costs nothing: the whole budget goes to its counts. A learned one starts from the column with the
-    fewest values (two at least): any may be first, and on this one others hang at the least cost in cells.
+    fewest values (two at least): any may be first, and this one adds the fewest cells to its children's tables.
     A table that lies inside another is not counted on its own (the paper, too, derives its first k from one joint).
     The model is the one of largest entropy over these tables, fitted to all of them together.
     """
@@ -48,7 +48,7 @@ def privbayes(curator: Curator, project: Project, frame: Frame, report: Report =
 
 
 def _drawn(project: Project) -> list[Clique]:
-    """Every column with its drawn causes; raises :class:`SizeError` where such a table is too large."""
+    """Return every column with its drawn causes; raises :class:`SizeError` if such a table is too large."""
     schema, limit = project.schema, project.plan.max_cells
     cliques = []
     for name in schema.names:
@@ -58,8 +58,8 @@ def _drawn(project: Project) -> list[Clique]:
             named = " × ".join(f"{c} ({schema.sizes[c]})" for c in clique)
             raise SizeError(
                 f"the table of {name} with all its causes, {named}, would have {cells:,} cells, more than the "
-                f"{limit:,} allowed; remove an arrow into {name}, or give one of these columns fewer categories or "
-                "bins",
+                f"{limit:,} allowed; remove an arrow into {name}, or use fewer categories or bins for one of these "
+                "columns",
                 clique=clique,
                 cells=cells,
                 limit=limit,
@@ -73,8 +73,8 @@ def _unseparated(drawn: bool) -> str:
     if not drawn:
         return any_association(drawn)
     return (
-        "No separation is promised. The table shows what the drawn arrows link, within the budget; "
-        "columns without an arrow between them are related through others only."
+        "No separation is promised. The table shows the associations along drawn arrows, within the budget; columns "
+        "without an arrow between them are related only through others."
     )
 
 
@@ -84,13 +84,13 @@ PRIVBAYES = Method(
     summary="a Bayesian network, every column counted together with its parents",
     fit=privbayes,
     guidance=Guidance(
-        when="Choose it where all of the drawing should shape the table.",
+        when="Choose it if the whole drawing should shape the table.",
         unseparated=_unseparated,
         pools={"network choice": "choosing the pairs", "network": "counts of columns together"},
     ),
     capabilities=Capabilities(fence="never", questions="beside"),
     arrows=lambda project: project.dag.edges,
 )
-"""PrivBayes (Zhang et al. 2017). Where the graph is drawn its tables are known; where it is learned, tables above
-``max_cells`` are pairs only, and its rehearsal, which takes the largest candidate, meets the largest pair once one of
-the two is placed."""
+"""PrivBayes (Zhang et al. 2017). If the graph is drawn, its tables are known. If it is learned, tables above
+``max_cells`` are pairs only, and the rehearsal, which takes the largest candidate, counts the largest pair once one of
+its columns is placed."""

@@ -23,7 +23,7 @@ PURPOSES = {
 
 @dataclass(frozen=True)
 class Advice:
-    """``changes`` are the plan keys to set, ``why`` one or two sentences, ``lacking`` what must be given first."""
+    """``changes`` are the plan keys to set, ``why`` one or two sentences, ``lacking`` the missing input, if any."""
 
     method: Method
     changes: Mapping[str, Any]
@@ -32,7 +32,7 @@ class Advice:
 
 
 def advise(project: Project, purpose: str) -> Advice:
-    """The first method that declares ``purpose``, with the options that it asks for; raises KeyError for no purpose."""
+    """Return the first method that declares ``purpose``, with its options; raises KeyError if there is none."""
     PURPOSES[purpose]
     method = next(m for m in METHODS.values() if purpose in m.guidance.purposes)
     given = method.guidance.purposes[purpose]
@@ -46,14 +46,14 @@ def _lacking(project: Project, purpose: str) -> str:
     if purpose == "elsewhere" and not project.dag.parents(target or ""):
         return "Draw the direct causes of the target on the Structure page."
     if purpose == "fairness" and not (roles.outcome and roles.protected):
-        return "Say on the Structure page which column is the outcome and which are protected."
+        return "Mark the outcome and the protected columns on the Structure page."
     if purpose == "questions" and not project.question_list:
         return "No question is listed yet: add one below, under “Questions that reports will ask”."
     return ""
 
 
 def unused(project: Project) -> tuple[str, ...]:
-    """Return a sentence for each drawn part that plays no part in the plan."""
+    """Return a sentence for each part of the drawing that the plan does not use."""
     if is_blurring(project.plan):
         return ()
     method, roles = method_of(project.plan), project.roles

@@ -1,7 +1,7 @@
-"""Questions and counts measured in addition to any method that ends with marginals, and the model fitted to both.
+"""Questions and counts measured in addition to any method that returns marginals, and the model fitted to both.
 
-The method itself does not change. It divides a smaller budget, and its measurements are fitted together with the
-answers. Questions are measured first, so that a plan and a release divide the budget in the same way.
+The method itself does not change. It gets a smaller budget, and its measurements are fitted together with the answers.
+Questions are measured first, so a plan and a release divide the budget in the same way.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from espalier.core.models.question_fit.network import Network
 from espalier.core.models.question_fit.projection import Projection, project
 from espalier.core.privacy.accounting import Budget
 from espalier.core.privacy.curator import Curator
-from espalier.core.privacy.draws import Measurement, SumMeasurement
+from espalier.core.privacy.draws import Measurement, Noise, SumMeasurement
 from espalier.core.privacy.question_recipes.lowering import Block, Lowered, lower, mask_of
 from espalier.core.privacy.question_recipes.prediction import (
     check_cost,
@@ -42,7 +42,7 @@ from espalier.core.project.file import Project
 from espalier.core.project.question_types import Count, Question
 
 CERTIFIED = 500
-"""Up to this number of noisy answers, a release computes the best possible agreement of any table with them."""
+"""Largest number of noisy answers for which a release computes the best possible agreement of any table."""
 
 COLUMNS = 1_500
 """Rows drawn from the fit as the initial columns of the linear program for that agreement."""
@@ -54,6 +54,7 @@ class Answers:
 
     ``direct`` are the answers to all questions; `None` if ``marginals`` of their columns were counted instead, or if
     there are no questions. ``histograms`` has one per count; it is empty if a method answers counts by questions.
+    ``noise`` is the distribution of the noise in all of them.
     """
 
     questions: tuple[Question, ...]
@@ -61,6 +62,7 @@ class Answers:
     direct: SumMeasurement | None
     marginals: tuple[Measurement, ...]
     histograms: tuple[Measurement, ...]
+    noise: Noise = "gaussian"
 
     @property
     def numbers(self) -> int:
@@ -87,14 +89,14 @@ def ask(curator: Curator, project: Project, budget: Budget, *, direct: bool = Fa
     """Measure the project's questions and counts with ``budget``.
 
     Questions are asked directly or through marginals of their columns, whichever has the smaller expected worst error
-    by public figures. ``direct`` forces direct questions. Raises :class:`SizeError` for questions that are too wide
-    together, before anything is drawn.
+    by public figures. ``direct`` forces direct questions. Raises :class:`SizeError` for questions that are jointly too
+    wide, before anything is drawn.
     """
     questions, counts = project.question_list.resolve(project.schema)
     split = BudgetSplit.of(project.plan, budget, curator.whole)
     sums = QuestionSums(questions, counts, curator.whole)
-    unit, cell = curator.unit, curator.unit.count_sensitivity
-    length = sums.sensitivity(unit) / sums.units if questions else 0.0
+    cell = curator.cell_sensitivity
+    length = curator.sensitivity_of(sums) / sums.units if questions else 0.0
     cliques: Sequence[Clique] = ()
     if questions and not direct:
         lowered = lower(curator.whole, questions, counts)
@@ -116,11 +118,11 @@ def ask(curator: Curator, project: Project, budget: Budget, *, direct: bool = Fa
     for count, rho in zip(counts, last, strict=True):
         told = curator.measure_sums(CountHistogram(count, curator.whole), rho, "counts")
         histograms.append(Measurement((count.name,), told.values, told.sigma, rho, "counts"))
-    return Answers(questions, counts, found, tuple(marginals), tuple(histograms))
+    return Answers(questions, counts, found, tuple(marginals), tuple(histograms), curator.noise)
 
 
 def fit_beside(method: Fit, curator: Curator, plan: Project, frame: Frame, report: Report = silent) -> Asked:
-    """Run ``method`` with its part of the budget and the questions with theirs; return the combined fit."""
+    """Run ``method`` with its share of the budget and the questions with theirs; return the combined fit."""
     share, whole = plan.plan.question_share, curator.budget
     answers = ask(curator, plan, whole.part(share))
     with curator.within(whole.part(1 - share)):

@@ -1,8 +1,8 @@
 """The links between columns that questions and counts create, and their effect on a fence.
 
 A question joins its columns in the model. If it has columns on both sides of a separation, the separation is lost and
-the plan is refused. A column on neither side could still carry a path between the sides: half through a question, half
-through a pair that the method counts. Each group of columns that questions link, except through separating columns, is
+the plan is refused. A column on neither side could still connect the sides: half through a question, half through a
+pair that the method counts. Each group of columns that questions link, except through separating columns, is
 therefore added to one side.
 
 Proof that this suffices. Let L and R be the extended sides and S the separating columns. Every linked group lies within

@@ -89,37 +89,44 @@ def unused_options(plan: Plan) -> list[str]:
 
 
 def is_fenced(plan: Plan) -> bool:
-    """Does the plan carry the roles' separation? False for a method without a privacy guarantee."""
+    """Return whether the plan keeps the roles' separation. False for a method without a privacy guarantee."""
     return not is_blurring(plan) and method_of(plan).fenced(plan)
 
 
 def may_be_fenced(plan: Plan) -> bool:
-    """Can the plan's method keep separations? False for a method without a privacy guarantee."""
+    """Return whether the plan's method can keep separations. False for a method without a privacy guarantee."""
     return not is_blurring(plan) and method_of(plan).capabilities.fence != "never"
 
 
 def keeps_causes_only(plan: Plan) -> bool:
-    """Does the plan link the target to its drawn direct causes only?"""
+    """Return whether the plan links the target to its drawn direct causes only."""
     return not is_blurring(plan) and method_of(plan).causes_only(plan)
 
 
 def asks_causes_only(plan: Plan) -> bool:
-    """Does any method read the plan so that the target is linked to its drawn direct causes only?"""
+    """Return whether some method would link the plan's target to its drawn direct causes only."""
     return any(method.causes_only(plan) for method in METHODS.values())
 
 
 def planned_effect(plan: Plan) -> PlannedEffect | None:
-    """Return the effect that the plan asks for; `None` if it asks for none."""
+    """Return the effect requested by the plan, or `None`."""
     return None if is_blurring(plan) else method_of(plan).effect_of(plan)
 
 
 def frame_of(project: Project) -> Frame:
-    """The frame of ``project``; raises :class:`ProjectError` where plan, roles and graph conflict."""
+    """Return the frame of ``project``; raises :class:`ProjectError` if plan, roles and graph conflict."""
     plan, method = project.plan, method_of(project.plan)
     check_options(plan)
     check_plan(plan)
     _check_targets(project)
     can = method.capabilities
+    if plan.accounting not in can.accounting:
+        able = ", ".join(n for n in offered(project) if plan.accounting in METHODS[n].capabilities.accounting)
+        raise ProjectError(
+            f"the method {method.name} has no {plan.accounting} accounting: set accounting to "
+            f"{' or '.join(can.accounting)}, or choose a method that has it ({able})",
+            key="accounting",
+        )
     if project.linked is not None and not can.linked:
         able = ", ".join(offered(project))
         raise ProjectError(
@@ -128,13 +135,13 @@ def frame_of(project: Project) -> Frame:
     if can.fence == "never" and plan.fair:
         others = ", ".join(n for n in offered(project) if METHODS[n].capabilities.fence != "never")
         raise ProjectError(
-            f"the method {method.name} knows no fence: set fair to false, or choose a method that keeps one ({others})",
+            f"the method {method.name} has no fence: set fair to false, or choose a method that keeps one ({others})",
             key="fair",
         )
     if can.fence == "always" and plan.fair is False:
         others = ", ".join(n for n in offered(project) if METHODS[n].capabilities.fence != "always")
         raise ProjectError(
-            f"the method {method.name} always carries the fence: set fair to true, or choose a method that has none "
+            f"the method {method.name} always keeps the fence: set fair to true, or choose a method without one "
             f"({others})",
             key="fair",
         )
@@ -151,7 +158,7 @@ def frame_of(project: Project) -> Frame:
 
 
 def asks(project: Project) -> bool:
-    """Return whether the plan spends on questions and counts. Raises :class:`ProjectError` where it cannot."""
+    """Return whether the plan spends on questions and counts. Raises :class:`ProjectError` if it cannot."""
     plan, method = project.plan, method_of(project.plan)
     if method.capabilities.questions == "alone":
         if not project.question_list:
@@ -166,7 +173,7 @@ def asks(project: Project) -> bool:
     if method.capabilities.questions == "no":
         able = ", ".join(m.name for m in METHODS.values() if m.capabilities.questions == "beside")
         raise ProjectError(
-            f"the method {method.name} counts no marginals, so it cannot measure questions as well: set the share "
+            f"the method {method.name} counts no marginals, so it cannot measure questions: set the share "
             f"of the budget for questions (question_share) to 0, or choose one of {able}",
             key="question_share",
         )
@@ -189,7 +196,7 @@ def _check_targets(project: Project) -> None:
         if project.schema[name].values < 2 and project.schema[name] not in project.schema.undeclared:
             raise ProjectError(
                 f"plan: the target {name!r} has one value, so there is nothing to predict. Choose a target with two "
-                "values or more, or add the values that are missing on the Data page",
+                "values or more, or add the missing values on the Data page",
                 key="target",
             )
 
@@ -202,11 +209,11 @@ def _around(project: Project, separations: tuple[Separation, ...]) -> tuple[Sepa
 
 
 def _check_constraints(project: Project, method: Method) -> None:
-    """Raise where the plan's method cannot hold them, or where they do not fit the columns."""
+    """Raise if the plan's method cannot keep them, or if they do not match the columns."""
     if not method.capabilities.constraints:
         raise ProjectError(
-            f"the method {method.title} cannot hold constraints (impossible combinations, ordered pairs, "
-            "dependencies): choose another method, or leave them out on the Data page",
+            f"the method {method.title} cannot keep constraints (impossible combinations, ordered pairs, "
+            "dependencies): choose another method, or remove them on the Data page",
             key="constraints",
         )
     project.constraints.masks(project.schema, project.plan.max_cells)

@@ -1,4 +1,4 @@
-"""Three methods that grow one tree of pair counts: MST, PrivCI and PreFair. They differ in the frame alone."""
+"""Three methods that grow one tree of pair counts: MST, PrivCI and PreFair. They differ only in the frame."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ TREE = (1 / 3, 1 / 3, 1 / 3, 0.0)
 """Shares of the budget as published: one-way counts, tree choice, two-way counts; nothing for further cliques."""
 
 ADAPTIVE = (0.15, 0.10, 0.35, 0.40)
-"""The same where the model may be wider than a tree. Moving a tenth from one to another changes TV and AUC on Adult
+"""The same if the model may be wider than a tree. Moving a tenth from one to another changes TV and AUC on Adult
 and COMPAS at ε = 1 by less than their spread over folds."""
 
 
 @dataclass(frozen=True)
 class TreeOptions:
-    """The options of the tree methods beyond the common keys; without them they are as published."""
+    """The options of the tree methods beyond the common keys; the defaults follow the papers."""
 
     width: int = option(
         1,
@@ -45,7 +45,7 @@ class TreeOptions:
         low=1,
         high=6,
         whole=True,
-        help="The largest group of columns counted together, minus one. From 2 on, further pairs and triples are "
+        help="The largest group of columns counted together, minus one. At 2 or more, further pairs and triples are "
         "chosen privately where the tree errs most; separations stay exact. On Adult and COMPAS, width 2 made "
         "pairs and predictions better at the same budget.",
     )
@@ -55,8 +55,8 @@ class TreeOptions:
         low=0.0,
         high=0.5,
         fenced=True,
-        help="Buys noisy scores of the pairs that the fence refuses, and an estimate of what the fence cost. "
-        "Without it a release says nothing about them. The counts get that much less.",
+        help="Buys noisy scores of the pairs that the fence refuses, and an estimate of the fence's cost. Without it a "
+        "release does not report them. The share is taken from the counts.",
         pool="explain",
         unbought="This plan refuses no pair in a tree, so the share for explaining buys nothing",
     )
@@ -65,27 +65,27 @@ class TreeOptions:
         "How the tree is found",
         choices={
             "greedy": "edge by edge, each chosen privately",
-            "exact": "the strongest tree of scores that are bought at once",
+            "exact": "the strongest tree of scores bought at once",
         },
         help="Greedy: as published. Exact: noisy scores of all allowed pairs, then the strongest tree that respects "
-        "the separations. The report states how much the greedy tree falls short of it.",
+        "the separations. The report states the shortfall of the greedy tree.",
     )
     compress: bool = option(
         False,
         "Merge rare categories",
         help="Categories whose noisy count is below three standard deviations of its noise are counted together, "
-        "and drawn with equal chance. For columns with many categories; it blurs rare groups.",
+        "and drawn with equal chance. Useful for columns with many categories; it blurs rare groups.",
     )
 
 
 def tree(curator: Curator, project: Project, frame: Frame, report: Report = silent) -> Marginals:
     """PrivCI's Algorithm 1 for the frame given: a third of ρ each for one-way, tree choice and two-way counts.
 
-    Where there are constraints, the tree begins with their pairs, which are counted without a choice.
+    With constraints, the tree begins with their pairs, which are counted without a choice.
 
-    What a forest, or a choice without alternatives, leaves unspent goes to the two-way counts (or, where there
-    are none, to further one-way counts). Beyond the paper, where the plan asks for it: rare categories are
-    merged after the one-way counts (``compress``), the scores of what the frame refused are bought (``explain``), and
+    Budget unspent by a forest, or by a choice without alternatives, goes to the two-way counts (or, without any, to
+    further one-way counts). Beyond the paper, if the plan requests it: rare categories are merged after the one-way
+    counts (``compress``), scores of the refused pairs are bought (``explain``), and
     further cliques are chosen against the model so far (``width``).
     """
     plan, options = project.plan, read_options(TreeOptions, project.plan.options)
@@ -137,7 +137,7 @@ def tree(curator: Curator, project: Project, frame: Frame, report: Report = sile
 
 
 def _allowed(curator: Curator, frame: Frame, linked: Sequence[Clique]) -> list[Clique]:
-    """Return the pairs that the frame lets be edges, largest table first; none if there is nothing to choose."""
+    """Return the pairs that the frame allows as edges, largest table first; none if there is nothing to choose."""
     growth = Growth(
         tuple(curator.sizes), frame.separations, [c for c in curator.sizes if curator.sizes[c] > 1], curator.sizes
     )
@@ -153,18 +153,18 @@ def _scores_of(count: int) -> str:
 
 
 def _rounds(project: Project) -> int:
-    """Return the number of further cliques that are chosen after the tree."""
+    """Return the number of further cliques chosen after the tree."""
     width = read_options(TreeOptions, project.plan.options).width
     return rounds(sum(size > 1 for size in project.schema.sizes.values()), width)
 
 
 def _fits(project: Project) -> int:
-    """Return the number of models that further cliques are chosen against."""
+    """Return the number of intermediate models for choosing further cliques."""
     return min(BATCHES, _rounds(project))
 
 
 def _frame(project: Project, separations: tuple[Separation, ...], warnings: list[str]) -> Frame:
-    """The frame as given; refuses merged categories in a plan with constraints."""
+    """Return the frame unchanged; refuse merged categories in a plan with constraints."""
     if project.constraints and read_options(TreeOptions, project.plan.options).compress:
         raise ProjectError(
             "rare categories cannot be merged in a plan with constraints, which name single categories: "
@@ -178,8 +178,8 @@ def _prefair(project: Project, separations: tuple[Separation, ...], warnings: li
     """PreFair (Pujol, Gilad & Machanavajjhala 2023) as PrivCI §II-C describes it, as one more frame.
 
     That an outcome o touches admissible columns only is the separation o | everything else, given admissible. The
-    published code filters by removing from the list it walks over and lets forbidden edges through; here the
-    frame decides, in the loop all methods share.
+    published code removes items from a list while iterating over it and so lets forbidden edges through; here the frame
+    decides, in the loop shared by all methods.
     """
     schema, admissible = project.schema, set(project.roles.admissible)
     touching = tuple(
@@ -226,7 +226,7 @@ PRIVCI = Method(
     options=TreeOptions,
     frame=_frame,
     guidance=Guidance(
-        "Choose it where there is a fairness requirement.",
+        "Choose it if there is a fairness requirement.",
         purposes={
             "fairness": Purpose(
                 "It counts only pairs that the fence allows, and links outcome and protected columns "

@@ -1,6 +1,6 @@
-"""The most accurate table that the budget can buy: counts are chosen for a workload, by default that of all pairs.
+"""The workload method: choose counts that minimise the error of a workload, by default all pairs.
 
-In the manner of SWIFT (dpsynth) and AIM (McKenna, Mullins, Sheldon & Miklau 2022), with the exact solver of this
+Similar to SWIFT (dpsynth) and AIM (McKenna, Mullins, Sheldon & Miklau 2022), with the exact solver of this
 project: a tree first, then noisy errors of the model fitted to it, and the subset and the shares that minimise the
 predicted error.
 """
@@ -51,27 +51,27 @@ from espalier.core.project.file import Project
 from espalier.core.project.options import read_options
 
 FEW = 350
-"""So many weighted candidates at most are scored together. Their noise grows with the root of their number, that of a
-choice at a time with the root of how many are chosen."""
+"""Largest number of weighted candidates that are scored together. Their noise grows with the root of their number; with
+one choice at a time, it grows with the root of the number chosen."""
 
 ONE_WAY, MOST_ONE_WAY = 0.08, 0.25
-"""The least and the most of the budget that the one-way counts get. Pairs of small columns inform about columns too:
+"""Smallest and largest share of the budget for the one-way counts. Pairs of small columns inform about columns too:
 with 0.6 at most, 3,000 rows of asia at ε = 0.2 have a two-way TV of 0.050, with 0.25 0.041; Adult reaches neither."""
 
 GOOD_ENOUGH = 0.015
-"""The expected TV error of a one-way count below which it gets no more than `ONE_WAY`."""
+"""Expected TV error of a one-way count at which it gets no more than `ONE_WAY`."""
 
 CHOICE = 0.06
-"""The part of the budget that each of the two rounds chooses with."""
+"""Share of the budget for choosing in each of the two rounds."""
 
 FIRST = 0.5
-"""The first round's part of the remaining budget for pairs."""
+"""The first round's share of the remaining budget for pairs."""
 
 FITS = 1 + BATCHES
-"""Models that are fitted on the way, for the planned seconds: that of the tree, and one a batch."""
+"""Number of intermediate models, for the planned seconds: one for the tree, and one per batch."""
 
 GOOD_PAIR = 0.0105
-"""The expected TV error of a typical pair up to which more pairs than `MOST_ROUNDS` are counted. With up to 80 instead
+"""Expected TV error of a typical pair up to which more pairs than `MOST_ROUNDS` are counted. With up to 80 instead
 of 40, whatever the error, alarm with 30,000 rows has a TV of 0.0054 instead of 0.0058 at ε = 1 (where they err by
 0.0075 to 0.0106), but child with 20,000 rows 0.0087 instead of 0.0079 (from 0.011) and alarm with 8,000 at ε = 0.2
 0.056 instead of 0.053."""
@@ -79,7 +79,7 @@ of 40, whatever the error, alarm with 30,000 rows has a TV of 0.0054 instead of 
 
 @dataclass(frozen=True)
 class Request:
-    """Counts for ``wanted`` inside ``separations``, asked of ``curator`` and paid for from ``budget``."""
+    """Measures counts for ``wanted`` inside ``separations``, with ``curator`` and ``budget``."""
 
     curator: Curator
     budget: BudgetSplit
@@ -89,7 +89,7 @@ class Request:
 
 
 def workload(curator: Curator, project: Project, frame: Frame, report: Report = silent) -> Marginals:
-    """One-way counts, then two rounds of choosing and counting, inside ``frame``.
+    """Measure one-way counts, then choose and count in two rounds, inside ``frame``.
 
     With ``explain`` and a frame, that share buys scores of the pairs that the frame has refused.
     """
@@ -109,7 +109,7 @@ def _explain(
 ) -> tuple[ScoreMeasurement | None, float]:
     """Score the pairs that the frame refused against the strongest tree of counted pairs; return the rest of ``share``.
 
-    Which tree is the strongest is decided by the noisy counts of its pairs.
+    The strongest tree is determined by the noisy counts of its pairs.
     """
     curator, alone = request.curator, independent(ones, noisy_total(request.curator, ones))
     strength: dict[Clique, float] = {}
@@ -129,8 +129,8 @@ def _explain(
 def measure_ones(curator: Curator, budget: BudgetSplit, share: float) -> tuple[list[Measurement], float]:
     """Measure one-way counts; return them and the rest of ``share``.
 
-    They get as much as brings their expected TV error to `GOOD_ENOUGH`, between `ONE_WAY` and `MOST_ONE_WAY` of
-    ``share``. How much that is depends on n: where n is private, on the noisy total of the first of two portions.
+    They get the share that brings their expected TV error to `GOOD_ENOUGH`, between `ONE_WAY` and `MOST_ONE_WAY` of
+    ``share``. That depends on n, or, if n is private, on the noisy total of the first of two portions.
     """
     ones = curator.measure(budget.split(ONE_WAY * share, one_ways(curator)), "one-way")
     cells = sum(curator.sizes.values()) / len(curator.sizes)
@@ -148,11 +148,12 @@ def measure_pairs(
 ) -> tuple[list[Measurement], float]:
     """Measure counts for ``share``, in addition to ``ones`` and ``known``; return them and the rest of the share.
 
-    A tree, each edge by the exponential mechanism, then what the model fitted to it still gets wrong: one pair after
-    the other, or, where weights tell candidates apart and they are few, all together, so that the weights decide.
-    (Scored together they drown where n is small: their noise grows with the root of how many there are. Mean two-way TV
-    of 4,000 rows of child at ε = 0.2: 0.087 with both rounds scored together, 0.080 with a tree first, 0.075 one by
-    one; of Adult at ε = 1: 0.0092, 0.0093, 0.0090; of diabetes, the one case the other way: 0.024, 0.024, 0.026.)
+    First a tree is counted, each edge chosen by the exponential mechanism. Then come the pairs on which the fitted
+    model still errs: one at a time, or all together if there are few candidates with different weights.
+    (Scored together, small tables are mostly noise, because it grows with the root of the number of candidates. Mean
+    two-way TV of 4,000 rows of child at ε = 0.2: 0.087 with both rounds scored together, 0.080 with a tree first, 0.075
+    one by one; of Adult at ε = 1: 0.0092, 0.0093, 0.0090; of diabetes, the one case the other way: 0.024, 0.024,
+    0.026.)
     """
     curator, wanted = request.curator, request.wanted
     held = [*curator.impossible, *(m.clique for m in known)]
@@ -174,7 +175,7 @@ def measure_pairs(
     count = (1 - 2 * CHOICE) * share
     made = _counted(request, FIRST * count + unspent, tree, alone)
 
-    request.report(0.6, "Choosing what the model still gets wrong")
+    request.report(0.6, "Choosing pairs with remaining errors")
     found = [*ones, *known, *made]
     second = Second(request, share, (1 - FIRST) * count, tree, alone, found)
     if wanted.weighted and len(cliques) <= FEW:
@@ -184,8 +185,8 @@ def measure_pairs(
 
 @dataclass(frozen=True)
 class Second:
-    """The second round: ``share`` of the budget as a whole, ``count`` of it to count with; the ``tree`` of the first
-    round, the counts ``found`` so far, and what independent columns would show, ``alone``."""
+    """The second round: ``share`` of the budget, of which ``count`` is for counting; the ``tree`` of the first round,
+    the counts ``found`` so far, and ``alone``, the expectations for independent columns."""
 
     request: Request
     share: float
@@ -198,7 +199,9 @@ class Second:
 def _counted(
     request: Request, share: float, cliques: Sequence[Clique], alone: Expected, sigma: float | None = None
 ) -> list[Measurement]:
-    """Counts of ``cliques``, ρ_i ∝ (w_i·cells_i)^(2/3) with cells as noise sees them; shares given by hand are kept."""
+    """Count ``cliques`` with ρ_i ∝ (w_i·cells_i)^(2/3), where cells_i is the effective number; shares given by hand are
+    kept.
+    """
     curator, budget, wanted = request.curator, request.budget, request.wanted
     sigma = sigma or expected_noise(curator, budget, share / len(cliques)) / MEAN
     cells = [math.prod(budget.sizes[name] for name in q) for q in cliques]
@@ -207,7 +210,7 @@ def _counted(
 
 
 def _at_once(second: Second, cliques: Sequence[Clique], room: Room) -> list[Measurement]:
-    """The noisy errors of all candidates together, then the best subset of them; where none is worth it, the tree."""
+    """Buy noisy errors of all candidates together and count their best subset, or the tree if no candidate helps."""
     request, alone, curator = second.request, second.alone, second.request.curator
     asked = [*cliques, *_triangles(second, cliques)]
     (rho,) = request.budget.split(CHOICE * second.share, one_ways(curator)[:1]).values()
@@ -225,7 +228,7 @@ def _at_once(second: Second, cliques: Sequence[Clique], room: Room) -> list[Meas
 
 
 def _triangles(second: Second, cliques: Sequence[Clique]) -> list[Clique]:
-    """Triples that the tree links, as many as are wanted, those whose edges are the strongest first."""
+    """Triples that the tree links, up to the wanted number, those with the strongest edges first."""
     request, strength = second.request, dict[Clique, float]()
     if not request.wanted.triples:
         return []
@@ -282,7 +285,7 @@ def _how_many(second: Second, pairs: Sequence[Clique]) -> int:
 
 
 def _frame(project: Project, separations: Separations, warnings: list[str]) -> Frame:
-    """Return the frame as given; warn of weights that it makes idle, and refuse weights of unknown columns."""
+    """Return the frame as given; warn about weights that it makes unused, and refuse weights of unknown columns."""
     frame = Frame(separations)
     idle = [
         label(q)
@@ -298,7 +301,7 @@ def most_cells(project: Project, max_cells: int) -> int:
     """Return the largest number of cells of a model whose largest clique may have ``max_cells``.
 
     Fewer than twice the cells of the whole table: a junction tree has a table for each column, over some of those not
-    yet eliminated, and every column that is gone at least halves what is left.
+    yet eliminated, and every eliminated column at least halves the rest.
     """
     return min(TREES * max_cells, 2 * math.prod(project.schema.sizes.values()))
 
@@ -306,12 +309,12 @@ def most_cells(project: Project, max_cells: int) -> int:
 WORKLOAD = Method(
     name="workload",
     title="Workload",
-    summary="the pairs that bring the whole table closest to the real one, chosen and counted in two rounds",
+    summary="chooses and counts the pairs that bring the whole table closest to the real one, in two rounds",
     fit=workload,
     options=WorkloadOptions,
     frame=_frame,
     guidance=Guidance(
-        when="Choose it for general use, with a fence or without: all pairs of columns should be right.",
+        when="Choose it for general use, with or without a fence, if all pairs of columns matter.",
         purposes={
             "general": Purpose("It brings all pairs of columns as close to the real table as the budget allows."),
             "questions": Purpose(

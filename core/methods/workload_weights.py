@@ -17,13 +17,14 @@ MAX_CELLS = 100_000
 """Cells of the largest clique. On Adult at ε = 1 50,000 give a TV of 0.0097 in 1.6 s, 200,000 0.0092 in 6 s."""
 
 WIDTH, MOST_PAIRS, BATCHES = 6, 80, 8
-"""Where pairs are chosen one at a time: the largest clique less one, how many join the tree at most, and how many times
-they are counted on the way. Width 4 with 4 batches gives Adult a TV of 0.0098 at ε = 1 and these 0.0090; alarm with
+"""If pairs are chosen one at a time: the largest clique minus one, the largest number of pairs added to the tree, and
+the number of batches. Width 4 with 4 batches gives Adult a TV of 0.0098 at ε = 1 and these 0.0090; alarm with
 30,000 rows has 0.0062 with 4 batches and 0.0055 with 8."""
 
 PER_COLUMN, TOGETHER = 2, 4
-"""Where pairs are chosen one at a time: so many choices a column at most where they are counted badly, and the columns
-of the largest table that is counted instead of its pairs. Mean two-way TV at ε = 1 of six random networks of twelve
+"""If pairs are chosen one at a time: the largest number of choices per column if they are counted badly, and the
+columns of the largest table that is counted instead of its
+pairs. Mean two-way TV at ε = 1 of six random networks of twelve
 binary columns (1,600 rows) and two draws of asia (1,200 and 1,600), ten runs each: 0.0176 with up to 40 pairs, 0.0170
 with 16; 0.0168 with up to 40 pairs and tables, 0.0160 to 0.0162 with 16 or 24. Adult, whose columns are larger (five
 runs): 0.0095 with up to 40, 0.0090 with 26."""
@@ -31,7 +32,7 @@ runs): 0.0095 with up to 40, 0.0090 with 26."""
 
 @dataclass(frozen=True)
 class WorkloadOptions:
-    """The purpose of the table, the size of the model, and what is reported about the fence."""
+    """The purpose of the table, the size of the model, and the report on the fence."""
 
     weights: Mapping[str, float] = option(
         {},
@@ -39,26 +40,26 @@ class WorkloadOptions:
         weights=True,
         low=0.0,
         high=1000.0,
-        help="How much each counts, 1 unless given. A column's weight is that of all its pairs; 0 leaves it out of "
-        'them. "age × income" weighs one pair, and three names make a table of three columns a candidate.',
+        help="Importance of each, by default 1. A column's weight applies to all its pairs; 0 excludes "
+        'them. "age × income" weights one pair; three names add a table of three columns as a candidate.',
     )
     triples: int = option(
         0,
-        "Tables of three columns, at most",
+        "Most tables of three columns",
         low=0,
         high=20,
         whole=True,
-        help="In the second round, three columns that the first has linked may be counted together. They "
-        "show how two columns act together on a third, and cost more noise. Three or four columns of few values are "
-        "counted together anyway where that tells their pairs better.",
+        help="In the second round, three columns linked in the first may be counted together. Such tables show how two "
+        "columns act together on a third, but are noisier. Three or four columns with few values are counted together "
+        "anyway if that gives their pairs more precisely.",
     )
     clique_cells: int = option(
         MAX_CELLS,
-        "Cells of the model's largest table, at most",
+        "Most cells in the model's largest table",
         low=100,
         high=100_000_000,
         whole=True,
-        help="More cells let more pairs be counted. Time and memory grow with them.",
+        help="More cells allow more pairs, but take more time and memory.",
     )
     explain: float = option(
         0.0,
@@ -66,8 +67,8 @@ class WorkloadOptions:
         low=0.0,
         high=0.5,
         fenced=True,
-        help="Buys noisy scores of the pairs that the fence refuses, and an estimate of what the fence cost. "
-        "Without it a release says nothing about them. The counts get that much less.",
+        help="Buys noisy scores of the pairs that the fence refuses, and an estimate of the fence's cost. Without it a "
+        "release does not report them. The share is taken from the counts.",
         pool="explain",
         unbought="This plan refuses no pair in a tree, so the share for explaining buys nothing",
     )
@@ -120,7 +121,7 @@ class Workload:
         return self.cliques.get(clique, math.prod(self.columns.get(name, 1.0) for name in clique))
 
     def candidates(self, sizes: Mapping[str, int]) -> list[Clique]:
-        """All pairs of columns that vary and the cliques named, but for those of weight 0 and those too large."""
+        """All pairs of columns that vary and the cliques named, except those with weight 0 and those too large."""
         varied = [name for name in sizes if sizes[name] > 1]
         pairs = [*itertools.combinations(varied, 2), *(q for q in self.cliques if len(q) > 2)]
         return [

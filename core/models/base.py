@@ -20,7 +20,7 @@ Answer = Literal["exact", "by design", "not promised"]
 
 @runtime_checkable
 class Model(Protocol):
-    """A distribution over rows. ``total`` is the number of rows that it represents."""
+    """A distribution over rows. ``total`` is the number of rows it represents."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -29,11 +29,11 @@ class Model(Protocol):
 
     @property
     def total(self) -> float:
-        """Number of rows that it represents, from public numbers and noisy answers alone."""
+        """Number of rows it represents, computed from public numbers and noisy answers alone."""
         ...
 
     def sample(self, rows: int, rng: np.random.Generator, *, even: bool = False, report: Report | None = None) -> Codes:
-        """``rows`` rows drawn from it; ``even``: spread over its cells as evenly as it can, where it can."""
+        """Draw ``rows`` rows. With ``even``, spread them over the cells as evenly as the model can."""
         ...
 
     def answers(self, separation: Separation) -> Answer:
@@ -41,26 +41,26 @@ class Model(Protocol):
         ...
 
     def facts(self) -> Mapping[str, Any]:
-        """Return the entries of release.json on its fit."""
+        """Return the entries of release.json that describe its fit."""
         ...
 
     def dumps(self) -> bytes | None:
-        """Its file: plain arrays under a tag, no pickle; None for a model that must not be written."""
+        """Return its file: plain arrays under a tag, no pickle; None for a model that must not be written."""
         ...
 
 
 @runtime_checkable
 class BatchModel(Model, Protocol):
-    """A model that draws any number of rows in the memory of a few."""
+    """A model that draws any number of rows in limited memory."""
 
     def sample_batches(self, rows: int, rng: np.random.Generator, *, even: bool = False) -> Iterator[Codes]:
-        """Yield the rows of ``sample``, in batches; with ``even`` the rows are spread over the whole output."""
+        """Yield the rows of ``sample`` in batches. ``even`` applies to the whole output, not to each batch."""
         ...
 
 
 @runtime_checkable
 class MarginalModel(Model, Protocol):
-    """A model that answers for any marginal."""
+    """A model that can compute any marginal."""
 
     @property
     def edges(self) -> tuple[tuple[str, str], ...]:
@@ -92,5 +92,5 @@ class NumberModel(Model, Protocol):
     def sample_numbers(
         self, rows: int, rng: np.random.Generator, report: Report | None = None
     ) -> tuple[Codes, Mapping[str, NDArray[np.float64]]]:
-        """``rows`` rows as codes, and the numbers of its numeric columns, one per row, inside the bins of the codes."""
+        """Draw ``rows`` rows as codes, with a number for each numeric column, inside the bin of its code."""
         ...

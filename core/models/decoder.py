@@ -25,13 +25,13 @@ from espalier.core.progress import Report
 
 FORMAT = "espalier-decoder/3"
 SECOND_FORMAT = "espalier-decoder/2"
-"""Still read: its intercepts, and the encoder's, were multiplied by 1 and not by `CONSTANT`."""
+"""Old format, still readable: its intercepts, and the encoder's, were multiplied by 1 instead of `CONSTANT`."""
 
 FIRST_FORMAT = "espalier-decoder/1"
-"""Still read: as the second, and its first files had weights for every category of a cause and named no base."""
+"""Old format, still readable: as the second; its first files had weights for every category of a cause and no base."""
 
 LARGEST_PARAMETER = 1e100
-"""Sums of these stay numbers. Fitted ones are some thousand times 1 at most."""
+"""Bound on a parameter: sums within it stay finite. Fitted parameters are a few thousand at most."""
 
 GOLDEN = (5**0.5 - 1) / 2
 
@@ -40,7 +40,7 @@ _CHUNK = 16_384
 
 @dataclass(frozen=True)
 class Decoder:
-    """A fitted network: ``heads`` says its shape, ``parameters`` are its numbers in the layout of `Heads.blocks`.
+    """A fitted network: ``heads`` is its shape, ``parameters`` its numbers in the layout of `Heads.blocks`.
 
     ``total`` is the number of rows that it represents, ``steps`` the number of its training steps. ``tables`` has
     p(column | its inputs), the column's axis last, for columns whose family was counted as a full table. Their
@@ -74,7 +74,7 @@ class Decoder:
         """``rows`` rows as one array of codes per column, in schema order, smallest unsigned type.
 
         Ancestral sampling; with ``even`` each column is spread evenly over rows that are alike in its causes (see
-        `uniforms`). The model is public by now, so any generator may draw from it.
+        `uniforms`). The model is already public, so any generator may draw from it.
         """
         if rows < 0:
             raise ValueError(f"rows ({rows}) must not be negative")
@@ -120,8 +120,9 @@ class Decoder:
         return {"steps": self.steps, "parameters": self.heads.parameters, "latent": self.heads.latent}
 
     def strength(self) -> dict[tuple[str, str], float]:
-        """How much each arrow does: for its W_P→X, the mean total variation (0 … 1) between the effect's distribution
-        with one category of the cause and another, other causes at their base categories, over all pairs of categories.
+        """Return the strength of each arrow: for its W_P→X, the mean total variation (0 … 1) between the effect's
+        distribution with one category of the cause and another, other causes at their base categories, over all pairs
+        of categories.
         """
         out = {}
         blocks, _ = self.heads.blocks(self.parameters)
@@ -144,7 +145,7 @@ class Decoder:
         return float(apart.sum() / (len(p) * (len(p) - 1)))
 
     def dumps(self) -> bytes:
-        """Its file: a tag, sizes, arrows, importance, latent and bases as JSON, the parameters, and the tables."""
+        """Return its file: a tag, sizes, arrows, importance, latent and bases as JSON, the parameters, the tables."""
         head = {
             "format": FORMAT,
             "sizes": list(self.heads.sizes.items()),
@@ -164,7 +165,7 @@ class Decoder:
 
     @staticmethod
     def loads(data: bytes) -> Decoder:
-        """Read what `dumps` gave, now or earlier. Raises `EspalierError` for anything else."""
+        """Read a file that this or an earlier version of `dumps` wrote. Raises `EspalierError` for anything else."""
         try:
             with np.load(io.BytesIO(data), allow_pickle=False) as file:
                 head = json.loads(file["head"].tobytes())
@@ -176,15 +177,15 @@ class Decoder:
                 sizes = {str(name): int(size) for name, size in head["sizes"]}
                 total, steps = float(head["total"]), int(head["steps"])
                 if len(sizes) != len(head["sizes"]) or min(sizes.values()) < 1:
-                    raise ValueError("columns need names of their own and a category")
+                    raise ValueError("each column needs a unique name and at least one category")
                 if not (math.isfinite(total) and total >= 0 and steps >= 0):
-                    raise ValueError("rows and steps are counted from 0")
+                    raise ValueError("the numbers of rows and steps must not be negative")
                 whole = head["format"] == FIRST_FORMAT and "base" not in head
                 base = {} if whole else {str(n): int(code) for n, code in head["base"].items()}
                 heads = Heads(sizes, parents_of(sizes, head["edges"]), head["importance"], int(head["latent"]), base)
                 parameters = file["parameters"].astype(np.float64, casting="safe")
                 if not np.all(np.abs(parameters) <= LARGEST_PARAMETER):
-                    raise ValueError("a parameter is not a number, or none that sums can be taken of")
+                    raise ValueError("a parameter is not a number, or too large to be summed")
                 parameters = _rebased(heads, parameters) if whole else parameters
                 blocks, encoder = heads.blocks(parameters)
                 if head["format"] != FORMAT:
@@ -198,15 +199,15 @@ class Decoder:
 
 
 def _check_tables(heads: Heads, tables: Mapping[str, FloatArray]) -> None:
-    """Raise :class:`ValueError` for a table that is no distribution over its family."""
+    """Raise :class:`ValueError` for a table that is not a distribution over its family."""
     for name, table in tables.items():
         shape = tuple(heads.sizes[n] for n in (*heads.inputs(name), name))
         if table.shape != shape or not (table >= 0).all() or not np.allclose(table.sum(axis=-1), 1.0):
-            raise ValueError(f"the table of {name} is no distribution given its causes")
+            raise ValueError(f"the table of {name} is not a distribution given its causes")
 
 
 def _rebased(heads: Heads, whole: FloatArray) -> FloatArray:
-    """The same distribution with no weights for base categories: what those of ``whole`` add joins the intercepts."""
+    """The same distribution without weights for base categories: those of ``whole`` are added to the intercepts."""
     out = np.zeros(heads.parameters)
     blocks, encoder = heads.blocks(out)
     at = 0
@@ -252,7 +253,7 @@ def probabilities(values: FloatArray) -> FloatArray:
 
 
 def draw(values: FloatArray, at: FloatArray) -> NDArray[np.intp]:
-    """One category for each column of logits: the one whose part of [0, 1] holds the number in ``at``."""
+    """One category for each column of logits: the one whose interval within [0, 1] contains the number in ``at``."""
     below = np.cumsum(probabilities(values), axis=0)
     place: NDArray[np.intp] = (at > below).sum(axis=0)
     return np.minimum(place, len(below) - 1)
@@ -266,8 +267,9 @@ def causes_of(heads: Heads, name: str, made: Mapping[str, NDArray[Any]]) -> list
 def uniforms(rows: int, causes: Iterable[tuple[NDArray[Any], int]] | None, rng: np.random.Generator) -> FloatArray:
     """A number in [0, 1) for each row: independent ones, or evenly spread over rows that are alike in ``causes``.
 
-    ``causes`` are pairs of codes and how many categories they have. Spread: rows are ordered by the causes' codes,
-    those that tie at random, and take the multiples of the golden ratio modulo 1 from a random start. Each number is
+    ``causes`` are pairs of codes and how many categories they have. To spread them, rows are sorted by the causes'
+    codes, with ties in random order, and take the multiples of the golden ratio modulo 1 from a random
+    start. Each number is
     uniform by itself, so every row is drawn from the model; any run of neighbours fills [0, 1) evenly, so counts err
     less than those of independent rows.
     """
@@ -285,7 +287,7 @@ def uniforms(rows: int, causes: Iterable[tuple[NDArray[Any], int]] | None, rng: 
 def separated(parents: Mapping[str, tuple[str, ...]], left: set[str], right: set[str], given: set[str]) -> bool:
     """Return whether ``given`` separates the others in the moral graph of all their ancestors."""
     kept, queue = left | right | given, sorted(left | right | given)
-    for name in queue:  # grows while it is walked
+    for name in queue:  # grows during the loop
         for cause in parents.get(name, ()):
             if cause not in kept:
                 kept.add(cause)

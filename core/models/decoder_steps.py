@@ -1,16 +1,17 @@
-"""Steps of a decoder's training that know how much of each gradient is noise.
+"""Steps of a decoder's training that take the noise in each gradient into account.
 
-A step is a natural-gradient step (Martens & Grosse 2015, K-FAC) with the ridge that the noise asks for. Near a layer of
-weights W (inputs × outputs) the summed gradient changes by −A·dW·B: A = Σ over rows of x·xᵀ, x what the layer reads,
-each row with its clipping factor and the variance of what it predicts; B the mean covariance of the outputs. Neither is
-read off the table: both come from rows that the decoder drew itself, so that they are post-processing.
+A step is a natural-gradient step (Martens & Grosse 2015, K-FAC) with a ridge set by the noise. Near a layer of
+weights W (inputs × outputs) the summed gradient changes by −A·dW·B: A is the sum over rows of x·xᵀ, where x is the
+layer's input, each row weighted by its clipping factor and the variance of its prediction; B is the mean covariance of
+the outputs. Neither is computed from the table: both come from rows that the decoder drew itself, so they are
+post-processing.
 
-T steps with Gaussian noise of scale σ leave σ²/T = s² on their mean. Where the weights of an arrow are taken to be
-normal around their start with variance τ², their posterior mean, given the mean gradient g at W, is the fixed point of
+T steps with Gaussian noise of scale σ leave σ²/T = s² on their mean. If an arrow's weights are assumed normal around
+their start with variance τ², their posterior mean given the mean gradient g at W is the fixed point of
 
     W ← W + rate · M⁻¹[A·g·B − (s²/τ²)·(W − W₀)],   M = A² ⊗ B² + s²/τ²,
 
-so that a weight whose signal is drowned by noise stays where it started, and one that is well measured is not held.
+so a weight whose signal is lost in noise stays near its start, and a well-measured one moves freely.
 τ² is estimated for every arrow from its weights (expectation maximisation, as in automatic relevance determination:
 MacKay 1994, Tipping 2001), with `STRENGTH` as a prior that counts for `PRIOR_WEIGHTS` of them.
 """
@@ -30,42 +31,42 @@ from espalier.core.privacy.draws import SumMeasurement
 from espalier.core.privacy.softmax_heads import CONSTANT, FloatArray, Heads
 
 RATE = 0.2
-"""The part of each step that is taken."""
+"""Learning rate: the fraction of each step that is taken."""
 
 LEFT_OUT = 1 / 3
-"""The share of the steps, the first ones, whose parameters are not averaged: they are on the way."""
+"""Share of initial steps left out of the average, because the parameters have not settled yet."""
 
 STRENGTH = 2.0
-"""Standard deviation of an arrow's weights before anything is known of it."""
+"""Prior standard deviation of an arrow's weights."""
 
 PRIOR_WEIGHTS = 2.0
 
 INTERCEPT = 2.0 / CONSTANT
-"""Standard deviation of an intercept around its start, which the one-way counts give."""
+"""Standard deviation of an intercept around its start, which comes from the one-way counts."""
 
 DRAWN_ROWS = 2000
 RENEWED = 5
-"""After so many steps the rows are drawn, and the variances of arrows estimated, again."""
+"""Number of steps after which rows are drawn again and the variances of arrows estimated again."""
 
 LARGEST_BLOCK = 128
-"""Inputs of a head that are taken together: more are taken in parts, as if those said nothing of each other."""
+"""Largest number of a head's inputs in one block: a longer head is split into parts, treated as independent."""
 
 LEAST_NOISE = 1.0
-"""Rows. Without noise, or with less, the rows drawn are what errs."""
+"""Least noise, in rows: below it the drawn rows are the larger source of error."""
 
 LEAST_RIDGE = 1e-12
-"""Times the trace of the matrix that it is added to: many rows with little noise leave nothing else to invert."""
+"""Share of a matrix's trace that is added to it; keeps it invertible with many rows and little noise."""
 
 LEAST_SPREAD = 1e-9
 LARGEST_WEIGHT = 50.0
-"""Parameters stay within this: beyond it probabilities are 0 and 1."""
+"""Bound on the parameters: beyond it probabilities are 0 or 1."""
 
 
 class Descent:
     """The state of the steps: the current ``parameters``, and their ``mean`` without the first steps."""
 
     def __init__(self, start: Decoder, clip: float, steps: int) -> None:
-        """From ``start``, whose ``total`` is the (noisy) number of rows, in ``steps`` steps."""
+        """Start from ``start``, whose ``total`` is the (noisy) number of rows, and take ``steps`` steps."""
         self._start, self._clip, self._steps = start, clip, steps
         self.parameters = start.parameters
         self._layers = list(_layers(start.heads))
@@ -109,8 +110,8 @@ class Descent:
 class _Layer:
     """Some of the inputs of the head of ``name``, or of the encoder where that is None, each with all its outputs.
 
-    They are ``inputs`` of the block, whose ``span`` of the parameters they take, in one of ``parts`` of it. ``groups``
-    says of each input which group of weights it belongs to: 0 the intercept, then one for each arrow.
+    They are ``inputs`` of the block at ``span`` in the parameters, which has ``parts`` parts. ``groups`` maps each
+    input to its group of weights: 0 is the intercept, then one for each arrow.
     """
 
     name: str | None
@@ -126,7 +127,7 @@ class _Layer:
 
 
 def _layers(heads: Heads) -> Iterator[_Layer]:
-    """Every head and the encoder, long ones in parts."""
+    """Every head and the encoder; long ones are split into parts."""
     blocks, encoder = heads.blocks(np.arange(heads.parameters))
     whole: list[tuple[str | None, NDArray[Any], list[int]]] = []
     for name, block in blocks.items():
@@ -151,7 +152,7 @@ def _first_variances(layer: _Layer) -> FloatArray:
 
 
 class _Solver:
-    """M of one layer, by the eigenvectors of B: one matrix of the inputs for each of them that is not 0."""
+    """M of one layer in the eigenbasis of B: one matrix of the inputs for each nonzero eigenvalue."""
 
     def __init__(self, inputs: FloatArray, outputs: FloatArray, ridge: FloatArray) -> None:
         """``inputs`` is A, ``outputs`` is B, ``ridge`` is s²/τ² of every input."""
@@ -171,7 +172,7 @@ class _Solver:
         return np.asarray(np.einsum("kij,jk->ik", self._inverse, pull) @ self._vectors.T)
 
     def variances(self, away: FloatArray, groups: NDArray[np.intp], before: FloatArray) -> FloatArray:
-        """τ² of every group: the mean square of its weights, that of their posterior error included."""
+        """τ² of every group: the mean square of its weights, including their posterior error."""
         errors = np.diagonal(self._inverse, axis1=1, axis2=2).T * (self._ridge * before[groups])[:, None]
         squares = ((away @ self._vectors) ** 2 + errors).sum(axis=1)
         many = np.bincount(groups, minlength=len(before)) * len(self._values)
@@ -207,7 +208,7 @@ class _Drawn:
 
 
 def _drawn(heads: Heads, parameters: FloatArray, clip: float, rng: np.random.Generator) -> _Drawn:
-    """`DRAWN_ROWS` rows of the decoder with these parameters, and how far clipping would shorten their gradients."""
+    """`DRAWN_ROWS` rows of the decoder, and the factors by which clipping would shorten their gradients."""
     blocks, _ = heads.blocks(parameters)
     z = rng.standard_normal((heads.latent, DRAWN_ROWS))
     hot = np.zeros((heads.width, DRAWN_ROWS), dtype=np.float32)

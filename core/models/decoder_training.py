@@ -1,7 +1,7 @@
 """Training a decoder from noisy sums alone: everything here is post-processing of the curator's answers.
 
-One-way counts for a share of ρ, intercepts from them, full-batch noisy gradient steps (`decoder_steps`), and at the
-end the intercepts are raked to the same counts.
+A share of ρ buys one-way counts, which set the intercepts. Full-batch noisy gradient steps follow (`decoder_steps`). At
+the end the intercepts are raked to the same counts.
 `espalier.core.privacy.clipped` explains why every step reads all rows instead of a Poisson sample.
 """
 
@@ -23,22 +23,26 @@ from espalier.core.privacy.softmax_heads import CONSTANT, FloatArray, Heads
 from espalier.core.progress import Report, silent
 
 COUNTS_SHARE = 0.3
-"""Share of ρ for the one-way counts that training starts from and ends with. Chosen as steps and rate are."""
+"""Share of ρ for the one-way counts that training starts and ends with. Chosen like the number of steps and the
+rate.
+"""
 
 RAKING_ROWS = 20_000
 RAKING_ROUNDS = 30
 RAKING_ERROR = 2e-4
-"""Intercepts are raked on so many drawn rows, for at most so many rounds, until shares are so near (L1)."""
+"""Number of drawn rows for raking the intercepts, largest number of rounds, and L1 tolerance of the shares."""
 
 NoisySum = Callable[[FloatArray, int], SumMeasurement]
-"""(parameters, step) → the noisy clipped gradient sum, in rows, laid out as the parameters. It is paid for there."""
+"""(parameters, step) → the noisy clipped gradient sum, in rows, laid out like the parameters. The callee pays for
+it.
+"""
 
 
 @dataclass(frozen=True)
 class Training:
-    """The number of training steps of a decoder, and the norm to which a row's gradient is clipped.
+    """The number of a decoder's training steps, and the norm to which a row's gradient is clipped.
 
-    The defaults were chosen on tables that no figure is reported of (`benchmarks.decoder choose`).
+    The defaults were chosen on tables that no benchmark reports (`benchmarks.decoder choose`).
     """
 
     steps: int = 25
@@ -69,10 +73,10 @@ def train(
 ) -> Decoder:
     """A decoder from noisy one-way ``counts`` (rows) and ``training.steps`` calls of ``noisy_sum``, not raked yet.
 
-    Every step is one of `decoder_steps.Descent`; the decoder is the mean of where they led.
-    ``rng`` starts the encoder's weights and draws the rows that steps are measured on: nothing private depends on it.
-    ``report`` hears of every step and cancels by raising. One BLAS thread: two were six to nine times slower on a busy
-    machine.
+    Every step is one of `decoder_steps.Descent`; the decoder is the mean of their parameters.
+    ``rng`` initialises the encoder's weights and draws the rows on which steps are computed: no privacy depends on it.
+    ``report`` is called at every step and cancels by raising. Uses one BLAS thread: two were six to nine times slower
+    on a busy machine.
     """
     from threadpoolctl import threadpool_limits
 
@@ -87,10 +91,10 @@ def train(
 
 
 def rake(decoder: Decoder, targets: Mapping[str, FloatArray], rng: np.random.Generator) -> Decoder:
-    """The decoder with its intercepts moved so that every column's distribution is the ``targets``' one.
+    """The decoder with its intercepts adjusted until every column has its distribution in ``targets``.
 
-    In topological order: for rows drawn from the columns before it, a column's intercepts are scaled (iterative
-    proportional fitting of one margin) until the mean of its conditional probabilities is the target.
+    Columns are taken in topological order. Given rows drawn from the columns before it, a column's intercepts are
+    scaled (iterative proportional fitting of one margin) until the mean of its conditional probabilities is the target.
     """
     heads = decoder.heads
     parameters, tables = decoder.parameters.copy(), dict(decoder.tables)
@@ -120,7 +124,7 @@ def family_table(noisy: FloatArray, sigma: float, alone: FloatArray) -> FloatArr
     """Return p(column | causes) from noisy counts of a family, the column's axis last.
 
     Given each combination of causes, the counts are shrunk towards ``alone``, the column's own distribution, by the
-    part of their distance that noise explains (James & Stein).
+    share of their distance that noise explains (James & Stein).
     """
     rows = np.maximum(noisy.sum(axis=-1, keepdims=True), 0.0)
     apart = noisy - rows * alone
@@ -130,7 +134,7 @@ def family_table(noisy: FloatArray, sigma: float, alone: FloatArray) -> FloatArr
 
 
 def without_effect(noisy: FloatArray, sigma: float, axis: int) -> bool:
-    """Return whether noise and sampling explain all that the cause on ``axis`` does in a family's noisy counts.
+    """Return whether noise and sampling alone explain the effect of the cause on ``axis`` in a family's noisy counts.
 
     χ² of the counts against those in which the column is independent of the cause given the other causes.
     """
@@ -162,7 +166,7 @@ def _distribution(counts: FloatArray) -> FloatArray:
 
 
 def _start(heads: Heads, targets: Mapping[str, FloatArray], rng: np.random.Generator) -> FloatArray:
-    """Independent columns; with a latent z small random weights, since at 0 its gradient is 0."""
+    """Independent columns; a latent z gets small random weights, since at 0 its gradient is 0."""
     parameters = np.zeros(heads.parameters)
     blocks, encoder = heads.blocks(parameters)
     for name, block in blocks.items():

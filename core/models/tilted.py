@@ -1,7 +1,7 @@
 """Rows of a graphical model, weighted until they reproduce noisy sums of features of whole rows.
 
-The weights are the distribution of maximum entropy relative to the model's rows. A ridge that knows the noise keeps it
-from following the noise. Everything here is post-processing of noisy answers and costs no budget.
+The weights are the distribution of maximum entropy relative to the model's rows. A ridge set by the noise scale
+prevents overfitting the noise. Everything here is post-processing of noisy answers and costs no budget.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ Rows = Mapping[str, NDArray[Any]]
 FloatArray = NDArray[np.float64]
 
 POOL = 60_000
-"""Rows of the model that are weighted. With 20,000 too few lie near the data; 150,000 were no better."""
+"""Number of model rows that are weighted. With 20,000, too few lie near the data; 150,000 were no better."""
 
 STEPS = (40, 80)
 """Steps of the optimiser in the first round and in the last."""
 
 MUTATED = 0.25
-"""Part of the cells that change between two rounds."""
+"""Share of the cells that change between two rounds."""
 
 SWEEPS = 20
 """Rounds of raking to the one-way counts."""
@@ -45,7 +45,7 @@ BLOCK = 4096
 """Rows whose features are computed at a time."""
 
 PROPOSALS, PATIENCE = 64, 40
-"""Rows compared for one exchange in an even draw, and failed exchanges in a row that end it."""
+"""Rows compared for one exchange in an even draw, and consecutive failed exchanges that end it."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,8 @@ class NoisySums:
 class TiltedModel:
     """A weighted list of rows. ``base`` is the model that they were drawn from, before they were weighted.
 
-    ``pool`` are the rows as codes; ``weights`` sum to one. They reproduce the noisy ``sums``, which copies need.
+    ``pool`` are the rows as codes; ``weights`` sum to one. They reproduce the noisy ``sums``, which are kept for
+    copies.
     """
 
     base: GraphicalModel
@@ -94,7 +95,7 @@ class TiltedModel:
         return "not promised"
 
     def facts(self) -> dict[str, Any]:
-        """Return the end of the base's fit, for release.json."""
+        """Return how the base's fit ended, for release.json."""
         return self.base.facts()
 
     def marginal(self, clique: Sequence[str]) -> FloatArray:
@@ -115,7 +116,7 @@ class TiltedModel:
     def sample(
         self, rows: int, rng: np.random.Generator, *, even: bool = False, report: Report | None = None
     ) -> dict[str, NDArray[Any]]:
-        """Return ``rows`` rows as codes; ``even`` rounds each row's share, and keeps each column as even."""
+        """Return ``rows`` rows as codes; ``even`` rounds each row's share and keeps each column even."""
         if report is not None:
             report(0.0, "Drawing rows by their weights")
         chosen = (
@@ -152,7 +153,7 @@ class TiltedModel:
 
 
 def loads(data: bytes) -> GraphicalModel | VisibleModel | TiltedModel:
-    """Read the file of a graphical model, with hidden columns or weights where it has them.
+    """Read the file of a graphical model, with its hidden columns or weights if any.
 
     Raises `EspalierError` for anything else.
     """
@@ -180,7 +181,7 @@ def loads(data: bytes) -> GraphicalModel | VisibleModel | TiltedModel:
 
 
 def _check(base: GraphicalModel, pool: Rows, weights: FloatArray, sums: NoisySums) -> None:
-    """Raise :class:`ValueError` for rows, weights or sums that no fit has."""
+    """Raise :class:`ValueError` for rows, weights or sums that no fit produces."""
     if weights.ndim != 1 or not (weights >= 0).all() or not math.isclose(weights.sum(), 1.0, rel_tol=1e-6):
         raise ValueError("the weights do not sum to one")
     for name, codes in pool.items():
@@ -190,7 +191,7 @@ def _check(base: GraphicalModel, pool: Rows, weights: FloatArray, sums: NoisySum
             raise ValueError("a row of the pool is outside the domain")
     shape = (sums.recipe.classes, sums.recipe.features.size)
     if sums.values.shape != shape or not np.isfinite(sums.values).all() or not 0 < sums.sigma < math.inf:
-        raise ValueError("the sums have another shape than their features")
+        raise ValueError("the shape of the sums does not match their features")
 
 
 def tilted(
@@ -285,7 +286,7 @@ def raked(pool: Rows, weights: FloatArray, base: GraphicalModel) -> FloatArray:
 
 
 def _resampled(pool: Rows, weights: FloatArray, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
-    """Return as many rows of ``pool`` as it has, each as often as its weight says, rounded down or up."""
+    """Return as many rows as ``pool`` has, each as often as its weight implies, rounded down or up."""
     chosen = _systematic(weights, len(weights), rng)
     return {name: codes[chosen] for name, codes in pool.items()}
 
@@ -322,7 +323,7 @@ def _mutated(
 
 
 def _even(pool: Rows, weights: FloatArray, rows: int, rng: np.random.Generator) -> NDArray[np.intp]:
-    """Draw each row as often as its weight says, rounded, then exchange rows until one-way counts are as even."""
+    """Draw each row as often as its weight implies, rounded, then exchange rows until one-way counts are even too."""
     chosen = _systematic(weights, rows, rng)
     sizes = [int(codes.max()) + 1 for codes in pool.values()]
     starts = np.cumsum([0, *sizes[:-1]])

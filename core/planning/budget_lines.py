@@ -26,7 +26,7 @@ class Line:
     absolute error per cell σ√(2/π) as a share of n, None where n is not known; ``bound`` (a total variation distance,
     see `espalier.core.planning.error_bounds`) is what the whole marginal stays within with all others in 95 of 100
     releases. ``sums``: a vector of sums that are no counts, such as a gradient, with σ in their own unit and not in
-    rows.
+    rows. ``epsilon`` is the ε of its pure guarantee, None without one.
     """
 
     pool: str
@@ -38,23 +38,26 @@ class Line:
     error: float | None
     bound: float | None = None
     sums: bool = False
+    epsilon: float | None = None
 
 
 def lines_of(draws: Iterable[Draw], rows: int | None = None, bounds: ErrorBounds | None = None) -> Iterator[Line]:
     """The draws as rows of the budget table; ``rows`` is n where it is known."""
     most = {m.clique: m.tv for m in bounds.marginals} if bounds else {}
     for d in draws:
+        epsilon = None if d.epsilon == math.inf else d.epsilon
         if d.kind == "count":
             error = d.scale * math.sqrt(2 / math.pi) / rows if rows else None
             known = None if d.is_open else d.columns
-            yield Line(d.pool, d.what, known, d.cells, d.rho, d.scale, error, most.get(d.columns or ()))
+            yield Line(d.pool, d.what, known, d.cells, d.rho, d.scale, error, most.get(d.columns or ()), False, epsilon)
         else:
             what = f"noisy choice of a {d.what}" if d.kind == "choice" else d.what
             if d.kind == "choice" and d.columns:
                 what += f": {' – '.join(d.columns)}"
             sums = d.kind in ("gradient", "sums")
             cells = d.cells if sums else None
-            yield Line(d.pool, what, None, cells, d.rho, d.scale, None, sums=sums and d.recipe not in IN_ROWS)
+            apart = sums and d.recipe not in IN_ROWS
+            yield Line(d.pool, what, None, cells, d.rho, d.scale, None, sums=apart, epsilon=epsilon)
 
 
 def grouped(lines: Iterable[Line]) -> list[tuple[int, Line]]:

@@ -14,7 +14,8 @@ from typing import Any
 from espalier.core.analysis.drawing import POOL
 from espalier.core.graph.separations import Clique
 from espalier.core.methods import method_of
-from espalier.core.privacy.draws import Draw
+from espalier.core.privacy.draws import Draw, Noise
+from espalier.core.privacy.tails import bound_in_sigmas
 from espalier.core.project.plan import Plan
 
 BETA = 0.05
@@ -28,6 +29,7 @@ class Counted:
     clique: Clique
     cells: int
     sigma: float
+    noise: Noise = "gaussian"
 
 
 @dataclass(frozen=True)
@@ -102,14 +104,13 @@ def error_bounds(
 def marginal_bound(item: Counted, rows: float, beta: float) -> MarginalBound:
     """Proposition A.1: with probability 1 − β, ‖p̃ − p̂‖₁ ≤ |Ω| (σ/n) √(2 ln(2|Ω|/β)), TV half of it.
 
-    p̂ are the table's shares, p̃ the noisy ones projected onto the simplex. Proof: the discrete Gaussian is subgaussian
-    with its σ (Canonne, Kamath & Steinke 2020, Corollary 9), so each cell's noise stays within t = σ√(2 ln(2|Ω|/β))
-    with probability 1 − β/|Ω|, both sides counted (the paper's union bound leaves out the 2), and all cells do with
-    probability 1 − β. Then ‖η‖₂ ≤ √|Ω| t; the projection moves p̃ no farther from p̂ than the noise did, and
+    p̂ are the table's shares, p̃ the noisy ones projected onto the simplex. Proof: all cells' noise stays within t =
+    σ√(2 ln(2|Ω|/β)) with probability 1 − β (`bound_in_sigmas`, which also has t for Laplace noise; the paper's union
+    bound leaves out the 2). Then ‖η‖₂ ≤ √|Ω| t; the projection moves p̃ no farther from p̂ than the noise did, and
     ‖·‖₁ ≤ √|Ω| ‖·‖₂.
     """
     spread = item.sigma / rows
-    tv = 0.5 * item.cells * spread * math.sqrt(2 * math.log(2 * item.cells / beta))
+    tv = 0.5 * item.cells * spread * bound_in_sigmas(item.cells, beta, laplace=item.noise == "laplace")
     return MarginalBound(item.clique, item.cells, 0.5 * item.cells * spread * math.sqrt(2 / math.pi), tv)
 
 
@@ -140,6 +141,8 @@ def excess_risk(distance: float, features: int, rows: float, loss: float, norm: 
 def error_bounds_of(draws: Sequence[Draw], rows: float, plan: Plan) -> ErrorBounds:
     """What theory says of everything that ``draws`` counted, on a table of ``rows`` rows."""
     counted = (
-        Counted(d.columns, d.cells, d.scale) for d in draws if d.kind == "count" and d.columns and d.pool != POOL
+        Counted(d.columns, d.cells, d.scale, d.noise)
+        for d in draws
+        if d.kind == "count" and d.columns and d.pool != POOL
     )
     return error_bounds(counted, rows, plan.rows or rows, plan.target if method_of(plan).capabilities.targets else None)

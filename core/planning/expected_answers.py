@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import log, sqrt
 from typing import Any, Protocol, runtime_checkable
 
 from espalier.core.methods.question_answers import Answers
+from espalier.core.privacy.tails import bound_in_sigmas
 
 BETA = 0.05
 """All bounds of a release's questions and counts hold together with probability 1 − β."""
@@ -58,7 +58,6 @@ class HasAnswers(Protocol):
 
 
 def factor_of_all(answers: Answers) -> float:
-    """Return how many σ bound all errors together: √(2 ln(2 m/β)) for m noisy numbers. Discrete Gaussian noise is
-    subgaussian with its σ (Canonne, Kamath & Steinke 2020, Corollary 9)."""
+    """Return how many σ bound all errors together."""
     numbers = len(answers.questions) + sum(m.values.size for m in answers.histograms)
-    return sqrt(2.0 * log(2.0 * max(numbers, 1) / BETA))
+    return bound_in_sigmas(numbers, BETA, laplace=answers.noise == "laplace")

@@ -29,6 +29,7 @@ from espalier.core.planning.error_bounds import ErrorBounds, error_bounds_of
 from espalier.core.planning.expected_answers import Expected
 from espalier.core.planning.expected_answers import expected as expected_answers
 from espalier.core.planning.hierarchies import Foreseen, foreseen
+from espalier.core.planning.memory import Memory
 from espalier.core.planning.noise import noise_of
 from espalier.core.planning.procedure import carry_out
 from espalier.core.planning.regression_needs import Need, check_fence, needs
@@ -68,6 +69,8 @@ class Preview:
     warnings: tuple[str, ...]
     features: int
     bounds: ErrorBounds | None
+    memory: Memory
+    """Bytes of memory at the peak of the release."""
     private_evaluation: tuple[Line, ...] = ()
     expected: tuple[PrivateFigure, ...] = ()
     asked: tuple[Expected, ...] = ()
@@ -102,8 +105,13 @@ class Preview:
 
     @property
     def alone(self) -> dict[str, float]:
-        """ε of each pool if nothing else were spent, at the plan's δ. They do not add up to ε; ρ does."""
-        return {pool: epsilon_of(rho, self.budget.delta) for pool, rho in self.pools.items()}
+        """ε of each pool if nothing else were spent, at the plan's δ. They add up to ε under a pure budget only."""
+        if not self.budget.pure:
+            return {pool: epsilon_of(rho, self.budget.delta) for pool, rho in self.pools.items()}
+        out: dict[str, float] = {}
+        for line in self.lines:
+            out[line.pool] = total_up((out.get(line.pool, 0.0), line.epsilon or 0.0))
+        return out
 
     def _repr_html_(self) -> str:
         b = self.budget
@@ -138,6 +146,7 @@ class Preview:
             "refused": self.frame.refused,
             "cells": self.size.cells,
             "bytes": self.size.bytes,
+            "memory": self.memory.to_json(),
             **({"treewidth": self.size.treewidth} if self.size.treewidth else {}),
             "seconds": self.size.seconds,
             **({"test_drawing": [predicted(test) for test in self.tests]} if self.project.plan.test_drawing else {}),
@@ -214,9 +223,9 @@ def _preview(project: Project, rows: int | None, assumed: Mapping[str, float] | 
     if plan.neighbors == "replace-one":
         rows = public_rows(plan, rows)
     budget = budget_of(project, Budget.of(plan, rows))
-    held = held_rows(plan, rows)
+    held, all_rows = held_rows(plan, rows), rows or plan.rows
     rows = None if rows is None else rows - held
-    of_schema = Spending(budget.rho)
+    of_schema = Spending.of(budget)
     carried = carry_out(project, budget, frame, _NoRows(rows, of_schema))
     curator, fitted = carried.curator, carried.fitted
     if plan.copies and NoisyCounts.of(fitted) is None:
@@ -252,6 +261,7 @@ def _preview(project: Project, rows: int | None, assumed: Mapping[str, float] | 
         warnings,
         features,
         bounds,
+        Memory.of(project.schema, plan, size, all_rows),
         asked=expected_answers(fitted),
         delta=total_up((of_schema.delta, curator.spending.delta)),
         tests=carried.tests,

@@ -1,7 +1,8 @@
-"""ρ, the one currency: zero-concentrated differential privacy (zCDP), with tight conversion to and from (ε, δ).
+"""ρ, the single unit of accounting: zero-concentrated differential privacy (zCDP), with tight conversion to and from
+(ε, δ).
 
 A mechanism is ρ-zCDP (Bun & Steinke 2016) if its Rényi divergence of every order α > 1 between neighbouring
-tables is at most αρ. The ρ of several releases add up, also when each is chosen after seeing the earlier ones.
+tables is at most αρ. The ρ of several releases add up, even if each is chosen after seeing the earlier ones.
 The conversion is the tight one of Canonne, Kamath & Steinke (2020), by OpenDP.
 
 **Rounding.** Spent ρ is rounded up wherever it is summed (`total_up`, `rounded_up`), stored or shown
@@ -22,35 +23,52 @@ from espalier.core.errors import ProjectError
 from espalier.core.project.plan import Plan
 
 LARGEST_DELTA = 1e-3
-"""No plan has a larger δ where the number of rows is private or not given."""
+"""Largest δ of a plan if the number of rows is private or not given."""
 
 
 @dataclass(frozen=True)
 class Budget:
-    """The whole budget: (ε, δ) as given, and the largest ρ that implies it."""
+    """The whole budget: (ε, δ) as given, and a ρ.
+
+    Up to this ρ is spent. It implies (ε, δ). With δ = 0 the budget is ``pure``: then ε adds up too, and ρ = ε²/2 is
+    the most that a pure release of ε costs a ledger.
+    """
 
     epsilon: float
     delta: float
     rho: float
+    pure: bool = False
+
+    @classmethod
+    def of_pure(cls, epsilon: float) -> Budget:
+        """Return the budget of a release with pure ε-differential privacy.
+
+        ε-DP implies ε²/2-zCDP (Bun & Steinke 2016, Proposition 1.4), so such releases and others add up in ρ.
+        """
+        return cls(epsilon, 0.0, math.nextafter(epsilon * epsilon / 2, math.inf), pure=True)
 
     def part(self, share: float) -> Budget:
-        """A part of it, for whatever divides a budget of its own: ``share`` of ε, of δ and of ρ."""
+        """A part of it, for whatever divides a budget of its own: ``share`` of ε, of δ and of ρ (pure: of ε)."""
+        if self.pure:
+            return Budget.of_pure(share * self.epsilon)
         return Budget(share * self.epsilon, share * self.delta, share * self.rho)
 
     @classmethod
     def of(cls, plan: Plan, rows: int | None) -> Budget:
-        """The budget of a plan; ``rows`` is n where it is public (see
+        """Return the budget of a plan; ``rows`` is n if it is public (see
         :func:`espalier.core.privacy.contribution.public_rows`).
 
         Raises :class:`ProjectError` without a δ, and for one above 1/n (above `LARGEST_DELTA` where n is private or
-        not given): publishing one random row outright would satisfy it.
+        not given): publishing one random row would satisfy it.
         """
         if not plan.has_epsilon:
             raise ProjectError("this plan gives no epsilon, so it has no budget and promises nothing", key="epsilon")
+        if plan.pure:
+            return cls.of_pure(plan.epsilon)
         delta = plan.delta
         if delta is None:
             if plan.neighbors == "add-remove":
-                raise ProjectError("under add-remove delta must be given, such as 1e-9", key="delta")
+                raise ProjectError("under add-remove delta must be set, such as 1e-9", key="delta")
             if not rows:
                 raise ProjectError(
                     "delta is 1/n², so the number of rows is needed: give --rows, or set delta", key="rows"
@@ -60,8 +78,8 @@ class Budget:
         if delta > (1.0 / known if known else LARGEST_DELTA):
             most = f"1/n = {1.0 / known:.3g}" if known else f"{LARGEST_DELTA:g}"
             raise ProjectError(
-                f"delta ({delta:g}) must not be above {most}: publishing one row outright, drawn at random, would keep "
-                "such a promise. Give a delta far below 1/n, such as 1/n² or 1e-9",
+                f"delta ({delta:g}) must not be above {most}: publishing one random row would satisfy such a promise. "
+                "Set delta far below 1/n, such as 1/n² or 1e-9",
                 key="delta",
             )
         return cls(plan.epsilon, delta, rho_of(plan.epsilon, delta))
@@ -112,33 +130,38 @@ def rho_of(epsilon: float, delta: float) -> float:
     while high - low > 1e-9 * low:
         middle = (low + high) / 2
         low, high = (middle, high) if delta_of(middle, epsilon) <= delta else (low, middle)
-    while low > 0 and epsilon_of(low, delta) > epsilon:  # the two maps of OpenDP may differ in a last digit
+    while low > 0 and epsilon_of(low, delta) > epsilon:  # OpenDP's two maps may differ in the last digit
         low *= 1 - 1e-9
     return low
 
 
+def rho_asked(plan: Plan, delta: float) -> float:
+    """Return the ρ that ``plan`` may spend where δ is ``delta``; a pure plan has no δ."""
+    return Budget.of_pure(plan.epsilon).rho if plan.pure else rho_of(plan.epsilon, delta)
+
+
 def guess_right(epsilon: float, delta: float) -> float:
-    """Return the largest chance to guess which of two rows is a person's, where chance alone gives one half."""
+    """Return the largest probability of guessing which of two rows is a person's; pure chance gives one half."""
     odds = math.exp(-epsilon)
     return min(1.0, (1 + delta * odds) / (1 + odds))
 
 
 def rounded_up(exact: Fraction) -> float:
-    """The nearest float that is not below."""
+    """The nearest float not below ``x``."""
     near = float(exact)
     return math.nextafter(near, math.inf) if Fraction(near) < exact else near
 
 
 def rounded_down(exact: Fraction) -> float:
-    """The nearest float that is not above."""
+    """The nearest float not above ``x``."""
     near = float(exact)
     return math.nextafter(near, -math.inf) if Fraction(near) > exact else near
 
 
 def total_up(spent: Iterable[float]) -> float:
-    """The sum of what was ``spent``: the nearest float that is not below the exact sum.
+    """The sum of the amounts ``spent``: the nearest float not below the exact sum.
 
-    `math.fsum` rounds the exact sum to the nearest float, so the sign of what it leaves over is exact.
+    `math.fsum` rounds the exact sum to the nearest float, so the sign of the remainder is exact.
     """
     parts = list(spent)
     near = math.fsum(parts)
@@ -146,9 +169,9 @@ def total_up(spent: Iterable[float]) -> float:
 
 
 def round_up(x: float, figures: int = 4) -> str:
-    """A figure of privacy with so many figures, rounded up: what is shown, read back, is never less than ``x``.
+    """A privacy figure rounded up to this many digits: the displayed number is never less than ``x``.
 
-    Rounded is the decimal number by which ``x`` is written, so that 0.1 stays 0.1.
+    It rounds the decimal representation of ``x``, so 0.1 stays 0.1.
     """
     if x <= 0:
         return "0"

@@ -1,21 +1,22 @@
-"""A schema bought from the budget: bin edges, ranges and categories of the columns that declare none.
+"""A schema bought from the budget: bin edges, ranges and categories of columns that do not declare them.
 
-All of it is bought from the rows that the release is made from, after the split and the truncation, before the method
-runs. What is bought, in which order and at what price is public (:func:`prices`); which columns these are, the number
-of their bins or categories at most, and the range of numbers where it is known, are declared. Every part is a
+Everything is bought from the rows of the release, after the split and the row limits and before the method runs. The
+purchases, their order and their prices are public (:func:`prices`); the columns, the largest number of their bins or
+categories, and the range of numbers if known are declared. Every part is a
 :class:`Draw`; categories carry a δ₀ (:mod:`espalier.core.privacy.partitions`), bins none
 (:mod:`espalier.core.privacy.quantiles`).
 
 A table in a database or a large file is read once, into codes (:mod:`espalier.core.project.public_grid`). A column to
 be bought is read at its finest public codes: the grid of a declared range, or the codes of a hierarchy. Everything here
-is made from counts of these codes, so the bought schema and the proof are the same as in memory.
+is computed from counts of these codes, so the bought schema and the proof are the same as in memory.
 
-For a column with a hierarchy (:mod:`espalier.core.project.hierarchy`) the codes are public, and the budget buys how
-deep the hierarchy is expanded. The first call counts the groups at the top. Each further call counts the children of
-the groups that hold enough rows.
+For a column with a hierarchy (:mod:`espalier.core.project.hierarchy`) the codes are public, and the budget buys the
+depth of expansion. The first call counts the groups at the top. Each further call counts the children of the groups
+with enough rows.
 
-Proof: each column's parts are mechanisms proved there; ρ and δ₀ of all columns add up (adaptive composition), and what
-follows is calibrated to what is left. Which cells are missing is not bought: a bought column always may be empty.
+Proof: each column's parts are mechanisms proved in those modules; ρ and δ₀ of all columns add up (adaptive
+composition), and later draws are calibrated to the rest. Missingness is not bought: a bought column may always be
+empty.
 """
 
 from __future__ import annotations
@@ -66,32 +67,32 @@ FINER, MOST_CUTS = 4, 64
 """Private quantiles first cut a column into `FINER` times its bins, and into at most `MOST_CUTS` parts."""
 
 CUTS, COUNTS = 0.1, 0.9
-"""How a column of numbers divides its part between those quantiles and the counts of the cells between them, from which
-its bins are put together. On COMPAS and bundled samples other settings, of `FINER` too, are no better
+"""How a column of numbers divides its share between those quantiles and the counts of the cells between them, from
+which its bins are built. On COMPAS and the bundled samples, other settings, also of `FINER`, are no better
 (`python -m benchmarks.schema settings`)."""
 
 RANGE = 0.2
-"""What a range takes first, where it is bought too."""
+"""Share taken first for a range, if it is bought too."""
 
 SLIPS = 0.25
-"""The part of δ that the thresholds of all text columns may take together."""
+"""Largest share of δ for the thresholds of all text columns together."""
 
 TEXTS = 2.0
-"""How much of ρ a text column, or one with a hierarchy, gets for each part of a column of numbers: a category that is
+"""Weight of a text column, or one with a hierarchy, in dividing ρ, relative to a column of numbers: a category that is
 not found is lost."""
 
 NONE = "(none)"
-"""The only category of a column in which none came through."""
+"""The only category of a column for which none was found."""
 
 _LESS = 1 - 1e-12
 
 ESCAPED, NUMBER = 12, 27
-"""Bytes of a letter, and of a number with its comma, in JSON at most."""
+"""Largest number of bytes in JSON of a letter, and of a number with its comma."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """One thing to buy of ``column``: its draw, and what each call of it costs."""
+    """One purchase for ``column``: its draw, and the price of each call."""
 
     column: ToBuy
     draw: Draw
@@ -99,7 +100,7 @@ class Part:
 
 
 def budget_of(project: Project, budget: Budget) -> Budget:
-    """The whole budget of a plan: where categories are bought, ρ is that of (ε, δ − Σδ₀)."""
+    """The whole budget of a plan; if categories are bought, ρ is that of (ε, δ − Σδ₀)."""
     slips = _slips(project.schema, project.plan, budget.delta)
     return replace(budget, rho=rho_beside(budget.epsilon, budget.delta, slips)) if slips else budget
 
@@ -114,12 +115,12 @@ def prices(project: Project, budget: Budget) -> list[Part]:
     if not plan.schema_share:
         raise ProjectError(
             f"no bins or categories are declared for {named} (a hierarchy also needs a budget to be expanded): "
-            "declare them, or give the plan a schema_share, such as 0.05, that buys them",
+            "declare them, or set a schema_share in the plan, such as 0.05, to buy them",
             key="schema_share",
         )
     if plan.person is not None and plan.neighbors == "replace-one":
         raise ProjectError(
-            "a schema cannot be bought from a table that is filled up to a declared total: choose add-remove",
+            "a schema cannot be bought from a table that is filled to a declared total: choose add-remove",
             key="schema_share",
         )
     unit = Unit(plan.neighbors, plan.rows_per_person)
@@ -145,7 +146,7 @@ def _slips(schema: Schema, plan: Plan, delta: float) -> list[float]:
 
 
 def _numbers(column: NumbersToBuy, unit: Unit, rho: float) -> list[Part]:
-    """A range where it is not declared; cuts at private quantiles; the rows of the cells between the cuts."""
+    """A range if none is declared; cuts at private quantiles; the rows of the cells between the cuts."""
     out = []
     if column.range is None:
         sigma, cells = gaussian_scale(unit.count_sensitivity, RANGE * rho), len(range_grid()) - 1
@@ -158,13 +159,13 @@ def _numbers(column: NumbersToBuy, unit: Unit, rho: float) -> list[Part]:
     cuts = _first_cuts(column.bins)
     levels, calls = levels_of(cuts), calls_of_edges(cuts, unit)
     each = CUTS * rho / calls
-    what = f"cuts of {column.name} at quantiles: {cuts} parts at most, {levels} level{'s' * (levels > 1)} of halving"
+    what = f"cuts of {column.name} at quantiles: at most {cuts} parts, {levels} level{'s' * (levels > 1)} of halving"
     low, high = column.range or (range_grid()[0], range_grid()[-1])
     candidates = 0 if column.range is None else len(grid_of(low, high, integer=column.integer))
     cut = _choice(column, what, calls * each, each, unit.rows_per_person, candidates)
     out.append(replace(cut, draw=replace(cut.draw, recipe="quantiles", given=(("cuts", cuts),))))
     cells = cuts + len(round_points(low, high, integer=column.integer))
-    what = f"rows between the cuts of {column.name}, of which {column.bins} bins at most are made"
+    what = f"rows between the cuts of {column.name}, which form at most {column.bins} bins"
     sigma = gaussian_scale(unit.count_sensitivity, COUNTS * rho)
     draw = Draw(
         "schema", what, (column.name,), POOL, cells, unit.count_sensitivity, sigma, COUNTS * rho, recipe="histogram"
@@ -173,7 +174,7 @@ def _numbers(column: NumbersToBuy, unit: Unit, rho: float) -> list[Part]:
 
 
 def _first_cuts(bins: int) -> int:
-    """Into how many parts private quantiles cut a column of so many bins first."""
+    """Return the number of parts into which private quantiles first cut a column with this number of bins."""
     return min(FINER * bins, MOST_CUTS)
 
 
@@ -186,8 +187,8 @@ def _choice(column: ToBuy, what: str, rho: float, each: float, sensitivity: int,
 def _texts(column: CategoriesToBuy, unit: Unit, rho: float, delta: float) -> Part:
     recipe = threshold_for(unit, rho, delta)
     what = (
-        f"categories of {column.name}: those of {recipe.threshold:,} noisy rows or more, the {column.at_most} largest "
-        f"at most (δ₀ = {recipe.delta:.2g})"
+        f"categories of {column.name}: those with {recipe.threshold:,} noisy rows or more, at most the "
+        f"{column.at_most} largest (δ₀ = {recipe.delta:.2g})"
     )
     draw = Draw(
         "schema",
@@ -231,9 +232,9 @@ def buy(
 ) -> Schema:
     """``wanted`` with the undeclared columns described. All ``parts`` are paid before any row is read.
 
-    ``table`` is what the release is made from: split, limited, and encoded for ``wanted`` (`Source.encodes`). ``delta``
-    is the plan's δ. A text without a bought category, and a text that is no number, count as missing. The ``journal``
-    stores what is drawn: each level of a hierarchy; the bins, or the categories, of each other column.
+    ``table`` holds the rows of the release: split, limited, and encoded for ``wanted`` (`Source.encodes`). ``delta``
+    is the plan's δ. A text without a bought category, and a text that is not a number, count as missing. The
+    ``journal`` stores the draws: each level of a hierarchy; the bins, or the categories, of each other column.
     """
     journal = journal or Journal()
     spending.debit(part.draw for part in parts)
@@ -256,7 +257,7 @@ def buy(
 
 
 def _bought_texts(table: Source, column: CategoriesToBuy, recipe: Threshold, journal: Journal) -> list[str]:
-    """Return the categories that came through, sorted."""
+    """Return the categories above the threshold, sorted."""
 
     def draw() -> list[str]:
         return sorted(find_categories(table.text_counts(column.name), recipe, column.at_most).counts)
@@ -269,8 +270,8 @@ def _bought_texts(table: Source, column: CategoriesToBuy, recipe: Threshold, jou
 def _expanded(table: Source, column: HierarchyToBuy, unit: Unit, calls: Sequence[float], journal: Journal) -> Column:
     """Return the column with its hierarchy expanded to the depth that the rows support; one call for each level.
 
-    What a level divides is decided by the noisy answers of those above it, and a level is one histogram: each row is in
-    one group of it, so Δ is `Unit.count_sensitivity`, and what one person moves is known before any row is read. ρ of
+    The noisy answers of the levels above decide which groups a level divides. A level is one histogram: each row is in
+    one of its groups, so Δ is `Unit.count_sensitivity`, and one person's effect is known before any row is read. ρ of
     the levels adds up (adaptive composition). A level that divides nothing ends it; the rest of the price stays spent.
     """
     left = iter(calls)
@@ -292,7 +293,7 @@ def _bought_bins(table: Source, column: NumbersToBuy, unit: Unit, calls: Sequenc
     """The bins of a column of numbers, see `_numbers`.
 
     The cells are cut at points that are public or were chosen by earlier answers, so the counts are one histogram: a
-    row is in one cell, or in none where its number is missing, and Δ is `Unit.count_sensitivity`.
+    row is in one cell, or in none if its number is missing, and Δ is `Unit.count_sensitivity`.
     """
     name = column.name
 
@@ -312,7 +313,7 @@ def _bought_bins(table: Source, column: NumbersToBuy, unit: Unit, calls: Sequenc
 
 
 def _bought_range(counts: NDArray[np.int64], unit: Unit, rho: float) -> tuple[float, float]:
-    """Return a range where none is declared, from ``counts`` on `range_grid`. The points are public, so they are one
+    """Return a range if none is declared, from ``counts`` on `range_grid`. The points are public, so they are one
     histogram, as in `_bought_bins`.
     """
     sigma = gaussian_scale(unit.count_sensitivity, rho)
@@ -327,15 +328,15 @@ def _chooser(rho: float) -> Callable[[Sequence[int], int], int]:
 
 
 def left(budget: Budget, spending: Spending) -> Budget:
-    """Return the method's budget: the whole ρ less the schema's share."""
+    """Return the method's budget: the whole ρ minus the schema's share."""
     return replace(budget, rho=_LESS * (budget.rho - spending.rho)) if spending.draws else budget
 
 
 def nothing_found(wanted: Schema, schema: Schema) -> tuple[str, ...]:
     """Return a sentence for each column without any category found. Computed from bought answers: public."""
     return tuple(
-        f"No category of {c.name} was found, so all its cells are empty: each needs more rows than the threshold in "
-        "the plan. Declare its categories, give it a larger share, or declare it as a column of numbers or dates."
+        f"No category of {c.name} was found, so all its cells are empty: a category needs more rows than the threshold "
+        "in the plan. Declare its categories, set a larger share, or declare it as a column of numbers or dates."
         for c in wanted.undeclared
         if schema[c.name].categories == (NONE,)
     )

@@ -1,8 +1,8 @@
-"""Sums of features of whole rows by class, and the choice of the columns whose joint cells are among the features.
+"""Sums of features of whole rows by class, and the choice of columns whose joint cells become features.
 
 The features are random cosines and sines of a row (Rahimi & Recht 2007), and a mark for the row's cell of a few columns
 in coarse bins. They are looked up in public tables of whole numbers. A row's features therefore depend on that row
-alone, to the last bit: a matrix product of floats may differ with the rows that surround it.
+alone, to the last bit; a floating-point matrix product could vary with the neighbouring rows.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ TURN = 2**16
 """Units of a whole turn. Sums of angles in 16 bits wrap around exactly here."""
 
 BINS = 2
-"""Coarse bins of a column."""
+"""Number of coarse bins of a column."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class RowFeatures:
     """φ of a row: ``frequencies`` cosines, as many sines, and a mark in the row's coarse cell.
 
     ``phases`` hold, by column and code, the term of each frequency's angle in ``TURN``s of a whole turn. ``coarse``
-    holds the bin of each code of the columns that make the cell; it is empty if there is no mark. ``mark`` is the
+    maps each code of the cell's columns to its bin; it is empty if there is no mark. ``mark`` is the
     mark's length in units.
 
     Proof of the length. Each pair (cos, sin) is a point at most r from 0, rounded towards it, where r² · frequencies ≤
@@ -68,7 +68,7 @@ class RowFeatures:
         return BINS ** len(self.coarse) if self.coarse else 0
 
     def check(self, sizes: Mapping[str, int]) -> None:
-        """Raise :class:`ValueError` unless its tables belong to columns of ``sizes`` and keep the proved length."""
+        """Raise :class:`ValueError` unless its tables belong to columns of ``sizes`` and respect the proved length."""
         lengths = [(name, len(table)) for held in (self.phases, self.coarse) for name, table in held.items()]
         if any(length != sizes.get(name) for name, length in lengths):
             raise ValueError("the features were made for another table")
@@ -147,8 +147,8 @@ class ClassSums:
         goes moves the sums by that. A row that changes moves them by φ(x) ⊗ e_y − φ(x′) ⊗ e_y′. If the classes
         differ, the squared length is ‖φ(x)‖² + ‖φ(x′)‖² ≤ 2·UNIT². If they agree, each pair (cos, sin) moves by at
         most 2r and the marks by at most mark·√2, so it is at most 4·(UNIT² − mark²) + 2·mark² = 4·UNIT² − 2·mark².
-        That is at least 2·UNIT², because mark ≤ UNIT. k rows move the sums k times as far at most, by the triangle
-        inequality. With a = (mark/UNIT)², Δ is √(4 − 2a) rows. What a row adds is found by lookup in whole numbers
+        That is at least 2·UNIT², because mark ≤ UNIT. k rows move the sums at most k times as far, by the triangle
+        inequality. With a = (mark/UNIT)², Δ is √(4 − 2a) rows. A row's contribution is found by lookup in whole numbers
         and depends on no other row.
         """
         k = unit.rows_per_person
@@ -175,8 +175,8 @@ class ColumnSets:
     """A score for sets of columns: the distance of their coarse joint counts with the target from expected ones.
 
     ``coarse`` has the coarse bin of each code of each column. ``expected(set)`` are the counts over coarse cells ×
-    classes that a public model expects, in rows; ``penalties`` are the rows that sampling alone explains. The score is
-    that of `espalier.core.privacy.scores.EdgeScore`: ‖c − E‖₁ less the penalty, in units of 1/1024 row.
+    classes that a public model expects, in rows; ``penalties`` are the rows explained by sampling alone. The score is
+    that of `espalier.core.privacy.scores.EdgeScore`: ‖c − E‖₁ minus the penalty, in units of 1/1024 row.
     """
 
     coarse: Mapping[str, NDArray[np.int64]]
@@ -227,7 +227,7 @@ class ColumnSets:
 def coarse_counts(
     bins: Mapping[str, NDArray[np.int32]], y: NDArray[np.int32], classes: int, sets: Sequence[Clique]
 ) -> Iterator[NDArray[np.int64]]:
-    """Yield the rows in each coarse cell × class of each set; sets that share a beginning share its work."""
+    """Yield the rows in each coarse cell × class of each set; sets with a common prefix share its computation."""
     held: list[tuple[str, NDArray[np.int32]]] = []
     for names in sets:
         kept = sum(1 for _ in itertools.takewhile(lambda p: p[0] == p[1][0], zip(names, held, strict=False)))

@@ -1,15 +1,14 @@
 """The sum of clipped per-row gradients as whole numbers, with its sensitivity: a training step of a decoder.
 
-**No Poisson sampling.** Every step reads every row. The amplification that DP-SGD takes from sampling rows is a
-statement about (ε, δ), not about ρ: the Poisson-sampled Gaussian of scale σ is 1/(2σ²)-zCDP like the one that is not
-sampled, because at high orders its Rényi divergence is that of the event in which the row was drawn. Charging "the ρ
-whose conversion gives the accountant's ε" is no theorem: such charges do not add up. A full-batch step is exactly
-zCDP, adds up with everything else that is bought, and lost no accuracy to sampled
-ones in the trials that this design was chosen by.
+**No Poisson sampling.** Every step reads every row. The amplification by sampling in DP-SGD is a statement about (ε,
+δ), not about ρ: the Poisson-sampled Gaussian of scale σ is 1/(2σ²)-zCDP like the unsampled one, because at high orders
+its Rényi divergence is that of the event in which the row was drawn. Charging "the ρ whose conversion gives the
+accountant's ε" is not justified by a theorem: such charges do not add up. A full-batch step is exactly zCDP, adds up
+with all other purchases, and was as accurate as sampled steps in the trials behind this design.
 
-**Ghost clipping.** A head's gradient for one row is the outer product of what it reads (the constant c, one-hot
-parents, z) and its residual δ_X, so its squared norm is ‖δ_X‖²·(c² + m_X + ‖z‖²), m_X the parents that are not at their
-base category in this row, and no per-row gradient is ever built (Goodfellow 2015; Li et al. 2022, §4).
+**Ghost clipping.** A head's gradient for one row is the outer product of its input (the constant c, one-hot parents, z)
+and its residual δ_X. Its squared norm is ‖δ_X‖²·(c² + m_X + ‖z‖²), where m_X is the number of parents not at their base
+category in this row. So no per-row gradient is ever built (Goodfellow 2015; Li et al. 2022, §4).
 """
 
 from __future__ import annotations
@@ -27,14 +26,14 @@ from espalier.core.privacy.unit import Unit
 from espalier.core.tables.source import Source
 
 UNITS = 2**20
-"""Units to a gradient of 1."""
+"""Units in a gradient of 1."""
 
 INPUT_UNITS = 2**6
-"""What heads read is whole multiples of 1/64 (one-hot entries 64, the constant 45, entries of z any), and residuals are
-whole multiples of 64/2²⁰: products are whole units."""
+"""Inputs of heads are whole multiples of 1/64 (one-hot entries 64, the constant 45, entries of z any number), and
+residuals are whole multiples of 64/2²⁰, so products are whole units."""
 
 LARGEST_LATENT = 8.0
-"""An entry of z beyond this is taken as this."""
+"""Entries of z are clipped to this."""
 
 LARGEST_CLIP = 64.0
 """(64 · 2²⁰)² is 2⁵²: squared norms up to the bound stay exact whole numbers in float64."""
@@ -44,11 +43,11 @@ NEARLY = 1 - 2**-16
 row is ignored."""
 
 _ONES, _INPUTS, _LATENTS = 24, 53 - 6, 53 - 6 - 3
-"""Bits that a product leaves to its weights: a float32 times 0 or 1 all of its 24, a float64 times multiples of 1/64
-six fewer than its 53, and three fewer still where those go to 8."""
+"""Bits available to a product's weights: all 24 of a float32 times 0 or 1; of the 53 of a float64, six fewer for
+multiples of 1/64, and three fewer again for multiples up to 8."""
 
 LARGEST_WEIGHT = 1e6
-"""Parameters beyond this are refused: they are no fit, and exponentials of their sums leave the numbers."""
+"""Larger parameters are refused: no fit produces them, and exponentials of their sums overflow."""
 
 _Float = TypeVar("_Float", np.float32, np.float64)
 
@@ -92,7 +91,7 @@ def clipped_sensitivity(unit: Unit, clip: float) -> int:
 
 @dataclass(frozen=True, eq=False)
 class ClippedGradient:
-    """The clipped gradient of ``heads`` at public ``parameters``, as a recipe for a curator: one training step."""
+    """One training step as a recipe for a curator: the clipped gradient of ``heads`` at public ``parameters``."""
 
     heads: Heads
     parameters: FloatArray
@@ -113,9 +112,9 @@ class ClippedGradient:
         return self.heads.parameters
 
     def check(self, sizes: Mapping[str, int]) -> None:
-        """Raise :class:`ValueError` unless the network is one of these columns."""
+        """Raise :class:`ValueError` unless the network matches these columns."""
         if dict(self.heads.sizes) != dict(sizes):
-            raise ValueError("the network was made for other columns than the table has")
+            raise ValueError("the network was made for different columns from the table's")
 
     def given(self, unit: Unit) -> tuple[tuple[str, float], ...]:  # noqa: ARG002
         """The largest norm of a row's gradient."""
@@ -139,11 +138,11 @@ def clipped_sums(
     """Σ over rows of the row's gradient of the log-likelihood (with a latent z: of the ELBO), clipped to ``clip``.
 
     One flat vector in units, laid out as ``parameters``. Each row's residuals are scaled down to the norm and then
-    truncated towards 0, so that the norm only falls. A float64 product sums the rows of a chunk: 64 times each partial
-    sum is a whole number of at most rows · ⌊C⌋ in absolute value. A chunk has at most 2¹⁸ rows and ⌊C⌋ is at most 2²⁶,
-    so this is at most 2⁴⁴, and no order of summation can round. Chunks and batches are added as 64-bit whole numbers,
-    which hold the sum of fewer than 2³⁷ rows. So no number of rows that can be read is refused once money is spent.
-    ``step`` tells the hash from which a row's z is drawn which step this is.
+    truncated towards 0, so the norm can only decrease. A float64 product sums the rows of a chunk: 64 times each
+    partial sum is a whole number of at most rows · ⌊C⌋ in absolute value. A chunk has at most 2¹⁸ rows and ⌊C⌋ is at
+    most 2²⁶, so this is at most 2⁴⁴, and no order of summation can round. Chunks and batches are added as 64-bit whole
+    numbers, which hold the sum of fewer than 2³⁷ rows. So no readable number of rows is refused after budget is spent.
+    ``step`` enters the hash from which a row's z is drawn.
     """
     if parameters.shape != (heads.parameters,) or not np.all(np.abs(parameters) <= LARGEST_WEIGHT):
         raise ValueError(f"the decoder needs {heads.parameters:,} parameters of at most {LARGEST_WEIGHT:g}")
@@ -205,7 +204,7 @@ def _chunk(rows: _Rows, heads: Heads, parameters: FloatArray, bound: int) -> NDA
         lengths = np.square(whole).sum(axis=0)
         np.square(residuals, out=square)
         norms = _squares(rows.reads, square, np.square(inner), lengths, heads, INPUT_UNITS**2)
-        out = ~(norms <= float(bound) ** 2)  # also where one is not a number
+        out = ~(norms <= float(bound) ** 2)  # also if one is NaN
     residuals[:, out], inner[:, out], whole[:, out] = 0.0, 0.0, 0.0
     return _products(rows.hot, residuals, inner, whole, heads)
 
@@ -222,7 +221,7 @@ def _encode(rows: _Rows, encoder: FloatArray, heads: Heads) -> tuple[FloatArray,
 def _residuals(
     hot: NDArray[np.float32], heads: Heads, blocks: Mapping[str, FloatArray], z: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Every head's weighted one-hot less probability (entries × rows; entry 0 unused), and its gradient in z."""
+    """Every head's weighted one-hot minus probability (entries × rows; entry 0 unused), and its gradient in z."""
     residuals = np.zeros(hot.shape)
     pull = np.zeros_like(z)
     for name, span in heads.spans.items():
@@ -268,7 +267,7 @@ def _exact_in(bits: int, weights: FloatArray, lengths: list[int]) -> FloatArray:
     """Return ``weights``, rounded: sums of one entry from each group (sizes ``lengths``) are exact in ``bits`` bits.
 
     They are whole multiples of a power of two, and every partial sum, in whatever order, is at most 2^bits of it. That
-    is about as fine as float numbers of the largest sum are, so it costs nothing.
+    is about the resolution of floats near the largest sum, so no accuracy is lost.
     """
     if not len(weights):
         return weights
@@ -315,15 +314,15 @@ def _products(
     if heads.latent:
         encoder[:] = INPUT_UNITS * (hot @ inner.T)
     if not np.all(np.abs(total) < _EXACT):
-        raise ValueError("a sum of clipped gradients left the whole numbers of float64")
+        raise ValueError("a sum of clipped gradients exceeded the whole numbers of float64")
     return total.astype(np.int64)
 
 
 def _row_noise(codes: Mapping[str, NDArray[Any]], heads: Heads, step: int) -> FloatArray:
     """Standard normal numbers, latent × rows, from a hash of a row's codes and the step.
 
-    They protect nothing and need not be secret. They are hashed from the row so that what a row adds depends on
-    nothing but the row: neither its place nor the other rows of the table.
+    They protect nothing and need not be secret. They are hashed from the row, so a row's contribution depends only on
+    the row, not on its position or on other rows.
     """
     count = len(next(iter(codes.values())))
     state = np.full(count, _mixed(np.array([step], dtype=np.uint64))[0])

@@ -1,33 +1,35 @@
-"""People and their rows: at most k rows a person, and some of the people set aside, before anything is counted.
+"""People and their rows: row limits per person, and hold-outs, both applied before anything is counted.
 
 Each source carries out both steps (`Source.limited`, `to_total` and `split`); the proofs are here.
 
-Both are randomised transformations. One argument shows that they keep the promise:
+Both are randomised transformations. One argument shows that they preserve the guarantee:
 
 **Coupling.** Let r be all lots drawn here, one for each row or person (and for each filler row), independent of one
-another and of what any row says, and T_r the table made with them. Take two neighbouring tables D and D′ and pair the
-runs in which all that the two tables share, everybody else, has the same lots. If for each r a mechanism M on T_r(D)
+another and of the content of every row, and T_r the resulting table. Take two neighbouring tables D and D′ and pair the
+runs in which everyone else, the shared part of the two tables, has the same lots. If for each r a mechanism M on T_r(D)
 and T_r(D′) has Rényi divergence of order α at most αρ, then so have M∘T(D) and M∘T(D′), which are mixtures of these
-runs, because Rényi divergence is jointly quasi-convex (van Erven & Harremoës 2014, Theorem 13). So T may be followed
-by anything that is ρ-zCDP for the tables it makes. It is enough to prove, for each fixed r, how far those differ.
+runs, because Rényi divergence is jointly quasi-convex (van Erven & Harremoës 2014, Theorem 13). So T may be followed by
+any mechanism that is ρ-zCDP for its output tables. It is enough to bound, for each fixed r, the difference between
+those tables.
 
 **Secrecy.** The bound holds for every r, so anyone who knew all the lots would still learn no more than ρ allows: they
-need not stay secret. They must be independent. With a seeded stream dealt out by row number, one row less would shift
-the lots of all rows behind it, and a known seed would make that a difference of many rows. So every lot is 64 fresh
+need not stay secret. They must be independent. If a seeded stream were assigned by row number, removing one row would
+shift the lots of all later rows, and with a known seed that would be a difference of many rows. So every lot
+is 64 fresh
 bits of the operating system's generator, or of SHAKE-256 with 256 secret bits: HMAC-SHA256 of a nonce, under the key of
-the ledger's fingerprints. Without that key no one can distinguish the two, and the key is never stored with a release.
+the ledger's fingerprints. Without that key the two are indistinguishable, and the key is never stored with a release.
 
 **A resumed release** reads the rows again, and needs the same lots only for a hold-out. For row limits and totals, the
 bound holds for every r: answers on T_r(D) and answers on T_s(D) add up to the sum of their ρ. For a hold-out, a person
-who is in the rest of one and in the held part of the other would pay for both. So `same_parts` compares keyed
+in the rest of one and in the held part of the other would pay for both. So `same_parts` compares keyed
 fingerprints of both parts before a row is counted, and refuses other parts.
 
 **In a database** the server's strong generator draws the lots, and they are stored in the snapshot before anything is
 picked by them (`espalier.core.tables.postgres_snapshot`). A lot is drawn for each distinct person or row of the
-snapshot, in whatever order the engine meets them: lots that are independent and alike stay so in any order, so the
-coupling may pair them with the people (rows) that both tables share. Where rows are sorted by their lots, ties are
-broken by place (`split`), which a replaced row keeps, or by content (`bounded`), so that all others keep their order
-among themselves.
+snapshot, in any order: independent lots with one distribution remain so in any order, so the
+coupling may pair them with the people (rows) that both tables share. When rows are sorted by their lots, ties are
+broken by position (`split`), which a replaced row keeps, or by content (`bounded`), so all others keep their relative
+order.
 
 People are compared by the person column's text as written: a person written in two ways counts as two people.
 """
@@ -48,7 +50,7 @@ S = TypeVar("S", bound=Source)
 def public_rows(plan: Plan, rows_in_table: int | None) -> int | None:
     """Return the number of rows of the private table if it is public under ``plan``, else None.
 
-    n for replace-one without a person column; the declared total where a person column is under replace-one (the table
+    n for replace-one without a person column; the declared total for replace-one with a person column (the table
     is filled or cut to it, see :func:`bounded`); None under add-remove. The number of rows of a private table goes
     through here, and through nothing else, before it becomes part of a plan, a budget, a file or a ledger.
     """
@@ -58,17 +60,18 @@ def public_rows(plan: Plan, rows_in_table: int | None) -> int | None:
 
 
 def check_fits(project: Project, table: Source, what: str = "the table", *, figures: bool = False) -> None:
-    """Raise :class:`TableError` unless ``table`` was made for ``project``: all that the two must agree on is here.
+    """Raise :class:`TableError` unless ``table`` was made for ``project``: this checks everything on which the two must
+    agree.
 
-    They agree on the schema and on the person column: on its name, since a bound on one person's rows says nothing
-    about another's, and on whether there is one. That at most k rows of a person are counted is the curator's to check
-    (:func:`known_rows`). With ``figures`` the table only serves figures that never
-    leave, and may have been read without its people.
+    They must agree on the schema and on the person column: on its name, since a bound by one person column does not
+    bound another, and on whether there is one. The curator checks that at most k rows of a person are counted
+    (:func:`known_rows`). With ``figures`` the table serves only figures that never leave, and may have been read
+    without its people.
     """
     if not table.encodes(project.schema):
         differs = next((c.name for c in project.schema.columns if c not in table.schema.columns), None)
         raise TableError(
-            f"{what} was read with another schema than the project's"
+            f"{what} was read with a different schema from the project's"
             + ("" if differs is None else f" ({differs!r} is missing or differs)")
             + "; read it again with the project's",
             column=differs,
@@ -80,8 +83,8 @@ def check_fits(project: Project, table: Source, what: str = "the table", *, figu
         by = "without a person column" if said is None else f"with the person column {said!r}"
         wants = "names none" if named is None else f"names {named!r}"
         raise TableError(
-            f"{what} was read {by}, and the plan {wants}: what the plan promises would be kept for others than it "
-            "says; read the table again with the plan's person column",
+            f"{what} was read {by}, and the plan {wants}: the promise would protect people other than those the plan "
+            "names; read the table again with the plan's person column",
             column=named,
         )
 
@@ -90,15 +93,15 @@ def known_rows(source: Source, unit: Unit) -> int | None:
     """Return the number of rows of ``source`` that is public under ``unit``: n under replace-one, else None.
 
     With a person column n is public only once the table was filled or cut to a declared total. Raises
-    :class:`TableError` where a person may have more rows than ``unit`` says, or the total was declared for
-    replace-one and ``unit`` says add-remove: the unit's sensitivities would not hold.
+    :class:`TableError` if a person may have more rows than ``unit`` allows, or the total was declared for replace-one
+    and ``unit`` is add-remove: the unit's sensitivities would not hold.
     """
     if source.person_column is not None:
         if source.row_limit is None or source.row_limit > unit.rows_per_person:
             left = "any number" if source.row_limit is None else str(source.row_limit)
             raise TableError(
                 f"the table names people (column {source.person_column!r}) and keeps {left} of each one's rows, but "
-                f"the unit of privacy says at most {unit.rows_per_person}. Release it with a plan that names this "
+                f"the unit of privacy allows at most {unit.rows_per_person}. Release it with a plan that names this "
                 "column and this limit.",
                 column=source.person_column,
             )
@@ -117,7 +120,7 @@ def held_rows(plan: Plan, total: int | None) -> int:
     if not plan.private_evaluation or total is None:
         return 0
     if total < 2:
-        raise ProjectError("holding rows out for private figures needs at least two rows", key="private_evaluation")
+        raise ProjectError("holding out rows for private evaluation needs at least two rows", key="private_evaluation")
     return min(max(round(plan.private_evaluation * total), 1), total - 1)
 
 
@@ -125,7 +128,7 @@ def bounded(table: S, most: int, total: int | None = None) -> S:
     """Return at most ``most`` = k rows of each person, chosen at random; with a ``total`` R, exactly R rows.
 
     With R, surplus rows are left out at random, and missing rows are filled with invented ones, each cell
-    uniform over its column's values. How many were left out or filled is private.
+    uniform over its column's values. How many were dropped or filled is private.
 
     Unit, without R: one person's rows come or go, and at most k kept rows with them. Proof: which rows of a person are
     kept depends on that person's own rows and lots only. So, for fixed lots, everybody else's kept rows are the same,
@@ -149,13 +152,13 @@ def bounded(table: S, most: int, total: int | None = None) -> S:
 
 
 def split(table: S, share: float, size: int | None = None) -> tuple[S, S]:
-    """Return (rest, held): a part set aside at random, independent of the content; by person where people are named.
+    """Return (rest, held): a random part held out, independent of the content; by person if people are named.
 
-    Each person (each row) is held with chance ``share``; where ``size`` is given, exactly that many rows are, which
-    needs a public number of rows and no person column: :class:`TableError` where people are named.
+    Each person (each row) is held with chance ``share``; with ``size``, exactly that many rows are held, which needs a
+    public number of rows and no person column: :class:`TableError` if people are named.
 
-    Guarantee: if all that is made of the rest is ρ₁-zCDP, and all that is made of the held part is ρ₂-zCDP whatever
-    the outcome of the rest (which it may use), then both together are max(ρ₁, ρ₂)-zCDP for the table.
+    Guarantee: if everything computed from the rest is ρ₁-zCDP, and everything computed from the held part is ρ₂-zCDP
+    for any outcome of the rest (which it may use), then both together are max(ρ₁, ρ₂)-zCDP for the table.
 
     Proof by person. For fixed lots (see the module's coupling; a replaced person keeps the lot), the one person in whom
     the tables differ falls into one part, the same in both, and the other part is equal. If it is the rest: given the
@@ -174,5 +177,5 @@ def split(table: S, share: float, size: int | None = None) -> tuple[S, S]:
     (j/k)²ρ₁ + ((k − j)/k)²ρ₂ ≤ max(ρ₁, ρ₂), since s² + (1 − s)² ≤ 1.
     """
     if table.names_people and size is not None:
-        raise TableError("people are held out with all their rows, so how many rows that makes cannot be set")
+        raise TableError("people are held out with all their rows, so the number of held-out rows cannot be set")
     return table.split(share, size)

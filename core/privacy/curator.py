@@ -1,9 +1,9 @@
-"""The curator: the only door to the rows. What has been paid for is answered; nothing else is.
+"""The curator: the only access to the rows. It answers paid requests and nothing else.
 
-A method is given a :class:`Curator` and never a table. Every verb of it debits *before* it draws and refuses before it
-reads; only what answers differs. :class:`PrivateCurator` asks the table and adds noise. The
+A method is given a :class:`Curator` and never a table. Every verb debits *before* it draws and refuses before it reads.
+:class:`PrivateCurator` queries the table and adds noise. The
 :class:`~espalier.core.privacy.rehearsal.Rehearsal` has no rows: a method run against it spends the same budget on
-made-up answers, which is how a plan shows every draw and its price without reading data.
+made-up answers. So a plan shows every draw and its price without reading data.
 """
 
 from __future__ import annotations
@@ -23,7 +23,16 @@ from espalier.core.graph.separations import Clique
 from espalier.core.privacy.accounting import Budget
 from espalier.core.privacy.class_features import ColumnSets
 from espalier.core.privacy.contribution import known_rows
-from espalier.core.privacy.draws import Draw, Measurement, Merged, ScoreMeasurement, SumMeasurement, counts_of, fold
+from espalier.core.privacy.draws import (
+    Draw,
+    Measurement,
+    Merged,
+    Noise,
+    ScoreMeasurement,
+    SumMeasurement,
+    counts_of,
+    fold,
+)
 from espalier.core.privacy.journal import Journal
 from espalier.core.privacy.question_recipes.recipes import QuestionSums, WorstQuestion, answers
 from espalier.core.privacy.scores import (
@@ -36,7 +45,7 @@ from espalier.core.privacy.scores import (
 )
 from espalier.core.privacy.spending import Spending
 from espalier.core.privacy.steps import StepScore
-from espalier.core.privacy.sums import PROVED, SumRecipe
+from espalier.core.privacy.sums import PROVED, PureRecipe, SumRecipe
 from espalier.core.privacy.unit import Unit
 from espalier.core.project.linked import Pair
 from espalier.core.tables.public_chance import Chance, fresh
@@ -46,21 +55,21 @@ Impossible = Mapping[Clique, NDArray[np.bool_]]
 """The cells that no row of the model may have, by clique: True where a cell is impossible."""
 
 TOGETHER = 1 << 22
-"""Cells of exact counts that are in memory at a time (32 MB)."""
+"""Largest number of cells of exact counts in memory at a time (32 MB)."""
 
 
 class Curator(ABC):
     """The requests that a method can make. Each verb checks, debits and only then answers.
 
-    ``whole`` are the columns in schema order with their numbers of categories, ``sizes`` the same over merged groups
-    of categories where there are any; ``scored`` are the vectors of scores it has answered; ``rows`` is the number of
-    rows where it is public, else None; ``max_cells`` the largest marginal that is counted; ``held_out`` says that the
-    rows are those of people held out to judge a release; ``impossible`` the cells that no row of the model may have,
-    by clique (public constraints: models take them, no sensitivity does).
+    ``whole`` are the columns in schema order with their numbers of categories, ``sizes`` the same over merged groups of
+    categories if there are any; ``scored`` are the vectors of scores it has answered; ``rows`` is the number of rows if
+    it is public, else None; ``max_cells`` the largest marginal that is counted; ``held_out``: the rows belong to people
+    held out to judge a release; ``impossible`` the cells that no row of the model may have,
+    by clique (public constraints: models use them, sensitivities ignore them).
     """
 
     takes_first = False
-    """Whether every choice takes the first of its candidates: in a rehearsal. Two candidates are then enough."""
+    """Whether every choice takes its first candidate, as in a rehearsal. Two candidates are then enough."""
 
     def __init__(
         self,
@@ -76,27 +85,47 @@ class Curator(ABC):
         """A curator of columns of ``sizes``, which may spend ``budget.rho``."""
         self.sizes: Mapping[str, int] = dict(sizes)
         self.unit, self.budget, self.rows = unit, budget, rows
-        self.spending = Spending(budget.rho)
+        self.spending = Spending.of(budget)
+        self.noise: Noise = "laplace" if budget.pure else "gaussian"
         self.held_out = held_out
         self.scored: list[ScoreMeasurement] = []
         self.impossible: Impossible = impossible or {}
         self.whole: Mapping[str, int] = dict(sizes)
         self.chance: Chance = fresh
-        """Public chance for methods, such as random features. A resumed release has the same again."""
+        """Public random numbers for methods, such as random features. A resumed release gets the same ones again."""
         self._max_cells = max_cells
         self._order = {name: i for i, name in enumerate(sizes)}
         self._fine: set[Clique] = set()
-        """Cliques that were checked before: among 19,900 pairs a tree asks for each some hundred times."""
+        """Cliques that were already checked: a tree requests each of 19,900 pairs about a hundred times."""
+
+    @property
+    def cell_sensitivity(self) -> float:
+        """Sensitivity, in rows, of one clique's counts: L2 with Gaussian noise, L1 with Laplace noise."""
+        return self.unit.count_sensitivity if self.noise == "gaussian" else self.unit.rows_moved
+
+    def sensitivity_of(self, recipe: SumRecipe) -> float:
+        """Return the sensitivity of sums in their units: L2 with Gaussian noise, L1 with Laplace noise.
+
+        Raises :class:`BudgetError` for sums that have no proved L1 sensitivity.
+        """
+        if self.noise == "gaussian":
+            return recipe.sensitivity(self.unit)
+        if not isinstance(recipe, PureRecipe):
+            raise BudgetError(
+                f"the accounting pure takes no {recipe.what}: it is proved for Gaussian noise alone. Leave it out of "
+                "the plan, or set accounting to zcdp"
+            )
+        return recipe.total_sensitivity(self.unit)
 
     def measure(self, rhos: Mapping[Clique, float], pool: str = "") -> list[Measurement]:
-        """Noisy counts of each clique, for the ρ given: discrete Gaussian, σ = Δ/√(2ρ), Δ from the unit of privacy.
+        """Noisy counts of each clique, for the ρ given: σ = Δ/√(2ρ), Δ from the unit of privacy (`cell_sensitivity`).
 
         Raises :class:`BudgetError` and :class:`SizeError` before anything is read.
         """
         for clique in rhos:
             _check_clique(clique, self.whole, self._order, self._max_cells)
-        delta = self.unit.count_sensitivity
-        scales = {q: self._gaussian_scale(delta, rho) for q, rho in rhos.items()}
+        delta = self.cell_sensitivity
+        scales = {q: self._noise_scale(delta, rho) for q, rho in rhos.items()}
         self._debit(
             Draw(
                 "count",
@@ -108,6 +137,7 @@ class Curator(ABC):
                 scales[q],
                 rho,
                 is_open=self._is_open(q),
+                noise=self.noise,
             )
             for q, rho in rhos.items()
         )
@@ -117,7 +147,7 @@ class Curator(ABC):
     def choose(self, score: Score, candidates: Sequence[Clique], rho: float, what: str, pool: str = "") -> Clique:
         """One of ``candidates``, by the exponential mechanism of cost ``rho``: noisy max over whole-number scores.
 
-        The empty clique, where the score allows it, means none of them; its score is 0.
+        The empty clique, if the score allows it, means "none of them"; its score is 0.
         """
         self._check_score(score, candidates)
         n = self._score_rows()
@@ -143,7 +173,8 @@ class Curator(ABC):
         return self._pick(score, candidates, scale)
 
     def choose_question(self, recipe: WorstQuestion, rho: float, pool: str = "") -> tuple[int, int]:
-        """The question whose expected answer errs most and on which side, by the exponential mechanism of cost ``rho``.
+        """Return the question whose expected answer errs most, and the side, by the exponential mechanism of cost
+        ``rho``.
 
         See :class:`WorstQuestion`.
         """
@@ -160,7 +191,7 @@ class Curator(ABC):
     def choose_step(self, score: StepScore, candidates: Sequence[Pair], rho: float, pool: str = "") -> Pair:
         """One of ``candidates``, pairs of columns at a step, by the exponential mechanism of cost ``rho``."""
         if type(score) is not StepScore or not candidates:
-            raise TypeError("a choice of steps is by the score whose sensitivity is proved in steps.py")
+            raise TypeError("a choice of steps must use the score whose sensitivity is proved in steps.py")
         sensitivity, unit = score.sensitivity(self.unit), score.units
         scale = self._choice_scale(sensitivity, rho)
         each, noise, among = sensitivity / unit, scale / unit, len(candidates)
@@ -179,19 +210,22 @@ class Curator(ABC):
         sensitivity = recipe.sensitivity(self.unit)
         scale, among = self._choice_scale(sensitivity, rho), len(recipe.candidates)
         each, noise = sensitivity / FIXED_POINT, scale / FIXED_POINT
-        what = "set of columns that act together"
+        what = "set of interacting columns"
         self._debit([Draw("choice", what, None, pool, 0, each, noise, rho, candidates=among, recipe="edge-score")])
         return recipe.candidates[self._set(recipe, scale)]
 
     def measure_scores(
         self, score: Score, cliques: Sequence[Clique], rho: float, what: str, pool: str = ""
     ) -> ScoreMeasurement:
-        """The scores of ``cliques`` as one vector of whole numbers: discrete Gaussian, Δ from `vector_sensitivity`."""
+        """The scores of ``cliques`` as one vector of whole numbers: discrete Gaussian, Δ from `vector_sensitivity`.
+
+        A pure budget refuses them: only Gaussian noise is proved for the vector.
+        """
         wanted = tuple(dict.fromkeys(cliques))
         self._check_score(score, wanted)
         n = self._score_rows()
         sensitivity = vector_sensitivity(score, len(wanted), self.unit, n)
-        scale, unit = self._gaussian_scale(sensitivity, rho), score.per_row(n)
+        scale, unit = self._noise_scale(sensitivity, rho), score.per_row(n)
         draw = Draw("scores", what, None, pool, len(wanted), sensitivity / unit, scale / unit, rho)
         self._debit([replace(draw, recipe=score.recipe, given=score.given(n))])
         values = self._scores(score, wanted, scale)
@@ -200,26 +234,26 @@ class Curator(ABC):
         return made
 
     def measure_sums(self, recipe: SumRecipe, rho: float, pool: str = "") -> SumMeasurement:
-        """The noisy sums of ``recipe`` as one vector: discrete Gaussian, Δ from the recipe."""
+        """The noisy sums of ``recipe`` as one vector; Δ from `sensitivity_of`."""
         return self.prepay(recipe, rho, 1, pool)(recipe)
 
     def prepay(self, like: SumRecipe, rho: float, times: int, pool: str = "") -> Callable[[SumRecipe], SumMeasurement]:
         """Buy ``times`` vectors of sums like ``like``, ``rho`` each, before the first of them is drawn.
 
-        What comes back answers one recipe a call, at most ``times`` of them, each of the kind and sensitivity of
-        ``like``: they may be chosen from earlier answers. What is never asked for stays spent.
+        The result answers one recipe per call, at most ``times``, each of the kind and sensitivity of ``like``; recipes
+        may depend on earlier answers. Unused calls stay spent.
         """
         self._check_sums(like)
-        sensitivity = like.sensitivity(self.unit)
-        scale = self._gaussian_scale(sensitivity, rho)
+        sensitivity = self.sensitivity_of(like)
+        scale = self._noise_scale(sensitivity, rho)
         draw = Draw(like.kind, like.what, None, pool, like.cells, sensitivity / like.units, scale / like.units, rho)
-        self._debit([replace(draw, recipe=like.recipe, given=like.given(self.unit))] * times)
+        self._debit([replace(draw, recipe=like.recipe, given=like.given(self.unit), noise=self.noise)] * times)
         left = iter(range(times))
 
         def answer(recipe: SumRecipe) -> SumMeasurement:
             self._check_sums(recipe)
             alike = type(recipe) is type(like) and (recipe.units, recipe.cells) == (like.units, like.cells)
-            if not alike or recipe.sensitivity(self.unit) > sensitivity:
+            if not alike or self.sensitivity_of(recipe) > sensitivity:
                 raise ValueError("these are not the sums that were paid for")
             if next(left, None) is None:
                 raise BudgetError(f"only {times} vectors of these sums were paid for", requested=rho)
@@ -239,30 +273,30 @@ class Curator(ABC):
 
     @abstractmethod
     def merge(self, merged: Merged) -> Merged:
-        """Count these categories in groups from now on. Return the groups in force; ``sizes`` follow them."""
+        """Count these categories in groups from now on. Return the current groups; ``sizes`` changes with them."""
 
     def _debit(self, draws: Iterable[Draw]) -> None:
         self.spending.debit(replace(draw, held_out=self.held_out) for draw in draws)
 
     def _check_score(self, score: Score, cliques: Sequence[Clique]) -> None:
-        """Raise unless ``score`` is one of ours and every clique is one that it may be asked for."""
+        """Raise unless ``score`` is a known recipe and is defined for every clique."""
         if type(score) not in (EdgeScore, FeatureScore, ConditionalScore):
             raise TypeError("a score must be one of the recipes whose sensitivity is proved in scores.py")
         if not cliques or not all(score.fits(clique) for clique in cliques):
-            raise ValueError("a choice is among one or more sets of columns, or of a target with others")
+            raise ValueError("a choice needs one or more sets of columns, or of a target with others")
         for clique in cliques:
             if clique and clique not in self._fine:
                 _check_clique(clique, self.whole, self._order, self._max_cells)
                 self._fine.add(clique)
 
     def _check_sums(self, recipe: SumRecipe) -> None:
-        """Raise unless ``recipe`` is one of ours and may be asked of this table."""
+        """Raise unless ``recipe`` is a known one and is defined for this table."""
         if type(recipe) not in PROVED:
             raise TypeError("sums must be one of the recipes whose sensitivity is proved, see sums.py")
         recipe.check(self.whole)
 
     def _is_open(self, clique: Clique) -> bool:  # noqa: ARG002
-        """Return whether the plan leaves open that exactly these columns will be counted."""
+        """Return whether an open choice of the plan may replace exactly these columns."""
         return False
 
     def _score_rows(self) -> int | None:
@@ -270,7 +304,7 @@ class Curator(ABC):
         return self.rows
 
     @abstractmethod
-    def _gaussian_scale(self, sensitivity: float, rho: float) -> float: ...
+    def _noise_scale(self, sensitivity: float, rho: float) -> float: ...
 
     @abstractmethod
     def _choice_scale(self, sensitivity: int, rho: float) -> float: ...
@@ -300,10 +334,13 @@ class Curator(ABC):
 class PrivateCurator(Curator):
     """The curator of a private table.
 
-    Guarantee: everything it ever answered is together ``spending.rho``-zCDP for its ``unit``, at most
-    ``budget.rho``, hence (ε, δ)-DP as asked. Proof: each answer is one call of a discrete Gaussian or exponential
+    Guarantee: all its answers together are ``spending.rho``-zCDP for its ``unit``, at most ``budget.rho``, hence (ε,
+    δ)-DP as planned. Proof: each answer is one call of a discrete Gaussian or exponential
     mechanism whose sensitivity is proved at :class:`Unit` and in ``scores.py``; ρ adds up, and a filter that
     stops at a fixed total holds for adaptive choices too (Whitehouse et al. 2023, Theorem 1).
+    Under a pure budget Laplace noise replaces Gaussian noise, and everything is also ``budget.epsilon``-DP with δ = 0
+    (:class:`Spending` has the proof). Rows chosen at random before anything is counted change neither guarantee: a
+    mixture with equal weights on both sides has no larger likelihood ratio than its parts.
     Where a table names people, it refuses one in which a person may have more than ``unit.rows_per_person`` rows
     (:func:`espalier.core.privacy.contribution.bounded` ensures it). Without a person column the limit is a promise,
     which nothing checks. ``rows`` is the number of rows where it is public, else None: the exact number never shows.
@@ -323,7 +360,8 @@ class PrivateCurator(Curator):
         held_out: bool = False,
         journal: Journal | None = None,
     ) -> None:
-        """``max_cells`` is the largest marginal it will count; ``spending`` is where it books, if not in its own.
+        """``max_cells`` is the largest marginal it will count; ``spending`` is the account to charge, by default a new
+        one.
 
         Without a ``journal`` no answer is stored.
         """
@@ -331,7 +369,7 @@ class PrivateCurator(Curator):
         super().__init__(source.schema.sizes, unit, budget, rows, max_cells, impossible, held_out=held_out)
         if spending is not None:
             if spending.limit > budget.rho:
-                raise ValueError("what is booked elsewhere is held to the budget all the same")
+                raise ValueError("a shared account must keep the same budget")
             self.spending = spending
         self._source = source
         self._journal = journal or Journal()
@@ -344,7 +382,7 @@ class PrivateCurator(Curator):
     def merge(self, merged: Merged) -> Merged:
         """Count in groups of categories from now on.
 
-        The groups must be made from what this curator has answered, so that they are public. A histogram of groups is
+        The groups must be computed from this curator's answers, so they are public. A histogram of groups is
         a histogram: every sensitivity stays what it is.
         """
         for name, groups in merged.items():
@@ -355,10 +393,17 @@ class PrivateCurator(Curator):
         self.sizes = {n: int(merged[n].max()) + 1 if n in merged else size for n, size in self.whole.items()}
         return merged
 
-    def _gaussian_scale(self, sensitivity: float, rho: float) -> float:
-        from espalier.core.privacy.mechanisms import gaussian_scale
+    def _noise_scale(self, sensitivity: float, rho: float) -> float:
+        from espalier.core.privacy.mechanisms import gaussian_scale, laplace_scale
 
-        return gaussian_scale(sensitivity, rho) if rho > 0 else 0.0
+        if rho <= 0:
+            return 0.0
+        return gaussian_scale(sensitivity, rho) if self.noise == "gaussian" else laplace_scale(int(sensitivity), rho)
+
+    def _noisy(self, values: NDArray[np.int64], scale: float) -> NDArray[np.float64]:
+        from espalier.core.privacy.mechanisms import add_gaussian, add_laplace
+
+        return add_gaussian(values, scale) if self.noise == "gaussian" else add_laplace(values, scale)
 
     def _choice_scale(self, sensitivity: int, rho: float) -> float:
         from espalier.core.privacy.mechanisms import gumbel_scale
@@ -366,10 +411,8 @@ class PrivateCurator(Curator):
         return gumbel_scale(sensitivity, rho) if rho > 0 else 0.0
 
     def _counts(self, cliques: Sequence[Clique], scales: Mapping[Clique, float]) -> list[NDArray[np.float64]]:
-        from espalier.core.privacy.mechanisms import add_gaussian
-
         def draw() -> list[NDArray[np.float64]]:
-            return [add_gaussian(c, scales[q]) for q, c in zip(cliques, self._exact(cliques), strict=True)]
+            return [self._noisy(c, scales[q]) for q, c in zip(cliques, self._exact(cliques), strict=True)]
 
         shapes = [tuple(self.sizes[name] for name in clique) for clique in cliques]
         asked = ("counts", tuple(cliques), [scales[q] for q in cliques], self._merged)
@@ -387,11 +430,9 @@ class PrivateCurator(Curator):
         return chosen
 
     def _scores(self, score: Score, cliques: Sequence[Clique], scale: float) -> NDArray[np.float64]:
-        from espalier.core.privacy.mechanisms import add_gaussian
-
         def draw() -> NDArray[np.float64]:
             known = self._evaluated(score, cliques)
-            return add_gaussian(np.array([known[c] for c in cliques], dtype=np.int64), scale)
+            return self._noisy(np.array([known[c] for c in cliques], dtype=np.int64), scale)
 
         return self._journal.array(("scores", score.recipe, tuple(cliques), scale), (len(cliques),), draw)
 
@@ -430,18 +471,16 @@ class PrivateCurator(Curator):
         return chosen
 
     def _sums(self, recipe: SumRecipe, scale: float) -> NDArray[np.float64]:
-        from espalier.core.privacy.mechanisms import add_gaussian
-
         def draw() -> NDArray[np.float64]:
             sums = recipe.sums(self._source)
             if sums.shape != (recipe.cells,) or sums.dtype != np.int64:
                 raise ValueError(f"other sums were worked out than were asked for ({recipe.what})")
-            return add_gaussian(sums, scale)
+            return self._noisy(sums, scale)
 
         return self._journal.array(("sums", recipe, scale), (recipe.cells,), draw)
 
     def _exact(self, cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
-        """The exact counts, checked to be those of this table: a scale is proved for counts that sum to n.
+        """The exact counts, checked against this table: the noise scale is proved for counts that sum to n.
 
         The counts are cached, up to `TOGETHER` cells: a second choice among pairs reads no row again.
         """
@@ -457,7 +496,7 @@ class PrivateCurator(Curator):
         return out
 
     def _evaluated(self, score: Score, cliques: Sequence[Clique]) -> dict[Clique, int]:
-        """Exact values of the score in use, kept so that each marginal is counted once; they never leave."""
+        """Exact values of the current score, cached to count each marginal once; they never leave."""
         if self._known[0] is not score:
             self._known = (score, {})
         known = self._known[1]
@@ -485,8 +524,8 @@ def _check_clique(clique: Clique, sizes: Mapping[str, int], order: Mapping[str, 
     cells = math.prod(sizes[name] for name in clique)
     if cells > max_cells:
         raise SizeError(
-            f"the table of {' × '.join(clique)} would have {cells:,} cells, more than the {max_cells:,} allowed; "
-            "give one of these columns fewer categories or bins",
+            f"the table of {' × '.join(clique)} would have {cells:,} cells, more than the {max_cells:,} allowed; use "
+            "fewer categories or bins for one of these columns",
             clique=clique,
             cells=cells,
             limit=max_cells,

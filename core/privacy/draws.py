@@ -1,7 +1,8 @@
-"""A curator's answers: one :class:`Draw` for every purchase, and the noisy answers that travel to the fit."""
+"""A curator's answers: one :class:`Draw` for every purchase, and the noisy answers passed to the fit."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -16,17 +17,22 @@ Kind = Literal["count", "choice", "scores", "gradient", "sums", "schema"]
 """Counts of a marginal, a private choice, a vector of scores, a gradient that chooses, other sums over the rows."""
 
 
+Noise = Literal["gaussian", "laplace"]
+"""Distribution of the noise in counts, scores and sums. A choice is an exponential mechanism whatever it says."""
+
+
 @dataclass(frozen=True)
 class Draw:
     """A purchase and its cost. It does not contain the answer.
 
-    ``what`` describes it. ``columns`` are the columns counted or chosen, None where there are none. ``is_open``:
-    while a plan is rehearsed, a private choice still decides which columns, and these are the largest. ``cells`` is
-    the length of the answer (0 for a choice, whose ``candidates`` say among how many). ``sensitivity`` Δ and ``scale``
-    are in rows; the scale is σ of a discrete Gaussian, or that of a choice's noise.
+    ``what`` describes it. ``columns`` are the columns counted or chosen, None if there are none. ``is_open``: in a
+    rehearsal, a private choice still decides the columns, and these are the largest. ``cells`` is the length of the
+    answer (0 for a choice, which states its number of ``candidates``). ``sensitivity`` Δ and ``scale``
+    are in rows; the scale is σ of a discrete Gaussian, or the scale of a choice's noise.
     ``rho`` is its price in zCDP and ``delta`` the δ₀ of an approximate-zCDP draw (0 for nearly all). ``held_out``: it
     was drawn from the people held out to judge the release. ``recipe`` names the proof of Δ (`PROOFS`), and ``given``
-    lists the public numbers that Δ depends on in addition to the unit of privacy.
+    lists the public numbers that Δ depends on in addition to the unit of privacy. ``noise``: with Laplace noise Δ is an
+    L1 sensitivity, and the scale is σ = √2·b, the standard deviation of a Laplace distribution with parameter b.
     """
 
     kind: Kind
@@ -43,6 +49,19 @@ class Draw:
     is_open: bool = False
     recipe: str = "counts"
     given: tuple[tuple[str, float], ...] = ()
+    noise: Noise = "gaussian"
+
+    @property
+    def epsilon(self) -> float:
+        """The ε of the draw's pure guarantee, rounded up; infinite for a draw without one.
+
+        A choice of cost ρ is an exponential mechanism with scale s = Δ/√(2ρ): each candidate's probability is
+        proportional to exp(score/s) and changes by a factor of exp(2Δ/s) at most, so it is √(8ρ)-DP. Laplace noise of
+        cost ρ is √(2ρ)-DP (`espalier.core.privacy.mechanisms.laplace_scale`).
+        """
+        if self.kind == "choice":
+            return math.nextafter(math.sqrt(8 * self.rho), math.inf)
+        return math.nextafter(math.sqrt(2 * self.rho), math.inf) if self.noise == "laplace" else math.inf
 
 
 PROOFS = {
@@ -65,10 +84,12 @@ PROOFS = {
     "quantiles": "core/privacy/quantiles.py: calls_of_level",
     "threshold": "core/privacy/partitions.py: distances",
 }
-"""Where the sensitivity of each recipe is proved: a file, and the class or function whose docstring holds the proof."""
+"""Place of the sensitivity proof of each recipe: a file, and the class or function whose docstring contains the
+proof.
+"""
 
 PartKind = Literal["select", "measure", "look"]
-"""What a ledger's line says a draw was for: choosing what to measure, measuring it, or judging the result."""
+"""Purpose of a draw in a ledger entry: choosing, measuring, or judging the result."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +104,7 @@ class Subtotal:
 
 
 def subtotals_of(draws: Iterable[Draw]) -> tuple[Subtotal, ...]:
-    """The draws by kind and pool, in the order in which each was first paid for."""
+    """The draws by kind and pool, in the order of first payment."""
     bought: dict[tuple[PartKind, str], list[Draw]] = {}
     for draw in draws:
         kind: PartKind = "look" if draw.held_out else "measure" if draw.kind in ("count", "sums") else "select"
@@ -98,8 +119,8 @@ def subtotals_of(draws: Iterable[Draw]) -> tuple[Subtotal, ...]:
 class Measurement:
     """Noisy counts of one clique.
 
-    ``values`` has one axis per column of ``clique`` and is in rows; ``sigma`` is the scale in rows of the
-    discrete Gaussian noise that *drew* ``values`` (computed once, in the curator); ``rho`` their cost in zCDP;
+    ``values`` has one axis per column of ``clique`` and is in rows; ``sigma`` is the scale in rows of the discrete
+    noise that *drew* ``values`` (computed once, in the curator; see :class:`Draw`); ``rho`` their cost in zCDP;
     ``pool`` the share of the budget that paid.
     """
 
@@ -130,8 +151,8 @@ class ScoreMeasurement:
 class SumMeasurement:
     """Noisy sums over the rows (see `espalier.core.privacy.sums`).
 
-    ``values`` is one flat vector in rows; ``sigma`` the scale in rows of the discrete Gaussian noise on each entry,
-    ``sensitivity`` the L2 sensitivity in rows of the whole vector.
+    ``values`` is one flat vector in rows; ``sigma`` the scale in rows of the discrete noise on each entry,
+    ``sensitivity`` the sensitivity in rows of the whole vector (see :class:`Draw`).
     """
 
     what: str

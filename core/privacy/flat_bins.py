@@ -1,12 +1,12 @@
 """Selection of bin edges for a column of numbers: bins in which its values lie nearly flat.
 
-Rows are drawn flat inside a bin, so a bin errs where its values do not lie flat: for any other cut of the column by at
-most the largest distance between the cumulative count inside the bin and the straight line between its two ends. And a
-bin that lumps many rows together hides how these differ in other columns. Bins are chosen that keep the sum of both
-smallest. So a value that many rows share gets a bin of its own, a long tail gets bins though few rows are in it, and
-flat stretches are cut into bins of similar numbers of rows.
+Rows are drawn uniformly inside a bin, so a bin errs if its values are not uniform: for any other cut of the column, by
+at most the largest distance between the cumulative count inside the bin and the straight line between its two ends. A
+bin that lumps many rows together also hides how they differ in other columns. The chosen bins minimise the sum of both.
+So a value shared by many rows gets a separate bin, a long tail gets bins although it has few rows, and flat stretches
+are cut into bins with similar numbers of rows.
 
-All is made from noisy counts of the cells between the cuts, so it is post-processing.
+Everything is computed from noisy counts of the cells between the cuts, so it is post-processing.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 BRIDGE = math.sqrt(math.pi / 2) * math.log(2)
-"""The expected largest distance of a Brownian bridge of unit length from 0 (Kolmogorov's distribution): what noise
-alone makes of a flat bin of m cells is about this times σ·√(m − 1)."""
+"""The expected largest distance of a Brownian bridge of unit length from 0 (Kolmogorov's distribution): noise alone
+adds about this times σ·√(m − 1) to a flat bin of m cells."""
 
 LUMPED = 0.2
-"""Cost of lumping, added to that of unevenness: this times p²/m rows for a bin of p rows out of m. m leaves out the
-rows of single cells that hold more than their share."""
+"""Cost of lumping, added to that of unevenness: this times p²/m rows for a bin of p rows out of m. m excludes the rows
+of single cells that have more than their share."""
 
 WORTH = 0.01
-"""What each bin must bring, in σ: where nothing is gained there are fewer bins."""
+"""Least gain of each bin, in σ: without a gain there are fewer bins."""
 
 
 def flattest(
     cuts: Sequence[float], counts: NDArray[np.float64], sigma: float, bins: int, *, integer: bool
 ) -> list[int]:
-    """The indices of the ``cuts`` (increasing) to keep, the first and the last among them: at most ``bins`` bins.
+    """Return the indices of the ``cuts`` (increasing) to keep, including the first and the last: at most ``bins`` bins.
 
     ``counts`` are the noisy rows of the cells between the cuts, with noise of ``sigma`` each. The best division is
     found exactly, by dynamic programming.
@@ -55,13 +55,13 @@ def flattest(
 
 
 def _places(cuts: Sequence[float], integer: bool) -> NDArray[np.float64]:
-    """Return the position of each cut on the axis of flatness: for whole numbers, how many lie below it."""
+    """Return the position of each cut on the axis of flatness; for whole numbers, how many lie below it."""
     at = np.asarray(cuts, dtype=np.float64)
     return np.append(np.ceil(at[:-1]), math.floor(at[-1]) + 1.0) if integer else at
 
 
 def _unevenness(places: NDArray[np.float64], below: NDArray[np.float64], sigma: float) -> NDArray[np.float64]:
-    """Return the cost of a bin from cut i to cut j, in rows; infinite where j is not above i."""
+    """Return the cost of a bin from cut i to cut j, in rows; infinite if j is not above i."""
     cells = len(places) - 1
     cost = np.full((cells + 1, cells + 1), np.inf)
     for i in range(cells):

@@ -1,6 +1,6 @@
 """The gradient of a logistic fit as a recipe for a curator: its sensitivity, and the proof.
 
-The sums themselves are worked out by `espalier.core.tables.gradient`.
+`espalier.core.tables.gradient` computes the sums.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ class LogisticGradient:
 
     @property
     def cells(self) -> int:
-        """One entry for each category of each column and each class but the first."""
+        """One entry for each category of each column and each class except the first."""
         others = self.weights[self.target].shape[1]
         return int(others * sum(self.weights[name].shape[0] for name in self.columns))
 
     def check(self, sizes: Mapping[str, int]) -> None:
-        """Raise :class:`ValueError` unless all weights have the shape that ``sizes`` asks for."""
+        """Raise :class:`ValueError` unless all weights have the shape required by ``sizes``."""
         others = sizes[self.target] - 1
         if self.target in self.columns or not self.columns or others < 1 or len(set(self.columns)) < len(self.columns):
-            raise ValueError("a logistic fit needs a target of two values or more and other columns, each once")
+            raise ValueError("a logistic fit needs a target with two values or more, and other columns, each once")
         for name in (*self.columns, self.target):
             if self.weights[name].shape != (1 if name == self.target else sizes[name], others):
                 raise ValueError(f"the weights of {name!r} do not fit its categories")
-            if not np.all(np.abs(self.weights[name]) <= LARGEST_WEIGHT):  # also where one is not a number
+            if not np.all(np.abs(self.weights[name]) <= LARGEST_WEIGHT):  # also if one is NaN
                 raise ValueError(f"the weights of {name!r} must be numbers of at most {LARGEST_WEIGHT:g}")
 
     def given(self, unit: Unit) -> tuple[tuple[str, float], ...]:  # noqa: ARG002
@@ -71,7 +71,7 @@ def gradient_sensitivity(unit: Unit, columns: int, classes: int) -> int:
     numbers of at most `LARGEST_WEIGHT`, so that every p is a number from 0 to 1. A row adds its residual vector once
     for each of the d columns, at the category it has there, so it contributes a
     vector of norm √d times the residual's. With y = c > 0 the residual has one entry 1 − p_c and the others −p, whose
-    squares sum to at most (1 − p_c)² + (Σ p)² ≤ 2, and at most 1 where there is one class besides the reference; with
+    squares sum to at most (1 − p_c)² + (Σ p)² ≤ 2, and at most 1 if there is one class besides the reference; with
     y = 0 it is −p, at most 1. Rounding towards 0 makes no entry larger. k rows that come or go move the sum by at most
     k such vectors, replaced rows by 2k, by the triangle inequality. One unit is added for the last digit of p.
     """

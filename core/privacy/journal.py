@@ -1,16 +1,16 @@
-"""The journal of a release: its noisy answers in the order of drawing, so that an interrupted release can be finished.
+"""The journal of a release: its noisy answers in order, which lets an interrupted release be finished.
 
 Every noisy answer and every private choice passes through :meth:`Journal.answer`. A new answer is drawn, stored durably
 and only then returned. In a resumed release the stored answers are returned in their order and nothing is drawn. A
 request that differs from the stored one is refused with :class:`RequestDiffers`.
 
-Guarantee: a release that was interrupted and resumed, any number of times, is as private as one that was not. Proof.
-Let M₁, M₂, … be the mechanisms of a release; each may depend on earlier answers, and the filter bounds the sum of their
-ρ. A journal holds a₁, …, aⱼ and public facts (the plan, seeds that no noise is made from, a keyed fingerprint).
+Guarantee: a release that was interrupted and resumed, any number of times, is as private as an uninterrupted one.
+Proof. Let M₁, M₂, … be the mechanisms of a release; each may depend on earlier answers, and the filter bounds the sum
+of their ρ. A journal holds a₁, …, aⱼ and public facts (the plan, seeds that generate no noise, a keyed fingerprint).
 Returning aᵢ again is post-processing of aᵢ. The plan is rehearsed and debited again from the same public facts, so the
 sum of the debits of the whole run is that of an uninterrupted one. It remains to show that no mechanism has two outputs
-in the view of anyone. An answer leaves :meth:`Journal.answer` only after it was stored. If its storing failed or never
-ended, no later request, file or message depends on it, and it is gone with the process. Whether it failed does not
+in the view of anyone. An answer leaves :meth:`Journal.answer` only after it was stored. If storing failed or never
+ended, no later request, file or message depends on it, and it vanishes with the process. Whether it failed does not
 depend on its value, because the length of each record is public: answers are arrays of a public shape, or texts that
 are filled up to a public length. The resumed run draws from Mⱼ₊₁ afresh, and that draw is the only output of Mⱼ₊₁. The
 bins or categories of a bought column are the output of one such mechanism, composed of several draws whose outputs
@@ -36,18 +36,20 @@ from numpy.typing import NDArray
 from espalier.core.errors import Unfinished
 
 EXACT = 1 << 20
-"""Steps of an array's largest entry that requests distinguish: other machines add floats in another order."""
+"""Resolution of floats in requests, relative to an array's largest entry: other machines may add floats in another
+order.
+"""
 
 
 class RequestDiffers(Unfinished):
-    """A resumed release asks for something else than the stored answer was drawn for."""
+    """A resumed release makes a request that differs from that of the stored answer."""
 
 
 class Storage(Protocol):
-    """A place that keeps records durably, in order."""
+    """Durable storage of records, in order."""
 
     def append(self, place: int, record: bytes) -> None:
-        """Store a record at ``place``; it is durable on return. Raises unless the place is the next one."""
+        """Store a record at ``place`` durably before returning. Raises unless the place is the next one."""
         ...
 
 
@@ -105,8 +107,9 @@ class Journal:
             kept = self._stored[place]
             if kept.request != digest:
                 raise RequestDiffers(
-                    f"The resumed release asks something else than answer {place + 1} of {len(self._stored)} was drawn "
-                    "for. Resume with the version of Espalier, the libraries and the number of threads that began it. "
+                    f"The resumed release makes a different request from the one stored with answer {place + 1} of "
+                    "{len(self._stored)}. Resume with the same version of Espalier, the same libraries and the same "
+                    "number of threads. "
                     "The stored answers are unchanged."
                 )
             self.place += 1
@@ -139,18 +142,20 @@ class Journal:
         def joined() -> bytes:
             made = draw()
             if [one.shape for one in made] != list(shapes):
-                raise ValueError("the answers have another shape than was asked for")
+                raise ValueError("the answers do not have the requested shape")
             return b"".join(np.ascontiguousarray(one, dtype="<f8").tobytes() for one in made)
 
         ends = np.cumsum([int(np.prod(shape, dtype=np.int64)) for shape in shapes])
         data = self.answer(request, joined)
         flat = np.frombuffer(data, dtype="<f8").astype(np.float64) if len(data) == 8 * ends[-1] else np.full(1, np.nan)
         if not np.isfinite(flat).all():
-            raise Unfinished(f"Stored answer {self.place} has another shape, or is no number. It stays spent.")
+            raise Unfinished(
+                f"Stored answer {self.place} does not have the requested shape, or is not a number. It stays spent."
+            )
         return [one.reshape(shape) for one, shape in zip(np.split(flat, ends[:-1]), shapes, strict=True)]
 
     def facts(self, request: Any, most: int, draw: Callable[[], Any]) -> Any:
-        """Return plain values, such as the categories of a bought column. ``most`` bytes hold them as JSON, always."""
+        """Return plain values, such as the categories of a bought column. Their JSON is padded to ``most`` bytes."""
 
         def written() -> bytes:
             made = json.dumps(draw()).encode().ljust(most)
@@ -164,8 +169,8 @@ class Journal:
 def request_digest(request: Any) -> str:
     """Return the digest of a request: of its plain values, dataclasses and arrays.
 
-    Floats are compared to 20 bits of the largest, since a machine may add them in another order. Objects of other types
-    count by the name of their type.
+    Floats are compared to 20 bits of the largest, since machines may add them in different orders. Objects of other
+    types are represented by the name of their type.
     """
     hashed = hashlib.sha256()
     _add(hashed.update, request)

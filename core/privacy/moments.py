@@ -1,7 +1,7 @@
 """Two sums over the rows for a private regression: a histogram and a matrix of moments, in whole numbers.
 
-What one row adds is found by lookup in public tables, by one of the classes in ``ROW_BY_ROW`` and no other: it cannot
-depend on where the row stands or on which rows surround it.
+One row's contribution is found by lookup in public tables, only by the classes in ``ROW_BY_ROW``: it cannot depend on
+the row's position or on other rows.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from espalier.core.project.numeric_axis import Axis
 from espalier.core.tables.source import Source
 
 BLOCK = 2**14
-"""Rows whose products are added at a time, at most."""
+"""Largest number of rows whose products are added at a time."""
 
 LARGEST = 2**63 - 1
 """The largest sum that is represented exactly."""
 
 DIAGONAL, BESIDE = 29, 41
-"""Whole-number weights of a matrix's diagonal and of its off-diagonal entries: 2·29² − 41² = 1, so 41/29 is √2 less
+"""Whole-number weights of a matrix's diagonal and of its off-diagonal entries: 2·29² − 41² = 1, so 41/29 is √2 minus
 6·10⁻⁴."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How rows become whole numbers from 0: ``axes`` of numeric columns and of those in ``ordered``, whose numbers
-    are their codes; all others (``sizes``: their categories) as they are. Public."""
+    """How rows become whole numbers from 0: ``axes`` of numeric columns and of those in ``ordered``, whose numbers are
+    their codes; all others (``sizes``: their categories) keep their codes. Public."""
 
     axes: Mapping[str, Axis]
     ordered: tuple[str, ...]
@@ -44,10 +44,10 @@ class Reading:
         """Raise :class:`ValueError` unless these are columns of a table with columns of ``sizes``."""
         for name in (*self.axes, *self.sizes):
             if name not in sizes or self.sizes.get(name, sizes[name]) != sizes[name]:
-                raise ValueError(f"{name!r} was laid out for another table")
+                raise ValueError(f"{name!r} belongs to another table")
 
     def only(self, *names: str) -> Reading:
-        """The same for some columns."""
+        """Return the same for some columns."""
         return Reading(
             {n: a for n, a in self.axes.items() if n in names},
             self.ordered,
@@ -55,7 +55,7 @@ class Reading:
         )
 
     def blocks(self, source: Source) -> Iterator[dict[str, NDArray[np.int64]]]:
-        """The rows of ``source``, ``BLOCK`` at a time at most. Private: for the curator."""
+        """Yield the rows of ``source``, at most ``BLOCK`` at a time. Private: for the curator."""
         values = {name: source.numbers(name) for name in self.axes if name not in self.ordered}
         done = 0
         for batch in source.batches():
@@ -73,7 +73,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Bin:
-    """The bin of one column: of its axis, or its category where it has none."""
+    """The bin of one column: of its axis, or its category if it has none."""
 
     name: str
     axis: Axis | None
@@ -86,7 +86,7 @@ class Bin:
 
 @dataclass(frozen=True)
 class Left:
-    """The bin of what a fitted ``surface`` leaves of the target on ``axis``; ``edges`` are public."""
+    """The bin of the target's residual on ``axis`` after a fitted ``surface``; ``edges`` are public."""
 
     surface: Surface
     axis: Axis
@@ -100,7 +100,7 @@ class Left:
 
 @dataclass(frozen=True)
 class Scored:
-    """Normal ``scores`` by tick, side by side, shortened to a length of ``length``; then ``marks`` of categories."""
+    """Normal ``scores`` by tick, concatenated and clipped to a length of ``length``; then ``marks`` of categories."""
 
     scores: Tables
     marks: Tables
@@ -126,7 +126,7 @@ class Scored:
 class WithOutcome:
     """A row's features, and the residual of the target on ``axis`` after ``surface``, a fit on these features.
 
-    ``half``, in the target's unit, is the most that counts; it is as long as the features can be.
+    ``half``, in the target's unit, is the clipping bound; it maps to the largest length of the features.
     """
 
     surface: Surface
@@ -148,20 +148,20 @@ class WithOutcome:
         phi, length = self.surface.features.of(codes), math.isqrt(self.surface.features.square)
         left = self.axis.middles[codes[self.axis.name]] - self.surface.of(phi)
         with np.errstate(invalid="ignore", divide="ignore"):
-            part = np.nan_to_num(np.clip(left / self.half, -1, 1))  # 0 where bounds are too wide for a fit in floats
+            part = np.nan_to_num(np.clip(left / self.half, -1, 1))  # 0 if bounds are too wide for a fit in floats
         return np.hstack([phi, np.trunc(length * part).astype(np.int64)[:, None]])
 
 
 ROW_BY_ROW: tuple[type, ...] = (Bin, Left, Scored, WithOutcome)
-"""What a row may be turned into: functions of that row alone, proved so by lookup."""
+"""The permitted functions of a row: each depends on that row alone, because it works by lookup."""
 
 
 @dataclass(frozen=True)
 class Histogram:
     """Number of rows in each bin of ``group``, a public function of a row; ``bins`` from 0 on.
 
-    So many bins side by side as ``together`` says are counted as one. A value outside is counted at the nearer end, so
-    that each row counts exactly once.
+    ``together`` adjacent bins are counted as one. A value outside is counted in the nearest bin, so each row counts
+    exactly once.
     """
 
     what: str
@@ -179,7 +179,7 @@ class Histogram:
         return -(-self.bins // self.together)
 
     def check(self, sizes: Mapping[str, int]) -> None:
-        """Raise :class:`ValueError` unless its columns are those of the table and its bins are found row by row."""
+        """Raise :class:`ValueError` unless its columns match the table and its bins are found row by row."""
         _check(self.reading, self.group, sizes)
 
     def given(self, unit: Unit) -> tuple[tuple[str, float], ...]:  # noqa: ARG002
@@ -189,8 +189,9 @@ class Histogram:
     def sensitivity(self, unit: Unit) -> float:
         """Of counts: k under add-remove, √2·k under replace-one.
 
-        Proof. Each row adds 1 to exactly one entry, whatever ``group`` and ``together`` are, and both are public: made
-        before, from noisy answers. So these are the counts of one clique, and :attr:`Unit.count_sensitivity` proves
+        Proof. Each row adds 1 to exactly one entry, whatever ``group`` and ``together`` are, and both are public:
+        computed earlier from noisy
+        answers. So these are the counts of one clique, and :attr:`Unit.count_sensitivity` proves
         the figure.
         """
         return unit.count_sensitivity
@@ -208,7 +209,7 @@ class Histogram:
 class Moments:
     """Σ over the rows of v·vᵀ, v being ``vectors`` of a row: whole numbers, Σ v² at most ``square``.
 
-    A row beyond that counts as zeros. The answer is the upper triangle, row by row, the diagonal times ``DIAGONAL``
+    A longer row counts as zeros. The answer is the upper triangle, row by row, the diagonal times ``DIAGONAL``
     and the rest times 41; a row's unit is ``DIAGONAL`` times ``square``, so that ‖v‖² of the longest row is 1.
     """
 
@@ -225,7 +226,7 @@ class Moments:
 
     @property
     def units(self) -> int:
-        """Units to a row of the greatest length."""
+        """Units of a row with the greatest length."""
         return DIAGONAL * self.square
 
     @cached_property
@@ -234,7 +235,7 @@ class Moments:
         return self.vectors.size * (self.vectors.size + 1) // 2
 
     def check(self, sizes: Mapping[str, int]) -> None:
-        """Raise :class:`ValueError` unless its columns are those of the table and its lines are found row by row."""
+        """Raise :class:`ValueError` unless its columns match the table and its lines are found row by row."""
         _check(self.reading, self.vectors, sizes)
 
     def given(self, unit: Unit) -> tuple[tuple[str, float], ...]:  # noqa: ARG002
@@ -248,17 +249,17 @@ class Moments:
         M_ij² ≤ 29²·(Σ M_ii² + 2·Σ_{i<j} M_ij²) = 29²·‖M‖_F², also where M is a difference of two such matrices; and
         ‖v·vᵀ‖_F = ‖v‖² ≤ s, since a row beyond s counts as zeros. A row that comes or goes moves the sum by one w:
         at most 29·s. A row that changes from u to v moves it by the w of v·vᵀ − u·uᵀ, and ‖v·vᵀ − u·uᵀ‖_F² = ‖v‖⁴ +
-        ‖u‖⁴ − 2·(u·v)² ≤ 2·s². k rows move it k times as far at most, by the triangle inequality. What a row adds is
-        found by lookup in whole numbers and depends on no other row. Rounding is upward.
+        ‖u‖⁴ − 2·(u·v)² ≤ 2·s². k rows move it at most k times as far, by the triangle inequality. A row's contribution
+        is found by lookup in whole numbers and depends on no other row. Rounding is upward.
         """
         step = DIAGONAL * self.square * unit.rows_per_person
         return float(step if unit.neighbors == "add-remove" else math.isqrt(2 * step * step) + 1)
 
     def sums(self, source: Source) -> NDArray[np.int64]:
-        """The weighted sums, exact up to what int64 holds and cut off there. For the curator only.
+        """The weighted sums, exact within int64 and clipped to it. For the curator only.
 
-        How many rows there are may be private, so no number of them is refused. Cutting off brings no two sums farther
-        apart, so the sensitivity stays as it is. Raises :class:`OverflowError` for a ``square``, which is public, that
+        The number of rows may be private, so no number is refused. Clipping never moves two sums farther apart, so the
+        sensitivity is unchanged. Raises :class:`OverflowError` for a ``square``, which is public, that
         floats cannot add up.
         """
         p, block = self.vectors.size, (2**53 - 1) // self.square
@@ -292,7 +293,7 @@ class Moments:
 def _check(reading: Reading, by: object, sizes: Mapping[str, int]) -> None:
     reading.check(sizes)
     if type(by) not in ROW_BY_ROW:
-        raise ValueError("what a row adds must be computed by a recipe that reads that row alone")
+        raise ValueError("a row's contribution must be computed by a recipe that reads that row alone")
 
 
 def _weights(p: int) -> NDArray[np.int64]:

@@ -1,12 +1,12 @@
 """Categories of a text column, bought: a private histogram over unknown keys, with a threshold.
 
 Noise is added to the number of rows of each text that occurs, and texts whose noisy count stays below a threshold are
-left out (stable partition selection: Korolova et al. 2009; Rogers 2023). A text that only one person writes may come
-through with probability δ₀, so the whole is δ₀-approximate ρ-zCDP (Bun & Steinke 2016, Definition 8.1), by OpenDP's
+left out (stable partition selection: Korolova et al. 2009; Rogers 2023). A text that only one person has may pass the
+threshold with probability δ₀, so the whole is δ₀-approximate ρ-zCDP (Bun & Steinke 2016, Definition 8.1), by OpenDP's
 ``make_gaussian_threshold``.
 
-**Accounting.** Approximate zCDP composes: ρ and δ₀ add up (Lemma 8.2). What is ρ-zCDP with δ₀ in all is
-(ε, δ)-DP where ρ alone gives (ε, δ − Σδ₀): with probability 1 − Σδ₀ the answers are those of a ρ-zCDP mechanism, and
+**Accounting.** Approximate zCDP composes: ρ and δ₀ add up (Lemma 8.2). A release that is ρ-zCDP with total Σδ₀ is (ε,
+δ)-DP if ρ alone gives (ε, δ − Σδ₀): with probability 1 − Σδ₀ the answers are those of a ρ-zCDP mechanism, and
 the rest is added to δ. So ρ is converted at δ − Σδ₀ (`rho_beside`, `epsilon_beside`).
 
 **Rows chosen at random, and a part held out at random.** The two coupling arguments of
@@ -18,9 +18,10 @@ and leaves the conditional distributions.
 1. *Mixtures over lots.* If P_r and P′_r are (ρ, δ₀)-close for all lots r, with weights w_r that are the same on both
    sides, so are Σ w_r P_r and Σ w_r P′_r. Proof: Σ w_r P_r = (1 − δ₀)·Σ w_r A_r + δ₀·Σ w_r B_r, and the other side
    likewise; D_α(Σ w_r A_r ‖ Σ w_r A′_r) ≤ max_r D_α(A_r ‖ A′_r) ≤ αρ (joint quasi-convexity).
-   So what :func:`espalier.core.privacy.contribution.bounded` proves for fixed lots keeps its meaning.
-2. *Held out by person.* Let all that is made of the rest be (ρ₁, δ₁) and all that is made of the held part (ρ₂, δ₂),
-   whatever the outcome of the rest. For fixed lots, the person falls into one part and the other part is equal in both
+   So the proof of :func:`espalier.core.privacy.contribution.bounded` for fixed lots still applies.
+2. *Held out by person.* Let everything computed from the rest be (ρ₁, δ₁) and everything computed from the held part
+   (ρ₂, δ₂), for any outcome of the
+   rest. For fixed lots, the person falls into one part and the other part is equal in both
    tables. If it is the rest, the held part's answers are a function of the rest's outcome with fresh noise:
    post-processing, (ρ₁, δ₁). If it is the held part, the rest's outcome has one distribution, and for each outcome the
    answers are (ρ₂, δ₂)-close: a mixture with equal weights as in 1. Both together are (max ρ, max δ)-close.
@@ -47,7 +48,7 @@ from espalier.core.project.schema import MOST_CATEGORIES
 LARGEST = 2**61
 """The largest threshold, in rows."""
 LONGEST = 200
-"""Characters of a text that may become a category; longer texts are no categories. A public rule, row by row."""
+"""Largest number of characters of a category; longer texts are not categories. A public rule, applied row by row."""
 
 
 @dataclass(frozen=True)
@@ -84,13 +85,13 @@ class Found:
 def distances(unit: Unit) -> Distances:
     """The distances of histograms over texts, for k rows per person. Every row has at most one text (or none).
 
-    Add-remove: k rows come or go. At most k keys move; the counts move by u ≥ 0 with ‖u‖₁ ≤ k, so ‖u‖₂ ≤ k and each
-    by at most k.
+    Add-remove: k rows are added or removed. At most k keys move; the counts move by u ≥ 0 with ‖u‖₁ ≤ k, so ‖u‖₂ ≤ k
+    and each by at most k.
 
     Replace-one: k rows leave their texts and k rows enter others. At most 2k keys move; the counts move by u − v with
     ‖u‖₁, ‖v‖₁ ≤ k and u, v ≥ 0, so ‖u − v‖₂² ≤ ‖u‖₂² + ‖v‖₂² ≤ 2k², and each by at most k.
 
-    All bounds are reached, if not all at once: the keys where all k rows differ, the others where they are alike.
+    All bounds are attained, though not at once: the bound on keys if all k rows differ, the others if they are alike.
     """
     k = unit.rows_per_person
     return Distances(2 * k if unit.neighbors == "replace-one" else k, unit.count_sensitivity, k)
@@ -117,10 +118,10 @@ def _mechanism(sigma: float, threshold: int) -> Any:
 def cost(unit: Unit, sigma: float, threshold: int) -> tuple[float, float]:
     """(ρ, δ₀) of a histogram with this noise and threshold, by OpenDP's map of a threshold one lower.
 
-    OpenDP releases a count of exactly the threshold, and its map leaves that event out (opendp issue 2922, in 0.16.0):
-    a new text with t rows comes through with P[Z ≥ T − t], and the map says P[N ≥ T − t] with N continuous, which is
+    OpenDP releases a count of exactly the threshold, and its map omits that event (opendp issue 2922, in 0.16.0): a new
+    text with t rows passes with probability P[Z ≥ T − t], but the map uses P[N ≥ T − t] with N continuous, which is
     less. P[Z ≥ m] ≤ P[N ≥ m − 1] (Canonne, Kamath & Steinke 2020, Proposition 25), so the map of T − 1 is a bound.
-    It must be kept while such versions may be installed; with a version that has this mended it costs one row.
+    Keep this while such versions may be installed; with a fixed version it costs one row.
     """
     d = distances(unit)
     rho, delta = _mechanism(sigma, threshold - 1).map((d.keys, d.l2, float(d.most)))
@@ -131,7 +132,7 @@ def cost(unit: Unit, sigma: float, threshold: int) -> tuple[float, float]:
 def threshold_for(unit: Unit, rho: float, delta: float) -> Threshold:
     """The recipe that costs at most (``rho``, ``delta``): σ = Δ/√(2ρ), and the lowest whole threshold that keeps δ₀.
 
-    Raises :class:`BudgetError` where either is not positive, or δ₀ too small for floats.
+    Raises :class:`BudgetError` if either is not positive, or δ₀ is too small for floats.
     """
     if not (rho > 0 and math.isfinite(rho) and 0 < delta < 1):
         raise BudgetError(f"bought categories need a positive ρ ({rho:g}) and δ₀ ({delta:g})", requested=rho)
@@ -143,7 +144,7 @@ def threshold_for(unit: Unit, rho: float, delta: float) -> Threshold:
     while cost(unit, sigma, high)[1] > delta:
         high *= 2
         if high > LARGEST:
-            raise BudgetError(f"no threshold of categories costs as little as δ₀ = {delta:.3g}: give a larger delta")
+            raise BudgetError(f"no threshold of categories costs as little as δ₀ = {delta:.3g}: set a larger delta")
     low = d.most + 1
     while high - low > 1:
         middle = (low + high) // 2
@@ -152,11 +153,12 @@ def threshold_for(unit: Unit, rho: float, delta: float) -> Threshold:
 
 
 def find_categories(counts: Mapping[str, int], recipe: Threshold, at_most: int) -> Found:
-    """The texts of ``counts`` (exact numbers of rows, private) that come through, the ``at_most`` largest.
+    """Return the texts of ``counts`` (exact numbers of rows, private) that pass the threshold, at most the ``at_most``
+    largest.
 
-    Guarantee: (``recipe.rho``, ``recipe.delta``) in approximate zCDP. The cap and the order are made from what came
-    through, ties by text: post-processing. Empty texts are missing cells and longer ones than `LONGEST` are none:
-    both are left out row by row, which moves no distance.
+    Guarantee: (``recipe.rho``, ``recipe.delta``) in approximate zCDP. The cap and the order use only the texts that
+    passed, ties by text: post-processing. Empty texts are missing cells, and texts longer than `LONGEST` are not
+    categories: both are excluded row by row, which changes no distance.
     """
     if not 1 <= at_most <= MOST_CATEGORIES:
         raise ValueError(f"at_most ({at_most}) must be a number from 1 to {MOST_CATEGORIES:,}")
@@ -167,12 +169,12 @@ def find_categories(counts: Mapping[str, int], recipe: Threshold, at_most: int) 
 
 
 def _left(delta: float, deltas: Iterable[float]) -> float:
-    """δ less all δ₀, rounded down. Raises :class:`BudgetError` where nothing is left."""
+    """δ minus all δ₀, rounded down. Raises :class:`BudgetError` if nothing is left."""
     spent = math.nextafter(math.fsum(deltas), math.inf)
     left = math.nextafter(delta - spent, 0.0) if spent > math.ulp(0.0) else delta
     if left <= 0:
         raise BudgetError(
-            f"thresholds take δ₀ = {spent:.3g} in all, and δ is only {delta:.3g}; give them less",
+            f"thresholds take δ₀ = {spent:.3g} in total, but δ is only {delta:.3g}; reduce their share",
             requested=spent,
             remaining=delta,
         )
@@ -180,7 +182,7 @@ def _left(delta: float, deltas: Iterable[float]) -> float:
 
 
 def rho_beside(epsilon: float, delta: float, deltas: Iterable[float]) -> float:
-    """The largest ρ, rounded down, that together with draws of these δ₀ implies (ε, δ)-DP: that of (ε, δ − Σδ₀)."""
+    """The largest ρ, rounded down, that together with draws of these δ₀ implies (ε, δ)-DP: the ρ of (ε, δ − Σδ₀)."""
     return rho_of(epsilon, _left(delta, deltas))
 
 

@@ -4,16 +4,16 @@ A quantile q = a/b is a choice among the points z of a finite public grid. Its s
 
     −|(b − a)·below(z) − a·above(z)|,    below(z) = #{x < z},  above(z) = #{x ≥ z},
 
-0 where a share q of the values lies below z (Smith 2011, with the score in whole numbers). Bins are half-open, so an
-edge z keeps the values equal to z on its right, as here. Several quantiles are found by halving: the middle one first,
-then those of each half among the values of that half (Kaplan, Schnapp & Stemmer 2022). Which choices are made depends
+0 where a share q of the values lies below z (Smith 2011, with the score in whole numbers). Bins are half-open, so
+values equal to an edge z lie on its right, as here. Several quantiles are found by halving: the middle one first,
+then those of each half among the values of that half (Kaplan, Schnapp & Stemmer 2022). The sequence of choices depends
 on the grid and on earlier choices alone, never on the values.
 
 Edges are chosen from one histogram, the numbers of values between the points of the grid
-(`Source.grid_counts`): an engine that counts can give it, and the values stay where they are.
+(`Source.grid_counts`): an engine that counts can compute it, and the values stay there.
 
 Nothing here draws: the caller pays for ``choose(scores, sensitivity)``, the exponential mechanism. Missing values (NaN)
-count nowhere. Infinite values are clipped into the grid like any other.
+are not counted. Infinite values are clipped into the grid like any other.
 
 For rows held out or bounded at random: every sensitivity here is k times a constant, so an answer calibrated to k rows
 costs at most (j/k)² of its price against j of them. The proof of :func:`espalier.core.privacy.contribution.split`
@@ -39,10 +39,10 @@ Choose = Callable[[Sequence[int], int], int]
 Values = NDArray[np.float64]
 
 TAIL = 0.005
-"""Smallest share of the rows that a cell of a found range must hold."""
+"""Smallest share of the rows in a cell of a found range."""
 
 LIKELY, CERTAIN = 1.5, 6.0
-"""Rows, in σ, above which a cell joins a range: next to cells with rows, and apart from them.
+"""Number of rows, in σ, above which a cell joins a range: next to cells with rows, and away from them.
 
 An isolated cell can widen a range by powers of ten. Noise alone exceeds 6 σ in one of the 114 cells of fewer than one
 in 8 million ranges (114 · 9.9·10⁻¹⁰ = 1.2·10⁻⁷).
@@ -55,7 +55,7 @@ probability at most Σ_{i≥j} Q(1.5·√i): 9.1 % for one cell, 2.4 % for two, 
 
 
 def quantile_scores(below: NDArray[np.int64], values: int, q: Fraction) -> NDArray[np.int64]:
-    """Return the score of each point as quantile ``q``: ``below`` of all ``values`` lie below it."""
+    """Return the score of each point as quantile ``q``, if ``below`` of all ``values`` lie below it."""
     a, b = q.numerator, q.denominator
     return np.asarray(-np.abs((b - a) * below - a * (values - below)), dtype=np.int64)
 
@@ -65,13 +65,13 @@ def score_sensitivity(unit: Unit, q: Fraction) -> int:
 
     Let s = (b − a)·below − a·above. A value below z adds b − a to s, one at or above z adds −a.
 
-    Add-remove: k values come or go, some below z and some not, so s moves by at most k·max(a, b − a). A value that is
-    missing moves nothing.
+    Add-remove: k values come or go, some below z and some not, so s moves by at most k·max(a, b − a). A missing value
+    moves nothing.
 
     Replace-one: a row changes from one contribution to another. The contributions are b − a, −a and 0 (a missing
     value, or one in another part of the recursion), so a row moves s by at most b, and k rows by at most k·b.
 
-    |s| moves by at most as much as s. Both bounds are reached.
+    |s| moves by at most as much as s. Both bounds are attained.
     """
     a, b = q.numerator, q.denominator
     return unit.rows_per_person * (b if unit.neighbors == "replace-one" else max(a, b - a))
@@ -80,8 +80,8 @@ def score_sensitivity(unit: Unit, q: Fraction) -> int:
 def calls_of_level(unit: Unit) -> int:
     """Return the joint cost of all choices of one level of the halving, in units of the price ρ of one choice.
 
-    The parts of a level are disjoint and their borders are known. Let t_i be the number of the person's rows that part
-    i holds before or after. A row that is in part i once or twice moves the scores of part i by at most a 1/k of
+    The parts of a level are disjoint and their borders are known. Let t_i be the number of the person's rows in part i
+    before or after. A row that is in part i once or twice moves the scores of part i by at most a 1/k of
     `score_sensitivity`, so those of part i move by at most t_i/k of it and its choice costs at most (t_i/k)²·ρ.
 
     Add-remove: Σ t_i ≤ k, so Σ (t_i/k)² ≤ 1: once.
@@ -99,8 +99,8 @@ def levels_of(bins: int) -> int:
 def calls_of_edges(bins: int, unit: Unit) -> int:
     """Return the joint cost of all choices of `choose_edges`, in units of the price ρ of one choice.
 
-    The first level has one part, which costs one call whatever a person changes (t ≤ k above); each further level costs
-    `calls_of_level`. Levels add up.
+    The first level has one part, which costs one call for any change by a person (t ≤ k above); each further level
+    costs `calls_of_level`. Levels add up.
     """
     levels = levels_of(bins)
     return 1 + (levels - 1) * calls_of_level(unit) if levels else 0
@@ -109,13 +109,13 @@ def calls_of_edges(bins: int, unit: Unit) -> int:
 def choose_edges(
     counts: NDArray[np.int64], grid: Values, bins: int, unit: Unit, choose: Choose, rho: float
 ) -> tuple[float, ...]:
-    """Edges of at most ``bins`` bins that hold about the same number of values each, by `levels_of` levels.
+    """Choose edges of at most ``bins`` bins with about the same number of values each, in `levels_of` levels.
 
     ``counts`` are those of the values on ``grid`` (`Source.grid_counts`). The outermost edges are those of ``grid``.
-    Where many values are equal, or the grid is coarse, there are fewer bins. ``rho`` is the price of one call: a cut
+    If many values are equal, or the grid is coarse, there are fewer bins. ``rho`` is the price of one call: a cut
     costs a public number of rows for each doubling of its distance from the lower end of its part, one noise scale. So
-    of cuts with the same counts the one next to the equal values below is chosen, and a bin for "none" ends just above
-    0. A public number added to a score leaves its sensitivity as it is.
+    among cuts with the same counts, the one next to the equal values below is chosen, and a bin for "none" ends just
+    above 0. Adding a public number to a score does not change its sensitivity.
 
     Guarantee: with ``choose`` at price ρ a call, `calls_of_edges` (bins, unit) × ρ in zCDP.
     """

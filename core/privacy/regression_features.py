@@ -1,7 +1,7 @@
-"""Public whole-number features of a row, in which a private regression is linear.
+"""Public whole-number features of a row for a private linear regression.
 
-Each is looked up in tables made from public numbers and earlier noisy answers, so a row's contribution depends on no
-other row. The private sums and the rows drawn later use the same features, so rounding them costs no accuracy.
+Each is looked up in tables computed from public numbers and earlier noisy answers, so a row's contribution depends on
+no other row. The private sums and the rows drawn later use the same features, so rounding them costs no accuracy.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ TURN = 2**16
 """Units of a whole turn."""
 
 Tables = Mapping[str, NDArray[np.int64]]
-"""A column's lines by code."""
+"""A column's lines, indexed by code."""
 
 
 def looked_up(codes: Codes, tables: Tables) -> NDArray[np.int64]:
-    """Σ over columns of each row's line in that column's table, of one width."""
+    """Sum over columns of each row's line in that column's table; all have one width."""
     return np.asarray(sum(tables[name][codes[name]] for name in tables), dtype=np.int64)
 
 
 def side_by_side(codes: Codes, tables: Tables) -> NDArray[np.int64]:
-    """Each row's lines in the columns' tables, one after the other."""
+    """Each row's lines in the columns' tables, concatenated."""
     return np.hstack([tables[name][codes[name]] for name in tables])
 
 
 def longest(tables: Sequence[NDArray[np.int64]]) -> int:
-    """The largest Σ v² that lines of ``tables`` side by side can have."""
+    """The largest Σ v² of concatenated lines of ``tables``."""
     return int(sum(int((t * t).sum(axis=1).max()) for t in tables))
 
 
 def clipped(vectors: NDArray[np.int64], square: int) -> NDArray[np.int64]:
-    """``vectors`` shortened, where Σ v² > ``square``, to at most that length: in whole numbers, row by row.
+    """``vectors`` with Σ v² > ``square`` are shortened to at most that length, in whole numbers, row by row.
 
     Proof. With q = ⌊√square⌋ and r = ⌊√Σv²⌋ + 1 > √Σv², |v|·q ÷ r rounded down is at most |v|·q/√Σv² in every entry,
     so the squares sum to at most q² ≤ square. A float's square root may round up to a whole number, never past the
@@ -139,7 +139,7 @@ Features = Polynomial | Fourier
 class Surface:
     """A fitted value, linear in ``features``: ``weights`` times them plus ``middle``, all in the target's unit.
 
-    ``half`` is how far from the middle the fit was made to reach; nothing goes beyond twice that.
+    ``half`` is the intended range of the fit on either side of the middle; values are clipped at twice that.
     """
 
     features: Features
@@ -157,7 +157,7 @@ class Surface:
         Row by row, in one order of additions: a row's value depends on no other row.
         """
         out = np.zeros(len(phi))
-        with np.errstate(invalid="ignore", over="ignore"):  # a caller checks for values that are no number
+        with np.errstate(invalid="ignore", over="ignore"):  # a caller checks for NaN
             for j in np.flatnonzero(self.weights):
                 out += self.weights[j] * phi[:, j]
         return np.asarray(self.middle + np.clip(out, -2 * self.half, 2 * self.half))

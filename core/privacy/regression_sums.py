@@ -23,10 +23,10 @@ from espalier.core.project.schema import Column, Schema
 from espalier.core.tables.source import Source
 
 ONE = 2**10
-"""Units to a score of 1."""
+"""Units per score of 1."""
 
 COEFFICIENT = 2**12
-"""Units to a coefficient of 1 in a :class:`Fit`."""
+"""Units per coefficient of 1 in a :class:`Fit`."""
 
 STEEPEST = 16.0
 """Linear predictors are clipped to ± this."""
@@ -35,10 +35,10 @@ LARGEST_COEFFICIENT = 1e4
 """Coefficients of a fit are clipped to this."""
 
 OUTCOME, OTHER = 7, 5
-"""Whole-number weights of moments: products with the outcome, the source of nearly all error, and others."""
+"""Whole-number weights of moments: products with the outcome, which cause nearly all error, and others."""
 
 BLOCK = 2**14
-"""Rows whose products are added at a time."""
+"""Number of rows whose products are added at a time."""
 
 Part = Literal["moments", "gradient", "curvature", "spread"]
 IntArray = NDArray[np.int64]
@@ -46,7 +46,7 @@ IntArray = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Scores of one predictor, or of an interaction of two: ``lines`` by code, each of length ``ONE`` at most.
+    """Scores of one predictor, or of an interaction of two: ``lines`` by code, each of length at most ``ONE``.
 
     ``products``: whether products inside the block are bought. For categories they follow from the sums of the scores,
     because each row has one of a few lines that are affinely independent.
@@ -77,8 +77,8 @@ class Block:
 class Design:
     """Public tables that turn a row into scores.
 
-    ``sizes`` are the columns' numbers of codes without missing ones. ``outcome`` has the outcome's share of its range
-    by code, from 0 to ``ONE``. ``missing``: a row can have a missing cell.
+    ``sizes`` are the columns' numbers of codes, excluding missing. ``outcome`` is the outcome's share of its range by
+    code, from 0 to ``ONE``. ``missing``: a row can have a missing cell.
     """
 
     sizes: Mapping[str, int]
@@ -87,12 +87,12 @@ class Design:
     outcome: IntArray
     missing: bool
     offset: float
-    """Outcome at the middle of its range: with ``half``, how its score translates into its unit."""
+    """Outcome at the middle of its range; with ``half``, it converts a score to the outcome's unit."""
     half: float
 
     @property
     def width(self) -> int:
-        """Number of scores of the predictors, with the constant."""
+        """Number of scores of the predictors, including the constant."""
         return 1 + sum(block.size for block in self.blocks)
 
     @property
@@ -101,7 +101,7 @@ class Design:
         return tuple(itertools.accumulate((b.size for b in self.blocks[:-1]), initial=1))
 
     def of(self, codes: Mapping[str, NDArray[Any]]) -> tuple[IntArray, IntArray]:
-        """Return the scores of each row, and its outcome from 0 to ``ONE``; all 0 where a cell is missing."""
+        """Return the scores of each row, and its outcome from 0 to ``ONE``; all 0 if a cell is missing."""
         held = {name: np.asarray(codes[name], dtype=np.int64) for name in self.sizes}
         seen = np.all([held[name] < size for name, size in self.sizes.items()], axis=0)
         held = {name: np.where(seen, values, 0) for name, values in held.items()}
@@ -115,7 +115,7 @@ class Fit:
     """An earlier, released fit: whole-number ``coefficients`` of the scores, in ``COEFFICIENT`` units.
 
     ``means`` has the fitted outcome, from 0 to ``ONE``, and ``weights`` the weight of a row's products, from 0 to
-    ``ONE``, both by the place of the linear predictor on a grid. Residuals beyond ``clip`` count as ``clip``.
+    ``ONE``, both by the position of the linear predictor on a grid. Residuals beyond ``clip`` count as ``clip``.
     """
 
     coefficients: tuple[int, ...]
@@ -124,7 +124,7 @@ class Fit:
     clip: int = ONE
 
     def places(self, scores: IntArray) -> IntArray:
-        """Return the place of each row's linear predictor on the grid, by whole-number arithmetic."""
+        """Return the position of each row's linear predictor on the grid, in whole-number arithmetic."""
         found = np.zeros(len(scores), dtype=np.int64)
         for j, coefficient in enumerate(self.coefficients):
             found += scores[:, j] * coefficient
@@ -133,11 +133,11 @@ class Fit:
 
 
 GRID = np.arange(-round(STEEPEST * ONE), round(STEEPEST * ONE) + 1) / ONE
-"""Linear predictors at the places of a :class:`Fit`."""
+"""Linear predictors at the grid positions of a :class:`Fit`."""
 
 
 def whole(coefficients: NDArray[np.float64]) -> tuple[int, ...]:
-    """Return coefficients as a :class:`Fit` holds them."""
+    """Return coefficients in the form that a :class:`Fit` stores."""
     bounded = np.clip(np.nan_to_num(coefficients), -LARGEST_COEFFICIENT, LARGEST_COEFFICIENT)
     return tuple(int(x) for x in np.rint(bounded * COEFFICIENT))
 
@@ -162,19 +162,19 @@ class RegressionSums:
 
     @property
     def units(self) -> int:
-        """Units to a row with all scores 1; of moments, to its products with the outcome."""
+        """Units per row with all scores 1; for moments, per product with the outcome."""
         return {"moments": OUTCOME * ONE**2, "gradient": ONE**2}.get(self.part, ONE**3)
 
     @cached_property
     def weights(self) -> IntArray:
-        """Whole-number weight of each entry of the vector: 1 unless it is of moments."""
+        """Whole-number weight of each entry of the vector: 1 except for moments."""
         if self.part != "moments":
             return np.ones(self.cells, dtype=np.int64)
         return np.array([OUTCOME if i < j == self.design.width else OTHER for i, j in self.pairs], dtype=np.int64)
 
     @cached_property
     def pairs(self) -> tuple[tuple[int, int], ...]:
-        """Pairs of scores whose products are bought; a gradient has one score each, paired with the residual."""
+        """Pairs of scores whose products are bought; a gradient pairs each score with the residual."""
         design, width = self.design, self.design.width
         if self.part == "gradient":
             return tuple((i, i) for i in range(width))
@@ -203,13 +203,13 @@ class RegressionSums:
         return len(self.pairs)
 
     def check(self, sizes: Mapping[str, int]) -> None:
-        """Raise :class:`ValueError` unless its columns are those of the table and its tables keep their bounds."""
+        """Raise :class:`ValueError` unless its columns match the table and its tables respect their bounds."""
         design = self.design
         for name, size in design.sizes.items():
             if name not in sizes or sizes[name] - size not in (0, 1) or (sizes[name] > size and not design.missing):
-                raise ValueError(f"{name!r} was scored for another table")
+                raise ValueError(f"the scores of {name!r} belong to another table")
         for block in design.blocks:
-            if np.abs(block.lines.astype(np.float64)).max() > ONE:  # whose squares would wrap around
+            if np.abs(block.lines.astype(np.float64)).max() > ONE:  # larger squares would wrap around
                 raise ValueError(f"the scores of {block.columns} are too long")
             squares = (block.flat.astype(np.int64) ** 2).sum(axis=1)
             if block.lines.shape[:-1] != tuple(design.sizes[c] for c in block.columns) or squares.max() > ONE**2:
@@ -219,10 +219,10 @@ class RegressionSums:
             raise ValueError("moments need no fit, and the other sums need one")
         if self.fit is not None:
             if len(self.fit.coefficients) != design.width or not 0 < self.fit.clip <= ONE:
-                raise ValueError("the fit is of another regression")
+                raise ValueError("the fit belongs to another regression")
             tables += [(self.fit.means, GRID.shape), (self.fit.weights, GRID.shape)]
         if any(t.shape != shape or t.min() < 0 or t.max() > ONE for t, shape in tables):
-            raise ValueError("a table of a regression leaves its bounds")
+            raise ValueError("a table of a regression exceeds its bounds")
 
     @cached_property
     def _squared(self) -> dict[bool, int]:

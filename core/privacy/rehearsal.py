@@ -1,4 +1,4 @@
-"""A rehearsal: a curator that reads no table. It reports a plan's purchases and their prices."""
+"""A rehearsal: a curator without a table. It reports a plan's purchases and their prices."""
 
 from __future__ import annotations
 
@@ -22,15 +22,14 @@ from espalier.core.privacy.unit import Unit
 from espalier.core.project.linked import Pair
 
 UNKNOWN_ROWS = 10_000
-"""The number of rows that a rehearsal assumes if it is private; the plan's figures are those of such a table."""
+"""Number of rows assumed by a rehearsal if it is private; the plan's figures apply to a table of this size."""
 
 
 class Rehearsal(Curator):
     """A curator without rows: spends the same budget, answers uniformly, and takes the first candidate.
 
-    Selection offers candidates largest marginal first, so what a rehearsal ends with is a pessimistic picture of
-    the size a release may have. Where a private choice decides which columns are counted, their draw leaves
-    ``columns`` open.
+    Selection offers candidates largest marginal first, so a rehearsal ends with a pessimistic estimate of a release's
+    size. If a private choice decides which columns are counted, their draw leaves ``columns`` open.
     """
 
     takes_first = True
@@ -45,7 +44,7 @@ class Rehearsal(Curator):
         *,
         held_out: bool = False,
     ) -> None:
-        """``rows`` is n if the person who plans has given it. The plan's preview checks the sizes."""
+        """``rows`` is n if the planner has given it. The plan's preview checks the sizes."""
         public = rows if unit.neighbors == "replace-one" else None
         super().__init__(sizes, unit, budget, public, sys.maxsize, impossible, held_out=held_out)
         self._guess = rows or UNKNOWN_ROWS
@@ -61,17 +60,17 @@ class Rehearsal(Curator):
         self._chosen |= any(draw.kind in ("choice", "scores", "gradient") for draw in bought)
 
     def _is_open(self, clique: Clique) -> bool:
-        return self._chosen and len(clique) > 1  # what follows a choice may depend on it
+        return self._chosen and len(clique) > 1  # later steps may depend on a choice
 
     def _score_rows(self) -> int | None:
-        """Return n where it is public. If no n is given yet, return a number so large that Δ is at its limit."""
+        """Return n if it is public. If no n is given yet, return a number large enough that Δ is at its limit."""
         return self.rows if self.unit.neighbors == "add-remove" or self.rows else 10**9
 
-    def _gaussian_scale(self, sensitivity: float, rho: float) -> float:
-        return sensitivity / math.sqrt(2 * rho) if rho > 0 else 0.0
+    def _noise_scale(self, sensitivity: float, rho: float) -> float:
+        return sensitivity / math.sqrt(2 * rho if self.noise == "gaussian" else rho) if rho > 0 else 0.0
 
     def _choice_scale(self, sensitivity: int, rho: float) -> float:
-        return self._gaussian_scale(sensitivity, rho)
+        return sensitivity / math.sqrt(2 * rho) if rho > 0 else 0.0
 
     def _counts(self, cliques: Sequence[Clique], scales: Mapping[Clique, float]) -> list[NDArray[np.float64]]:  # noqa: ARG002
         shapes = [tuple(self.sizes[name] for name in clique) for clique in cliques]
@@ -91,7 +90,7 @@ class Rehearsal(Curator):
         return max(range(len(recipe.candidates)), key=lambda i: len(recipe.candidates[i]))
 
     def _scores(self, score: Score, cliques: Sequence[Clique], scale: float) -> NDArray[np.float64]:  # noqa: ARG002
-        """As many rows for each as the table has: a plan shows tables at their largest."""
+        """Return the table's number of rows for each: a plan shows tables at their largest."""
         return np.full(len(cliques), float(self._guess) * score.per_row(self._score_rows()))
 
     def _sums(self, recipe: SumRecipe, scale: float) -> NDArray[np.float64]:  # noqa: ARG002

@@ -1,8 +1,8 @@
 """Scores for private selection: named recipes in whole numbers, each with its sensitivity and the proof.
 
 A score's value is a whole number of *units*, ``per_row`` units to a row, computed in exact integer arithmetic.
-So there is no float rounding that its sensitivity would have to be padded for (the pad of DESIGN.md is replaced
-by exactness). Selection names a recipe; only the curator ever evaluates one, and no value leaves it.
+So its sensitivity needs no allowance for floating-point
+rounding. Selection names a recipe; only the curator ever evaluates one, and no value leaves it.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from espalier.core.graph.separations import Clique
 from espalier.core.privacy.unit import Unit
 
 FIXED_POINT = 1024
-"""Units per row where a score is not a fraction with a public denominator."""
+"""Units per row if a score is not a fraction with a public denominator."""
 LARGEST = 2.0**36
-"""Expected counts are clipped here, far above any table's rows; sums stay inside 64 bits as long as they are expected
-of fewer than 2^53 rows in all."""
+"""Expected counts are clipped here, far above any table's rows; sums stay within 64 bits for fewer than 2^53 expected
+rows in total."""
 
 
 class Score(Protocol):
@@ -54,7 +54,7 @@ def vector_sensitivity(score: Score, count: int, unit: Unit, n: int | None) -> i
     """L2 sensitivity, in units rounded up, of ``count`` values of one score released together: √count · Δ.
 
     Proof. Each value moves by at most Δ between neighbouring tables, so the squares add up to at most count · Δ². One
-    row is in every pair of columns at once, so no smaller bound holds in general: it is reached where every pair gains
+    row is in every pair of columns at once, so no smaller bound holds in general: it is attained if every pair gains
     above and loses below its expected value.
     """
     square = count * score.sensitivity(unit, n) ** 2
@@ -63,7 +63,7 @@ def vector_sensitivity(score: Score, count: int, unit: Unit, n: int | None) -> i
 
 
 class EdgeScore:
-    """How far a clique's counts are from what is expected: ‖c − E‖₁ in rows, less a public penalty for their noise.
+    """Distance of a clique's counts from their expectation: ‖c − E‖₁ in rows, minus a public penalty for their noise.
 
     MST (McKenna, Miklau & Sheldon 2021) and PrivCI (§IV) expect the product of the noisy one-way marginals. E may
     be any table made from earlier *noisy* answers, such as the marginal of a model fitted to them, hence public; it is
@@ -73,9 +73,9 @@ class EdgeScore:
 
     Sensitivity: 2k rows under replace-one, k under add-remove. Proof: E and the penalty are fixed, so by the triangle
     inequality the score moves by at most ‖c − c′‖₁; k rows that change cells move the counts by at most 2k in L1, k
-    rows that come or go by k. Both are reached when every cell that gains lies above E and every cell that loses below
-    it. (PrivCI's Algorithm 1 says "unit sensitivity"; see its corrections.) Nothing in this depends on how many columns
-    the clique has: the cells of its joint table are those of any one histogram.
+    rows that come or go by k. Both are attained when every cell that gains lies above E and every cell that loses lies
+    below it. (PrivCI's Algorithm 1 claims "unit sensitivity"; see its corrections.) None of this depends on the number
+    of columns in the clique: its joint table is one histogram.
     """
 
     recipe = "edge-score"
@@ -89,7 +89,7 @@ class EdgeScore:
         return ()
 
     def fits(self, clique: Clique) -> bool:
-        """Two columns or more; or none, the choice of counting nothing, whose score is 0 on every table."""
+        """Two columns or more; or none, which means to count nothing and has score 0 on every table."""
         return len(clique) != 1
 
     def per_row(self, n: int | None) -> int:  # noqa: ARG002
@@ -113,11 +113,11 @@ class FeatureScore:
     """Association of one column with others in rows: n·TV = ½‖c_xy − c_x·c_y/n‖₁ (PrivBayes' R score).
 
     y is a value of the target (of the child, in a network), x one of the other columns together: a feature, or a row
-    of values of all parents. Cells of the parents' joint table are the x of the proofs below, which hold for every
-    two-way table whatever its shape; that the clique lists its columns in another order moves no count.
+    of values of all parents. Cells of the parents' joint table are the x of the proofs below, which hold for two-way
+    tables of any shape; the order of the columns in the clique does not matter.
 
-    It replaces the clipped χ²/n of PRISM §5.2, whose sensitivity is not O(1/n): one replaced row can move that
-    by its whole range.
+    It replaces the clipped χ²/n of PRISM §5.2, whose sensitivity is not O(1/n): one replaced row can move it across its
+    whole range.
 
     Sensitivity under replace-one: 3k + 2k²/n rows. Proof: k replaced rows move c_xy by at most 2k in L1, and c_x, c_y
     by u, v with ‖u‖₁, ‖v‖₁ ≤ 2k. The product (c_x + u)(c_y + v) − c_x c_y = u c_y + c_x v + u v has L1 norm at most
@@ -127,23 +127,23 @@ class FeatureScore:
     Under add-remove: less than 2k rows. Proof for one row entering cell (x, y), with p = c_x/n, q = c_y/n: the counts
     move by 1, and n·pq becomes (np + e_x)(nq + e_y)/(n + 1), which differs from n·pq by
     [−n·pq + n·p e_y + n·e_x q + e_x e_y]/(n + 1), L1 norm at most (3n + 1)/(n + 1) < 3. So ½(1 + 3) = 2 is never
-    reached (for n = 0 the score is 0 before and after); k rows by the triangle inequality. n is private here, so the
+    attained (for n = 0 the score is 0 before and after); k rows by the triangle inequality. n is private here, so the
     score is rounded down to 1/1024 row. That adds nothing: two numbers less than M apart, M whole, are at most M apart
-    when rounded down. So 2048k units. Where rows are replaced and n is private all the same (or not known yet), a
-    replaced row goes and comes: 4096k units.
+    when rounded down. So 2048k units. Under replace-one with a private (or unknown) n, a replaced row counts as one
+    removed and one added: 4096k units.
     """
 
     recipe = "feature-score"
 
     def __init__(self, target: str | Mapping[Clique, str]) -> None:
-        """``target`` is the target, or that of each clique; which one it is must be public."""
+        """``target`` is the target, or that of each clique; it must be public."""
         self._target = target
 
     def _of(self, clique: Clique) -> str | None:
         return self._target if isinstance(self._target, str) else self._target.get(clique)
 
     def given(self, n: int | None) -> tuple[tuple[str, float], ...]:
-        """The number of rows, where it is public."""
+        """The number of rows, if it is public."""
         return () if n is None else (("rows", n),)
 
     def fits(self, clique: Clique) -> bool:
@@ -151,7 +151,7 @@ class FeatureScore:
         return len(clique) >= 2 and self._of(clique) in clique
 
     def per_row(self, n: int | None) -> int:
-        """2n units to a row where n is public, else 1024."""
+        """2n units per row if n is public, else 1024."""
         return FIXED_POINT if n is None else 2 * n
 
     def sensitivity(self, unit: Unit, n: int | None) -> int:
@@ -162,7 +162,7 @@ class FeatureScore:
         return 6 * k * n + 4 * k * k
 
     def value(self, clique: Clique, counts: NDArray[np.int64], n: int | None) -> int:
-        """Σ|m·c_xy − c_x·c_y| with m = Σc: as it is where n is public, else times 1024/(2m), rounded down."""
+        """Σ|m·c_xy − c_x·c_y| with m = Σc: unscaled if n is public, else times 1024/(2m), rounded down."""
         axis = [name == self._of(clique) for name in clique].index(True)
         counts = np.moveaxis(counts, axis, -1).reshape(-1, counts.shape[axis])
         rows = int(counts.sum())
@@ -177,19 +177,19 @@ class ConditionalScore:
     """Association of two columns given the target, in rows: Σ_y ½‖c_aby − c_ay·c_by/c_y‖₁, PRISM's pairs (§5.3).
 
     It replaces the paper's conditional mutual information. It measures what a three-way table adds to
-    the two-way ones: where a and b are independent given y it is 0.
+    the two-way ones: if a and b are independent given y, it is 0.
 
     Sensitivity: 2k rows under add-remove, 4k under replace-one. Proof: a row that comes or goes is in one stratum y,
     whose part is the score of :class:`FeatureScore` on that stratum alone and so moves by less than 2 rows (its proof
     for add-remove, n there being c_y); the other strata do not change. Each stratum's part is rounded down to 1/1024
-    row, and two numbers less than M apart, M whole, are at most M apart when rounded down: 2048 units. k rows by the
-    triangle inequality; a replaced row goes and comes.
+    row, and two numbers less than M apart, M whole, are at most M apart when rounded down: 2048 units. k rows follow by
+    the triangle inequality; a replaced row counts as one removed and one added.
     """
 
     recipe = "conditional-score"
 
     def __init__(self, target: str) -> None:
-        """``target`` is the column that is conditioned on."""
+        """``target`` is the conditioning column."""
         self._target = target
 
     def given(self, n: int | None) -> tuple[tuple[str, float], ...]:  # noqa: ARG002

@@ -19,13 +19,15 @@ from espalier.core.errors import GraphError, SizeError
 FloatArray = NDArray[np.float64]
 
 MAX_PARAMETERS = 200_000
-"""Every parameter costs one discrete Gaussian draw per step, 10 to 24 µs each: 25 steps take minutes at this size."""
+"""Largest number of parameters. Each costs one discrete Gaussian draw per step, 10 to 24 µs: 25 steps take minutes at
+this size.
+"""
 
 MAX_LATENT = 8
 
 CONSTANT = 45 / 64
-"""Input of every head that its intercept multiplies. It is below 1 because the one-way counts already fix intercepts;
-at 1 most of a row's gradient would go to what is known. Chosen as the number of steps is."""
+"""The constant input of every head, multiplied by its intercept. It is below 1 because the one-way counts already
+determine the intercepts; at 1 most of a row's gradient would go to them. Chosen like the number of steps."""
 
 
 @dataclass(frozen=True)
@@ -33,12 +35,12 @@ class Heads:
     """logits_X = c·b_X + Σ_P∈Pa(X) W_P→X[code of P] + z·V_X for every column X, and softmax over its categories.
 
     c is `CONSTANT`. ``sizes`` gives the number of categories of each column, in schema order; ``parents`` the direct
-    causes of each; ``base`` (default 0) the category of a column that moves nothing in its effects: W_P→X is 0 there
-    and has no entry. Where that is the commonest category, most rows touch few weights, so their gradients are short
-    and little of them is clipped. ``importance`` (default 1) multiplies a column's residual before clipping. With
+    causes of each; ``base`` (default 0) the category of a column that contributes nothing to its effects: W_P→X is 0
+    there and has no entry. If that is the most common category, most rows use few weights, so their gradients are short
+    and little is clipped. ``importance`` (default 1) multiplies a column's residual before clipping. With
     ``latent`` > 0 a shared normal z of that dimension joins every head, and a linear encoder over all columns gives
-    its mean and log variance (the causal VAE of paper 003, §3 and appendix E, with one layer, so that a row's gradient
-    norm has a closed form).
+    its mean and log variance (the causal VAE of paper 003, §3 and appendix E, with one layer, so a row's gradient norm
+    has a closed form).
 
     Raises :class:`GraphError` for a cycle or an unknown parent, :class:`SizeError` above `MAX_PARAMETERS`.
     """
@@ -64,7 +66,7 @@ class Heads:
             widest = max(self.sizes, key=lambda name: np.prod(self._shape(name)))
             raise SizeError(
                 f"the decoder would have {self.parameters:,} parameters, more than the {MAX_PARAMETERS:,} allowed; "
-                f"{widest!r} has the most: give it fewer parents, or it and its parents fewer categories",
+                f"{widest!r} has the most: remove some of its parents, or use fewer categories for it and its parents",
                 parameters=self.parameters,
                 limit=MAX_PARAMETERS,
                 column=widest,
@@ -73,7 +75,7 @@ class Heads:
 
     @cached_property
     def order(self) -> tuple[str, ...]:
-        """The columns, causes before effects; raises :class:`GraphError` where the arrows close a cycle."""
+        """The columns, causes before effects; raises :class:`GraphError` if the arrows form a cycle."""
         sorter = graphlib.TopologicalSorter({name: self.parents.get(name, ()) for name in self.sizes})
         try:
             return tuple(sorter.static_order())
@@ -81,7 +83,7 @@ class Heads:
             raise GraphError(f"the arrows form a cycle: {' → '.join(error.args[1])}", cycle=error.args[1]) from None
 
     def inputs(self, name: str) -> tuple[str, ...]:
-        """The parents of ``name`` that can say something: those with two categories or more, in schema order."""
+        """The informative parents of ``name``: those with two categories or more, in schema order."""
         return self._inputs[name]
 
     @cached_property
@@ -104,7 +106,9 @@ class Heads:
 
     @cached_property
     def features(self) -> Mapping[str, NDArray[np.intp]]:
-        """For every head the entries of the one-hot vector it reads: 0, then its inputs' categories but the base."""
+        """For every head, the entries of the one-hot vector it reads: 0, then its inputs' categories except the
+        base.
+        """
         return {
             name: np.concatenate([np.zeros(1, np.intp), *(self._read(parent) for parent in self.inputs(name))])
             for name in self.sizes
@@ -120,7 +124,7 @@ class Heads:
         return (rows, size) if size > 1 else (0, size)
 
     def weights(self, block: FloatArray, name: str) -> dict[str, FloatArray]:
-        """W_P→X by input P of ``name``, categories of P × categories of X, zeros where P takes its base."""
+        """W_P→X by input P of ``name``, categories of P × categories of X, zeros for the base of P."""
         out, at = {}, 1
         for parent in self.inputs(name):
             to = at + self.sizes[parent] - 1
@@ -130,7 +134,7 @@ class Heads:
 
     @property
     def width(self) -> int:
-        """Entries of a row's one-hot vector, the constant included."""
+        """Entries of a row's one-hot vector, including the constant."""
         return 1 + sum(self.sizes.values())
 
     @cached_property
@@ -147,7 +151,8 @@ class Heads:
     def blocks(self, flat: NDArray[np.generic]) -> tuple[dict[str, FloatArray], FloatArray]:
         """Views into a flat vector: each head's (inputs × categories) block, and the encoder's.
 
-        A head's rows are the intercept, its inputs' categories but the base, then z. A column of one category has none.
+        A head's rows are the intercept, its inputs' categories except the base, then z. A column with one category has
+        none.
         """
         if flat.shape != (self.parameters,):
             raise ValueError(f"{self.parameters:,} parameters are needed, not an array of shape {flat.shape}")

@@ -1,4 +1,4 @@
-"""What was bought from a budget: one record per draw, debited before anything is drawn."""
+"""The purchases from a budget: one record per draw, debited before anything is drawn."""
 
 from __future__ import annotations
 
@@ -9,17 +9,36 @@ from dataclasses import dataclass, field, replace
 
 from espalier.core.errors import BudgetError
 from espalier.core.graph.separations import Clique
-from espalier.core.privacy.accounting import round_up, total_up
+from espalier.core.privacy.accounting import Budget, round_up, total_up
 from espalier.core.privacy.draws import Draw
+from espalier.core.privacy.partitions import epsilon_beside
 
 
 @dataclass
 class Spending:
-    """The purchases so far: one :class:`Draw` each, in the order of spending. ``limit`` is never passed."""
+    """The purchases so far: one :class:`Draw` each, in the order of spending. ``limit`` is never passed.
+
+    ``pure`` is the largest sum of the draws' ε under a pure budget, else None. Proof that the sum holds for adaptive
+    choices too: given the earlier answers, each draw's likelihood ratio between neighbouring tables is at most exp(ε
+    of the draw); the ratio of the whole transcript is their product, and the sum of the ε is at most ``pure`` on every
+    path (Rogers, Roth, Ullman & Vadhan 2016, Theorem 3.6). A draw without a pure guarantee has an infinite ε.
+    """
 
     limit: float
     draws: list[Draw] = field(default_factory=list)
+    pure: float | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+
+    @classmethod
+    def of(cls, budget: Budget, draws: Iterable[Draw] = ()) -> Spending:
+        """Return what ``draws`` spent of ``budget``."""
+        return cls(budget.rho, list(draws), budget.epsilon if budget.pure else None)
+
+    def epsilon_at(self, delta: float) -> float:
+        """Return the ε that was spent at ``delta``, rounded up: the sum of the draws' ε under a pure budget."""
+        if self.pure is not None:
+            return total_up(draw.epsilon for draw in self.draws)
+        return epsilon_beside(self.rho, delta, [self.delta] if self.delta else [])
 
     @property
     def rho(self) -> float:
@@ -32,14 +51,12 @@ class Spending:
         return total_up(draw.delta for draw in self.draws)
 
     def debit(self, draws: Iterable[Draw]) -> None:
-        """Take what ``draws`` cost from what is left, all or nothing; raises :class:`BudgetError`."""
+        """Debit the cost of ``draws`` from the rest, all or nothing; raises :class:`BudgetError`."""
         with self._lock:
             asked = list(draws)
             for draw in asked:
                 if not (draw.rho > 0 and math.isfinite(draw.rho)):
-                    raise BudgetError(
-                        f"a draw needs a positive share of the budget, not ρ = {draw.rho}", requested=draw.rho
-                    )
+                    raise BudgetError(f"a draw needs a positive ρ, not {draw.rho}", requested=draw.rho)
             rhos = [draw.rho for draw in asked]
             if total_up([*(draw.rho for draw in self.draws), *rhos]) > self.limit:
                 left = self.limit - self.rho
@@ -49,9 +66,30 @@ class Spending:
                     requested=total_up(rhos),
                     remaining=left,
                 )
+            if self.pure is not None:
+                self._check_pure(asked, self.pure)
             self.draws += asked
 
+    def _check_pure(self, asked: list[Draw], most: float) -> None:
+        """Raise unless every one of ``asked`` has a pure guarantee, and their ε fit into what is left."""
+        for draw in asked:
+            if draw.epsilon == math.inf or draw.delta:
+                raise BudgetError(
+                    f"the accounting pure takes no {draw.what}: it has Gaussian noise or a δ of its own; nothing was "
+                    "read. Leave it out of the plan, or set accounting to zcdp",
+                    requested=draw.rho,
+                )
+        spent = total_up(draw.epsilon for draw in self.draws)
+        if total_up([spent, *(draw.epsilon for draw in asked)]) > most:
+            wanted = total_up(draw.epsilon for draw in asked)
+            raise BudgetError(
+                f"this needs ε = {round_up(wanted, 6)}, but only {most - spent:.6g} of {most:.6g} is left; "
+                "nothing was read",
+                requested=wanted,
+                remaining=most - spent,
+            )
+
     def decided(self, columns: Clique) -> None:
-        """The last draw was a choice, and it fell on ``columns``."""
+        """Record ``columns`` as the outcome of the last draw, a choice."""
         with self._lock:
             self.draws[-1] = replace(self.draws[-1], columns=columns)

@@ -1,8 +1,9 @@
 """Pooled counts over the steps of people, as named recipes: each person weighs 1, however many visits they have.
 
 A step is a visit after the first (`espalier.core.project.linked`). A person with m steps has weight 1/m at each of
-them. Keeping the first k visits reads one person's rows only, so neighbouring tables stay neighbours: one person with
-all visits comes, goes or is replaced. All weights are whole numbers of units, ``units`` = lcm(1, …, k − 1) to a person.
+them. The choice of the first k visits reads one person's rows only, so neighbouring tables stay neighbours: one person
+with all visits is added, removed or replaced. All weights are whole numbers of units, ``units`` = lcm(1, …, k − 1) per
+person.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from espalier.core.project.linked import Pair
 from espalier.core.tables.source import Source
 
 FINEST = 1024
-"""Units to a person in a score, at least: expected counts are rounded to them."""
+"""Least number of units per person in a score: expected counts are rounded to them."""
 LARGEST = 1e9
 """Expected counts in people are clipped here, and those of all cells together to 2⁶¹ units, so a score fits 64 bits."""
 
@@ -33,7 +34,7 @@ class StepCounts:
     shape: tuple[int, int]
     units: int
     is_open: bool = False
-    """Whether a plan leaves open that exactly this pair will be counted; then it is the largest candidate."""
+    """Whether a plan's choice of the pair is still open; then this is the largest candidate."""
     kind: Literal["sums"] = field(default="sums", init=False)
     recipe: str = field(default="step-counts", init=False)
 
@@ -56,14 +57,15 @@ class StepCounts:
     def check(self, sizes: Mapping[str, int]) -> None:  # noqa: ARG002
         """Raise :class:`ValueError` for a table that cannot be counted."""
         if self.cells < 1 or self.units < 1:
-            raise ValueError("steps are counted in one or more cells and units")
+            raise ValueError("steps need at least one cell and one unit")
 
     def sensitivity(self, unit: Unit) -> float:
         """One person under add-remove and √2 under replace-one, in units rounded up.
 
         Proof. A person's part of h is u = (1/m)·Σ_t e_t, with m unit vectors e_t of single cells. So u ≥ 0 and ‖u‖₁ = 1
-        (0 for a person without steps), hence ‖u‖₂ ≤ ‖u‖₁ ≤ 1, reached where all steps share a cell. A person who comes
-        or goes moves h by u. A replaced person moves it by u − v with u, v ≥ 0: ‖u − v‖² = ‖u‖² + ‖v‖² − 2⟨u, v⟩ ≤ 2.
+        (0 for a person without steps), hence ‖u‖₂ ≤ ‖u‖₁ ≤ 1, reached where all steps share a cell. A person who is
+        added or removed moves h by
+        u. A replaced person moves it by u − v with u, v ≥ 0: ‖u − v‖² = ‖u‖² + ‖v‖² − 2⟨u, v⟩ ≤ 2.
         """
         _check_unit(unit)
         if unit.neighbors == "add-remove":
@@ -90,7 +92,7 @@ class Echoes:
     @property
     def what(self) -> str:
         """The numbers that are counted."""
-        return f"echoes: steps that repeat the visit before the last ({len(self.columns)} columns)"
+        return f"repeats: steps that repeat the visit before the last ({len(self.columns)} columns)"
 
     @property
     def cells(self) -> int:
@@ -98,19 +100,19 @@ class Echoes:
         return len(self.columns)
 
     def given(self, unit: Unit) -> tuple[tuple[str, float], ...]:  # noqa: ARG002
-        """The number of columns, to which the vector has one entry each."""
+        """The number of columns; the vector has one entry for each."""
         return (("columns", len(self.columns)),)
 
     def check(self, sizes: Mapping[str, int]) -> None:  # noqa: ARG002
         """Raise :class:`ValueError` without a column."""
         if not self.columns or self.units < 1:
-            raise ValueError("echoes are of one or more columns")
+            raise ValueError("repeats need at least one column")
 
     def sensitivity(self, unit: Unit) -> float:
         """√d people for d columns, under both relations, in units rounded up.
 
         Proof. A person's part of one entry is between 0 and (1/m)·m = 1. So each entry moves by at most 1, whether the
-        person comes, goes or is replaced, and d entries together by at most √d in L2.
+        person is added, removed or replaced, and d entries together by at most √d in L2.
         """
         _check_unit(unit)
         square = len(self.columns) * self.units * self.units
@@ -123,14 +125,15 @@ class Echoes:
 
 
 class StepScore:
-    """How far the counts of a pair are from what is expected: ‖h − E‖₁ in people, less a public penalty for noise.
+    """Distance of a pair's counts from their expectation: ‖h − E‖₁ in people, minus a public penalty for noise.
 
-    E and the penalty are made from earlier noisy answers alone. E is rounded once to whole fine units, so the score is
-    a whole number of them. ``weaker`` divides the score of pairs that the plan's target is not in, rounding down.
+    E and the penalty are computed from earlier noisy answers alone. E is rounded once to whole fine units, so the score
+    is a whole number of them. ``weaker`` divides the score of pairs without the plan's target, rounding down.
 
     Sensitivity: one person under add-remove, two under replace-one. Proof: E and the penalty are the same for two
-    neighbouring tables, so by the triangle inequality the score moves by at most ‖h − h′‖₁. That is ‖u‖₁ ≤ 1 where a
-    person comes or goes, and ‖u − v‖₁ ≤ 2 where one is replaced (u, v as in `StepCounts`). Dividing by ``weaker`` ≥ 1
+    neighbouring tables, so by the triangle inequality the score moves by at most ‖h − h′‖₁. That is ‖u‖₁ ≤ 1 if a
+    person is added or removed, and ‖u − v‖₁ ≤ 2 if one is
+    replaced (u, v as in `StepCounts`). Dividing by ``weaker`` ≥ 1
     and rounding down keeps two whole numbers at most as far apart as they were.
     """
 
@@ -167,6 +170,6 @@ class StepScore:
 
 
 def _check_unit(unit: Unit) -> None:
-    """Raise :class:`ValueError` unless a person has one row, that of the person with all visits."""
+    """Raise :class:`ValueError` unless each person has one row, which stands for the person with all visits."""
     if unit.rows_per_person != 1:
         raise ValueError("the unit of linked tables is one person with all visits")

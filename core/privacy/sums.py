@@ -1,13 +1,13 @@
 """Sums over the rows as named recipes: whole numbers, each with its sensitivity and the proof.
 
-A recipe is public: what it adds up is fixed before the rows are read. Only a curator ever works one out, and no exact
-sum leaves it. A new one joins with a class of its own and its name in `PROVED`.
+A recipe is public: it is fixed before the rows are read. Only a curator ever evaluates one, and no exact sum leaves it.
+A new recipe needs its own class and its name in `PROVED`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,12 +26,12 @@ from espalier.core.tables.source import Source
 class SumRecipe(Protocol):
     """The interface of a vector of sums to the curator. ``kind`` is that of its draw, ``what`` its description.
 
-    ``cells`` is the length of the vector; its entries are whole numbers of units, ``units`` units to a row.
+    ``cells`` is the length of the vector; its entries are whole numbers of units, ``units`` per row.
     """
 
     @property
     def kind(self) -> Literal["gradient", "sums"]:
-        """Kind of the draw: a gradient chooses what to measure, other sums are what a model is fitted to."""
+        """Kind of the draw: a gradient serves to choose measurements, other sums to fit a model."""
         ...
 
     @property
@@ -46,7 +46,7 @@ class SumRecipe(Protocol):
 
     @property
     def units(self) -> int:
-        """Units to a row."""
+        """Units per row."""
         ...
 
     @property
@@ -59,7 +59,7 @@ class SumRecipe(Protocol):
         ...
 
     def check(self, sizes: Mapping[str, int]) -> None:
-        """Raise :class:`ValueError` unless it may be asked of a table with columns of ``sizes``."""
+        """Raise :class:`ValueError` unless it is defined for a table with columns of ``sizes``."""
         ...
 
     def sensitivity(self, unit: Unit) -> float:
@@ -77,3 +77,12 @@ PROVED: tuple[type, ...] = (
     *(StepCounts, Echoes),
 )
 """The recipes whose sensitivity is proved: a curator works out no others."""
+
+
+@runtime_checkable
+class PureRecipe(SumRecipe, Protocol):
+    """Sums whose L1 sensitivity is proved as well, so that Laplace noise can answer them."""
+
+    def total_sensitivity(self, unit: Unit) -> int:
+        """L1 sensitivity of the whole vector, in units."""
+        ...

@@ -13,8 +13,8 @@ class Unit:
     """The unit of privacy: what one person can change.
 
     ``replace-one``: n is public and up to ``rows_per_person`` rows change in place. ``add-remove``: n is private
-    and up to that many rows come or go; that the table has at least one row is taken as public. What
-    ``rows_per_person`` is a promise of the plan's author, unless a person column enforces it
+    and up to that many rows come or go; that the table has at least one row is taken as public. ``rows_per_person`` is
+    a promise of the plan's author, unless a person column enforces it
     (:func:`espalier.core.privacy.contribution.bounded`, which proves that the person's unit becomes this one).
     """
 
@@ -34,6 +34,15 @@ class Unit:
         rows = "one row" if self.rows_per_person == 1 else f"up to {self.rows_per_person} rows"
         change = "changing in place" if self.neighbors == "replace-one" else "being there or not"
         return f"{rows} of one person {change}"
+
+    @property
+    def rows_moved(self) -> int:
+        """L1 sensitivity, in rows, of one clique's counts: the rows that one person moves.
+
+        Proof. The count vector moves by u − v as in `count_sensitivity`, and ‖u − v‖₁ ≤ ‖u‖₁ + ‖v‖₁ ≤ 2k (replace-one);
+        with add-remove by u alone, ‖u‖₁ ≤ k. Both are reached when all k rows leave a cell and enter another.
+        """
+        return self.rows_per_person * (2 if self.neighbors == "replace-one" else 1)
 
     @property
     def count_sensitivity(self) -> float:

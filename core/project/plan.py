@@ -15,11 +15,13 @@ from espalier.core.project.regressions import BoughtRegression, read_regressions
 
 Neighbors = Literal["replace-one", "add-remove"]
 AllocationRule = Literal["auto", "optimal", "uniform"]
-AccountingRule = Literal["zcdp", "basic"]
+AccountingRule = Literal["zcdp", "basic", "pure"]
 RowsDrawn = Literal["even", "independent"]
 MAX_ROWS = 1_000_000_000
-IN_MEMORY = 1_000_000
-"""Above this number, synthetic rows stay on disk as codes and are written in batches."""
+IN_MEMORY, CELLS_IN_MEMORY = 1_000_000, 20_000_000
+"""Above this number of rows or of cells, synthetic rows stay on disk as codes and are written in batches."""
+SHOWN = 100_000
+"""Rows of a large release that are kept in memory and written to ``synthetic.csv``. Rows are in random order."""
 MOST_STATEMENTS = 10
 MOST_ASKED = 0.9
 """The largest share of the budget that questions and counts, or a second stage, may take next to a method."""
@@ -56,11 +58,22 @@ _LEFT_OUT = (
 )
 
 
+def rows_in_memory(columns: int) -> int:
+    """Return the largest number of synthetic rows with ``columns`` columns that are made in memory."""
+    return max(1, min(IN_MEMORY, CELLS_IN_MEMORY // max(columns, 1)))
+
+
+def rows_shown(columns: int) -> int:
+    """Return the number of rows of ``synthetic.csv`` in a release that keeps its rows on disk."""
+    return min(SHOWN, rows_in_memory(columns))
+
+
 @dataclass(frozen=True)
 class Plan:
     """How to release: method, unit of privacy and budget. Reads no data.
 
-    ``epsilon`` and ``delta`` (None: 1/n², replace-one only) are the whole budget. ε is infinite if the plan gives none;
+    ``epsilon`` and ``delta`` (None: 1/n², replace-one only) are the whole budget. Under the ``accounting`` "pure" δ is
+    0. ε is infinite if the plan gives none;
     every private method refuses such a plan (`espalier.core.methods.registry.check_options`). ``neighbors`` and
     ``rows_per_person`` are the unit of privacy. ``person`` is the column of the table, not of the schema, that says
     whose a row is: at most ``rows_per_person`` rows of each are kept; without it that number is a promise.
@@ -134,7 +147,11 @@ class Plan:
                 raise ProjectError(
                     f"plan: epsilon ({self.epsilon:g}) must be above 0 (at least 1e-6) and at most 100", key="epsilon"
                 )
-        if self.delta is not None:
+        if self.pure:
+            if self.delta:
+                raise ProjectError("a plan with the accounting pure has δ = 0: leave delta out", key="delta")
+            object.__setattr__(self, "delta", 0.0)
+        elif self.delta is not None:
             _check_finite("delta", self.delta)
             if not 1e-300 <= self.delta < 1:
                 raise ProjectError(f"plan: delta ({self.delta:g}) must lie between 0 and 1, both left out", key="delta")
@@ -174,6 +191,11 @@ class Plan:
     def has_epsilon(self) -> bool:
         """Does the plan give an ε? A plan without one promises nothing."""
         return self.epsilon != math.inf
+
+    @property
+    def pure(self) -> bool:
+        """Does the plan promise pure ε-differential privacy, with δ = 0?"""
+        return self.accounting == "pure"
 
     @property
     def weights(self) -> dict[str, float]:

@@ -24,19 +24,20 @@ from espalier.core.ledger.account import TOO_LARGE
 from espalier.core.ledger.archive import MODEL
 from espalier.core.methods import Fitted, Frame, method_of
 from espalier.core.models.base import Codes, Model
-from espalier.core.planning.error_bounds import error_bounds_of
+from espalier.core.planning.error_bounds import ErrorBounds, error_bounds_of
 from espalier.core.planning.hierarchies import ToldApart
 from espalier.core.privacy.accounting import Budget, round_up
 from espalier.core.privacy.draws import Draw
-from espalier.core.privacy.partitions import epsilon_beside
 from espalier.core.privacy.spending import Spending
+from espalier.core.process_memory import MANY_CELLS, give_back
 from espalier.core.progress import Report, silent
 from espalier.core.project.file import Project
 from espalier.core.project.regressions import named
 from espalier.core.project.schema import Schema
 from espalier.core.release.files import copy_files, save_files
+from espalier.core.release.link_strengths import link_strengths
 from espalier.core.release.linked_tables import LinkedTables
-from espalier.core.release.output import WHOLE, write_into, write_texts, write_whole, write_whole_into
+from espalier.core.release.output import WHOLE, slices, write_into, write_texts, write_whole, write_whole_into
 from espalier.core.release.question_facts import question_facts
 from espalier.core.release.stat_output import STAT_FORMATS, StatFormat, write_stat
 from espalier.core.statement import claims as statement
@@ -45,7 +46,7 @@ from espalier.core.statement.keys import Signer
 from espalier.core.tables.catalogue import TRUSTED
 from espalier.core.tables.consistency import violations
 from espalier.core.tables.destination import Destination
-from espalier.core.tables.released import csv_text
+from espalier.core.tables.released import csv_bytes
 from espalier.core.tables.snapshot import Snapshot
 from espalier.core.tables.table import Table
 
@@ -95,8 +96,8 @@ class Release:
     """A finished release. Everything in it is differentially private or public.
 
     - ``codes``, ``table``: the synthetic rows as codes, and as text with one list per column. Above one million rows
-      they hold the first `espalier.core.release.output.SHOWN`; ``whole`` then holds all rows as codes on disk until
-      the release is garbage-collected.
+      or 20 million cells they hold the first `espalier.core.project.plan.rows_shown`; ``whole`` then holds all rows
+      as codes on disk until the release is garbage-collected.
     - ``seconds``: running times of the fit and the sampling. Steps that read private rows are not timed.
     - ``warnings``: warnings of the plan, computed for the public number of rows.
     - ``reservation``: the reservation in a ledger; `None` for a release without a ledger. ``ledger_trouble``: the
@@ -192,7 +193,7 @@ class Release:
             "method_title": method.title,
             "private": True,
             "spent": {
-                "epsilon": epsilon_beside(s.rho, self.budget.delta, [s.delta] if s.delta else []),
+                "epsilon": s.epsilon_at(self.budget.delta),
                 "delta": self.budget.delta,
                 "rho": s.rho,
                 "neighbors": plan.neighbors,
@@ -205,13 +206,14 @@ class Release:
             "refused": list(self.plan_frame.refused),
             "edges": [list(e) for e in self.edges],
             "cliques": [list(c) for c in self.fitted.cliques],
+            "links": self._links,
             "separations": [
                 {**x.to_json(), "holds": (kept := self.model.answers(x)) != "not promised", "how": kept}
                 for x in self.plan_frame.separations
             ],
             **self._schema_bought(),
             "measurements": [_measurement(d) for d in s.draws if d.kind not in ("choice", "schema")],
-            "bounds": error_bounds_of(s.draws, self.model.total, plan).to_json(),
+            "bounds": self._bounds.to_json(),
             **({} if self.verdict is None else {"verdict": self.verdict.to_json()}),
             **self.fitted.facts(self.project),
             **question_facts(self.fitted, self.model, self.codes, self.shown),
@@ -273,7 +275,7 @@ class Release:
 
     def csv(self) -> str:
         """Return the text of ``synthetic.csv``."""
-        return csv_text(self.project.schema, self.table)
+        return csv_bytes(self.project.schema, self.table).decode()
 
     @cached_property
     def files(self) -> dict[str, bytes]:
@@ -285,7 +287,8 @@ class Release:
         from espalier.core.report.page import render
 
         facts, model, claims = self._facts, self._dumped, self._claims
-        tables = {"synthetic.csv": self.csv().encode()} if self.tables is None else self.tables.csv()
+        csv = {} if self.tables is not None else {"synthetic.csv": csv_bytes(self.project.schema, self.table)}
+        tables = csv if self.tables is None else self.tables.csv()
         files = {
             **tables,
             "release.json": (json.dumps(facts, indent=1, ensure_ascii=False) + "\n").encode(),
@@ -309,6 +312,16 @@ class Release:
     def _facts(self) -> dict[str, Any]:
         """``release.json``, made once: its copies and intervals take time."""
         return self.to_json()
+
+    @cached_property
+    def _bounds(self) -> ErrorBounds:
+        """Expected errors and bounds of the counts."""
+        return error_bounds_of(self.spending.draws, self.model.total, self.project.plan)
+
+    @cached_property
+    def _links(self) -> list[dict[str, Any]]:
+        """Strengths of the measured pairs, computed once."""
+        return link_strengths(Table(self.project.schema, self.codes, self.shown), self.edges, self._bounds.marginals)
 
     @cached_property
     def _claims(self) -> dict[str, Any]:
@@ -337,6 +350,8 @@ class Release:
         """
         more: dict[str, Callable[[Path], None]] = {}
         schema = self.project.schema
+        if self.shown * len(schema.columns) > MANY_CELLS:
+            give_back()
         if self.tables is not None:
             names = self.tables.texts if kind == "parquet" else ()
             more = {f"{name}.parquet": partial(self.tables.write_parquet, name) for name in names}
@@ -351,7 +366,7 @@ class Release:
             whole = WHOLE["parquet" if kind == "parquet" else "csv"]
             more |= {whole: partial(write_whole, self.project, self.whole, report=report)}
         elif kind == "parquet":
-            more |= {WHOLE[kind]: partial(write_texts, [self.table], self.project.schema, self.rows)}
+            more |= {WHOLE[kind]: partial(write_texts, slices(self.table), self.project.schema, self.rows)}
         self._save(folder, more)
 
     def _save(self, folder: str | Path, more: Mapping[str, Callable[[Path], None]]) -> None:

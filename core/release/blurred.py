@@ -31,7 +31,7 @@ from espalier.core.release.spend import refuse_guessed
 from espalier.core.report.html import made_with
 from espalier.core.statement import claims as statement
 from espalier.core.tables.frames import as_table
-from espalier.core.tables.released import csv_text
+from espalier.core.tables.released import csv_bytes
 from espalier.core.tables.table import Table
 
 FIGURES = {
@@ -108,7 +108,7 @@ class Blurred:
         """Files of the result by name. There is no model file, because it would contain real rows."""
         facts = self.to_json()
         files = {
-            NOT_PRIVATE_CSV: csv_text(self.project.schema, self.table).encode(),
+            NOT_PRIVATE_CSV: csv_bytes(self.project.schema, self.table),
             "release.json": (json.dumps(facts, indent=1, ensure_ascii=False) + "\n").encode(),
             "project.json": (json.dumps(facts["project"], indent=1, ensure_ascii=False) + "\n").encode(),
             "report-NOT-PRIVATE.html": render(facts).encode(),

@@ -22,7 +22,7 @@ from espalier.core.project.file import Project
 from espalier.core.project.schema import Schema
 from espalier.core.release.unfinished import check_none, lock, synced
 from espalier.core.tables.consistency import settle
-from espalier.core.tables.released import csv_text
+from espalier.core.tables.released import csv_bytes
 
 PREFIX, LOCK = ".espalier-", "lock"
 """Names of a folder that is being written, and of the file in it that its process locks."""
@@ -43,7 +43,7 @@ def copy_files(
     for i, (model, rows) in enumerate(copies, 1):
         table = {c.name: c.decode(rows[c.name], rng) for c in schema.columns}
         table = with_identifiers(schema, settle(project.constraints, schema, rows, table), rng)
-        yield f"copies/{i:02d}.csv.gz", gzip.compress(csv_text(schema, table).encode(), 3, mtime=0)
+        yield f"copies/{i:02d}.csv.gz", gzip.compress(csv_bytes(schema, table), 3, mtime=0)
         if (data := model.dumps()) is not None:
             yield f"copies/{i:02d}.npz", data
 

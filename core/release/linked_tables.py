@@ -16,7 +16,7 @@ from espalier.core.project.dates import date_texts, day_number, invented
 from espalier.core.project.linked import VISIT, Linked
 from espalier.core.project.schema import MISSING, Schema
 from espalier.core.release.output import write_texts
-from espalier.core.tables.released import csv_text, linked_schemas
+from espalier.core.tables.released import csv_bytes, linked_schemas
 
 Texts = dict[str, list[str]]
 
@@ -30,7 +30,7 @@ class LinkedTables:
 
     def csv(self) -> dict[str, bytes]:
         """Return the CSV files by name."""
-        return {f"{name}.csv": csv_text(self.schemas[name], texts).encode() for name, texts in self.texts.items()}
+        return {f"{name}.csv": csv_bytes(self.schemas[name], texts) for name, texts in self.texts.items()}
 
     def write_parquet(self, name: str, path: Path) -> None:
         """Write one table as Parquet."""

@@ -19,6 +19,7 @@ from espalier.core.models.base import BatchModel, Codes, Model
 from espalier.core.progress import Report, silent
 from espalier.core.project.bin_density import CHUNK, Inside, places
 from espalier.core.project.file import Project
+from espalier.core.project.plan import rows_shown
 from espalier.core.project.schema import MISSING, Column, Schema
 from espalier.core.release.files import with_identifiers
 from espalier.core.tables.code_file import CodeFile
@@ -27,8 +28,6 @@ from espalier.core.tables.csv_safety import defuse
 from espalier.core.tables.destination import Destination
 from espalier.core.tables.snapshot import Snapshot
 
-SHOWN = 100_000
-"""Rows of a large release that are kept in memory and written to ``synthetic.csv``. Rows are in random order."""
 STEP = 1 << 17
 """Rows per batch of a model that does not draw batches itself."""
 WHOLE = {"csv": "synthetic-whole.csv", "parquet": "synthetic.parquet"}
@@ -38,15 +37,15 @@ WHOLE = {"csv": "synthetic-whole.csv", "parquet": "synthetic.parquet"}
 def on_disk(
     model: Model, schema: Schema, rows: int, rng: np.random.Generator, *, even: bool, report: Report = silent
 ) -> tuple[Codes, Snapshot]:
-    """Draw ``rows`` synthetic rows; return the first `SHOWN` as codes, and all of them in a file of codes."""
+    """Draw ``rows`` rows; return the first :func:`rows_shown` as codes, and all of them in a file of codes."""
     if isinstance(model, BatchModel):
         batches: Iterator[Codes] = model.sample_batches(rows, rng, even=even)
     else:
         batches = (model.sample(min(STEP, rows - start), rng, even=even) for start in range(0, rows, STEP))
-    file, shown = CodeFile(Snapshot.sizes(schema)), []
+    file, shown, most = CodeFile(Snapshot.sizes(schema)), [], rows_shown(len(schema.columns))
     for batch in batches:
-        if file.rows < SHOWN:
-            shown.append({name: batch[name][: SHOWN - file.rows] for name in schema.names})
+        if file.rows < most:
+            shown.append({name: batch[name][: most - file.rows] for name in schema.names})
         file.append({f"c{i}": batch[name] for i, name in enumerate(schema.names)})
         report(file.rows / rows, "Drawing synthetic rows")
     return {name: np.concatenate([part[name] for part in shown]) for name in schema.names}, Snapshot(schema, file)
@@ -138,6 +137,12 @@ def write_texts(
     """Write rows that are already decoded, in the format of `write_rows`."""
     made = (_text_columns(schema, texts, defused=path.suffix == ".csv") for texts in batches)
     _write(made, schema, rows, path, report)
+
+
+def slices(rows: Mapping[str, Sequence[str]]) -> Iterator[Mapping[str, Sequence[str]]]:
+    """Yield `STEP` rows at a time."""
+    for start in range(0, len(next(iter(rows.values()))), STEP):
+        yield {name: cells[start : start + STEP] for name, cells in rows.items()}
 
 
 EPOCH = date(1970, 1, 1).toordinal()

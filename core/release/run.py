@@ -35,9 +35,10 @@ from espalier.core.privacy.draws import Draw, subtotals_of
 from espalier.core.privacy.journal import Journal, RequestDiffers
 from espalier.core.privacy.spending import Spending
 from espalier.core.privacy.unit import Unit
+from espalier.core.process_memory import MANY_CELLS, give_back
 from espalier.core.progress import Report, part, silent
 from espalier.core.project.file import Project
-from espalier.core.project.plan import IN_MEMORY, MAX_ROWS, Plan
+from espalier.core.project.plan import IN_MEMORY, MAX_ROWS, Plan, rows_in_memory
 from espalier.core.release.artefact import Release
 from espalier.core.release.files import with_identifiers
 from espalier.core.release.linked_tables import linked_tables
@@ -64,7 +65,7 @@ class PrivateRows:
     def __init__(self, own: Source, held: Source | None, budget: Budget, journal: Journal, chance: Chance) -> None:
         self.own, self.held, self._delta = own, held, budget.delta
         self.journal, self.chance = journal, chance
-        self.schema_spending, self.held_spending = Spending(budget.rho), Spending(0.0)
+        self.schema_spending, self.held_spending = Spending.of(budget), Spending(0.0)
         self._curator: PrivateCurator | None = None
 
     @property
@@ -221,7 +222,7 @@ class Run:
             codes,
             text,
             rows,
-            Spending(budget.rho, [*self.private.schema_spending.draws, *spending.draws]),
+            Spending.of(budget, [*self.private.schema_spending.draws, *spending.draws]),
             seconds,
             (*preview.warnings, *nothing_found(wanted, project.schema), *filter(None, [lost])),
             judged,
@@ -260,14 +261,14 @@ def drawn(
 ) -> tuple[Codes, dict[str, list[str]], Snapshot | None]:
     """Draw ``rows`` rows of ``model`` as codes and as text.
 
-    A model without numbers has them drawn inside its bins. Above `IN_MEMORY` rows the result has the first rows in
-    memory and all rows as codes on disk. Models that draw their own numbers stay in memory.
+    A model without numbers has them drawn inside its bins. Above :func:`rows_in_memory` the result has the first rows
+    in memory and all rows as codes on disk. Models that draw their own numbers stay in memory.
     """
     numbers: Mapping[str, NDArray[np.float64]] = {}
     whole, even = None, project.plan.rows_drawn == "even"
     if isinstance(model, NumberModel):
         codes, numbers = model.sample_numbers(rows, rng)
-    elif rows > IN_MEMORY:
+    elif rows > rows_in_memory(len(project.schema.columns)):
         codes, whole = on_disk(model, project.schema, rows, rng, even=even, report=report)
     else:
         codes = model.sample(rows, rng, even=even)
@@ -275,6 +276,8 @@ def drawn(
         c.name: c.write(numbers[c.name], codes[c.name]) if c.name in numbers else c.decode(codes[c.name], rng)
         for c in project.schema.columns
     }
+    if len(text) * rows > MANY_CELLS:
+        give_back()
     return codes, text, whole
 
 

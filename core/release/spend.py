@@ -129,6 +129,7 @@ def _release(
     if project.linked is not None and (plan.rows or total or 0) > IN_MEMORY:
         raise ProjectError(f"Linked tables are made in memory, at most {IN_MEMORY:,} people. Set the plan's rows.")
     shown = preview(planned, total)  # the rehearsal refuses conflicts and plans that are too large
+    shown.memory.check()
     if size := plan.rows or total:
         Space.of(shown, size).check(folder, ledger.store.path if ledger else None)
     secret = ledger.store.secret() if ledger else own_secret() if folder else None

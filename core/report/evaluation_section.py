@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from espalier.core.report.html import table
-from espalier.core.report.measurement_section import count_rows
+from espalier.core.report.measurement_section import measurements
 
 _FIGURES = {
     "accuracy": "TSTR accuracy: share of correct predictions of a model trained on the synthetic rows",
@@ -67,5 +67,5 @@ def evaluation_methods(section: Mapping[str, Any] | None) -> str:
         f"<p>The figures are differentially private. {escape(section['why'])} Each interval is for one figure and "
         "covers noise and sampling.</p>"
         + table("95 % intervals (cmi: conditional mutual information, in nats)", ["figure", "interval"], rows)
-        + table("Noisy counts used", ["columns", "pool", "cells#", "ρ#", "σ (rows)#"], count_rows(section))
+        + measurements(section)
     )

@@ -21,14 +21,17 @@ SIGNED = {
 """Statement that each signature makes, by the key of the project file."""
 CHOSEN = {"chosen_because": "Why this plan", "compared_with": "Compared with"}
 
+HARDLY = 0.05
+"""A gain in accuracy below this over always predicting the most common value is called small."""
+
 
 def headline(facts: Mapping[str, Any]) -> str:
     """Return what the table is and what it is not."""
     project, method = facts["project"], METHODS[facts["method"]]
     return (
-        f'<p class="lead">{facts["rows"]:,} invented rows in {len(project["schema"])} columns, made on '
-        f"{escape(facts.get('date') or 'an unknown day')} by {escape(method.title)}: {escape(method.summary)}. "
-        "No row is a real person.</p>"
+        f'<p class="lead">{facts["rows"]:,} invented rows in {len(project["schema"])} columns. No row is a real '
+        f'person.</p><p class="soft">Made on {escape(facts.get("date") or "an unknown day")} with the method '
+        f"{escape(method.title)}: {escape(method.summary)}.</p>"
         '<div class="two"><div><h3>What it is</h3><p>A stand-in for a real table. Shares and links that were measured '
         "follow the real ones, up to noise that protects each person.</p></div>"
         "<div><h3>What it is not</h3><p>No record of anyone, no source for a single case, and no evidence on links "
@@ -61,6 +64,8 @@ def _worth(facts: Mapping[str, Any]) -> str:
         return text + "."
     better = right["low"] > baseline
     naive = f"Always predicting the most common value would be correct for {100 * baseline:.0f} %"
+    if better and right["value"] - baseline < HARDLY:
+        return f"{text}. {naive}, so <strong>the model is hardly better than that</strong>."
     if better:
         return f"{text}. {naive}."
     return f"{text}. {naive}, so <strong>the release does not show that the model predicts better</strong>."
@@ -73,7 +78,8 @@ def _planned(facts: Mapping[str, Any]) -> str:
         return ""
     return (
         f'<p class="verdict {escape(found["rating"])}"><strong>Expected before anything was spent.</strong> '
-        f"{escape(found['headline'])}</p>"
+        f"{escape(found['headline'])} This is about noise alone: links that were not measured, or were removed on "
+        "purpose, are missing as well.</p>"
     )
 
 
@@ -81,8 +87,13 @@ def _links(facts: Mapping[str, Any]) -> list[str]:
     out = []
     for s in facts["separations"]:
         given = f" except through {_list(s['given'])}" if s["given"] else " at all"
-        kept = "shows no link" if s["holds"] else "<strong>may show a link</strong>"
-        out.append(f"It {kept} between {_list(s['left'])} and {_list(s['right'])}{given}.")
+        kept = "By construction, it shows no link" if s["holds"] else "It <strong>may show a link</strong>"
+        out.append(f"{kept} between {_list(s['left'])} and {_list(s['right'])}{given}.")
+    if any(s["holds"] for s in facts["separations"]):
+        out[-1] += (
+            " <strong>This says nothing about the real table</strong>, where the link may well exist. It does not "
+            "promise either that a model trained on this table treats groups alike."
+        )
     if not out:
         out.append(escape(METHODS[facts["method"]].guidance.unseparated(bool(facts["project"]["dag"]["edges"]))))
     return out
@@ -112,9 +123,13 @@ def figure(facts: Mapping[str, Any]) -> str:
     if not made.whole:
         return ""
     drawn = bool(facts["project"]["dag"]["edges"])
-    said = ["Solid lines were measured" + (", thick ones along a drawn arrow." if drawn else ".")]
+    said = ["Solid lines were measured" + (", those with a head along a drawn arrow." if drawn else ".")]
+    if made.weighed:
+        said.append("The wider a line, the stronger the link in this table.")
+    if made.drowned:
+        said.append("Dotted lines were measured too, but noise alone would explain them.")
     if drawn:
-        said.append("Grey dashes were drawn and not measured.")
+        said.append("Grey dashes were drawn and not measured, so the table has no direct link there.")
     if made.refused:
         said.append("Red dashes are what the fence refuses: the table cannot show them.")
     if made.unseen > 0:
@@ -124,7 +139,7 @@ def figure(facts: Mapping[str, Any]) -> str:
         said.append(f"Pairs that share an unmeasured cause: {', '.join(shared)}.")
     if made.apart:
         more = f" and {len(made.apart) - 16} more" if len(made.apart) > 16 else ""
-        said.append(f"Without a line: {', '.join(map(escape, made.apart[:16]))}{more}.")
+        said.append(f"Without a drawn link: {', '.join(map(escape, made.apart[:16]))}{more}.")
     used = [r for r in ("outcome", "protected", "admissible", "inadmissible") if f'class="{r}"' in made.whole]
     key = " ".join(f'<span class="chip {role}">{role}</span>' for role in used)
     caption = f"{' '.join(said)}{f' Colours: {key}.' if key else ''}"
@@ -147,12 +162,20 @@ def privacy(facts: Mapping[str, Any]) -> str:
     return (
         '<section class="privacy"><h2>Privacy</h2><div class="odds"><p><strong>50 %</strong> without this table</p>'
         f"<p><strong>{right} %</strong> with it, at most</p></div>"
-        "<p>Someone guessing between two versions of a person's record is right half the time. With this table, they "
-        f"are right at most {right} % of the time. (ε = {round_up(asked['epsilon'])}, δ = {round_up(asked['delta'])}, "
-        f"protecting {unit}.) {before}</p>"
+        "<p>Imagine someone who knows every other record, and two versions of one person's. Guessing which version was "
+        f"used, they are right half the time. With this table, they are right at most {right} % of the time. This is a "
+        "limit for the worst case, not the share of people who can be recognised; 50 % would reveal nothing. "
+        f"(ε = {round_up(asked['epsilon'])}, δ = {round_up(asked['delta'])}, protecting {unit}.) "
+        f"{_stated(facts)}{before}</p>"
         "<p>It does not hide facts about a whole group: anyone who learns that smokers fall ill more often learns it "
         "of every smoker, in the table or not.</p></section>"
     )
+
+
+def _stated(facts: Mapping[str, Any]) -> str:
+    """Return what the project states about the rows of a person; empty where a person column enforces it."""
+    stated = (facts.get("unit") or {}).get("stated", "")
+    return "" if facts["spent"].get("person") or not stated else f"{escape(stated)} "
 
 
 RATINGS = {
@@ -179,9 +202,10 @@ def columns_by_quality(facts: Mapping[str, Any]) -> str:
                 f'<tr class="{rating}"><th scope="row">{head}</th><td>{len(names)} column{"s" * (len(names) != 1)}: '
                 f'{meaning}</td></tr><tr><td colspan="2" class="names">{listed}</td></tr>'
             )
+    by = "on its own and of its pairs" if found else "on its own; links between columns are less accurate"
     return (
-        "<h2>What works, and what is noise</h2><table><caption>By the expected error of each column on its own and of "
-        f"its pairs; the annex has the figures.</caption>{''.join(rows)}</table>"
+        f"<h2>What works, and what is noise</h2><table><caption>By the expected error of each column {by}. The annex "
+        f"has the figures.</caption>{''.join(rows)}</table>"
     )
 
 
@@ -194,11 +218,16 @@ def advice(facts: Mapping[str, Any]) -> str:
     ]
     dont = [
         "Do not search for people in it: no row is a person.",
+        "Do not publish a figure from it as a finding. Confirm it on the real table, or give the interval that "
+        "<em>Analyse</em> shows for it.",
         "Do not treat a rare combination as a finding: it may be noise.",
         "Do not compute error bars as if its rows were real: they are too narrow. The annex explains how to do it.",
     ]
     if facts["separations"]:
-        dont.append("Do not study the links that were excluded on purpose: the table cannot show them.")
+        dont.append(
+            "Do not study the links that were removed on purpose, and do not cite the table as evidence that "
+            "they do not exist."
+        )
     lists = [
         f"<div><h3>{head}</h3><ul>{''.join(f'<li>{x}</li>' for x in rows)}</ul></div>"
         for head, rows in (("Do", do), ("Do not", dont))

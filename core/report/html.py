@@ -6,15 +6,22 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+SHORT = 14
+"""Rows of a table that is not divided between two pages."""
+
 
 def table(caption: str, heads: Sequence[str], rows: Sequence[str]) -> str:
-    """Return a scrollable table; heads that end in # are above numbers. ``rows`` are already HTML."""
+    """Return a scrollable table; heads that end in # are above numbers. ``rows`` are already HTML.
+
+    On paper, up to `SHORT` rows stay on one page with their heads.
+    """
     cells = "".join(
         f'<th class="n">{escape(h[:-1])}</th>' if h.endswith("#") else f"<th>{escape(h)}</th>" for h in heads
     )
     return (
-        f'<div class="wide"><table><caption>{escape(caption)}</caption><thead><tr>{cells}</tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table></div>"
+        f'<div class="wide{" short" * (len(rows) <= SHORT)}" tabindex="0" role="group" aria-label="{escape(caption)}">'
+        f"<table><caption>{escape(caption)}</caption>"
+        f"<thead><tr>{cells}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
     )
 
 

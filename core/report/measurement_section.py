@@ -36,7 +36,7 @@ def pools(facts: Mapping[str, Any]) -> str:
 def measurements(facts: Mapping[str, Any]) -> str:
     """Return a table of all noisy counts and sums, with ρ and σ."""
     sums = any(m.get("kind") in ("gradient", "sums") for m in facts["measurements"])
-    listed = count_rows(facts)
+    listed = _rows(facts)
     if len(listed) > MOST_ROWS:
         return _by_pool(facts)
     return table(
@@ -76,7 +76,7 @@ def _ends(values: Sequence[float]) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def count_rows(facts: Mapping[str, Any]) -> list[str]:
+def _rows(facts: Mapping[str, Any]) -> list[str]:
     """Return one table row per measurement; consecutive equal measurements share a row that states their number."""
     runs = [list(run) for _, run in itertools.groupby(facts["measurements"])]
     return [

@@ -15,7 +15,7 @@ from espalier.core.planning.hierarchies import CARRIED
 from espalier.core.privacy.accounting import round_up, total_up
 from espalier.core.privacy.unit import Unit
 from espalier.core.project.schema import FIELDS
-from espalier.core.report import front, measurement_section
+from espalier.core.report import front, measurement_section, story
 from espalier.core.report.conclusions import conclusions
 from espalier.core.report.effect_section import effect_section
 from espalier.core.report.evaluation_section import evaluation_methods, private_evaluation
@@ -41,6 +41,7 @@ def render(facts: Mapping[str, Any], label: str = "") -> str:
         front.headline(facts),
         front.verdict(facts),
         front.figure(facts),
+        story.section(facts),
         '</div><div class="second">',
         front.privacy(facts),
         front.columns_by_quality(facts),
@@ -54,7 +55,7 @@ def render(facts: Mapping[str, Any], label: str = "") -> str:
         "<h2>What is promised</h2>",
         _promise({**spent, **facts["asked"], "counted": spent["rho"], "tables": "tables" in facts}),
         _ledger(facts.get("ledger")),
-        _bullets(facts["promises"]),
+        "" if label else _bullets(facts["promises"]),  # the label lists them
         "<h2>Shares of the budget</h2>",
         measurement_section.pools(facts),
         "<h2>The frame</h2>",
@@ -143,7 +144,11 @@ def _families(made: Sequence[Mapping[str, Any]]) -> str:
 
 def _confirmed(schema: Sequence[Mapping[str, Any]], left_out: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return a sentence on guesses from the private table that the curator confirmed to be public."""
-    told = [f"“{c['name']}” ({', '.join(FIELDS[f] for f in c['confirmed'])})" for c in schema if c.get("confirmed")]
+    by_fields: dict[str, list[str]] = {}
+    for c in schema:
+        if c.get("confirmed"):
+            by_fields.setdefault(", ".join(FIELDS[f] for f in c["confirmed"]), []).append(f"“{c['name']}”")
+    told = [f"{fields} of {', '.join(names)}" for fields, names in by_fields.items()]
     told += [f"“{c['name']}” (left out as an identifier)" for c in left_out if c.get("confirmed")]
     if not told:
         return []

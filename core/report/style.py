@@ -27,7 +27,8 @@ STYLE = """
 @media (prefers-color-scheme: dark) {
   :root { --ink: #e4e7eb; --soft: #aab4bd; --line: #3e4c59; --bar: #7fc29b; --paper: #151a1f; --good: #1d3328;
     --care: #3a3018; --bad: #40222a }
-  svg.release .line, svg.release .thin { stroke: #7fc29b } svg.release .faded { stroke: #9aa5b1 }
+  svg.release .line, svg.release .thin, svg.release .drowned { stroke: #7fc29b } svg.release .tip { fill: #7fc29b }
+  svg.release .faded { stroke: #9aa5b1 }
   svg.release .refused { stroke: #f08a98 } }
 * { box-sizing: border-box }
 body { font: 16px/1.5 'Espalier Sans', 'Source Sans 3', system-ui, sans-serif; color: var(--ink);
@@ -37,7 +38,8 @@ h1 { margin: 0 0 .3rem; line-height: 1.2 } h2 { margin: 1.6rem 0 .5rem; border-b
   font-size: 1.3rem; line-height: 1.3 } h3 { margin: .4rem 0 .1rem; font-size: 1.05rem }
 h1, h2, h3, th, strong { font-weight: 600 } p { margin: .4rem 0 }
 .soft, caption { color: var(--soft) } caption { text-align: left; padding-bottom: .4rem }
-.wide, pre { overflow-x: auto } table { border-collapse: collapse; width: 100%; font-size: .95rem }
+.wide { overflow-x: auto } pre { white-space: pre-wrap }
+table { border-collapse: collapse; width: 100%; font-size: .95rem }
 th, td { text-align: left; padding: .25rem .6rem; border-bottom: 1px solid var(--line); vertical-align: top }
 td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap }
 .bar { background: var(--bar); height: .7rem; min-width: 1px }
@@ -53,9 +55,13 @@ tr > th[scope=row] { width: 7rem } td.names { color: var(--soft) }
 .odds strong { display: block; font-size: 1.7rem; line-height: 1.2 }
 figure { margin: .8rem 0 } figcaption { color: var(--soft); font-size: .92rem }
 svg.release { width: 100%; height: auto; max-height: 40rem; display: block; margin: auto }
+svg.story { width: 27.5rem; max-width: 100%; height: auto; display: block; border: 1px solid var(--line);
+  border-radius: .4rem } .story figure { display: flex; flex-wrap: wrap; gap: .4rem 1.2rem; align-items: center }
+.story figcaption { flex: 1; min-width: 12rem; font-size: 1rem; color: var(--ink) }
 .chip { padding: 0 .4rem; border-radius: .3rem; color: #1f2933 } .chip.outcome { background: #ffe3b0 }
 .chip.protected { background: #f9cfd6 } .chip.admissible { background: #cfe8d5 }
 .chip.inadmissible { background: #dcd6f7 }
+table.whole td:nth-child(2), table.whole td:nth-child(4) { overflow-wrap: normal }
 .stack { display: flex; height: 1.4rem; border-radius: .3rem; overflow: hidden } .part { display: block }
 .legend { list-style: none; padding: 0; display: flex; flex-wrap: wrap; gap: .2rem 1rem; font-size: .9rem }
 .key { display: inline-block; width: .8rem; height: .8rem; margin-right: .3rem; border-radius: .15rem }
@@ -68,15 +74,20 @@ td.code { padding-bottom: 1.6rem }
   section.label th { width: 6rem } tr > th[scope=row] { width: auto }
   figure.large { overflow-x: auto } svg.release { min-width: 34rem } }
 @page { margin: 13mm }
-@media print { body { font-size: 11.5px; line-height: 1.38 } main { margin: 0; max-width: none; padding: 0 }
+@media print { body { font-size: 12.2px; line-height: 1.4 } main { margin: 0; max-width: none; padding: 0 }
   h1 { font-size: 1.7rem } h2 { margin-top: .8rem; font-size: 1.15rem; break-after: avoid } h3 { break-after: avoid }
-  .second, .paid, .annex { break-before: page } .annex { font-size: 9.5px; line-height: 1.3 }
+  .second, .paid, .annex { break-before: page } .annex { font-size: 10.4px; line-height: 1.32 }
   .annex h2 { margin: .6rem 0 .2rem }
-  ul { margin: .3rem 0 } p { orphans: 3; widows: 3 } table, .legend, figcaption { font-size: 10.5px }
-  .annex table { font-size: 8.6px } .lead { font-size: 13px } caption, thead, thead tr { break-after: avoid }
+  ul { margin: .3rem 0 } p { orphans: 3; widows: 3 } table, .legend, figcaption { font-size: 11.5px }
+  .annex table { font-size: 9.4px } .lead { font-size: 15px } caption, thead, thead tr { break-after: avoid }
+  caption, .short { break-inside: avoid }
   tbody tr:nth-child(-n+3) { break-after: avoid }
-  .stack, .legend, tr, figure, .privacy, .people, .verdict { break-inside: avoid } th, td { padding: .14rem .4rem }
-  .annex th, .annex td { padding: .05rem .35rem } thead { display: table-header-group } .wide { overflow: visible }
-  svg.release { max-height: 118mm } pre { white-space: pre-wrap } section.label { padding: .2rem .6rem }
+  .stack, .legend, tr, figure, .story, .privacy, .people, .verdict { break-inside: avoid }
+  th, td { padding: .14rem .4rem }
+  .annex th, .annex td { padding: .05rem .35rem } table.whole td:first-child { min-width: 9rem }
+  thead { display: table-header-group } .wide { overflow: visible }
+  svg.release { max-height: 105mm } svg.story { width: 66mm }
+  .first:has(.story) svg.release { max-height: 76mm } .story figcaption { font-size: 12px }
+  section.label { padding: .2rem .6rem }
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact } }
 """

@@ -7,19 +7,18 @@ and confidential: the port listens on this machine only. They hold no time of a 
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 
 from espalier import __version__
 from espalier.core.errors import EspalierError, LedgerUnavailable
+from espalier.core.process_memory import used
 from espalier.core.server import events
-from espalier.core.server.job import QUEUE
+from espalier.core.server.queue import QUEUE
 
 LEAST_DISK = 1 << 30
 """Free bytes of the temporary folder below which the server is not ready."""
@@ -102,7 +101,7 @@ class Monitor:
                 "counter",
             ),
             *_metric("espalier_sessions", "Open sessions", {"": sessions()}),
-            *_metric("espalier_memory_bytes", "Resident memory of the server", {"": resident()}),
+            *_metric("espalier_memory_bytes", "Resident memory of the server", {"": used()}),
             *_metric("espalier_temporary_free_bytes", "Free space of the temporary folder", {"": free}),
             *_metric(
                 "espalier_ready",
@@ -116,14 +115,6 @@ class Monitor:
 def _metric(name: str, text: str, values: Mapping[str, int], kind: str = "gauge") -> list[str]:
     points = [f"{name}{{{labels}}} {value}" if labels else f"{name} {value}" for labels, value in values.items()]
     return [f"# HELP {name} {text}.", f"# TYPE {name} {kind}", *points]
-
-
-def resident() -> int:
-    """Return this process's resident memory in bytes; 0 where the system does not say."""
-    try:
-        return int(Path("/proc/self/statm").read_text("ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, IndexError):
-        return 0
 
 
 _counted: list[Callable[[], int]] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -14,6 +15,7 @@ from espalier.core.release.artefact import Release
 from espalier.core.server.allowed import allowed
 from espalier.core.server.worker import Begun
 from espalier.core.statement.keys import server_signer
+from espalier.core.tables.relation import Relation
 from espalier.core.tables.table import Table
 
 
@@ -62,6 +64,31 @@ def carry_out(order: Order, report: Report, begun: Begun) -> Release:
                 f"the table has {counted:,} rows, which are public, and the Plan page {said}; write it there"
             )
         return release(project, table, _marking(part(report, 0.3, 0.95), begun), account, server_signer())
+
+
+@dataclass(frozen=True, repr=False)
+class Unended:
+    """An interrupted release to finish: its ledger table and entry, who finishes it, and the table that is open."""
+
+    population: str
+    entry: str
+    who: str
+    table: Table | None
+    far: tuple[str, str | None] | None
+
+
+def finish(order: Unended, report: Report, begun: Begun) -> Release:
+    """Finish a release from its stored answers. ``begun`` is called at once: what is drawn was paid before."""
+    from espalier.core.release.resume import resume
+
+    begun()
+    reservation = Ledger(default_ledger()).account(order.population, order.who).resumed(order.entry)
+    with ExitStack() as held:
+        data: Table | Relation | None = order.table
+        if data is None and order.far is not None:
+            data = allowed().open(*order.far)
+            held.callback(data.close)
+        return resume(reservation, data, report, server_signer())
 
 
 def _marking(report: Report, begun: Begun) -> Report:

@@ -2,7 +2,7 @@
 
 The server starts ``python -m espalier.core.server.worker`` and speaks with it over a pair of sockets that no other
 process has. Both ends are the same program of the same user, so messages are pickled. Open files travel as
-descriptors: a release above one million rows keeps its rows in a file without a name. A lock becomes a new one.
+descriptors: a large release keeps its rows in a file without a name. A lock becomes a new one.
 
 The worker reports before it draws, and waits until the report is written: if it dies, the server knows whether
 anything can have been spent. A worker whose server is gone cancels at its next report.
@@ -72,7 +72,7 @@ def run_apart(task: Task, given: Any, report: Report, begun: Begun, limits: Limi
         pass_fds=[theirs.fileno()],
         stdin=subprocess.DEVNULL,
         stdout=sys.stderr.fileno() if _has_descriptor(sys.stderr) else subprocess.DEVNULL,
-        env={**os.environ, "PYTHONPATH": paths},
+        env={"ARROW_DEFAULT_MEMORY_POOL": "system", **os.environ, "PYTHONPATH": paths},  # freed memory goes back
     )
     theirs.close()
     with _Line(ours) as line:

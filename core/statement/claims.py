@@ -28,6 +28,8 @@ from espalier.core.statement.words import (
     LINKED_ADJACENT,
     NOT_PROTECTED,
     POST_PROCESSING,
+    PURE_CONVERSION,
+    PURE_SEQUENTIAL,
     ROWS_ARE_PUBLIC,
     SEQUENTIAL,
 )
@@ -80,8 +82,7 @@ def claims(
             "epsilon": asked["epsilon"],
             "delta": asked["delta"],
             "rho": asked["rho"],
-            "sentence": f"Together, all draws are ρ-zCDP with ρ = {round_up(spent['rho'])}, and the release is "
-            f"(ε, δ)-differentially private with ε = {round_up(asked['epsilon'])} and δ = {round_up(asked['delta'])}.",
+            "sentence": _sentence(asked, spent),
             "guess_right": guess_right(asked["epsilon"], asked["delta"]),
         },
         "spent": {
@@ -90,10 +91,10 @@ def claims(
             "epsilon": spent["epsilon"],
             "at_delta": spent["delta"],
         },
-        "accounting": {"rule": plan["accounting"], **CONVERSION},
+        "accounting": {"rule": plan["accounting"], **(CONVERSION if asked["delta"] else PURE_CONVERSION)},
         "draws": [*(_draw(d, "own") for d in own), *(_draw(d, "held out") for d in apart)],
         "composition": {
-            "own": {"rho": spent["rho"], "rule": SEQUENTIAL},
+            "own": {"rho": spent["rho"], "rule": SEQUENTIAL if asked["delta"] else PURE_SEQUENTIAL},
             "held out": {"rho": total_up(d.rho for d in apart), "rule": DISJOINT} if apart else None,
         },
         "separations": [{key: s[key] for key in ("left", "right", "given", "holds")} for s in facts["separations"]],
@@ -105,6 +106,20 @@ def claims(
         "approved": dict(project.get("signoff", {})),
         "signer": None if signer is None else dict(signer),
     }
+
+
+def _sentence(asked: Mapping[str, Any], spent: Mapping[str, Any]) -> str:
+    """Return the guarantee in one sentence."""
+    rho, epsilon = round_up(spent["rho"]), round_up(asked["epsilon"])
+    if not asked["delta"]:
+        return (
+            f"Every draw has a pure guarantee: together they are ε-differentially private with ε = {epsilon} and "
+            f"δ = 0, and ρ-zCDP with ρ = {rho}."
+        )
+    return (
+        f"Together, all draws are ρ-zCDP with ρ = {rho}, and the release is (ε, δ)-differentially private with "
+        f"ε = {epsilon} and δ = {round_up(asked['delta'])}."
+    )
 
 
 def _adjacent(facts: Mapping[str, Any]) -> str:
@@ -131,6 +146,7 @@ def _draw(draw: Draw, part: str) -> dict[str, Any]:
         "scale": draw.scale,
         "rho": draw.rho,
         "delta": draw.delta,
+        **({"noise": draw.noise} if draw.noise == "laplace" else {}),
     }
 
 

@@ -18,6 +18,7 @@ def entry(claims: Mapping[str, Any]) -> dict[str, Any]:
     made, unit, promise, spent = claims["release"], claims["unit"], claims["guarantee"], claims["spent"]
     ledger, approved = claims["ledger"], claims["approved"]
     who = str(approved.get("approved_by") or "not named")
+    noise = "Gaussian" if promise["delta"] else "Laplace"
     kinds = sorted({d["recipe"] for d in claims["draws"]})
     return {
         "url_slug": re.sub(r"[^a-z0-9]+", "-", f"{made['name']}-{made['date']}".lower()).strip("-") or "release",
@@ -35,7 +36,7 @@ def entry(claims: Mapping[str, Any]) -> dict[str, Any]:
                 "publication_date": made["date"],
             },
             "dp_variant": {
-                "variant_name": "Approximate DP",
+                "variant_name": "Approximate DP" if promise["delta"] else "Pure DP",
                 "data_domain": "All tables of the declared columns: " + ", ".join(made["columns"]) + ".",
                 "unprotected_quantities": " ".join(claims["not_protected"]),
             },
@@ -69,7 +70,7 @@ def entry(claims: Mapping[str, Any]) -> dict[str, Any]:
             "implementation": {
                 "preprocessing_and_hyperparameter_tuning": "The schema is declared, confirmed as public, or bought "
                 "from the budget. Options are chosen before anything is read.",
-                "mechanisms": "Discrete Gaussian noise and the exponential mechanism of OpenDP, on whole numbers, from "
+                "mechanisms": f"Discrete {noise} noise and the exponential mechanism of OpenDP, on whole numbers, from "
                 f"the operating system's generator. Recipes: {', '.join(kinds)}. {SOURCE}",
                 "justification": "Each sensitivity is proved next to its code, enumerated over small neighbouring "
                 "tables, and audited; docs/privacy-checklist.md lists claim by claim.",

@@ -29,6 +29,17 @@ CONVERSION = {
     "conversion": "ε is the least of αρ + ln((α − 1)/α) − (ln δ + ln α)/(α − 1) over α > 1 (Canonne, Kamath and "
     "Steinke 2020), at δ less the δ₀ of all draws; rounded up.",
 }
+PURE_CONVERSION = {
+    "currency": "pure differential privacy (Dwork, McSherry, Nissim and Smith 2006), in ε; ρ is what the draws add to "
+    "a total in zero-concentrated differential privacy",
+    "conversion": "A draw with Laplace noise and cost ρ is √(2ρ)-DP, a choice of cost ρ is √(8ρ)-DP; ε is their sum, "
+    "rounded up, and δ is 0.",
+}
+"""How (ε, 0) follows where every draw is pure."""
+PURE_SEQUENTIAL = (
+    "Sequential and adaptive: each draw may depend on the answers to earlier ones, and ε adds up (Rogers, Roth, Ullman "
+    "and Vadhan 2016), as does ρ."
+)
 SEQUENTIAL = (
     "Sequential and adaptive: each draw may depend on the answers to earlier ones, and ρ adds up (Whitehouse, Ramdas, "
     "Rogers and Wu 2023)."

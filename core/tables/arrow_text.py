@@ -1,6 +1,6 @@
 """Arrow tables as text: the canonical text of each cell, and the types whose cells are plain values.
 
-A type belongs to a whole column, and the author of the file or frame has chosen it. Each distinct value is written
+A type belongs to a whole column and was chosen by the author of the file or frame. Each distinct value is converted
 once.
 """
 
@@ -13,18 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from espalier.core.errors import TableError
-from espalier.core.project.schema import MISSING
+from espalier.core.project.schema import MISSING, smallest_unsigned
 from espalier.core.tables.text_table import MAX_CELLS, WHOLE_FLOATS, TextColumn, TextTable, cell_text, check_names
 
 
 def from_arrow(table: Any, shown: str) -> TextTable:
-    """An Arrow table's cells as text, as a Parquet file of it would be read; raises :class:`TableError`."""
+    """Return an Arrow table's cells as text, as if read from a Parquet file; raises :class:`TableError`."""
     check_fields(table.schema, table.num_rows, shown)
     return table_as_text(table, shown)
 
 
 def table_as_text(table: Any, shown: str) -> TextTable:
-    """Return the cells of an Arrow table, whose types were checked, as text."""
+    """Return the cells of an Arrow table as text; its types were checked."""
     import pyarrow as pa
 
     columns = {}
@@ -39,19 +39,21 @@ def table_as_text(table: Any, shown: str) -> TextTable:
         else:
             array = chunks.combine_chunks().dictionary_encode()
             parts = [array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array]
-        values, codes, row = list[str](), list[NDArray[np.int64]](), 0
+        values, codes, row = list[str](), list[NDArray[Any]](), 0
         for part in parts:
             texts = [*_written(part, name, shown, row), MISSING]
-            codes.append(_codes(part.indices, len(texts) - 1) + len(values))
+            places = _codes(part.indices, len(texts) - 1)
+            places += len(values)
+            codes.append(places)
             values += texts
             row += len(part)
-        column = _distinct(values, np.concatenate([np.empty(0, np.int64), *codes]))
+        column = _distinct(values, np.concatenate([np.empty(0, np.int8), *codes]))
         columns[name] = replace(column, ambiguous=_drops_digits(chunks))
     return TextTable(columns, table.num_rows, shown)
 
 
 def check_fields(schema: Any, rows: int, shown: str) -> None:
-    """Raise :class:`TableError` for names, sizes or types that no table here may have."""
+    """Raise :class:`TableError` for names, sizes or types that are not allowed."""
 
     check_names(schema.names, shown)
     if rows * len(schema) > MAX_CELLS:
@@ -61,7 +63,7 @@ def check_fields(schema: Any, rows: int, shown: str) -> None:
 
 
 def value_type(kind: Any) -> Any:
-    """The Arrow type of a column's values. A dictionary, and texts in another layout, hold the same values."""
+    """Return the Arrow type of a column's values, without the dictionary or the text layout."""
     import pyarrow as pa
 
     types = pa.types
@@ -71,7 +73,7 @@ def value_type(kind: Any) -> Any:
 
 
 def is_plain(kind: Any) -> bool:
-    """Is each cell of this Arrow type one plain value, which has a canonical text?"""
+    """Return whether each cell of this Arrow type is one plain value with a canonical text."""
     import pyarrow as pa
 
     types = pa.types
@@ -83,7 +85,7 @@ def is_plain(kind: Any) -> bool:
 
 
 def check_type(name: str, kind: Any, shown: str) -> None:
-    """Raise :class:`TableError` for a type whose cells are no plain values."""
+    """Raise :class:`TableError` for a type whose cells are not plain values."""
     if not is_plain(kind):
         raise TableError(
             f"{shown}: column {name!r} holds {kind} values; use one plain value per cell",
@@ -92,7 +94,9 @@ def check_type(name: str, kind: Any, shown: str) -> None:
 
 
 def wide(kind: Any) -> Any:
-    """The decimal type of at least 128 bits with these digits: Arrow cannot list distinct values of narrower ones."""
+    """Return the decimal type of at least 128 bits with these digits: Arrow cannot list distinct values of narrower
+    ones.
+    """
     import pyarrow as pa
 
     narrow = pa.types.is_decimal32(kind) or pa.types.is_decimal64(kind)
@@ -100,14 +104,16 @@ def wide(kind: Any) -> Any:
 
 
 def is_uuid(kind: Any) -> bool:
-    """Is it Arrow's type of UUIDs?"""
+    """Return whether it is Arrow's type for UUIDs."""
     import pyarrow as pa
 
     return isinstance(kind, pa.UuidType)
 
 
 def _drops_digits(chunks: Any) -> bool:
-    """May two persons have one cell, or one text, in a column of this type? See :attr:`TextColumn.ambiguous`."""
+    """Return whether two people may share a cell, or a text, in a column of this type. See
+    :attr:`TextColumn.ambiguous`.
+    """
     import pyarrow as pa
     from pyarrow import compute
 
@@ -127,7 +133,7 @@ def _written(array: Any, name: str, shown: str, before: int) -> list[str]:
         return [cell_text(value) for value in array.dictionary.to_pylist()]
     except (pa.ArrowException, ValueError, OverflowError):  # a year beyond 9999, damaged text
         rows = np.flatnonzero(_codes(array.indices, -1) == _unreadable(array.dictionary))
-        row = before + int(rows[0]) + 1 if len(rows) else 0  # 0: a value of its dictionary that no row has
+        row = before + int(rows[0]) + 1 if len(rows) else 0  # 0: a dictionary value that no row has
         raise TableError(
             f"{shown}{f', data row {row:,}' if row else ''}: column {name!r} holds a value that cannot be written "
             "as text; correct it",
@@ -137,17 +143,20 @@ def _written(array: Any, name: str, shown: str, before: int) -> list[str]:
 
 
 def _check_places(chunks: Any, name: str, shown: str) -> None:
-    """Refuse dictionary arrays with a place that their dictionary does not have: Arrow reads it unchecked."""
+    """Refuse dictionary arrays with an index outside their dictionary: Arrow does not check it."""
     from pyarrow import compute
 
     for chunk in chunks.chunks:
         places = compute.min_max(chunk.indices).as_py()
         if places["min"] is not None and not 0 <= places["min"] <= places["max"] < len(chunk.dictionary):
-            raise TableError(f"{shown}: column {name!r} contradicts itself; write the table anew", column=name)
+            raise TableError(
+                f"{shown}: column {name!r} is damaged: an index is outside its dictionary; write the table again",
+                column=name,
+            )
 
 
 def _unreadable(values: Any) -> int:
-    """Which of an Arrow array's values is the first without a text."""
+    """Return the index of the first value of an Arrow array without a text."""
     import pyarrow as pa
 
     for i, value in enumerate(values):
@@ -158,22 +167,23 @@ def _unreadable(values: Any) -> int:
     raise ValueError("every value has a text")
 
 
-def _codes(indices: Any, missing: int) -> NDArray[np.int64]:
+def _codes(indices: Any, missing: int) -> NDArray[Any]:
     """A dictionary's indices, ``missing`` where there is none. Arrow's own conversions import pandas: 0.3 s."""
     valid, data = indices.buffers()
     held = slice(indices.offset, indices.offset + len(indices))
-    codes = np.frombuffer(data, np.dtype(str(indices.type)))[held].astype(np.int64)
+    stored = np.frombuffer(data, np.dtype(str(indices.type)))[held]
+    codes = stored.astype(np.int32 if stored.itemsize <= 4 and stored.dtype != np.uint32 else np.int64)
     if indices.null_count:
         codes[np.unpackbits(np.frombuffer(valid, np.uint8), bitorder="little")[held] == 0] = missing
     return codes
 
 
 def _distinct(values: list[str], codes: NDArray[Any]) -> TextColumn:
-    """Texts may coincide (1 and 1.0, a null and an empty text) or not occur: keep each that occurs once."""
+    """Texts may coincide (1 and 1.0, a null and an empty text) or be unused: keep each used text once."""
     used = np.zeros(len(values), dtype=bool)
     used[codes] = True
     place: dict[str, int] = {}
     lookup = np.array(
         [place.setdefault(v, len(place)) if u else 0 for v, u in zip(values, used, strict=True)], np.int32
     )
-    return TextColumn(tuple(place), lookup[codes])
+    return TextColumn(tuple(place), lookup.astype(smallest_unsigned(len(place)))[codes])

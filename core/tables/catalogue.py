@@ -1,7 +1,8 @@
-"""What an engine's catalogue says about a relation: a table, a view, or rows that come from elsewhere.
+"""The kind of a relation in an engine's catalogue: a table, a view, or rows stored elsewhere.
 
-Espalier proves that one row does not change how another is read, from the relation on. It cannot prove this for a view,
-whose author may let one row depend on others. So plan, report, `release.json` and ledger state what a relation is.
+Espalier proves that no row of a relation changes how another row is read. It cannot prove this for the definition of a
+view, whose author may let one row depend on
+others. So plan, report, `release.json` and ledger state what a relation is.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any, Literal
 
 Origin = Literal["table", "view", "external", "policy", "unknown"]
 ROWS = "espalier_rows"
-"""Name of the relation in a statement if it is not a table of the engine's catalogue."""
+"""Name of the relation in a statement if it is not in the engine's catalogue."""
 
 TRUSTED: dict[str, str] = {
     "view": (
@@ -34,19 +35,19 @@ TRUSTED: dict[str, str] = {
 """Who is trusted with a relation that is not a plain table."""
 
 STORED = ("aria", "archive", "columnstore", "innodb", "memory", "mrg_myisam", "myisam", "ndbcluster", "rocksdb")
-"""Storage engines of MySQL and MariaDB that return the rows that were put in. Others compute them or read them from
+"""Storage engines of MySQL and MariaDB that return the rows that were inserted. Others compute rows, or read them from
 elsewhere."""
 
 
 def origin(backend: Any, table: Any) -> Origin:
-    """What the catalogue of ``backend`` says about ``table``, a table of Ibis; "unknown" where it does not say."""
+    """Return the kind of ``table``, a table of Ibis, in the catalogue of ``backend``; "unknown" if it has no entry."""
     asked = _ASKED.get(backend.name)
     if asked is None:
         return "unknown"
     place = table.op()
     try:
         return asked(backend, place.name, place.namespace.database)
-    except Exception:  # a role that may not read the catalogue, or a driver's own errors
+    except Exception:  # the role may not read the catalogue, or the driver raises its own errors
         return "unknown"
 
 
@@ -61,7 +62,7 @@ def _duckdb(backend: Any, name: str, database: str | None) -> Origin:
 
 def _postgres(backend: Any, name: str, database: str | None) -> Origin:
     quoted = ".".join('"' + part.replace('"', '""') + '"' for part in (database, name) if part)
-    elsewhere = (  # a part may have parts of its own
+    elsewhere = (  # a partition may have partitions
         "WITH RECURSIVE parts AS (SELECT inhrelid FROM pg_inherits WHERE inhparent = pg_class.oid "
         "UNION SELECT below.inhrelid FROM pg_inherits AS below JOIN parts ON below.inhparent = parts.inhrelid) "
         "SELECT FROM parts JOIN pg_class AS part ON part.oid = inhrelid WHERE part.relkind = 'f'"
@@ -76,7 +77,7 @@ def _postgres(backend: Any, name: str, database: str | None) -> Origin:
 
 
 def _sqlite(backend: Any, name: str, database: str | None) -> Origin:
-    """SQLite's own tables, and those of a virtual table, hold what a program made of many rows."""
+    """SQLite's own tables, and those of a virtual table, may hold values computed from many rows."""
     if name.lower().startswith("sqlite_"):
         return "unknown"
     asked = "SELECT type FROM pragma_table_list WHERE name = ? COLLATE NOCASE AND schema = ?"

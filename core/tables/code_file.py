@@ -1,7 +1,7 @@
-"""Encoded rows on disk: columns of whole numbers in a temporary file without a name.
+"""Encoded rows on disk: columns of whole numbers in an unnamed temporary file.
 
 The file has no name from its creation on (or loses it when it is closed, on systems without such files). Nothing of it
-can be found after the process has ended, however it ended. Its folder is that of TMPDIR.
+remains after the process ends, even after a crash. Its folder is that of TMPDIR.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ Batch = dict[str, NDArray[Any]]
 
 
 class CodeFile:
-    """Columns of codes, batch by batch, in a temporary file without a name. Small codes share a byte."""
+    """Columns of codes, batch by batch, in an unnamed temporary file. Small codes share a byte."""
 
     def __init__(self, sizes: Mapping[str, int]) -> None:
         """``sizes`` are the numbers of codes by column: 0 … size − 1."""
         self._columns = {name: _Packing(size) for name, size in sizes.items()}
         self._file = tempfile.TemporaryFile(prefix="espalier-")  # noqa: SIM115 (it lives as long as this object)
         self.close = weakref.finalize(self, _close, self._file)
-        """Release the space on disk. It is also released when this object is garbage."""
+        """Release the space on disk. This also happens when the object is garbage-collected."""
         self._parts: list[tuple[int, int]] = []
         self._end, self._lock = 0, threading.Lock()
         self.rows = 0
@@ -90,7 +90,7 @@ class CodeFile:
 
 
 def _close(file: IO[bytes]) -> None:
-    with suppress(OSError):  # a full disk takes the last bytes no more
+    with suppress(OSError):  # a full disk may refuse the last bytes
         file.close()
 
 

@@ -1,34 +1,59 @@
-"""What the sources that store codes, not values, have in common."""
+"""Functions shared by sources that store codes, not values."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from espalier.core.errors import TableError
+from espalier.core.graph.separations import Clique
+from espalier.core.project.linked import Pair
 from espalier.core.project.public_grid import codes_in
-from espalier.core.project.schema import Column, Schema
+from espalier.core.project.schema import Schema
+from espalier.core.tables.source import NO_VISITS
 
 
-def no_numbers(column: str) -> TableError:
-    """Return the refusal to give the numbers of a column."""
-    return TableError(
-        f"column {column!r}: the numbers themselves stay in the engine; only their bins are here", column=column
-    )
+class CodesOnly:
+    """A source whose rows are codes: it counts, and refuses questions about the values that the codes came from."""
 
+    schema: Schema
 
-def no_texts(column: str) -> TableError:
-    """Return the refusal to give the texts of a column."""
-    return TableError(
-        f"column {column!r}: the texts themselves stay in the engine; only their codes are here", column=column
-    )
+    def count(self, clique: Clique) -> NDArray[np.int64]:
+        """Return the number of rows in each cell of ``clique``."""
+        raise NotImplementedError
 
+    def numbers(self, column: str) -> NDArray[np.float64]:
+        """Refuse: the numbers are not here, only their bins."""
+        raise TableError(
+            f"column {column!r}: the numbers themselves stay in the engine; only their bins are here", column=column
+        )
 
-def on_grid(column: Column, counts: NDArray[np.int64], grid: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the ``counts`` of a column's bins, without missing cells, which are those of ``grid``."""
-    if not np.array_equal(column.edges, grid):
-        raise TableError(f"column {column.name!r} was read at another grid; read the table again", column=column.name)
-    return counts[: column.values]
+    def text_counts(self, column: str) -> dict[str, int]:
+        """Refuse: the texts are not here, only their codes."""
+        raise TableError(
+            f"column {column!r}: the texts themselves stay in the engine; only their codes are here", column=column
+        )
+
+    def step_counts(self, pairs: Sequence[Pair]) -> list[NDArray[np.int64]]:  # noqa: ARG002
+        """Refuse: linked tables are read into memory."""
+        raise TableError(NO_VISITS)
+
+    def step_echoes(self, columns: Sequence[str]) -> NDArray[np.int64]:  # noqa: ARG002
+        """Refuse: linked tables are read into memory."""
+        raise TableError(NO_VISITS)
+
+    def leaf_counts(self, column: str) -> NDArray[np.int64]:
+        """Return the number of rows with each code of a column's hierarchy, which are the codes of this source."""
+        return self.count((column,))
+
+    def grid_counts(self, column: str, grid: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return the number of rows between adjacent points of ``grid``, which the column was read at."""
+        described = self.schema[column]
+        if not np.array_equal(described.edges, grid):
+            raise TableError(f"column {column!r} was read at another grid; read the table again", column=column)
+        return self.count((column,))[: described.values]
 
 
 def new_codes(before: Schema, after: Schema) -> dict[int, NDArray[np.int64]]:

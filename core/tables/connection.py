@@ -1,8 +1,8 @@
-"""Connections to engines: why one cannot be opened, names of relations, and limits of time.
+"""Connections to engines: causes of failure, names of relations, and time limits.
 
 A driver's message may quote a password or a cell, so none is shown. Instead, a refusal names one cause of a fixed list
-and its remedy. While a connection is opened no row is read, so the cause may be taken from the words of the message.
-While rows are read it is taken from the type and the code of the error alone: a cell must not choose the words.
+and its remedy. No row is read while a connection is opened, so the cause may be taken from the text of the message.
+While rows are read, it is taken from the type and the code of the error alone: a cell must not influence the message.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from espalier.core.errors import TableError
 
 SECONDS = "ESPALIER_STATEMENT_SECONDS"
 LONGEST, LOCKED = 3600, 30
-"""Seconds that a statement may take by default, and that it waits for a lock."""
+"""Default time limit of a statement in seconds, and the time it waits for a lock."""
 
 CAUSES = {
     "TLS": "the server and this machine do not agree on TLS. Check sslmode and the certificates in the URL",
     "unknown host": "no machine has this host name. Correct the host in the URL",
-    "refused": "no server answers there. Check host and port, and that the server runs",
-    "authentication": "the server refuses this user. Check user and password in the URL, and the server's access rules",
-    "no such database": "the server has no database of this name. Correct the end of the URL",
+    "refused": "no server answers at this address. Check host and port, and that the server is running",
+    "authentication": "the server rejects this user. Check user and password in the URL, and the server's access rules",
+    "no such database": "the server has no database of this name. Correct the name at the end of the URL",
     "no such relation": "the database has no such table or view, or this user may not see it. Write SCHEMA.NAME",
     "no such file": "there is no such file. Correct the path",
-    "permission": "this user may not read it. Ask for SELECT on the relation, or for the file's read permission",
-    "locked": "another process holds a lock on it. Try again when that process has ended",
+    "permission": "this user may not read it. Request SELECT on the relation, or read permission for the file",
+    "locked": "another process holds a lock on it. Try again after that process has ended",
     "time limit": f"a statement took longer than its limit. Raise {SECONDS}, or read from a table instead of a view",
     "no room": "the server has no room left on its disk",
     "lost": "the connection was lost. Try again",
@@ -63,7 +63,7 @@ _CODES = {
 
 
 def while_opening(error: Exception) -> str:
-    """Return the cause of an error that a driver raised before any row was read; its type where none is known."""
+    """Return the cause of an error that a driver raised before any row was read, or its type if no cause is known."""
     if type(error).__name__ == "TableNotFound":
         return CAUSES["no such relation"]
     if (known := while_reading(error)) or (known := _by_words(str(error).lower())):
@@ -72,7 +72,7 @@ def while_opening(error: Exception) -> str:
 
 
 def while_reading(error: BaseException) -> str:
-    """Return the cause by the error's type and code; empty where none is known."""
+    """Return the cause by the error's type and code; empty if none is known."""
     if isinstance(error, FileNotFoundError):
         return CAUSES["no such file"]
     if isinstance(error, PermissionError):
@@ -86,7 +86,7 @@ def _by_words(text: str) -> str:
 
 
 def time_limit() -> int:
-    """Return the seconds that one statement may take; raises :class:`TableError` for a setting that is no number."""
+    """Return the seconds that one statement may take; raises :class:`TableError` if the setting is not a number."""
     text = os.environ.get(SECONDS) or str(LONGEST)
     if not (text.isascii() and text.isdigit() and 1 <= int(text) <= 10**6):
         raise TableError(f"{SECONDS} must be a whole number of seconds, at least 1")
@@ -99,7 +99,7 @@ _PART = re.compile(r'"((?:[^"]|"")+)"|([^".]+)')
 def parts_of(name: str) -> list[str]:
     """Return the parts of a relation's name. A part with a dot or a quote is written in quotes, as in SQL.
 
-    Raises :class:`TableError` for a name that is not written so.
+    Raises :class:`TableError` for any other form.
     """
     parts, at = [], 0
     while found := _PART.match(name, at):

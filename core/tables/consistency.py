@@ -1,7 +1,7 @@
-"""Constraints and rows: values inside their bins corrected, violations counted, candidates found in a table.
+"""Constraints and rows: correct values inside their bins, count violations, find candidates in a table.
 
-The model keeps every constraint in codes (`espalier.core.project.constraints`). What a code leaves open is settled
-here: two ordered numbers from one bin, and a number that a table determines.
+The model keeps every constraint in codes (`espalier.core.project.constraints`). This module handles what codes cannot
+express: two ordered numbers from one bin, and a number that a table determines.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Texts = Mapping[str, Sequence[str]]
 Codes = Mapping[str, NDArray[np.integer]]
 
 SURPRISE = 20.0
-"""Rows expected under independence from which on a pair of values that no row has is a candidate."""
+"""A pair of values that no row has is a candidate if independence would predict at least this many rows."""
 
 MOST_CANDIDATES = 50
 
@@ -31,7 +31,8 @@ def settle(constraints: Constraints, schema: Schema, codes: Codes, texts: Texts)
     """Return ``texts`` with corrections inside bins; they were decoded from ``codes`` that keep the constraints.
 
     Ordered columns: where several of them are in one bin, their numbers are sorted among themselves. For a chain whose
-    numbers are drawn alike in the bin, this is the distribution given the order. Determined numbers are taken from
+    numbers have the same distribution in the bin, this is the distribution given the
+    order. Determined numbers are taken from
     the table.
     """
     out = {name: list(column) for name, column in texts.items()}
@@ -110,10 +111,10 @@ def _chains(pairs: Sequence[Monotone]) -> list[tuple[str, ...]]:
 
 
 def candidates(schema: Schema, codes: Codes) -> Constraints:
-    """Return probable constraints that the rows keep, each marked as guessed; at most `MOST_CANDIDATES` of a kind.
+    """Return probable constraints that all rows satisfy, each marked as guessed; at most `MOST_CANDIDATES` of a kind.
 
-    A candidate is a value pair that no row has where independence expects `SURPRISE` rows, a pair of columns where one
-    is never above the other, or a column that determines another. Private: confirming one declares it public.
+    A candidate is a value pair that no row has although independence predicts `SURPRISE` rows, a pair of columns where
+    one is never above the other, or a column that determines another. Private: confirming one declares it public.
     """
     empty: list[tuple[float, Impossible]] = []
     ordered: list[Monotone] = []
@@ -140,7 +141,7 @@ def candidates(schema: Schema, codes: Codes) -> Constraints:
 
 
 def _determined(cause: Column, effect: Column, counts: NDArray[np.int64]) -> Determines | None:
-    """Return the table by which ``cause`` determines ``effect``; `None` for a constant effect and for none."""
+    """Return the table by which ``cause`` determines ``effect``; `None` for a constant effect, or if it does not."""
     if cause.kind == "numeric" or effect.kind == "numeric":
         return None
     seen = counts[: cause.values, : effect.values]
@@ -154,7 +155,7 @@ def _determined(cause: Column, effect: Column, counts: NDArray[np.int64]) -> Det
 
 
 def _never_seen(a: Column, b: Column, counts: NDArray[np.int64]) -> list[tuple[float, Impossible]]:
-    """Return value pairs that no row has although many rows would be expected, with that number."""
+    """Return value pairs that no row has although many would be expected, with the expected number."""
     expected = np.outer(counts.sum(1), counts.sum(0)) / max(int(counts.sum()), 1)
     places = np.argwhere((counts == 0) & (expected >= SURPRISE))
     return [
@@ -164,7 +165,7 @@ def _never_seen(a: Column, b: Column, counts: NDArray[np.int64]) -> list[tuple[f
 
 
 def _value(column: Column, code: int) -> tuple[str, ...] | Range:
-    """Return a code as a constraint names it."""
+    """Return a code in the form that constraints use."""
     if code == column.values:
         return (MISSING,)
     if column.kind != "numeric":

@@ -1,9 +1,10 @@
 """Counts of many marginals at once, in one process: a cover of blocks for most, bit planes for pairs of small columns.
 
 A **block** is a set of columns whose joint table has at most `BLOCK_CELLS` cells. One pass over the rows counts it, and
-every marginal inside it follows by adding up, exactly. A greedy choice of few blocks that contain all that is asked for
-is a cover: eight blocks hold Adult's 66 pairs. Pairs of columns of few categories that no such block holds are counted
-on **bit planes**: one bit per row and category, AND, and a population count; the margins give the last category.
+every marginal inside it follows exactly by summation. A cover is a greedy choice of few blocks that contain all
+requested
+marginals: eight blocks hold Adult's 66 pairs. Pairs of small columns that are in no such block are counted on **bit
+planes**: one bit per row and category, AND, and a population count; the margins give the last category.
 
 Both give the same whole numbers as a count of each marginal by itself. Exact counts are private: see
 :mod:`espalier.core.tables.table` for who may ask.
@@ -22,17 +23,17 @@ from espalier.core.errors import TableError
 from espalier.core.graph.separations import Clique
 
 BLOCK_CELLS = 1 << 16
-"""Cells of a block, so that its codes fit 16 bits and its counts the processor's cache."""
+"""Cells of a block: its codes fit 16 bits and its counts the processor's cache."""
 PLANE_VALUES = 4
 """Largest number of categories of columns whose pairs are counted on bit planes."""
 KEPT_CELLS = 1 << 21
 """Cells of blocks whose counts are kept until all batches have been counted."""
 CHUNK = 1 << 16
-"""Rows that are worked on at a time."""
+"""Number of rows processed at a time."""
 PLANE_ROWS = 1 << 20
 """Rows of one set of bit planes."""
 MOST_WORDS = 1023
-"""Words of 64 bits whose set bits are added up in a 16-bit number."""
+"""Number of 64-bit words whose set bits are summed in a 16-bit number."""
 PLANE_BYTES = 1 << 19
 """Memory for the AND of one plane with others."""
 
@@ -53,7 +54,9 @@ def count_many(codes: Codes, sizes: Mapping[str, int], rows: int, cliques: Seque
 
 
 def cells_of(codes: Codes, sizes: Mapping[str, int], clique: Clique) -> Cells:
-    """Return the exact counts of ``clique`` in rows that are in memory: every cell, or the occupied ones of many."""
+    """Return the exact counts of ``clique`` in rows in memory: every cell of a small marginal, the occupied ones of a
+    large.
+    """
     size = math.prod(sizes[name] for name in clique)
     flat = codes[clique[0]].astype(np.int64)
     for name in clique[1:]:
@@ -71,8 +74,8 @@ def whole_cells(
     for clique in cliques:
         if (cells := math.prod(sizes[name] for name in clique)) > DENSE_CELLS:
             raise TableError(
-                f"columns {' and '.join(map(repr, clique))} make {cells:,} cells, too many to count where the table "
-                "is; coarsen one of these columns, or give a file of fewer rows"
+                f"columns {' and '.join(map(repr, clique))} make {cells:,} cells, too many to count in the database; "
+                "coarsen one of these columns, or use a file with fewer rows"
             )
     for counts in count_many(cliques):
         yield np.arange(counts.size), counts.ravel()
@@ -82,7 +85,7 @@ class Counting:
     """Counts of ``cliques`` added up over batches of rows. Memory: the counts and a few MB."""
 
     def __init__(self, cliques: Sequence[Clique], sizes: Mapping[str, int]) -> None:
-        """``sizes`` are the numbers of codes by column; more columns than the cliques name are left alone."""
+        """``sizes`` are the numbers of codes by column; columns that no clique names are ignored."""
         self._asked, self._sizes = tuple(cliques), dict(sizes)
         wanted = tuple(dict.fromkeys(self._asked))
         self._sums = {q: np.zeros([sizes[name] for name in q], dtype=np.int64) for q in wanted}
@@ -130,7 +133,9 @@ class Counting:
 
 
 class _PlanePairs:
-    """Pairs on bit planes. Of s categories s − 1 get a plane; what two planes share, and each alone, gives the rest."""
+    """Pairs on bit planes. Of s categories, s − 1 get a plane; the counts of each plane and of two planes together give
+    the rest.
+    """
 
     def __init__(self, pairs: Sequence[Clique], sizes: Mapping[str, int]) -> None:
         self._pairs, self._sizes = pairs, sizes
@@ -141,12 +146,12 @@ class _PlanePairs:
         partners: dict[int, list[int]] = {}
         for a, b in pairs:
             partners.setdefault(place[a], []).append(place[b])
-        self._others = {  # sorted, so that most planes follow one another
+        self._others = {  # sorted: most planes are then adjacent
             i: np.concatenate([np.arange(self._first[j], self._first[j + 1]) for j in sorted(others)])
             for i, others in partners.items()
         }
         self._shared = np.zeros((total + 1, total + 1), dtype=np.int64)
-        """What each two planes share, and in the last row how many rows each has, of how many rows in all."""
+        """Return the rows that two planes share; in the last row, the rows of each plane; and the number of rows."""
 
     def add(self, codes: Codes, part: slice) -> None:
         """Count the rows ``part`` of ``codes``."""
@@ -158,7 +163,7 @@ class _PlanePairs:
                 self._shared[plane, others] += _joint(planes, plane, others)
 
     def counts(self) -> dict[Clique, Counts]:
-        """The table of each pair: that of its planes, completed by the margins."""
+        """Return the table of each pair: the counts of its planes, completed by the margins."""
         spans = {name: slice(self._first[i], self._first[i + 1]) for name, i in self._place.items()}
         rows, ones = self._shared[-1, -1], self._shared[-1]
         return {
@@ -172,8 +177,8 @@ def cover(cliques: Sequence[Clique], sizes: Mapping[str, int]) -> list[Clique]:
     """Few blocks of at most `BLOCK_CELLS` cells that contain every one of ``cliques``, each in the order of ``sizes``.
 
     A clique that is larger than that is a block by itself. Greedy: cliques of three columns and more go into the first
-    block where they fit best; pairs are covered by blocks grown column by column, each the one that brings in most
-    pairs that are still missing; single columns go wherever they fit.
+    block where they fit best; pairs are covered by blocks grown column by column, each step adding the column that
+    covers most missing pairs; single columns go wherever they fit.
     """
     names = [name for name in sizes if any(name in q for q in cliques)] if len(cliques) < 50 else list(sizes)
     place = {name: i for i, name in enumerate(names)}
@@ -222,7 +227,7 @@ def marginal(counts: Counts, block: Clique, clique: Clique) -> Counts:
 
 
 class _Blocks:
-    """Blocks as rows of a matrix of columns, for a first fit that is quick for thousands of cliques."""
+    """Blocks as rows of a matrix of columns, for a fast first fit with thousands of cliques."""
 
     def __init__(self, logs: NDArray[np.float64]) -> None:
         self._logs = logs
@@ -230,7 +235,7 @@ class _Blocks:
         self._limit = math.log2(BLOCK_CELLS) + 1e-9
 
     def place(self, columns: Sequence[int]) -> None:
-        """Into the block that has most of it already and stays within the limit, else into a new one."""
+        """Add the clique to the block that contains most of it and stays within the limit, else to a new block."""
         inside = np.zeros(len(self._logs), dtype=np.bool_)
         inside[list(columns)] = True
         more = (~self._member & inside) @ self._logs
@@ -250,7 +255,7 @@ class _Blocks:
 
 
 def _best_growth(missing: NDArray[np.bool_], logs: NDArray[np.float64]) -> list[list[int]]:
-    """Blocks that hold all missing pairs; of a few greedy rules the one that needs the fewest."""
+    """Return blocks that contain all missing pairs, by the greedy rule that needs the fewest blocks."""
     rules = [(weight, seed) for weight in (0.0, 0.5, 1.0) for seed in (0.0, 1.0)] if len(logs) <= 40 else [(0.0, 0.0)]
     return min((_grow(missing.copy(), logs, *rule) for rule in rules), key=len)
 
@@ -283,7 +288,7 @@ def _grow(missing: NDArray[np.bool_], logs: NDArray[np.float64], weight: float, 
 
 
 def _count_block(codes: Sequence[NDArray[Any]], sizes: Sequence[int], rows: int) -> Counts:
-    """Joint counts of a few columns: their codes joined to one number, chunk by chunk, and a histogram of it."""
+    """Joint counts of a few columns: a histogram of their codes joined to one number, chunk by chunk."""
     cells = math.prod(sizes)
     out = np.zeros(cells, dtype=np.int64)
     step = max(CHUNK, 2 * cells)
@@ -325,21 +330,23 @@ def _joint(planes: NDArray[np.uint64], plane: int, others: NDArray[np.int64]) ->
 
 
 def _rows(planes: NDArray[np.uint64], run: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """Those rows, as a view where they follow one another."""
-    if run[-1] - run[0] == len(run) - 1:  # they ascend
+    """Return those rows, as a view if they are adjacent."""
+    if run[-1] - run[0] == len(run) - 1:  # in ascending order
         return planes[run[0] : run[-1] + 1]
     return planes[run]
 
 
 def _popcounts(bits: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """How many bits are set in each row: of each run of words in 16 bits, which is quickest, and then of the runs."""
+    """Return the number of set bits in each row, first of each run of words in 16 bits, which is fastest, then of the
+    runs.
+    """
     runs = math.ceil(bits.shape[1] / MOST_WORDS)
     counts = np.bitwise_count(bits).reshape(len(bits), runs, -1)
     return np.asarray(counts.sum(axis=2, dtype=np.uint16).sum(axis=1, dtype=np.int64))
 
 
 def _completed(inner: Counts, rows: Counts, columns: Counts, n: int) -> Counts:
-    """A table of counts from its cells without the last row and column, and from its margins."""
+    """Return a table of counts, given its margins and its cells except the last row and column."""
     table = np.empty((len(rows) + 1, len(columns) + 1), dtype=np.int64)
     table[:-1, :-1] = inner
     table[:-1, -1] = rows - inner.sum(axis=1)

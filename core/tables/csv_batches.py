@@ -1,12 +1,13 @@
 """A CSV file of any size, a block of lines at a time, under the rules of `espalier.core.tables.csv_lines`.
 
-An engine's own CSV reader would let a quote run over line breaks, so that what one row holds changes how others are
-read. Here every block is whole lines, is checked line by line behind the header line, and is then parsed.
+An engine's own CSV reader lets a quoted value span line breaks, so one row could change how others are read. Here every
+block consists of whole lines, is checked line by line against the header line, and is then parsed.
 """
 
 from __future__ import annotations
 
 import gzip
+import re
 import zlib
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,13 +16,16 @@ from typing import IO, Any
 
 from espalier.core.errors import TableError
 from espalier.core.tables.csv_lines import check_lines, header_names, plain_lines, refused
+from espalier.core.tables.parquet_files import PLACE_ROWS, PLACES
 from espalier.core.tables.reading import _parsed
 from espalier.core.tables.text_table import check_names
 from espalier.core.tables.unpacking import check_ratio
 
 BLOCK = 1 << 24
+PIECE = 1 << 18
+"""Bytes that are read at one place of a sample."""
 LINE = 1 << 26
-"""Bytes of a line at most."""
+"""Largest number of bytes in a line."""
 
 
 class Lines:
@@ -45,8 +49,13 @@ class Lines:
         for batch in csv_batches(self.files[0]):
             yield batch.select(list(names))
 
+    def spread(self, names: Sequence[str], rows: int) -> Generator[Any]:  # noqa: ARG002
+        """Lines at `PLACES` places of the file; of a packed file the first lines of each block."""
+        for batch in csv_places(self.files[0]):
+            yield batch.select(list(names))
+
     def statements(self, names: Sequence[str]) -> list[str]:
-        """What is read, as a comment: no engine is asked."""
+        """Return what is read, as a comment: there is no engine."""
         return [f"-- Espalier reads these columns of the CSV file in batches: {', '.join(map(repr, names))}"]
 
     def close(self) -> None:
@@ -81,6 +90,27 @@ def csv_batches(path: Path) -> Generator[Any]:
             yield from _rows(head, rest, path, lines).to_batches()
 
 
+def csv_places(path: Path) -> Generator[Any]:
+    """Yield lines from all over the file; raises :class:`TableError`."""
+    with _opened(path) as file:
+        head, end = _header(file, path)
+        start, size = file.tell(), path.stat().st_size
+        if isinstance(file, gzip.GzipFile) or size - start <= PLACES * PIECE:
+            yield from (batch.slice(0, PLACE_ROWS) if size > PLACES * PIECE else batch for batch in csv_batches(path))
+            return
+        for place in range(PLACES):
+            at = start + place * (size - start - PIECE) // (PLACES - 1)
+            file.seek(at)
+            block = file.read(PIECE)
+            first, last = block.find(end) + 1 if at > start else 0, block.rfind(end) + 1
+            if last > first:
+                try:
+                    rows = _rows(head, block[first:last], path, 0)
+                except TableError as error:  # the number of its line is not known here
+                    raise TableError(re.sub(r", line [0-9,]+", "", str(error))) from None
+                yield from rows.to_batches()
+
+
 @contextmanager
 def _opened(path: Path) -> Iterator[IO[bytes]]:
     """The bytes of the file, unpacked."""
@@ -94,7 +124,7 @@ def _opened(path: Path) -> Iterator[IO[bytes]]:
 
 
 def _header(file: IO[bytes], path: Path) -> tuple[bytes, bytes]:
-    """(the header line with its line break, the byte that ends a line); the file stands behind it."""
+    """(the header line with its line break, the byte that ends a line); the file is positioned after it."""
     head = file.read(1 << 20)
     places = [at for at in (head.find(b"\n"), head.find(b"\r")) if at >= 0]
     if not places:
@@ -107,11 +137,11 @@ def _header(file: IO[bytes], path: Path) -> tuple[bytes, bytes]:
 
 
 def _rows(head: bytes, block: bytes, path: Path, before: int) -> Any:
-    """The rows of one block, parsed as a table of its own behind the header line."""
+    """Return the rows of one block, parsed as a table with the header line in front."""
     import pyarrow as pa
 
     shown = str(path)
-    if head[-1:] == b"\r" and block[:1] == b"\n":  # joined, they would be a line break of another kind
+    if head[-1:] == b"\r" and block[:1] == b"\n":  # joined, they would be a different line break
         raise refused(shown, before + 2, "a line feed follows a carriage return; use one kind of line break throughout")
     try:
         text = plain_lines(head + block, shown)
@@ -123,7 +153,7 @@ def _rows(head: bytes, block: bytes, path: Path, before: int) -> Any:
     try:
         table = _parsed(text, names, once=False, delimiter=delimiter)
     except pa.ArrowInvalid:  # its text may quote a row
-        raise TableError(f"{shown}: some line has more or fewer cells than the header names; correct it") from None
+        raise TableError(f"{shown}: a line has more or fewer cells than the header has names; correct it") from None
     if table.num_rows != text.count(b"\n") + (not text.endswith(b"\n")) - 1:
-        raise TableError(f"{shown} cannot be read as CSV: it has not as many rows as lines")
+        raise TableError(f"{shown} cannot be read as CSV: its number of rows differs from its number of lines")
     return table

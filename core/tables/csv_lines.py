@@ -1,12 +1,12 @@
-"""CSV text, line by line: what one row holds never changes how another row is read.
+"""CSV text, line by line: no row changes how another row is read.
 
-The header line alone settles the delimiter, the kind of line break and the names. Every line after it is one row.
+The header line alone determines the delimiter, the kind of line break and the names. Every line after it is one row.
 
 Proof. A line is refused if it is empty, contains a zero byte or a line break of another kind, is not made of well
-formed fields (`_fields`), or has another number of fields than the header. Each check reads one line. In a line that
-passes, every quote that opens a field closes in that line. So a parser that starts a line outside quotes ends it
-outside quotes; by induction it starts every line so. Bytes that are not UTF-8 are decoded line by line. So an accepted
-file has exactly one row for each line, in order, and each row is a function of its line and the header.
+formed fields (`_fields`), or has a different number of fields from the header. Each check reads one line. In a line
+that passes, every quote that opens a field closes in that line. So a parser that starts a line outside quotes ends it
+outside quotes; by induction, it starts every line outside quotes. Bytes that are not UTF-8 are decoded line by line. So
+an accepted file has exactly one row for each line, in order, and each row is a function of its line and the header.
 
 Line breaks inside quotes would undo this. A person with two rows could open a quote in one and close it in the other,
 and all rows between them would become one value. So would UTF-16, where two rows of odd length shift every byte
@@ -22,11 +22,11 @@ from functools import cache
 from espalier.core.errors import TableError
 
 DELIMITERS = "\t;|,"
-"""Delimiters in the order of trial; the first of equals wins."""
+"""Delimiters in the order in which they are tried; the first wins a tie."""
 
 
 def refused(shown: str, line: int, what: str) -> TableError:
-    """Return the refusal of one line, counted from 1; it quotes nothing."""
+    """Return the error for one line, counted from 1; it quotes nothing."""
     return TableError(f"{shown}, line {line}: {what}", row=line)
 
 
@@ -44,7 +44,7 @@ def plain_lines(data: bytes, shown: str) -> bytes:
             "Excel)"
         )
     text = data
-    while text.startswith(b"\xef\xbb\xbf"):  # files that were joined have several; the parser would take one off too
+    while text.startswith(b"\xef\xbb\xbf"):  # joined files have several; the parser would remove one too
         text = text[3:]
     first = re.search(rb"\r?\n|\r", text)
     kind, other = (b"\r", b"\n") if first and first[0] == b"\r" else (b"\n", b"\r")
@@ -52,14 +52,14 @@ def plain_lines(data: bytes, shown: str) -> bytes:
         text = text.replace(b"\r\n", b"\n")
     if (at := text.find(b"\x00")) >= 0:
         line = text.count(kind, 0, at) + 1
-        raise refused(shown, line, "a zero byte, so this is binary data and no text; give CSV, Parquet or Excel")
+        raise refused(shown, line, "a zero byte, so this is binary data, not text; use CSV, Parquet or Excel")
     if (at := text.find(other)) >= 0:
         what = "carriage return" if other == b"\r" else "line feed"
         raise refused(
             shown,
             text.count(kind, 0, at) + 1,
-            f"a {what} in this line, but the header line ends in another kind of line break; use one kind throughout, "
-            "and none inside values",
+            f"a {what} in this line, but the header line ends in a different line break; use one kind throughout, and "
+            "none inside values",
         )
     text = text.replace(b"\r", b"\n")
     try:
@@ -79,9 +79,9 @@ def _line_as_utf8(line: bytes) -> bytes:
 
 @cache
 def _fields(delimiter: str) -> re.Pattern[bytes]:
-    """The longest beginning of a line that is made of well formed fields.
+    """Return the longest prefix of a line that consists of well-formed fields.
 
-    A field is in quotes from end to end, with each quote inside it doubled, or it holds no quote at all.
+    A field is either fully quoted, with each quote inside it doubled, or contains no quote.
     """
     d = re.escape(delimiter).encode()
     field = rb'(?:"(?:[^"\n]|"")*+"|[^"\n' + d + rb"]*+)"
@@ -89,12 +89,12 @@ def _fields(delimiter: str) -> re.Pattern[bytes]:
 
 
 def check_lines(text: bytes, delimiter: str, shown: str) -> None:
-    """Refuse an empty line, and a line with a quote where none may stand."""
+    """Refuse an empty line, and a line with a misplaced quote."""
     if (at := text.find(b"\n\n")) >= 0:
         raise refused(
             shown,
             text.count(b"\n", 0, at) + 2,
-            'this line is empty; take it out (a lone empty cell is written as "")',
+            'this line is empty; remove it (write a single empty cell as "")',
         )
     fields, at = _fields(delimiter), text.find(b'"')
     while at >= 0:  # from one line with a quote to the next
@@ -108,20 +108,22 @@ def check_lines(text: bytes, delimiter: str, shown: str) -> None:
             if text[stop : stop + 1] != b'"':
                 what = "text after a closing quote"
             elif before == delimiter.encode():
-                what = "a quote is opened and not closed in the same line"
+                what = "a quote is opened but not closed in the same line"
             else:
                 what = "a quote inside a value that is not in quotes"
             raise refused(
                 shown,
                 text.count(b"\n", 0, start) + 1,
                 f"{what}; put such a value in quotes and double the quotes inside it; a value with line breaks cannot "
-                "be read from CSV: replace them by spaces, or give Parquet or Excel",
+                "be read from CSV: replace them with spaces, or use Parquet or Excel",
             )
         at = text.find(b'"', end)
 
 
 def header_names(text: bytes, shown: str) -> tuple[list[str], str]:
-    """Column names and the delimiter, from the header alone: a tab if it has one, else what splits it most often."""
+    """Return the column names and the delimiter, from the header alone: a tab if it has one, else the most frequent
+    one.
+    """
     head = text.partition(b"\n")[0]
     if not head:
         raise refused(shown, 1, "this line is empty, where the header should be")
@@ -132,12 +134,12 @@ def header_names(text: bytes, shown: str) -> tuple[list[str], str]:
             continue
         try:
             row = next(csv.reader([head.decode()], delimiter=delimiter))
-        except csv.Error:  # a name of more than 128 kB
+        except csv.Error:  # a name longer than 128 kB
             continue
         if len(row) > len(best):
             best, chosen = row, delimiter
         if delimiter == "\t" and len(row) > 1:
             break
     if not best:
-        raise refused(shown, 1, "the quotes of the header do not fit together, or a name is too long")
+        raise refused(shown, 1, "the quotes in the header do not match, or a name is too long")
     return best, chosen

@@ -1,11 +1,11 @@
-"""Texts that a spreadsheet would run as formulas: made harmless in a released CSV file, and restored.
+"""Texts that a spreadsheet would run as formulas: escaped in a released CSV file, and restored.
 
 Names and categories come from the author of the table, and a spreadsheet runs a cell that begins with ``=``, ``+``,
 ``-``, ``@`` (full-width forms too), a tab or a line break. In a released CSV file an apostrophe precedes such a text,
-which spreadsheets read as "this is text" (OWASP, *CSV injection*). Numbers stay as they are: ``-5`` is harmless. So is
-a lone sign.
+which tells spreadsheets that it is text (OWASP, *CSV injection*). Numbers stay as they are: ``-5`` is harmless. So is a
+sign alone.
 
-The rule can be undone: a text that has apostrophes and *then* such a beginning gets another one, and reading a release
+The rule can be undone: a text that has apostrophes *before* such a character gets another one, and reading a release
 removes exactly one. The rule holds for ``synthetic.csv`` only; a private table is read as written.
 """
 
@@ -24,5 +24,5 @@ def defuse(text: str) -> str:
 
 
 def restore(text: str) -> str:
-    """Return the argument of :func:`defuse` from its result."""
+    """Return the original text, given the result of :func:`defuse`."""
     return text[1:] if text.startswith("'") and defuse(text[1:]) == text else text

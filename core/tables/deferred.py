@@ -1,4 +1,4 @@
-"""Rows that are read only when something is asked that is not public."""
+"""Rows that are read only when something private is needed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from espalier.core.tables.source import More, Source
 class Facts:
     """Public facts of private rows: see the properties of `espalier.core.tables.source.Source`.
 
-    ``rows`` is their number where it is public.
+    ``rows`` is their number, if it is public.
     """
 
     rows: int | None
@@ -26,7 +26,7 @@ class Facts:
 
 
 class Deferred:
-    """A source that is read when something is asked that is not public."""
+    """A source that is read only when something private is needed."""
 
     def __init__(self, facts: Facts, schema: Schema, load: Callable[[], Source]) -> None:
         """``load`` opens the rows, which agree with ``facts`` and ``schema``."""
@@ -40,7 +40,7 @@ class Deferred:
 
     @property
     def rows(self) -> int:
-        """Number of rows; read only where it is private."""
+        """Number of rows; reads them only if it is private."""
         return self._rows.rows if self._facts.rows is None else self._facts.rows
 
     def encodes(self, schema: Schema) -> bool:

@@ -1,4 +1,4 @@
-"""A new table in an engine for synthetic rows: made and filled in one transaction, never over another table.
+"""A new table in an engine for synthetic rows: created and filled in one transaction, never replacing another table.
 
 No URL, user or password is stored or appears in a message.
 """
@@ -14,22 +14,22 @@ from espalier.core.errors import TableError
 from espalier.core.tables.engine_errors import BUGS, OURS, engine_errors
 
 TAKE_ROWS = ("duckdb", "postgres", "postgresql")
-"""Schemes of the URLs of engines that can be written to; Spark has no transactions."""
+"""URL schemes of engines that Espalier can write to; Spark is absent because it has no transactions."""
 LONGEST_NAME = 63
-"""Bytes of a name in PostgreSQL, which cuts longer names off."""
+"""Largest number of bytes in a name: PostgreSQL truncates longer ones."""
 
 
 @dataclass(frozen=True)
 class Destination:
-    """The table ``name`` at ``url``, still to be made; ``schema.name`` outside the default schema."""
+    """The table ``name`` to be created at ``url``; ``schema.name`` outside the default schema."""
 
     name: str
     url: str = field(repr=False)
 
     def check(self, columns: Any) -> None:
-        """Raise :class:`TableError` unless a table of ``columns`` (an Arrow schema) can be made there now.
+        """Raise :class:`TableError` unless a table of ``columns`` (an Arrow schema) can be created there now.
 
-        It is made and rolled back, so that names, types and rights are tried before anything is spent.
+        It is created and rolled back, which tests names, types and permissions before anything is spent.
         """
         for name in (self.name.rpartition(".")[2], *columns.names):
             if len(name.encode()) > LONGEST_NAME:
@@ -40,7 +40,9 @@ class Destination:
             con.execute("ROLLBACK")
 
     def write(self, columns: Any, batches: Iterator[Any]) -> None:
-        """Make the table and fill it with ``batches`` (of Arrow, all of the schema ``columns``), or leave no trace."""
+        """Create the table and fill it with ``batches`` (of Arrow, all with the schema ``columns``), or leave no
+        trace.
+        """
         with self._connected() as (fill, con):
             con.execute("BEGIN")
             try:
@@ -63,12 +65,12 @@ class Destination:
     def _connected(self) -> Iterator[tuple[Callable[..., None], Any]]:
         """Yield (the function that fills the table, the connection).
 
-        Errors are reported by kind: an engine's own messages may contain the URL.
+        Errors name only a cause: an engine's own messages may contain the URL.
         """
         from espalier.core.tables import engines
 
         shown = f"the table {self.name!r} cannot be written"
-        with engine_errors(f"{shown}: the database cannot be opened to write", ours=()):
+        with engine_errors(f"{shown}: the database cannot be opened for writing", ours=()):
             engine, con = engines.connect_to_write(self.url)
         try:
             yield (_copy if engine == "postgres" else _insert), con
@@ -76,7 +78,7 @@ class Destination:
             raise
         except Exception as error:
             there = type(error).__name__ == "DuplicateTable" or "already exists" in str(error)
-            why = "it is there already, and nothing is overwritten" if there else type(error).__name__
+            why = "it already exists, and nothing is overwritten" if there else type(error).__name__
             raise TableError(f"{shown}: {why}") from None
         finally:
             con.close()

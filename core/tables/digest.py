@@ -1,4 +1,4 @@
-"""The digest of encoded rows, whatever their order."""
+"""The digest of encoded rows, independent of their order."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from espalier.core.tables.source import Source
 
 _MIXES = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB), (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53)
-"""Odd factors of two 64-bit mixes (those of SplitMix64 and of MurmurHash3)."""
+"""Odd factors of two 64-bit mixing functions (from SplitMix64 and MurmurHash3)."""
 
 _MARKS, _CHUNK = 1 << 12, 1 << 14
-"""Sums of hashes in one table, and rows of one step: both fit the processor's cache."""
+"""Size of a table of hash sums, and rows per step: both fit the processor's cache."""
 
 
 class Digest:
@@ -40,7 +40,7 @@ class Digest:
         self._sums, self._rows = [0, 0], 0
 
     def add(self, batch: Mapping[str, NDArray[Any]]) -> None:
-        """Add rows, as codes by name of column."""
+        """Add rows, given as codes by column name."""
         rows = len(next(iter(batch.values())))
         for start in range(0, rows, _CHUNK):
             row = np.zeros(min(_CHUNK, rows - start), dtype=np.uint64)
@@ -63,7 +63,7 @@ class Digest:
 
 
 def digest_of(rows: Source) -> bytes:
-    """Return the digest of encoded rows, which may be a part of a table. PRIVATE."""
+    """Return the digest of encoded rows, possibly part of a table. PRIVATE."""
     adding = Digest(rows.schema)
     for batch in rows.batches():
         adding.add(batch)

@@ -1,22 +1,22 @@
-"""The encoder: Arrow batches of any reader become codes, by one function of a cell and of its column's description.
+"""The encoder: turns Arrow batches of any reader into codes, each a function of one cell and its column's description.
 
 **Theorem.** ``codes(row) = f(row, public schema)``. The public schema is the project's description of each column and
-the Arrow type of each column, which belongs to the table and not to a row. What other rows hold, their number and
-order, the file and the batch that a row is in, and statistics that a file carries change no code of it.
+the Arrow type of each column, which belongs to the table and not to a row. No code of a row depends on other rows,
+their number and order, the file and the batch that contain the row, or statistics stored in a file.
 
 *Proof.* Let ``text(cell)`` be the canonical text of a cell (the table below) and ``code(text)`` be
 `espalier.core.project.schema.Column.judge` of that text. Both read one cell and the column's public description. The
-encoder computes ``code(text(cell))``, by one of four ways that the column's type and description choose:
+encoder computes ``code(text(cell))``, in one of four ways, chosen by the column's type and description:
 
 1. *Distinct values* (`_by_value`). Arrow lists the distinct values of a batch, and each value is encoded alone. The
-   code of a cell is that of its value, and two cells share a value only where the type's own equality holds, which
-   gives them one text. So the list, its order and the batch do not matter.
+   code of a cell is that of its value, and two cells share a value only if the type's own equality holds, which gives
+   them one text. So the list, its order and the batch do not matter.
 2. *Numbers* (`_Numbers`). ``float(str(i))`` is the nearest float of a whole number i, as is NumPy's conversion;
    ``float(repr(x)) = x``. So a cell's bin is found from its number by comparison with each public edge. A category or
    mark t is compared as the one number whose canonical text is t, if there is one. A lookup table over the whole
    numbers of a batch holds exactly the values of this function, and only saves time.
 3. *Moments in calendar bins* (`_days`). The day is the whole part of a division of the cell by the length of a day.
-4. *Decimals in bins* (`_decimals`). The lower 64 bits hold all 18 digits; a cell of more is refused. ``float`` is
+4. *Decimals in bins* (`_decimals`). The lower 64 bits hold all 18 digits; a cell with more is refused. ``float`` is
    monotone, so the decimals at or above an edge are those at or above one whole number of the last decimal place, which
    the edge and the column's type determine.
 
@@ -32,7 +32,7 @@ before the first draw.
 | whole number | digits, no point: ``7`` |
 | float (narrow ones widened) | shortest ``repr``; below 2⁵³ a whole one without a point: ``0.1``, ``7`` |
 | -0.0 | ``0`` |
-| infinity | ``inf``, ``-inf``: no number, so undeclared in a numeric column |
+| infinity | ``inf``, ``-inf``: not a number, so undeclared in a numeric column |
 | decimal | as written with its scale: ``7.50`` |
 | truth value | ``True``, ``False`` |
 | text | itself, byte by byte: case, blanks and combining characters count |
@@ -73,7 +73,7 @@ if TYPE_CHECKING:
 
 Codes = NDArray[Any]
 NARROW = 1 << 16
-"""Whole numbers in a lookup table at most."""
+"""Largest size of a lookup table of whole numbers."""
 FIRST_DAY, LAST_DAY, EPOCH = 1, 3_652_059, 719_163
 """Days as numbers: of 0001-01-01, of 9999-12-31, and of 1970-01-01, from which Arrow counts."""
 PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
@@ -93,7 +93,7 @@ class Batch:
 
 
 class Encoder:
-    """Encode Arrow batches with these columns (``types``, an Arrow schema) as ``schema`` describes them."""
+    """Encodes Arrow batches with these columns (``types``, an Arrow schema) as ``schema`` describes them."""
 
     def __init__(self, schema: Schema, types: Any, shown: str, person: str | None = None) -> None:
         """Check the types of the columns. Raise :class:`TableError` for one that cannot be encoded."""
@@ -117,7 +117,9 @@ class Encoder:
         self._wrong: dict[str, TableError] = {}
 
     def __call__(self, batch: Any) -> Batch:
-        """Return the codes of an Arrow batch. A cell that has none gets any, and :meth:`check` refuses it."""
+        """Return the codes of an Arrow batch. A cell without a code gets an arbitrary one, and :meth:`check` refuses
+        it.
+        """
         held = {name: batch.column(name) for name in self.names}
         for name, array in held.items():
             if value_type(array.type) != self._types[name]:
@@ -149,7 +151,9 @@ class Encoder:
 
 
 def fitting(shown: str, column: Column, codes: Codes, wrong: dict[str, TableError]) -> Codes:
-    """Return codes within the column's size. Codes that mark a refused cell become 0, and ``wrong`` says why."""
+    """Return codes within the column's size. Codes that mark a refused cell become 0, and ``wrong`` records the
+    reason.
+    """
     largest = int(codes.max(initial=0))
     if largest < column.size:
         return codes
@@ -160,11 +164,11 @@ def fitting(shown: str, column: Column, codes: Codes, wrong: dict[str, TableErro
 def refusal(shown: str, name: str, *, empty: bool) -> TableError:
     """The error for an undeclared value, or for an empty cell."""
     if empty:
-        text = f'column {name!r} has empty cells, but its schema does not say "missing": true'
+        text = f'column {name!r} has empty cells, but its schema does not set "missing": true'
     else:
         text = (
             f"column {name!r} holds a value that its schema does not declare (the value is not shown); "
-            'correct the table, declare it, or say "unknown": "missing"'
+            'correct the table, declare the value, or set "unknown": "missing"'
         )
     return TableError(f"{shown}: {text}", column=name)
 
@@ -175,22 +179,22 @@ def _check_person(name: str, kind: Any, shown: str) -> None:
     whole = pa.types.is_integer(kind) or (pa.types.is_decimal(kind) and kind.scale == 0)
     if not (whole or pa.types.is_string(kind) or is_uuid(kind)):
         raise TableError(
-            f"{shown}: the person column {name!r} holds {kind} values; give person identifiers as text or a whole "
-            "number",
+            f"{shown}: the person column {name!r} holds {kind} values; store person identifiers as text or whole "
+            "numbers",
             column=name,
         )
 
 
 def _way(column: Column, kind: Any, shown: str) -> Callable[[Any], Codes]:
-    """How cells of this Arrow type are encoded: see the proof."""
+    """Return the encoder for cells of this Arrow type: see the proof."""
     import pyarrow as pa
 
     types = pa.types
     check_type(column.name, kind, shown)
     if column.dates is not None and types.is_timestamp(kind) and kind.tz is not None:
         raise TableError(
-            f"{shown}: column {column.name!r} holds moments with a time zone, whose day depends on the zone; give them "
-            "as dates",
+            f"{shown}: column {column.name!r} holds moments with a time zone, whose day depends on the zone; store "
+            "them as dates",
             column=column.name,
         )
     plain: Callable[[Any], Codes] = _by_value(column)
@@ -242,7 +246,7 @@ class _Numbers:
         order = sorted(x for x in found if x is not None)
         self._keys = np.array(order, dtype=self._as)
         self._codes = np.array([found[x] for x in order], dtype=self._kind)
-        """Public numbers with a code of their own (categories, groups, spellings, marks), and their codes."""
+        """Public numbers with their own code (categories, groups, spellings, marks), and their codes."""
 
     def _number(self, text: str) -> int | float | None:
         """The number of this type whose canonical text is ``text``, if there is one."""
@@ -337,7 +341,7 @@ def people(array: Any) -> Any:
         coded = array if pa.types.is_dictionary(array.type) else _plain(array).dictionary_encode()
         texts = pa.array(_texts(coded.dictionary), pa.string())
         made = pa.DictionaryArray.from_arrays(coded.indices, texts).cast(pa.string())
-    made.validate(full=True)  # damaged text would be written in several ways
+    made.validate(full=True)  # damaged text could be written in several ways
     return made
 
 
@@ -362,13 +366,13 @@ def _texts(values: Any) -> list[str]:
 
     import pyarrow as pa
 
-    if pa.types.is_fixed_size_binary(values.type):  # of all binary types only UUIDs come here
+    if pa.types.is_fixed_size_binary(values.type):  # UUIDs are the only binary type that reaches this line
         return [str(uuid.UUID(bytes=value)) if value is not None else "" for value in values.to_pylist()]
     return [cell_text(value) for value in values.to_pylist()]
 
 
 def _cells(array: Any) -> NDArray[Any]:
-    """The values of a numeric or temporal Arrow array, without a copy; anything where a cell is null."""
+    """The values of a numeric or temporal Arrow array, without a copy; undefined for null cells."""
     import pyarrow as pa
 
     kind = np.dtype(np.int64) if pa.types.is_timestamp(array.type) else np.dtype(array.type.to_pandas_dtype())
@@ -379,7 +383,7 @@ def _cells(array: Any) -> NDArray[Any]:
 
 
 def _missing(array: Any) -> NDArray[np.bool_]:
-    """Which cells are null, by their validity bits."""
+    """Whether each cell is null, by its validity bit."""
     valid = array.buffers()[0]
     if valid is None or not array.null_count:
         return np.zeros(len(array), dtype=np.bool_)
@@ -394,7 +398,7 @@ def _with_missing(codes: Codes, array: Any, column: Column) -> Codes:
 
 
 def _indices(array: Any, missing: int) -> NDArray[Any]:
-    """The places of a dictionary array's cells in its dictionary; ``missing`` for null."""
+    """The indices of a dictionary array's cells; ``missing`` for null."""
     indices = array.indices
     places = _cells(indices)
     if not indices.null_count:

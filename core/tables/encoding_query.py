@@ -1,8 +1,8 @@
 """The schema's encoding as a query that Ibis writes for each engine.
 
 The query turns each declared column into whole numbers 0 … size − 1, as
-:meth:`espalier.core.project.schema.Column.encode` would its texts. NULL and NaN come first: several engines find NaN
-larger than every number. A category is compared in the column's own type, never in a cast to text, since engines
+:meth:`espalier.core.project.schema.Column.encode` does for texts. NULL and NaN are tested first: several engines order
+NaN above every number. A category is compared in the column's own type, never in a cast to text, since engines
 write `1.0`, `true` or a date in different ways. Two numbers beyond the codes mark refused cells: ``size`` an undeclared
 value, ``size + 1`` an empty cell.
 """
@@ -24,18 +24,18 @@ from espalier.core.tables.code_file import PERSON
 from espalier.core.tables.row_limits import runs
 
 FEW = 32
-"""Largest number of bin edges that a row is compared with one after another."""
+"""Largest number of bin edges with which a row is compared one after another."""
 _ISO_DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _DATE = f"^[ \t\n\r\f\v]*{_ISO_DAY}([T ][0-9]{{2}}:[0-9]{{2}}[^ \t\n\r\f\v]*)?[ \t\n\r\f\v]*$"
 _NUMBER = "^[ \t\n\r\f\v]*[+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+)?[ \t\n\r\f\v]*$"
 _FAR = "[eE][+-]?0*[1-9][0-9]{4,}[ \t\n\r\f\v]*$"
-"""The exponent of a number beyond PostgreSQL's decimals, unless its digits make up for it."""
+"""Exponent beyond PostgreSQL's decimals, unless the digits compensate for it."""
 _SHORT = 9_000
-"""Letters of a number whose digits cannot make up for such an exponent."""
+"""Length of a number whose digits cannot compensate for such an exponent."""
 
 
 def code_name(index: int) -> str:
-    """Return the name of the codes of column number ``index``: no name of the table gets into a snapshot."""
+    """Return the name of the codes of column number ``index``: no column name enters a snapshot."""
     return f"c{index}"
 
 
@@ -43,7 +43,7 @@ def encoding(table: Any, schema: Schema, dialect: str, person: str | None = None
     """The query for the codes of ``table``, one column per column of ``schema``.
 
     ``dialect`` is the engine's name. ``person`` adds the person identifier of each row, as text.
-    Raises :class:`TableError` for a column that is not there or whose type no cell of a table can have.
+    Raises :class:`TableError` for a column that is missing or has an unsupported type.
     """
     made = {}
     for i, column in enumerate(schema.columns):
@@ -54,7 +54,7 @@ def encoding(table: Any, schema: Schema, dialect: str, person: str | None = None
 
 
 def packed(codes: Any, schema: Schema) -> Any:
-    """The answer of :func:`encoding` with its codes joined to a few whole numbers n0, n1, …, cheaper to write.
+    """Return the query of :func:`encoding` with the codes joined to a few whole numbers n0, n1, …, cheaper to write.
 
     Each column has ``size + 2`` codes, with the two that mark refused cells.
     """
@@ -83,7 +83,7 @@ def _person(value: Any) -> Any:
     if kind.is_string() or kind.is_integer() or kind.is_uuid():
         return value.cast("string")
     raise TableError(
-        f"the person column {value.get_name()!r} holds {kind} values; give the identifiers as text or whole numbers",
+        f"the person column {value.get_name()!r} holds {kind} values; store the identifiers as text or whole numbers",
         column=value.get_name(),
     )
 
@@ -91,10 +91,10 @@ def _person(value: Any) -> Any:
 def _code(value: Any, column: Column, dialect: str) -> Any:
     kind = value.type()
     if column.number_style or (column.code_book and code_book(column.code_book).by_rule):
-        why = "counts longer codes as codes of a code book" if column.code_book else "writes numbers in its own style"
+        why = "counts longer codes as codes of a code book" if column.code_book else "uses its own number style"
         raise TableError(
-            f"column {column.name!r} {why}, which this engine cannot do. Release from a file, or give the column plain "
-            "values in a view",
+            f"column {column.name!r} {why}, which this engine cannot do. Release from a file, or provide plain values "
+            "in a view",
             column=column.name,
         )
     missing = value.isnull()
@@ -122,13 +122,15 @@ def _int(code: int) -> Any:
 
 
 def _exact(number: float) -> Any:
-    """A float as the engine reads it off its shortest text: a plain literal may be a decimal first, rounded twice."""
+    """A float as the engine parses it from its shortest text: a plain literal may become a decimal first and be rounded
+    twice.
+    """
     return ibis.literal(repr(float(number))).cast("float64")
 
 
 def _read_number(text: Any, dialect: str) -> Any:
-    """A decimal, or a text that is written like a number, as the nearest float. PostgreSQL refuses numbers beyond its
-    floats, and beyond its decimals."""
+    """A decimal, or a text that spells a number, as the nearest float. PostgreSQL rejects numbers beyond its floats and
+    beyond its decimals."""
     if dialect != "postgres":
         return text.try_cast("float64")
     number = text.cast("decimal")
@@ -145,7 +147,7 @@ def _read_number(text: Any, dialect: str) -> Any:
 
 
 def _is_like(text: Any, pattern: str, dialect: str) -> Any:
-    """Is all of ``text`` as ``pattern`` says? In Java a closing $ would let a line break of Unicode follow."""
+    """Whether all of ``text`` matches ``pattern``. In Java a closing $ would allow a Unicode line break at the end."""
     return text.re_search(pattern.removesuffix("$") + r"\z" if dialect == "pyspark" else pattern)
 
 
@@ -168,8 +170,8 @@ def _bins(value: Any, column: Column, unknown: Any, dialect: str) -> Any:
 
 
 def _between(value: Any, edges: Sequence[Any], first: int = 0) -> Any:
-    """How many of ``edges`` (increasing) are at or below ``value``, and ``first`` more: by halving where they are many,
-    so that a row is compared with few of them."""
+    """The number of ``edges`` (increasing) at or below ``value``, plus ``first``; many edges are searched by bisection,
+    so each row is compared with few of them."""
     if len(edges) <= FEW:
         steps = [(value < edge, _int(first + i)) for i, edge in enumerate(edges)]
         last = _int(first + len(edges))
@@ -195,7 +197,7 @@ def _periods(value: Any, column: Column, unknown: Any, dialect: str) -> Any:
         day, odd = value, (value < _day("0001-01-01", kind)) | (value > _day(last, kind))  # infinities
     else:
         _refuse_nested(value)
-        return unknown  # a number or a time of day is no date
+        return unknown  # a number or a time of day is not a date
     ends = (dt.date.fromordinal(int(edge)).isoformat() for edge in column.edges[1:-1])
     steps = [(day < _day(end, kind), _int(i)) for i, end in enumerate(ends)]
     return ibis.cases((odd, unknown), *steps, else_=_int(column.values - 1))
@@ -206,7 +208,9 @@ def _day(text: str, kind: Any) -> Any:
 
 
 def _in_calendar(day: Any) -> Any:
-    """Is a text of ten characters, written as a date, a day of the calendar? By comparing texts: nothing is cast."""
+    """Whether a text of ten characters in the form of a date is a valid day, found by comparing texts without a
+    cast.
+    """
     century, year, month, last = (day.substr(at, 2) for at in (0, 2, 5, 8))
     fours = [f"{i:02d}" for i in range(0, 100, 4)]
     leap = ibis.ifelse(year == "00", century.isin(fours), year.isin(fours))
@@ -240,8 +244,8 @@ def _categories(value: Any, column: Column, unknown: Any) -> Any:
 
 
 def _looked_up(value: Any, texts: Sequence[tuple[str, int]], unknown: Any) -> Any:
-    """The code of a text among ``texts`` (in the order of their bytes, which is how engines compare here), by halving
-    where they are many."""
+    """The code of a text among ``texts`` (in byte order, as engines compare here); many texts are searched by
+    bisection."""
     if len(texts) > FEW:
         middle = len(texts) // 2
         below, above = (_looked_up(value, part, unknown) for part in (texts[:middle], texts[middle:]))
@@ -253,7 +257,7 @@ def _looked_up(value: Any, texts: Sequence[tuple[str, int]], unknown: Any) -> An
 
 
 def _as_typed(text: str, kind: Any) -> Any:
-    """The value of type ``kind`` that a table reader would write as ``text``; None where there is none."""
+    """The value of type ``kind`` that a table reader would write as ``text``, or None."""
     try:
         if kind.is_string() or kind.is_uuid():
             return ibis.literal(text)
@@ -288,7 +292,7 @@ def _as_decimal(text: str, kind: Any) -> Any:
 
 
 def _as_timestamp(text: str, kind: Any) -> Any:
-    """A moment: a date alone is its midnight where there is no time zone."""
+    """A moment; without a time zone, a date alone means midnight."""
     if kind.timezone is None and re.fullmatch(r"\d{4}-\d{2}-\d{2}", text):
         return ibis.literal(text).cast(kind)
     moment = dt.datetime.fromisoformat(text)

@@ -1,11 +1,12 @@
 """Engines that Ibis connects to: opening a relation, reading its rows, and the settings of each connection.
 
-A connection reads and never writes, except those of :func:`connect_to_write`. `espalier.core.tables.encoding_query` has
-the queries. These two modules alone import Ibis.
+Connections are read-only, except those of :func:`connect_to_write`. The queries are in
+`espalier.core.tables.encoding_query`. Only these two modules import Ibis.
 """
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -23,7 +24,7 @@ from espalier.core.tables.connection import LOCKED, parts_of, time_limit
 from espalier.core.tables.stream import Stream
 
 MEMORY = "384MB"
-"""Memory limit of DuckDB. It never spills to disk: a scan needs no more."""
+"""Memory limit of DuckDB. It never spills to disk; a scan needs no more memory."""
 WHOLE = ("mysql", "singlestoredb", "sqlite")
 """Engines that Ibis reads through pandas, all rows at once."""
 FIRST = {
@@ -56,7 +57,7 @@ def open_url(url: str, name: str) -> tuple[Any, Any, str | None, Origin]:
 
 @contextmanager
 def closed_on_error(backend: Any) -> Iterator[None]:
-    """Close the connection if its use fails."""
+    """Close the connection if the block fails."""
     try:
         yield
     except BaseException:
@@ -80,29 +81,29 @@ def keeps_codes(backend: Any) -> bool:
 
 
 def open_stream(url: str, name: str, shown: str) -> Stream:
-    """The rows of a table of an engine that encodes none itself.
+    """The rows of a table in an engine that does not encode them.
 
-    Any engine that Ibis has a backend for. Raises :class:`TableError` where it has none.
+    Supports every engine with an Ibis backend. Raises :class:`TableError` for others.
     """
     scheme = url.partition("://")[0]
     if scheme not in (known := sorted(entry.name for entry in entry_points(group="ibis.backends"))):
-        raise TableError(f"{scheme} is no engine that is known here: {', '.join(known)}, or a file")
+        raise TableError(f"{scheme} is not a known engine. Use one of {', '.join(known)}, or a file")
     if scheme in ("duckdb", "sqlite"):
         _check_url(url, scheme)
-    with warnings.catch_warnings(action="ignore"):  # a MySQL server may know its zones by number only, see `FIRST`
+    with warnings.catch_warnings(action="ignore"):  # a MySQL server may know time zones by offset only, see `FIRST`
         backend = _sqlite(url) if scheme == "sqlite" else ibis.connect(url, **_options(scheme))
     if scheme == "duckdb":
         _shut(backend)
     if scheme == "sqlite" and backend.con.execute("PRAGMA encoding").fetchone() != ("UTF-8",):
         raise TableError(
-            f"{shown} is stored as UTF-16, where damaged text reads as other text, so that two persons could be one; "
-            "copy its rows into a new SQLite file"
+            f"{shown} is stored as UTF-16, in which damaged text may read as other text and two people as one; copy "
+            "its rows into a new SQLite file"
         )
     for statement in FIRST.get(scheme, ()):
         backend.raw_sql(statement).close()
     table = _as_declared(backend, _named(backend, name)) if scheme == "sqlite" else _named(backend, name)
     if scheme == "duckdb" and table.op().namespace.catalog not in (None, backend.current_catalog):
-        raise TableError(f"{shown} is in another database that this process attached; name that file in the URL")
+        raise TableError(f"{shown} is in another attached database; put that file in the URL")
     if scheme == "duckdb":
         table = _without_huge(backend, table)
     kinds = {column: _stored(kind, scheme) for column, kind in table.schema().items()}
@@ -110,11 +111,11 @@ def open_stream(url: str, name: str, shown: str) -> Stream:
 
 
 def answers(backend: Any, query: Any, rows: int) -> Iterator[Any]:
-    """Yield the answers of ``query``, about ``rows`` at a time: Arrow batches, or lists of rows of a Python driver.
+    """Yield the result of ``query``, about ``rows`` at a time: Arrow batches, or lists of rows of a Python driver.
 
-    Ibis' own readers of `WHOLE` would keep all rows, and convert whole numbers to floats in a column with a NULL.
+    Ibis' own readers of `WHOLE` would hold all rows, and convert whole numbers to floats in a column with a NULL.
     """
-    if backend.name == "duckdb":  # Ibis' own reader keeps all rows
+    if backend.name == "duckdb":  # Ibis' own reader holds all rows
         yield from backend.con.sql(str(backend.compile(query))).to_arrow_reader(rows)
     elif backend.name in WHOLE or type(backend).to_pyarrow_batches is SQLBackend.to_pyarrow_batches:
         for part in backend._cursor_batches(query, chunk_size=rows):
@@ -143,23 +144,23 @@ def _with_schema(con: Any, name: str) -> str:
 
 
 def _check_url(url: str, scheme: str) -> None:
-    """Refuse a URL that names another file than it seems to: an engine ignores what follows the path's end."""
+    """Refuse a URL that may name a different file than it seems to: an engine ignores the text after the path."""
     if "#" in url or "%00" in url or any(letter < " " for letter in url) or ("?" in url and scheme == "sqlite"):
         raise TableError(
-            f"the {scheme} URL holds '#', '?', options or a control character, so that it may name another file; "
+            f"the {scheme} URL contains '#', '?', options or a control character, so it may name another file; "
             "write # as %23 and ? as %3F in a SQLite URL, or rename the file"
         )
 
 
 def _without_huge(backend: Any, table: Any) -> Any:
-    """``table`` with DuckDB's unsigned numbers of 128 bits as text: Arrow takes the upper half for negative ones."""
+    """``table`` with DuckDB's unsigned numbers of 128 bits as text: Arrow reads the upper half as negative."""
     kinds = backend.con.sql(str(backend.compile(table))).types
     huge = [name for name, kind in zip(table.columns, kinds, strict=True) if str(kind) == "UHUGEINT"]
     return table.mutate(**{name: table[name].cast("string") for name in huge}) if huge else table
 
 
 def _sqlite(url: str) -> Any:
-    """A SQLite file that is only read, whichever thread asks; one that is not there is not made."""
+    """A SQLite file opened read-only, for all threads; a missing file is not created."""
     import sqlite3
 
     parts = urlsplit(url)
@@ -168,9 +169,9 @@ def _sqlite(url: str) -> Any:
 
 
 def _as_declared(backend: Any, table: Any) -> Any:
-    """``table`` with the types that SQLite's catalogue declares, and text where it declares none, as of an expression.
+    """``table`` with the types declared in SQLite's catalogue, and text for undeclared ones, such as expressions.
 
-    Ibis would take the type of the first row's cell for such a column: one row would decide how all others are read.
+    For such a column Ibis would use the type of the first row's cell: one row would decide how all others are read.
     Only text is accepted there, since 7 and '7' may be two people.
     """
     place = table.op()
@@ -181,8 +182,8 @@ def _as_declared(backend: Any, table: Any) -> Any:
 
 
 def _options(scheme: str) -> dict[str, Any]:
-    """DuckDB: a file that is only read. MySQL: rows as they come, and all of Unicode, where two ids would else both be
-    written as question marks."""
+    """DuckDB: read-only. MySQL: stream the rows, and use all of Unicode; otherwise two ids could both become question
+    marks."""
     if scheme == "duckdb":
         return {"read_only": True}
     if scheme != "mysql":
@@ -193,7 +194,7 @@ def _options(scheme: str) -> dict[str, Any]:
 
 
 def _stored(kind: Any, engine: str) -> Any:
-    """The type that cells of ``kind`` come as: text for what has none here.
+    """The type in which cells of ``kind`` arrive: text for types without an equivalent.
 
     SQLite has whole numbers of 64 bits, floats, texts and bytes; a date, a decimal or any other declared type may
     contain anything.
@@ -201,20 +202,38 @@ def _stored(kind: Any, engine: str) -> Any:
     if kind.is_uuid() or (kind.is_decimal() and kind.scale is None):
         return ibis.dtype("string")
     if engine in WHOLE and kind.is_integer() and kind.nbytes < 8:
-        return ibis.dtype("int64")  # SQLite's INT2 holds 64 bits, and Ibis gives a YEAR one byte
+        return ibis.dtype("int64")  # SQLite's INT2 has 64 bits, and Ibis gives a YEAR one byte
     stored = kind.is_integer() or kind.is_floating() or kind.is_boolean() or kind.is_string() or kind.is_binary()
     return kind if engine != "sqlite" or stored or kind.is_null() else ibis.dtype("string")
 
 
 def fetched(backend: Any, query: str) -> list[tuple[Any, ...]]:
-    """The rows that answer ``query``, in memory."""
+    """Return the result of ``query``, in memory."""
     if backend.name == "pyspark":
         return [tuple(row) for row in backend._session.sql(query).collect()]
     return list(backend.con.execute(query).fetchall())
 
 
+def at_random(table: Any, rows: int, total: int) -> Any:
+    """Return each of the ``total`` rows of ``table`` with the same probability, so that about ``rows`` are left."""
+    return table if total <= rows else table.filter(ibis.random() <= rows / total)
+
+
+def streamed_rows(backend: Any, query: str, rows: int = 1 << 16) -> Iterator[list[Any]]:
+    """Yield the rows that answer ``query`` in an engine of `ENGINES`, ``rows`` at a time."""
+    if backend.name == "pyspark":
+        left = iter(backend._session.sql(query).toLocalIterator())
+        while part := [tuple(row) for row in itertools.islice(left, rows)]:
+            yield part
+        return
+    with backend.con.transaction(), backend.con.cursor("espalier_rows") as cursor:
+        cursor.execute(query)
+        while part := cursor.fetchmany(rows):
+            yield part
+
+
 def disconnect(backend: Any) -> None:
-    """Close the connection. A Spark session is shared by all who use it in this process, and ends with it."""
+    """Close the connection. A Spark session is shared within this process and ends with it."""
     if backend.name != "pyspark":
         backend.disconnect()
 
@@ -234,13 +253,13 @@ def _spark(url: str) -> Any:
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     if not session.sparkContext.master.startswith("local"):
-        raise TableError("Spark is read where it runs on this machine (spark.master=local[*]), not on a cluster")
+        raise TableError("Spark must run on this machine (spark.master=local[*]), not on a cluster")
     session.sparkContext.setLogLevel("OFF")
     return ibis.pyspark.connect(session)
 
 
 def connect_to_write(url: str) -> tuple[str, Any]:
-    """(the engine's name, a connection that may write) for a URL of one of `ENGINES`; makes no file of its own."""
+    """(the engine's name, a connection that may write) for a URL of one of `ENGINES`; creates no file."""
     if url.startswith("duckdb://") and not Path(url.removeprefix("duckdb://").partition("?")[0]).exists():
         raise FileNotFoundError
     backend = ibis.connect(url)
@@ -248,11 +267,11 @@ def connect_to_write(url: str) -> tuple[str, Any]:
 
 
 def _shut(backend: Any) -> None:
-    """Let DuckDB read its own file and nothing else: no file or network by a relation's name or by a view, no table of
-    this process, no spill to disk.
+    """Restrict DuckDB to its own file: no file or network through a relation's name or a view, no table of this
+    process, no spill to disk.
 
-    All connections of this process to one file share these settings, so that a later one finds them. DuckDB lets no
-    one open it up again. A lock on all settings would refuse what Ibis sets (the time zone) on a second connection.
+    All connections of this process to one file share these settings, so a later one has them too. DuckDB does not allow
+    them to be loosened again. A lock on all settings would reject the time zone that Ibis sets on a second connection.
     """
     backend.con.execute("SET enable_progress_bar = false")
     backend.con.execute("SET python_enable_replacements = false")
@@ -260,7 +279,7 @@ def _shut(backend: Any) -> None:
         for setting in (
             f"memory_limit = '{MEMORY}'",
             "temp_directory = ''",
-            "allowed_directories = []",  # these two would stay open
+            "allowed_directories = []",  # these two stay open otherwise
             "allowed_paths = []",
             "enable_external_access = false",
         ):
@@ -268,7 +287,7 @@ def _shut(backend: Any) -> None:
 
 
 def _binary(backend: Any, table: Any) -> tuple[Any, Any, str | None]:
-    """A collation may find two ids equal and so merge two people: texts are compared byte by byte instead."""
+    """A collation may treat two ids as equal and so merge two people: texts are compared byte by byte instead."""
     import sqlglot as sg
     from sqlglot import expressions as e
 

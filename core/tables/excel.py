@@ -1,12 +1,12 @@
 """Excel workbooks as text: the first sheet, cell by cell, read by openpyxl.
 
-Each cell has a type of its own. A formula is refused, because its value may come from other rows. So is a row whose
+Each cell has its own type. A formula is refused, because its value may come from other rows. So is a row whose
 number is not above that of the row before.
 
 A sheet has a million lines. A line is a row if and only if some cell of it holds a value, which depends on that line
-alone. A line without a value between rows is refused; after the last row it is no row, so that n never counts it. Under
-replace-one, an emptied last line is therefore one row less, and no neighbour: n is public there. To keep a person whose
-cells are all empty, give the line a cell with an empty text, or a mark of a missing value.
+alone. A line without a value between rows is refused; after the last row it is not a row and never counts in n. Under
+replace-one, an emptied last line is therefore one row less, and not a neighbour: n is public there. To keep a person
+whose cells are all empty, put an empty text or a missing-value mark into one cell.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from espalier.core.tables.text_table import Cells, TextTable, cell_text, check_n
 from espalier.core.tables.unpacking import check_unpacked
 
 EXCEL_CELLS, EXCEL_BYTES, EXCEL_RATIO = 25_000_000, 5_000_000, 100
-"""Cells of a sheet at most. A workbook is refused if it unpacks to more bytes, and to more times its size. An ordinary
-sheet of 10⁶ rows has 10 to 20 million cells and unpacks to 10 to 25 times its size."""
+"""Largest number of cells in a sheet. A workbook is refused if it unpacks to more bytes and to a larger multiple of its
+size. An ordinary sheet of 10⁶ rows has 10 to 20 million cells and unpacks to 10 to 25 times its size."""
 EXCEL_TEXTS, EXCEL_TEXT = 1 << 28, 1 << 20
-"""Bytes of the texts that the cells of a workbook share at most, and of one text: Excel's own limit is 32,767
+"""Largest size in bytes of a workbook's shared texts, and of one text: Excel's own limit is 32,767
 characters."""
 EXCEL_PARTS = 10_000
-"""Parts of a workbook's zip archive at most: its directory is held in memory."""
+"""Largest number of parts in a workbook's zip archive: its directory is held in memory."""
 EXCEL_ROWS = 1 << 20
-"""Rows of a sheet at most, which is Excel's own limit: openpyxl makes each row that a row's number passes over."""
+"""Largest number of rows in a sheet, Excel's own limit: openpyxl creates each row that a row's number skips."""
 _CELL = re.compile(rb"<(?:[\w.-]+:)?c[\s/>]")
 _ENCODING = re.compile(rb"[^>]*?encoding\s*=\s*[\"']([^\"']*)")
 
@@ -49,7 +49,7 @@ def read_excel(data: bytes, shown: str) -> TextTable:
     number, header, columns = 0, None, list[Cells]()
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # openpyxl warns about styles and validations it leaves out
+            warnings.simplefilter("ignore")  # openpyxl warns about styles and validations that it ignores
             if data.count(b"PK\x01\x02") > EXCEL_PARTS:
                 raise TableError(f"{shown} has more than {EXCEL_PARTS:,} parts; save it again, or use CSV")
             with zipfile.ZipFile(io.BytesIO(data)) as parts:
@@ -60,13 +60,13 @@ def read_excel(data: bytes, shown: str) -> TextTable:
                 raise TableError(f"the first sheet of {shown} is hidden; show it or delete it, so that it is clear")
             with book._archive.open(sheet._worksheet_path) as rows_of:
                 _check_ascending(rows_of, shown)
-            sheet.reset_dimensions()  # what the file says of its size is not believed
+            sheet.reset_dimensions()  # the size that the file states is not trusted
             place = 0  # the row that comes next
             for number, cells in enumerate(sheet.iter_rows(), start=1):
                 if any(cell.data_type == "f" for cell in cells):
                     raise TableError(
-                        f"{shown}, row {number}: a formula, whose value may come from other rows; replace formulas by "
-                        "their values (Paste Special), or give CSV",
+                        f"{shown}, row {number}: a formula, whose value may come from other rows; replace formulas "
+                        "with their values (Paste Special), or use CSV",
                         row=number,
                     )
                 row = [cell.value for cell in cells]
@@ -77,7 +77,7 @@ def read_excel(data: bytes, shown: str) -> TextTable:
                     columns, place = [Cells() for _ in header], number + 1
                     continue
                 if number != place:
-                    raise TableError(f"{shown}, row {place}: this row is empty; take it out of the sheet", row=place)
+                    raise TableError(f"{shown}, row {place}: this row is empty; delete it from the sheet", row=place)
                 if any(cell is not None for cell in row[len(header) :]):
                     raise TableError(f"{shown}, row {number}: more cells than the header has names", row=number)
                 place += 1
@@ -103,7 +103,7 @@ def _header(cells: Sequence[Any], shown: str) -> list[str]:
 
 
 def _check_workbook(parts: zipfile.ZipFile, packed: int, shown: str) -> None:
-    """Refuse a workbook that unpacks to too much, by the sizes in its directory, beyond which no part is read."""
+    """Refuse a workbook that unpacks to too much, by the sizes in its directory; no part is read beyond them."""
     size = sum(part.file_size for part in parts.infolist())
     check_unpacked(size, packed, shown)
     if size > EXCEL_BYTES and size > EXCEL_RATIO * packed:
@@ -113,11 +113,11 @@ def _check_workbook(parts: zipfile.ZipFile, packed: int, shown: str) -> None:
             with parts.open(part) as sheet:
                 _check_cells(sheet, shown)
         elif part.file_size > EXCEL_TEXTS:
-            raise TableError(f"{shown} holds more than {EXCEL_TEXTS >> 20} MiB of distinct texts; give CSV or Parquet")
+            raise TableError(f"{shown} holds more than {EXCEL_TEXTS >> 20} MiB of distinct texts; use CSV or Parquet")
 
 
 def _check_cells(sheet: IO[bytes], shown: str) -> None:
-    """Refuse a sheet of too many cells, or with too long a text, before a parser holds it in memory."""
+    """Refuse a sheet with too many cells or too long a text, before a parser reads it into memory."""
     cells, rest = 0, sheet.read(1 << 20)
     declared = _ENCODING.match(rest)
     if b"\0" in rest or b"<!DOCTYPE" in rest or (declared and declared[1].lower() not in (b"utf-8", b"us-ascii")):
@@ -129,16 +129,16 @@ def _check_cells(sheet: IO[bytes], shown: str) -> None:
         if cells > EXCEL_CELLS:
             break
         if len(opened) > EXCEL_TEXT:
-            raise TableError(f"{shown} has a cell with a text longer than Excel allows; give CSV or Parquet")
+            raise TableError(f"{shown} has a cell with a text longer than Excel allows; use CSV or Parquet")
     if cells + len(_CELL.findall(rest)) > EXCEL_CELLS:
-        raise TableError(f"{shown} has a sheet of more than {EXCEL_CELLS:,} cells; give CSV or Parquet")
+        raise TableError(f"{shown} has a sheet with more than {EXCEL_CELLS:,} cells; use CSV or Parquet")
 
 
 def _check_ascending(sheet: IO[bytes], shown: str) -> None:
     """Refuse a sheet with rows out of order.
 
-    openpyxl skips a row with a number that is not above the last, and rows without their own number continue from the
-    row before, so that one wrong number would hide many rows.
+    openpyxl skips a row whose number is not above the last. Rows without a number continue from the row before, so one
+    wrong number would hide many rows.
     """
     last = 0
     for event, element in ElementTree.iterparse(sheet, events=("start", "end")):
@@ -149,10 +149,10 @@ def _check_ascending(sheet: IO[bytes], shown: str) -> None:
             continue
         number = int(element.get("r", last + 1))
         if number > EXCEL_ROWS:
-            raise TableError(f"{shown}, row {number}: Excel has {EXCEL_ROWS:,} rows; save it anew", row=number)
+            raise TableError(f"{shown}, row {number}: Excel allows {EXCEL_ROWS:,} rows; save it again", row=number)
         if number <= last:
             raise TableError(
-                f"{shown}, row {number}: the rows of the sheet are not in order; save it again, or give CSV",
+                f"{shown}, row {number}: the rows of the sheet are not in order; save it again, or use CSV",
                 row=number,
             )
         last = number

@@ -16,6 +16,7 @@ from uuid import UUID
 import numpy as np
 
 from espalier.core.errors import TableError
+from espalier.core.process_memory import MANY_CELLS, give_back
 from espalier.core.progress import Report, silent
 from espalier.core.project.file import Project
 from espalier.core.project.linked import Linked
@@ -32,45 +33,45 @@ from espalier.core.tables.source import Source
 from espalier.core.tables.table import Table
 from espalier.core.tables.text_table import WHOLE_FLOATS, Cells, TextColumn, TextTable, check_names
 
-LARGE_BYTES, LARGE_CELLS = 200_000_000, 50_000_000
+LARGE_BYTES, LARGE_CELLS = 100_000_000, 50_000_000
 """A file of more bytes, or Parquet of more cells, is read where it is, and not as text in memory."""
 
 
 def text_of(frame: Any) -> TextTable:
-    """A frame's cells as text, as a Parquet file of it would be read (`espalier.core.tables.reading`).
+    """Return a frame's cells as text, as if read from a Parquet file (`espalier.core.tables.reading`).
 
-    Raises :class:`TableError` for what is no frame, and for names that are doubled or no text.
+    Raises :class:`TableError` for anything but a frame, and for names that are repeated or not text.
     """
     import pyarrow as pa
 
     if not hasattr(frame, "__arrow_c_stream__"):
         raise TableError(
-            "this is no table: give a data frame (pandas, polars, PyArrow, DuckDB) or a table that was read"
+            "this is not a table: pass a data frame (pandas, polars, PyArrow, DuckDB) or the result of read_table"
         )
     shown = "the data frame"
     if (pandas := sys.modules.get("pandas")) is not None and isinstance(frame, pandas.DataFrame):
         return _of_pandas(frame, shown)
     if (ibis := sys.modules.get("ibis")) is not None and isinstance(frame, ibis.Table):
         raise TableError(
-            "this is a query of Ibis, whose reader may convert all cells of a column because of one. Give the URL of "
-            "its database, with the name of a table or view"
+            "this is an Ibis query, whose reader may convert all cells of a column because of one. Pass the URL of its "
+            "database with the name of a table or view"
         )
     try:
         arrow = pa.table(frame)
-    except Exception:  # of whatever kind the producer raises; its text may quote a cell
+    except Exception:  # any type that the producer raises; its text may quote a cell
         raise TableError("this frame cannot be read as a table: give each column one type of values") from None
     return from_arrow(arrow, shown)
 
 
 def _of_pandas(frame: Any, shown: str) -> TextTable:
-    """A pandas frame as text. Arrow would infer a type for a column of Python objects from all its cells, so that one
-    row would change how others are read: each such cell is written as text by itself instead."""
+    """A pandas frame as text. Arrow would infer a type for a column of Python objects from all its cells, so one row
+    would change how others are read. Instead, each such cell is converted by itself."""
     import pyarrow as pa
 
     named = [name for name in frame.index.names if name is not None]
     names = [*named, *frame.columns]
     if not all(isinstance(name, str) for name in names):
-        raise TableError(f"{shown} has a column whose name is no text; rename it")
+        raise TableError(f"{shown} has a column whose name is not text; rename it")
     check_names(names, shown)
     columns = {}
     for name in names:
@@ -91,8 +92,8 @@ def _of_pandas(frame: Any, shown: str) -> TextTable:
 
 
 def _level(index: Any, name: str) -> Any:
-    """A level of an index as a column. pandas' own ``reset_index`` infers a type from all its cells, and makes floats
-    of whole numbers if one cell is missing."""
+    """Return a level of an index as a column. pandas' own ``reset_index`` infers a type from all its cells, and turns
+    whole numbers into floats if one cell is missing."""
     import pandas as pd
 
     if not isinstance(index, pd.MultiIndex):
@@ -102,10 +103,10 @@ def _level(index: Any, name: str) -> Any:
 
 
 def _check_categories(categories: Any, name: str, shown: str) -> None:
-    """Refuse categories of Python objects that pandas may have merged.
+    """Refuse object categories that pandas may have merged.
 
-    It merges equal cells of several types, such as 1 and True, and texts that differ from a zero character on. The
-    first such row would decide how the others are read. It makes floats of whole numbers if one cell is a fraction,
+    It merges equal cells of several types, such as 1 and True, and texts that differ only after a zero character. The
+    first such row would decide how the others are read. It turns whole numbers into floats if one cell is a fraction,
     which changes their texts from 2⁵³ on.
     """
     import pandas as pd
@@ -114,15 +115,15 @@ def _check_categories(categories: Any, name: str, shown: str) -> None:
     if (np.isfinite(numbers) & (np.abs(numbers) >= WHOLE_FLOATS[64])).any():
         raise TableError(
             f"{shown}: column {name!r} has categories of numbers beyond 2⁵³, which pandas may have converted from "
-            "whole numbers. Give a column of plain numbers, or categories that are all text",
+            "whole numbers. Use a column of plain numbers, or make all categories text",
             column=name,
         )
     if categories.dtype != np.dtype(object) and not isinstance(categories.dtype, pd.StringDtype):
         return
     if any(type(cell) not in {str, dt.date, UUID} or (type(cell) is str and "\0" in cell) for cell in categories):
         raise TableError(
-            f"{shown}: column {name!r} has categories that pandas may have merged: they are no texts, or hold a zero "
-            "character. Give a column of plain cells, or categories that are all text",
+            f"{shown}: column {name!r} has categories that pandas may have merged: they are not texts, or contain a "
+            "zero character. Use a column of plain cells, or make all categories text",
             column=name,
         )
 
@@ -130,8 +131,8 @@ def _check_categories(categories: Any, name: str, shown: str) -> None:
 def _of_objects(cells: Sequence[Any], name: str, shown: str) -> TextColumn:
     """The texts of Python objects, each by its own type.
 
-    A type that is derived from one of these, as an Enum may be, can write an equal value as another text. NumPy's
-    moments do so too: their texts depend on their unit.
+    A derived type, such as an Enum, can write an equal value as another text. So can NumPy's moments, whose texts
+    depend on their unit.
     """
     import pandas as pd
 
@@ -146,8 +147,8 @@ def _of_objects(cells: Sequence[Any], name: str, shown: str) -> TextColumn:
         elif type(plain) in allowed and not (type(plain) is str and _half_pair(plain)):
             try:
                 made.add(plain)
-            except ValueError:  # Python writes no number of more than 4,300 digits
-                raise TableError(f"{shown}: column {name!r} holds a number of too many digits", column=name) from None
+            except ValueError:  # Python does not write numbers of more than 4,300 digits
+                raise TableError(f"{shown}: column {name!r} holds a number with too many digits", column=name) from None
         elif type(plain) is str:
             raise TableError(f"{shown}: column {name!r} holds text that is not valid Unicode; correct it", column=name)
         else:
@@ -159,7 +160,7 @@ def _of_objects(cells: Sequence[Any], name: str, shown: str) -> TextColumn:
 
 
 def _half_pair(text: str) -> bool:
-    """Does the text hold half of a surrogate pair, which no file can hold?"""
+    """Return whether the text contains half of a surrogate pair, which no file can store."""
     return not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
@@ -169,15 +170,15 @@ def as_table(data: Any, schema: Schema, person: str | None = None) -> Table:
         return data
     if isinstance(data, Relation):
         raise TableError(
-            "this needs the rows in memory, and the table is read where it is: give a file of fewer rows",
+            "this needs the rows in memory, but the table is read in place: use a file with fewer rows",
         )
     return Table.encode(data if isinstance(data, TextTable) else text_of(data), schema, person)
 
 
 def read_data(where: str | Path, relation: str | None = None) -> TextTable | Relation:
-    """A file as text where it is small, else a relation: a large file, a folder, a URL with the name of its table.
+    """Return a small file as text. Return a large file, a folder, or a URL with the name of its table as a relation.
 
-    ``env:NAME`` means the URL in the environment variable NAME, so that no password is on a command line.
+    ``env:NAME`` means the URL in the environment variable NAME, which keeps the password off the command line.
     """
     text = str(where)
     if is_url(text) or text.startswith("env:") or relation is not None or too_large(Path(text)):
@@ -191,7 +192,7 @@ def relation_of(data: Any) -> Relation | None:
 
 
 def located(where: str, relation: str | None = None) -> Relation:
-    """A file of any size, or the table of a URL, as a relation; ``env:NAME`` as in `read_data`."""
+    """Return a file of any size, or the table at a URL, as a relation; ``env:NAME`` as in `read_data`."""
     return open_relation(resolved(where), relation)
 
 
@@ -201,9 +202,9 @@ def resolved(where: str) -> str:
         return where
     url = os.environ.get(where[4:], "")
     if not url:
-        raise TableError(f"the environment has no variable {where[4:]}")
+        raise TableError(f"the environment variable {where[4:]} is not set")
     if not is_url(url):
-        raise TableError(f"the variable {where[4:]} does not hold the URL of a table")
+        raise TableError(f"the variable {where[4:]} does not contain the URL of a table")
     return url
 
 
@@ -214,21 +215,23 @@ def destination(where: str, name: str) -> Destination:
     """
     url = resolved(where)
     if not is_url(url) or url.split("://")[0] not in TAKE_ROWS:
-        raise TableError(f"rows go into a new table of the database of --data, one of {', '.join(TAKE_ROWS)}")
+        raise TableError(
+            f"rows go into a new table in the database of --data, which must be one of {', '.join(TAKE_ROWS)}"
+        )
     return Destination(name, url)
 
 
 def too_large(path: Path) -> bool:
-    """Return whether to read ``path`` where it is: a folder, a file beyond `LARGE_BYTES`, or large Parquet."""
+    """Return whether to read ``path`` in place: a folder, a file beyond `LARGE_BYTES`, or large Parquet."""
     try:
         if not path.is_file():
-            return path.is_dir()  # a pipe is not opened here: it gives each byte once
+            return path.is_dir()  # a pipe is not opened here: each byte can be read only once
         with path.open("rb") as file:
             packed = file.read(4) == b"PAR1"
         if path.stat().st_size > LARGE_BYTES:
             return True
     except OSError:
-        return False  # the reader explains why it cannot be read
+        return False  # the reader will explain the failure
     if not packed:
         return False
     import pyarrow as pa
@@ -253,12 +256,12 @@ def panel(linked: Linked, schema: Schema, data: Any) -> Panel:
     """Return linked tables in memory: a :class:`Panel` unchanged, else a pair of tables or frames, people first, or
     two tables as read (:class:`LinkedText`).
 
-    A single table is enough where both are one file.
+    A single table is enough if both are one file.
     """
     if isinstance(data, Panel):
-        read = data.linked  # arrows and ``together`` change nothing of what was read
+        read = data.linked  # arrows and ``together`` do not affect the rows
         if read is None or replace(read, arrows=linked.arrows, together=linked.together) != linked:
-            raise TableError("the linked tables were read with another link than the project's; read them again")
+            raise TableError("the linked tables were read with a different link from the project's; read them again")
         return data
     if isinstance(data, LinkedText):
         data = data.tables
@@ -266,13 +269,19 @@ def panel(linked: Linked, schema: Schema, data: Any) -> Panel:
     if len(both) == 1 and linked.together:
         both *= 2
     if len(both) != 2:
-        raise TableError(f"give the table {linked.people!r} and the table {linked.visits!r}, in this order")
+        raise TableError(f"pass the table {linked.people!r} and then the table {linked.visits!r}")
     if any(isinstance(table, Relation) for table in both):
         raise TableError(
-            "linked tables are read into memory: give files of fewer rows; databases are not supported yet"
+            "linked tables are read into memory: use files with fewer rows; databases are not supported yet"
         )
     people, visits = (table if isinstance(table, TextTable) else text_of(table) for table in both)
     return panel_of(linked, schema, people, visits)
+
+
+def _give_back(source: Source) -> None:
+    """Return the memory that reading took to the system; for a small table that would take longer than it is worth."""
+    if source.rows * len(source.schema.columns) > MANY_CELLS:
+        give_back()
 
 
 @contextmanager
@@ -286,15 +295,17 @@ def opened(
 ) -> Iterator[Source]:
     """Open ``data`` as a source.
 
-    A :class:`Relation` is read into one snapshot, with at most ``most`` rows of each person. The snapshot is removed in
-    the end, also after an error. An error from ``report`` cancels its scans too. Other data goes through
+    A :class:`Relation` is read into one snapshot, with at most ``most`` rows of each person. The snapshot is removed at
+    the end, also after an error. An error from ``report`` also cancels its scans. Other data goes through
     :func:`as_table`. ``key`` is the key of the row limits of an earlier snapshot, so that the same rows are kept.
     """
     if isinstance(data, Snapshot | PostgresSnapshot):
         yield data
         return
     if not isinstance(data, Relation):
-        yield as_table(data, schema, person)
+        table = as_table(data, schema, person)
+        _give_back(table)
+        yield table
         return
     last = [(0.0, "Reading the table")]
 
@@ -303,6 +314,7 @@ def opened(
         report(fraction, message)
 
     source = data.snapshot(schema, person, most if person is not None else None, key=key, report=heard)
+    _give_back(source)
     source.pulse = lambda: report(*last[0])
     try:
         yield source

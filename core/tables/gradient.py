@@ -12,11 +12,11 @@ UNITS = 2**20
 """Units per row: a residual of 1."""
 
 LARGEST_WEIGHT = 1e12
-"""Weights beyond this are refused: their sums could leave the numbers, and a residual would no longer be one."""
+"""Larger weights are refused: their sums could overflow, and a residual would no longer be a number."""
 
 Weights = Mapping[str, NDArray[np.float64]]
-"""Of a multinomial logistic model, class 0 being the reference: one row per category, one column per other class; the
-target's own entry is the intercept, of one row."""
+"""Weights of a multinomial logistic model with class 0 as the reference: one row per category, one column per other
+class. The target's entry is the intercept, one row."""
 
 
 def residual_sums(

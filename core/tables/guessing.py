@@ -27,9 +27,9 @@ from espalier.core.tables.value_patterns import (
 )
 
 FEW = 20
-"""Largest number of distinct numbers of a column that is guessed as categories."""
+"""Largest number of distinct numbers in a column that is guessed as categories."""
 LEAST_WIDTH = 1e-307
-"""Numbers must differ by more for a guess of bins: powers of ten below are no numbers."""
+"""Numbers must differ by more than this for a guess of bins: smaller powers of ten underflow."""
 MOST = 0.75
 """Bins of equal width are not proposed if one bin would hold more than this share of the distinct numbers."""
 _MARKS = {
@@ -56,10 +56,10 @@ _NINES = {99.0, 999.0, 9999.0, 99999.0}
 
 
 def guess_schema(text: TextTable, marks: Sequence[str] = ()) -> Schema:
-    """A schema that fits ``text``: each field from the data marked as guessed, and what looks like an identifier left
-    out, which is marked as a guess too. Where every column looks like one, none is left out.
+    """Return a schema for ``text``. Each field taken from the data is marked as guessed. Columns that look like
+    identifiers are left out, which is also marked as a guess, unless every column looks like one.
 
-    ``marks`` are texts that mean an empty cell, in each column that holds them.
+    ``marks`` are texts that mean an empty cell, in each column that contains them.
 
     >>> import espalier as es, pandas as pd
     >>> pd.DataFrame({"smoker": ["yes", "no"], "age": ["61", "35"]}).to_csv("clinic.csv", index=False)
@@ -82,14 +82,14 @@ def guess_schema(text: TextTable, marks: Sequence[str] = ()) -> Schema:
 def identifiers(text: TextTable, marks: Sequence[str] = ()) -> tuple[str, ...]:
     """Columns that look like numbers or names of persons or cases: whole numbers or texts that hardly repeat.
 
-    More than :data:`FEW` distinct values, and more than half as many as there are cells that hold one. Dates, and whole
-    numbers that look like amounts (`espalier.core.tables.value_patterns.amounts`), are no identifiers. Private.
+    They have more than :data:`FEW` distinct values, and more than half as many as nonempty cells. Dates, and whole
+    numbers that look like amounts (`espalier.core.tables.value_patterns.amounts`), are not identifiers. Private.
     """
     return tuple(n for n, column in text.columns.items() if n and _hardly_repeats(n, column, marks))
 
 
 def repeating(text: TextTable, names: Sequence[str]) -> tuple[str, ...]:
-    """The columns among ``names`` in which a value is in several rows. Private."""
+    """Return the columns among ``names`` in which some value occurs in several rows. Private."""
     found = []
     for n in names:
         column = text.columns[n]
@@ -115,11 +115,11 @@ def _hardly_repeats(name: str, column: TextColumn, marks: Sequence[str]) -> bool
 
 
 def guess_column(name: str, column: TextColumn, marks: tuple[str, ...] = ()) -> Column:
-    """One column's guess: numbers with many distinct values get about ten bins, dates months or quarters, all else
+    """Guess one column: numbers with many distinct values get about ten bins, dates months or quarters, all else
     categories; ranges such as ``18 to 25`` are categories in their order.
 
-    ``marks`` are texts that the person declared to mean an empty cell. They stay as declared: the schema is
-    released, and the order in which the rows hold them is not.
+    ``marks`` are texts that the person declared to mean an empty cell. They keep the declared order: the schema is
+    released, and the order in which rows contain them must not be.
     """
     values = [v for v in column.values if v != MISSING and v not in marks]
     missing = len(values) < len(column.values)
@@ -165,9 +165,9 @@ def guess_column(name: str, column: TextColumn, marks: tuple[str, ...] = ()) -> 
 
 
 def guess_bounds(column: TextColumn, marks: Sequence[str], style: str = "", *, whole: bool) -> tuple[float, ...] | None:
-    """Round bins for a column that is declared to hold numbers without bounds; `None` if there are none.
+    """Return round bins for a column declared as numbers without bounds; `None` if there are none.
 
-    Cells that are no numbers are ignored. Private.
+    Cells that are not numbers are ignored. Private.
     """
     plain = [plain_number(v, style) if style else v for v in column.values if v not in marks]
     numbers = [x for x in (float(v) for v in plain if v and NUMBER.fullmatch(v)) if math.isfinite(x)]
@@ -177,7 +177,7 @@ def guess_bounds(column: TextColumn, marks: Sequence[str], style: str = "", *, w
 
 
 def _numbers(values: Sequence[str], style: str = "") -> tuple[bool, list[float]]:
-    """Whether all ``values`` are finite numbers, and which. Codes with leading zeros are none."""
+    """Return whether all ``values`` are finite numbers, and the numbers. Codes with leading zeros are not numbers."""
     if leading_zeros(values):
         return False, []
     plain = [plain_number(v, style) if style else v for v in values]
@@ -197,31 +197,31 @@ def reasons(column: TextColumn, guess: Column) -> tuple[str, ...]:
     numeric, _ = _numbers(values, number_style(values))
     many = f"{len(values):,} different value{'s' * (len(values) != 1)}"
     if guess.kind == "numeric" and guess.dates is None:
-        why = f"All of its {many} are numbers, and there are more than {FEW}: they are taken as numbers in bins."
-        cover = "The bins run over round numbers, and end above the largest number in the table."
-        whole = "All of them are whole." if guess.integer else "Some of them are not whole."
+        why = f"All of its {many} are numbers, and there are more than {FEW}: they are treated as numbers in bins."
+        cover = "The bin edges are round numbers, and the last is above the largest number in the table."
+        whole = "All of them are whole numbers." if guess.integer else "Some of them are not whole numbers."
         kind = [why, cover, whole]
     elif numeric and len(values) > FEW:
-        kind = [f"Its {many} are numbers too large or too close for bins: they are taken as categories in their order."]
+        kind = [f"Its {many} are numbers too large or too close for bins: they are treated as ordered categories."]
     elif numeric:
-        kind = [f"Its {many} are numbers, but no more than {FEW}: they are taken as categories in their order."]
+        kind = [f"Its {many} are numbers, but no more than {FEW}: they are treated as ordered categories."]
     elif guess.dates is not None:
         kind = [
-            f"Its {many} are dates: they are taken as calendar {guess.dates.by}s of whole years around them. Choose "
+            f"Its {many} are dates: they are treated as calendar {guess.dates.by}s of whole years around them. Choose "
             "a range that is public without the table."
         ]
     elif ranges_in_order(values):
-        kind = [f"Its {many} are ranges: they are taken as categories in the order of the ranges."]
+        kind = [f"Its {many} are ranges: they are treated as categories in the order of the ranges."]
     elif leading_zeros(values):
-        kind = [f"Its {many} are codes with leading zeros: they are taken as text."]
+        kind = [f"Its {many} are codes with leading zeros: they are treated as text."]
     else:
-        kind = [f"Its {many} are not all numbers: they are taken as categories."]
+        kind = [f"Its {many} are not all numbers: they are treated as categories."]
     empty = "At least one cell is empty" if len(values) < len(column.values) else "No cell is empty"
-    return (*kind, f"{empty}, or holds what counts as missing." if guess.missing_marks else f"{empty}.")
+    return (*kind, f"{empty}, or contains a missing-value mark." if guess.missing_marks else f"{empty}.")
 
 
 def sure_marks(text: TextTable) -> tuple[str, ...]:
-    """Texts of a table, such as ``?`` or ``NA``, that a guess takes for empty cells. Private."""
+    """Return a table's texts, such as ``?`` or ``NA``, that a guess treats as empty cells. Private."""
     found = {v for n, column in text.columns.items() if n for v in column.values if v.strip().casefold() in _SIGNS}
     return tuple(sorted(found))
 
@@ -229,8 +229,8 @@ def sure_marks(text: TextTable) -> tuple[str, ...]:
 def possible_marks(column: TextColumn) -> tuple[str, ...]:
     """Return values that often mean a missing cell, such as ``?``, ``NA`` or ``-9``. Private.
 
-    A negative number of nines (or -8, -7, -1) is one where no other number is negative, a positive one of nines where
-    it is more than twice the next smaller number.
+    A negative number of nines (or -8, -7, -1) is one if no other number is negative; a positive number of nines is one
+    if it is more than twice the next smaller number.
     """
     found = [v for v in column.values if v.strip().casefold() in _MARKS]
     numeric, numbers = _numbers([v for v in column.values if v != MISSING and v not in found])
@@ -244,11 +244,12 @@ def possible_marks(column: TextColumn) -> tuple[str, ...]:
 
 
 def _round_edges(numbers: Sequence[float], whole: bool) -> tuple[float, ...]:
-    """Edges at round numbers, about ten bins, that cover ``numbers``: of one width, or, where that would put most of
-    them into one bin and none is negative, at 1, 2, 5, 10, 20, … None if floats hold no such edges.
+    """Return round edges of about ten bins that cover ``numbers``. The bins have one width. If that would put most
+    numbers into one bin and none is negative, the edges are 1, 2, 5, 10, 20, … None if floats cannot represent such
+    edges.
 
     The last edge is above the largest number, and the first below the smallest unless that is 0: an edge that is a
-    person's number would be no public bound.
+    person's number would not be a public bound.
     """
     low, high = min(numbers), max(numbers)
     if not (high - low > LEAST_WIDTH and max(-low, high) <= LARGEST_EDGE / 2):
@@ -273,10 +274,12 @@ def _round_edges(numbers: Sequence[float], whole: bool) -> tuple[float, ...]:
 
 def _growing_edges(numbers: Sequence[float], whole: bool) -> tuple[float, ...]:
     """0 and the eleven largest of 1, 2, 5, 10, 20, … that cover the larger three quarters of ``numbers``, which are not
-    negative; of 1, 3, 10, … or 1, 10, 100, … where those would be too many."""
+    negative; or 1, 3, 10, … or 1, 10, 100, … if those would be too many."""
     low, high = min(numbers), max(numbers)
     small = max(float(np.quantile([x for x in numbers if x > 0], 0.25)), 1.0 if whole else 1e-300)
-    powers = range(math.floor(math.log10(small)), math.ceil(math.log10(high)) + 2)  # a logarithm may be rounded down
+    powers = range(
+        math.floor(math.log10(small)), math.ceil(math.log10(high)) + 2
+    )  # the logarithm may have been rounded down
     for digits in ((1, 2, 5), (1, 3), (1,)):
         ladder = [float(f"{digit}e{power}") for power in powers for digit in digits]
         last = next(i for i, x in enumerate(ladder) if x > high)

@@ -1,4 +1,4 @@
-"""Two linked tables as read, before their columns are described: which tables belong together, and a first draft."""
+"""Two linked tables as read, before their columns are described, and a first draft of their project."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from espalier.core.tables.table import column_of, person_codes
 from espalier.core.tables.text_table import TextColumn, TextTable
 
 KEEP = 3
-"""Visits of each person that a draft keeps."""
+"""Number of visits per person that a draft keeps."""
 GAP = (0.0, 1.0, 7.0, 30.0, 90.0, 180.0, 365.0)
-"""Bin edges of the days between two visits in a draft; longer gaps count as the last of them."""
+"""Bin edges of the days between two visits in a draft; longer gaps count in the last bin."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -31,7 +31,7 @@ class LinkedText(TextTable):
     """Two linked tables as read. ``columns`` are those of both tables by their names in the project.
 
     So each column has as many cells as its table has rows; ``rows`` is the number of rows of the people's table. The
-    columns that link the two tables are not among them. ``visits_read`` is `None` where both tables are one file.
+    columns that link the two tables are not among them. ``visits_read`` is `None` if both tables are one file.
     """
 
     linked: Linked | None = None
@@ -40,7 +40,7 @@ class LinkedText(TextTable):
 
     @classmethod
     def of(cls, linked: Linked, tables: Sequence[TextTable]) -> LinkedText:
-        """Return the tables as one; raises :class:`TableError` where a column that links them is missing."""
+        """Return the tables as one; raises :class:`TableError` if a column that links them is missing."""
         people, visits = tables[0], tables[-1]
         for table, named in ((people, [linked.key]), (visits, [linked.by, linked.order, linked.visit_key])):
             for column in filter(None, named):
@@ -54,7 +54,7 @@ class LinkedText(TextTable):
 
     @property
     def tables(self) -> tuple[TextTable, ...]:
-        """The tables as read, people first; one table where both are one file."""
+        """The tables as read, people first; one table if both are one file."""
         assert self.people_read is not None
         return (self.people_read,) if self.visits_read is None else (self.people_read, self.visits_read)
 
@@ -87,9 +87,9 @@ def draft(
     """Return a project that links ``tables``, people first, with a guessed schema; for one table, ``person_columns``
     name the columns of the person.
 
-    Gaps between visits are drafted where the order column holds dates.
+    Gaps between visits are drafted if the order column contains dates.
 
-    Raises :class:`TableError` where a table lacks a column of the link, and :class:`ProjectError`.
+    Raises :class:`TableError` if a table lacks a column of the link, and :class:`ProjectError`.
     """
     for table, named in ((tables[0], [linked.key]), (tables[-1], [linked.by, linked.order])):
         for name in named:

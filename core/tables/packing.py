@@ -1,4 +1,6 @@
-"""The codes of rows whose engine joined them to a few whole numbers (`espalier.core.tables.encoding_query.packed`)."""
+"""Unpack the codes of rows that an engine joined to a few whole numbers
+(`espalier.core.tables.encoding_query.packed`).
+"""
 
 from __future__ import annotations
 
@@ -13,13 +15,13 @@ from espalier.core.tables.row_limits import runs
 
 
 def unpacked(batch: Any, schema: Schema) -> Batch:
-    """Return the codes of an Arrow batch with the columns n0, n1, …, and the person where there is one."""
+    """Return the codes of an Arrow batch with the columns n0, n1, …, and the person if there is one."""
     radices = [column.size + 2 for column in schema.columns]
     codes: list[Any] = [None] * len(radices)
     for i, run in enumerate(runs(radices)):
         number = batch.column(f"n{i}").to_numpy().view(np.uint64)
         for place in reversed(range(len(radices))[run]):
-            above = number // np.uint64(radices[place])  # quicker than divmod
+            above = number // np.uint64(radices[place])  # faster than divmod
             code = number - above * np.uint64(radices[place])
             codes[place] = code.astype(smallest_unsigned(radices[place]))
             number = above

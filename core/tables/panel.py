@@ -1,19 +1,19 @@
 """People and their visits in memory: two linked tables, cut to the first visits of each person.
 
 A panel is a table with one row per person: the columns of the person, the number of kept visits, and the first visit.
-It also holds the kept visits of each person, and answers for their steps.
+It also contains the kept visits of each person and counts their steps.
 
-What a panel holds of a person depends on that person's rows alone. The rules:
+A panel's data about a person depend on that person's rows alone. The rules:
 
 - Visits are ordered by the text of the order column, ties by the text of the visit's identifier, then by the visit's
-  codes, and where both tables are one file by the person columns' codes. Texts are compared as numbers, then days, then
+  codes, and, if both tables are one file, by the person columns' codes. Texts are compared as numbers, then days, then
   other texts; an empty cell comes last. The place of a row in a file never matters: visits that still tie have equal
   codes.
 - The first ``keep`` visits are kept. The days between two visits are clipped to the declared range.
 - A person counts if both tables have a row of that person. People without visits, and visits of people without a row
   among the people, are left out.
 - Of several rows of one person among the people, the one with the smallest codes counts, column by column.
-- Where both tables are one file, the person columns have the values of the first kept visit.
+- If both tables are one file, the person columns have the values of the first kept visit.
 """
 
 from __future__ import annotations
@@ -136,11 +136,11 @@ class Panel(Table):
 
     def recoded(self, schema: Schema) -> Panel:  # noqa: ARG002
         """Refuse a bought schema: both tables' columns must be declared."""
-        raise TableError("the columns of linked tables must be declared; declare their categories and bins")
+        raise TableError("the columns of linked tables cannot be bought; declare their categories and bins")
 
 
 def panel_of(linked: Linked, schema: Schema, people: TextTable, visits: TextTable, order: Sequence[str] = ()) -> Panel:
-    """Return the panel of two tables as read; ``people`` is ignored where both are one file.
+    """Return the panel of two tables as read; ``people`` is ignored if both are one file.
 
     ``order`` are the columns that order visits, by default the order column and the visit's identifier.
 
@@ -213,7 +213,7 @@ def _first_rows(linked: Linked, schema: Schema, text: TextTable, person: NDArray
 
 
 def _ranks(column: TextColumn) -> NDArray[np.int64]:
-    """Return the rank of each cell's text. Which of two texts comes first depends on the two alone."""
+    """Return the rank of each cell's text. The order of two texts depends on them alone."""
     place = {key: i for i, key in enumerate(sorted({_key(text) for text in column.values}))}
     return np.asarray(np.array([place[_key(text)] for text in column.values], dtype=np.int64)[column.codes])
 
@@ -249,7 +249,7 @@ def _gaps(
 ) -> NDArray[Any]:
     """Return the bin of the days since the visit before; "none" at the first visit."""
     read, column = column_of(text, linked.order), linked.gap_column(schema)
-    days = schema[linked.dated].numbers(read.values)[read.codes]  # a missing mark is no day
+    days = schema[linked.dated].numbers(read.values)[read.codes]  # a missing mark is not a day
     dense = np.full((len(number), linked.keep), np.nan)
     dense[at] = days[kept]
     gaps = np.diff(dense, axis=1)

@@ -22,12 +22,15 @@ from espalier.core.tables.parquet_pages import check_pages
 from espalier.core.tables.text_table import check_names
 from espalier.core.tables.unpacking import unshared
 
-BATCH_ROWS = 1 << 18
+BATCH_ROWS, BATCH_CELLS = 1 << 18, 1 << 23
+"""Rows and cells of a batch at most."""
+PLACES, PLACE_ROWS = 20, 1 << 12
+"""Places of a sample, and rows at each."""
 SUFFIX = ".parquet"
 FOOTERS = ("_metadata", "_common_metadata")
-"""Files without rows that programs write next to the parts of a table."""
+"""Names of files without rows that programs write next to the parts of a table."""
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
-"""Name that Hive and Spark give the folder of rows whose partition column is null."""
+"""Folder name in Hive and Spark for rows whose partition column is null."""
 
 
 @dataclass(frozen=True)
@@ -48,18 +51,18 @@ class ParquetFiles:
     """The rows of a Parquet file, or of a folder's Parquet files, as a feed (`espalier.core.tables.relation.Feed`)."""
 
     def __init__(self, path: Path) -> None:
-        """List the files and read their footers. Raise :class:`TableError` for what is no table."""
+        """List the files and read their footers. Raise :class:`TableError` if they are not a table."""
         self._path, self._shown = path, str(path)
         found = _listed(path) if path.is_dir() else [path]
         self._files = [_footer(file, path if path.is_dir() else file.parent) for file in found]
         self.files = tuple(found)
-        """The files that are read."""
+        """The files to read."""
         first = self._files[0]
         for file in self._files:
             if [name for name, _ in file.folders] != [name for name, _ in first.folders]:
                 raise TableError(
                     f"{self._shown}: the folders of {_in(file.path, path)} and of {_in(first.path, path)} name "
-                    "different columns; give each file the same folders, such as year=2024"
+                    "different columns; use the same folder levels for each file, such as year=2024"
                 )
 
     @property
@@ -76,7 +79,7 @@ class ParquetFiles:
         return sum(file.rows for file in self._files)
 
     def schema(self, names: Sequence[str]) -> Any:
-        """The Arrow schema of these columns. Raise :class:`TableError` where files disagree on a column."""
+        """The Arrow schema of these columns. Raise :class:`TableError` if files disagree on a column."""
         import pyarrow as pa
 
         first, folders = self._files[0], dict(self._files[0].folders)
@@ -101,14 +104,30 @@ class ParquetFiles:
         return pa.schema(list(kinds.items()))
 
     def batches(self, names: Sequence[str], most: int | None = None) -> Generator[Any]:  # noqa: ARG002
-        """These columns of all rows, file by file; a file that was added to the folder meanwhile is refused."""
+        """These columns of all rows, file by file; a file added to the folder in the meantime is refused."""
         for file in self._files:
             yield from _batches(file, names)
         if self._path.is_dir() and tuple(_listed(self._path)) != self.files:
-            raise TableError(f"{self._shown} was changed while it was read; start again once it has been written")
+            raise TableError(f"{self._shown} changed while it was being read; start again after it has been written")
+
+    def spread(self, names: Sequence[str], rows: int) -> Generator[Any]:  # noqa: ARG002
+        """`PLACE_ROWS` rows at `PLACES` places, which are spread evenly over all files."""
+        total = self.rows or 0
+        wanted, start = [int((i + 0.5) / PLACES * total) for i in range(PLACES)], 0
+        for file in self._files:
+            inside = [at - start for at in wanted if start <= at < start + file.rows]
+            start, done = start + file.rows, 0
+            for batch in _batches(file, names, PLACE_ROWS) if inside else ():
+                while inside and inside[0] < done:
+                    inside.pop(0)
+                done += batch.num_rows
+                if inside and inside[0] < done:
+                    yield batch
+                if not inside or inside[-1] < done:
+                    break
 
     def statements(self, names: Sequence[str]) -> list[str]:
-        """What is read, as a comment: no engine is asked."""
+        """Return what is read, as a comment: there is no engine."""
         files = f"{len(self.files):,} Parquet files" if len(self.files) > 1 else "the Parquet file"
         return [f"-- Espalier reads these columns of {files} in batches: {', '.join(map(repr, names))}"]
 
@@ -117,7 +136,7 @@ class ParquetFiles:
 
 
 def _listed(folder: Path) -> list[Path]:
-    """The Parquet files in a folder and its folders, in order of name."""
+    """The Parquet files in a folder and its subfolders, sorted by name."""
     found = list[Path]()
     for where, folders, names in os.walk(folder, onerror=_unreadable):
         for file in (Path(where, name) for name in names):
@@ -133,7 +152,7 @@ def _listed(folder: Path) -> list[Path]:
             if (inside := Path(where, name)).is_symlink():
                 raise TableError(
                     f"the folder {folder} holds {_in(inside, folder)}, a link to another folder. Its rows would be "
-                    "left out; replace the link by the folder",
+                    "left out; replace the link with the folder",
                     path=str(folder),
                 )
     found.sort()
@@ -141,10 +160,10 @@ def _listed(folder: Path) -> list[Path]:
         raise TableError(f"cannot read the folder {folder}: it holds no Parquet file", path=str(folder))
     for file in found:
         if not file.is_file():
-            raise TableError(f"cannot read {file}: it is a link to no file, or a pipe; remove it", path=str(folder))
+            raise TableError(f"cannot read {file}: it is a broken link or a pipe; remove it", path=str(folder))
         if any(part[0] in "._" and "=" not in part for part in file.relative_to(folder).parts):
             raise TableError(
-                f"the folder {folder} holds {_in(file, folder)}: programs give names with a leading '.' or '_' to "
+                f"the folder {folder} holds {_in(file, folder)}: names with a leading '.' or '_' usually mark "
                 "unfinished files. Remove it, or rename it if it belongs to the table",
                 path=str(folder),
             )
@@ -152,7 +171,7 @@ def _listed(folder: Path) -> list[Path]:
 
 
 def is_parquet(path: Path) -> bool:
-    """Does an ordinary file begin as Parquet does?"""
+    """Return whether it is an ordinary file that begins like Parquet."""
     if not path.is_file():
         return False
     with path.open("rb") as file:
@@ -188,9 +207,10 @@ def _cell(folder: str) -> tuple[str, str]:
 
 @contextmanager
 def _open(path: Path, texts: Sequence[str]) -> Iterator[Any]:
-    """A Parquet file. PyArrow gets an open file, since a path such as file:/a may look like the URL of another file.
+    """Open a Parquet file. PyArrow gets an open file, since a path such as file:/a may look like the URL of another
+    file.
 
-    A column of ``texts`` is read as a dictionary, which holds a text that many rows share once."""
+    A column of ``texts`` is read as a dictionary, which stores a shared text once."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -207,7 +227,7 @@ def _open(path: Path, texts: Sequence[str]) -> Iterator[Any]:
         yield opened
 
 
-def _batches(file: _File, names: Sequence[str]) -> Generator[Any]:
+def _batches(file: _File, names: Sequence[str], most: int = BATCH_ROWS) -> Generator[Any]:
     import pyarrow as pa
 
     folders = dict(file.folders)
@@ -221,7 +241,8 @@ def _batches(file: _File, names: Sequence[str]) -> Generator[Any]:
                 raise TableError(f"{file.path} was changed after it was opened; open it again")
             try:
                 if listed == texts and not file.longest:
-                    batches = opened.iter_batches(BATCH_ROWS, columns=stored)
+                    size = max(1, min(most, BATCH_CELLS // max(len(stored), 1)))
+                    batches = opened.iter_batches(size, columns=stored)
                 else:
                     batches = unshared(opened, file.longest, file.path.stat().st_size, str(file.path), stored)
                 for batch in batches:
@@ -233,7 +254,7 @@ def _batches(file: _File, names: Sequence[str]) -> Generator[Any]:
                             {n: _repeated(folders[n], rows) if n in folders else part.column(n) for n in names}
                         )
                 return
-            except (pa.ArrowException, OSError, ValueError):  # the text of such an error may quote a cell
+            except (pa.ArrowException, OSError, ValueError):  # the error's text may quote a cell
                 if not listed:
                     raise TableError(f"{file.path} is a damaged Parquet file") from None
 
@@ -243,7 +264,7 @@ def _type(types: Any, name: str) -> Any:
 
 
 def _repeated(text: str, rows: int) -> Any:
-    """A column that holds one text, or null where it is empty."""
+    """A column with one text in every row, or null if the text is empty."""
     import pyarrow as pa
 
     if not text:

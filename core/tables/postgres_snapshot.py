@@ -4,10 +4,10 @@ The temporary table is read once and counted many times. The transaction ensures
 all later questions see one state of the rows. Closing rolls back and removes the table; a lost connection does the
 same.
 
-**Fresh lots.** A hold-out and a declared total need lots that depend on no row (`espalier.core.privacy.contribution`
-has the proofs). `gen_random_uuid` draws them from the server's strong generator (PostgreSQL 13 or later). One statement
-draws each lot and stores it, or the rows it chose, in a temporary table, so every later question sees the same lots. A
-view with this function would draw again for each count.
+**Fresh lots.** A hold-out and a declared total need random numbers ("lots") that depend on no row
+(`espalier.core.privacy.contribution` has the proofs). `gen_random_uuid` draws them from the server's strong generator
+(PostgreSQL 13 or later). One statement draws each lot and stores it, or the rows it chose, in a temporary table, so
+every later question sees the same lots. A view with this function would draw new lots for each count.
 """
 
 from __future__ import annotations
@@ -27,10 +27,9 @@ from numpy.typing import NDArray
 from espalier.core.errors import TableError
 from espalier.core.graph.separations import Clique
 from espalier.core.progress import interruptible
-from espalier.core.project.linked import Pair
 from espalier.core.project.public_grid import as_read
 from espalier.core.project.schema import Schema
-from espalier.core.tables.codes_only import new_codes, no_numbers, no_texts, on_grid
+from espalier.core.tables.codes_only import CodesOnly, new_codes
 from espalier.core.tables.counting import Cells, assign, cover, marginal, whole_cells
 from espalier.core.tables.encoding import refusal
 from espalier.core.tables.engine_errors import engine_errors
@@ -50,14 +49,14 @@ from espalier.core.tables.random_rows import Deal
 from espalier.core.tables.refusals import together
 from espalier.core.tables.relation import Relation
 from espalier.core.tables.row_limits import new_key, runs
-from espalier.core.tables.source import NO_VISITS, More, check_limited
+from espalier.core.tables.source import More, check_limited
 from espalier.core.tables.table import Table
 
 STEP = 100_000
-"""Rows fetched at a time by a question that needs rows."""
+"""Rows fetched at a time if a question needs rows."""
 
 
-class PostgresSnapshot:
+class PostgresSnapshot(CodesOnly):
     """A private table as codes in a temporary table; see `Snapshot` for what may be asked."""
 
     def __init__(
@@ -73,10 +72,10 @@ class PostgresSnapshot:
         self.schema, self.person_column, self.row_limit = schema, person, most
         self.lot_key = "" if person is None else key or new_key()
         """The key of its row limits; it needs no secrecy."""
-        self._relation = relation  # its connection lasts as long as an object refers to it
+        self._relation = relation  # the connection lives as long as an object refers to it
         self._shown, self._con = relation.shown, relation.backend.con
         self.pulse = pulse
-        """Called between the server's answers, and while it works on a long one; raising from it cancels."""
+        """Called between the server's answers and during long ones; raising from it cancels."""
         if person is not None and most is None:
             raise TableError("rows of a person in a database need a row limit per person")
         self.names_people = person is not None
@@ -99,10 +98,10 @@ class PostgresSnapshot:
 
     def _asking(self, what: str = "read the table") -> AbstractContextManager[None]:
         """The guard of engine errors while the server does ``what``."""
-        return engine_errors(f"{self._shown}: the engine gave up while it {what}")
+        return engine_errors(f"{self._shown}: the engine failed while it {what}")
 
     def _run(self, statement: str, what: str = "read the table") -> Any:
-        """Return the server's answer, however long it takes. It is stopped when :attr:`pulse` raises meanwhile."""
+        """Return the server's answer without a time limit here. It is cancelled if :attr:`pulse` raises meanwhile."""
         with self._asking(what):
             return interruptible(lambda: self._con.execute(statement), self.pulse, self._con.cancel)
 
@@ -127,7 +126,7 @@ class PostgresSnapshot:
         return int(rows)
 
     def _digested(self, rows: int) -> bytes:
-        """Return the digest of the rows, whatever their order. PRIVATE.
+        """Return the digest of the rows, independent of their order. PRIVATE.
 
         The server adds up two hashes of each row's codes, before row limits. It differs from the digest of the same
         rows in a file.
@@ -155,7 +154,7 @@ class PostgresSnapshot:
 
     @property
     def counts_only(self) -> bool:
-        """Whether only counts can be asked: yes."""
+        """Whether only counts are available: yes."""
         return True
 
     def encodes(self, schema: Schema) -> bool:
@@ -198,37 +197,13 @@ class PostgresSnapshot:
         ]
         return np.asarray(sum(parts), dtype=np.int64)
 
-    def numbers(self, column: str) -> NDArray[np.float64]:
-        """Refuse: the server holds codes, not the numbers they came from."""
-        raise no_numbers(column)
-
-    def step_counts(self, pairs: Sequence[Pair]) -> list[NDArray[np.int64]]:  # noqa: ARG002
-        """Refuse: linked tables are read into memory."""
-        raise TableError(NO_VISITS)
-
-    def step_echoes(self, columns: Sequence[str]) -> NDArray[np.int64]:  # noqa: ARG002
-        """Refuse: linked tables are read into memory."""
-        raise TableError(NO_VISITS)
-
-    def text_counts(self, column: str) -> dict[str, int]:
-        """Refuse: the server holds codes, not texts."""
-        raise no_texts(column)
-
-    def leaf_counts(self, column: str) -> NDArray[np.int64]:
-        """Return the number of rows with each code of a column's hierarchy, which are the codes of the snapshot."""
-        return self.count((column,))
-
-    def grid_counts(self, column: str, grid: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return the number of rows between adjacent points of ``grid``, which the column was read at."""
-        return on_grid(self.schema[column], self.count((column,)), grid)
-
     def take(self, rows: NDArray[Any]) -> PostgresSnapshot:  # noqa: ARG002
         """Refuse: rows have no numbers in a database; see :meth:`split`."""
         raise TableError(f"{self._shown}: database rows cannot be selected by number")
 
     def sample(self, most: int, rng: np.random.Generator) -> Table:  # noqa: ARG002
-        """Refuse: the rows of a database stay there."""
-        raise TableError(f"{self._shown}: rows of a database stay there; only counts are read")
+        """Refuse: database rows stay in the database."""
+        raise TableError(f"{self._shown}: database rows stay in the database; only counts are read")
 
     def batches(self, names: Sequence[str] | None = None) -> Iterator[dict[str, NDArray[Any]]]:
         """Yield codes by name of column, fetched in batches and not kept."""
@@ -307,5 +282,5 @@ class PostgresSnapshot:
 
     def close(self) -> None:
         """Roll back, which removes all temporary tables; a part of another snapshot removes its own table."""
-        with suppress(Exception):  # a connection that is lost took its tables with it
+        with suppress(Exception):  # a lost connection has already removed its tables
             self._con.execute("ROLLBACK" if self._table == CODES else f"DROP TABLE IF EXISTS {self._table}")

@@ -1,6 +1,6 @@
-"""Generators for public chance: synthetic rows, random features, starting points. Never for noise that protects.
+"""Random generators for public purposes: synthetic rows, random features, starting points. Never for protective noise.
 
-A release that was interrupted needs the same chance again, so that it asks the same questions.
+An interrupted release needs the same random numbers again, to ask the same questions.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from collections.abc import Callable
 import numpy as np
 
 Chance = Callable[[], np.random.Generator]
-"""Returns another generator with each call."""
+"""Returns a new generator with each call."""
 
 
 def fresh() -> np.random.Generator:
-    """Return a generator that no one can repeat."""
+    """Return a generator with a fresh seed that no one knows."""
     return np.random.default_rng()
 
 
 def seeded(seed: int) -> Chance:
-    """Return a chance that returns the same generators, one after the other, for the same ``seed``."""
+    """Return a function that yields the same sequence of generators for the same ``seed``."""
     first = np.random.default_rng(seed)
     return lambda: first.spawn(1)[0]

@@ -1,8 +1,9 @@
-"""Rows chosen at random: lots, and the choices made with them.
+"""Rows chosen at random: random numbers called lots, and choices based on them.
 
-Every lot is 64 bits, independent of what any row contains and of its person: fresh from the operating system's
-generator, or from a stream whose secret seed an interrupted release needs to choose the same rows again. No lot is a
-hash of a row: `espalier.core.privacy.contribution` proves what such choices protect, and what a public seed would not.
+Every lot is 64 bits, independent of every row's content and person. It comes fresh from the operating system's
+generator, or from a stream whose secret seed lets an interrupted release choose the same rows again. No lot is a
+hash of a row: `espalier.core.privacy.contribution` proves the protection of such choices, and why a public seed would
+break it.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ Rows = NDArray[np.int64]
 Lots = NDArray[np.uint64]
 Mask = NDArray[np.bool_]
 Deal = Callable[[int], Lots]
-"""Returns this number of independent lots, other ones with each call."""
+"""Returns this number of independent lots, new ones with each call."""
 
 STEP = 1 << 20
-"""Lots drawn at a time where only their number is large."""
+"""Number of lots drawn at a time."""
 
 
 def fresh_lots(count: int) -> Lots:
@@ -32,12 +33,12 @@ def fresh_lots(count: int) -> Lots:
 
 
 def lots_for(count: int, deal: Deal | None) -> Lots:
-    """Return ``count`` lots of ``deal``; fresh ones without it."""
+    """Return ``count`` lots from ``deal``, or fresh ones without it."""
     return (deal or fresh_lots)(count)
 
 
 def seeded_lots(seed: bytes) -> Deal:
-    """Return lots that no one can distinguish from fresh ones without ``seed``: SHAKE-256 of it and of a counter."""
+    """Return lots that are indistinguishable from fresh ones without ``seed``: SHAKE-256 of the seed and a counter."""
     calls = itertools.count()
 
     def deal(count: int) -> Lots:
@@ -53,7 +54,7 @@ def by_chance(count: int, share: float, deal: Deal | None = None) -> Mask:
 
 
 def first(lots: Lots, most: int) -> Rows:
-    """Return the ``most`` places with the smallest lots, or all places if there are fewer."""
+    """Return the ``most`` positions with the smallest lots, or all positions if there are fewer."""
     return np.argsort(lots, kind="stable")[:most].astype(np.int64)
 
 
@@ -66,17 +67,17 @@ def first_of_each(person: NDArray[Any], lots: Lots, most: int) -> Rows:
 
 
 def subset(rows: int, size: int, deal: Deal | None = None) -> Mask:
-    """Choose ``size`` of ``rows`` places; every set of that size is equally likely. Memory: one bit array.
+    """Choose ``size`` of ``rows`` positions; every set of that size is equally likely. Memory: one bit array.
 
-    Places are drawn until enough different ones are marked. A draw is never larger than the number still missing, so no
-    place too many is marked, and by symmetry no set is preferred.
+    Positions are drawn until enough distinct ones are marked. A draw never exceeds the number still missing, so the
+    total is exact, and by symmetry no set is preferred.
     """
     few = min(size, rows - size)
     marked = np.zeros(rows, dtype=np.bool_)
     limit = np.uint64(2**64 // rows * rows - 1) if rows else np.uint64(0)
     while missing := few - int(np.count_nonzero(marked)):
         lots = lots_for(min(missing, STEP), deal)
-        marked[(lots[lots <= limit] % np.uint64(rows)).astype(np.int64)] = True  # the rest would favour low places
+        marked[(lots[lots <= limit] % np.uint64(rows)).astype(np.int64)] = True  # the rest would favour low positions
     return marked if few == size else ~marked
 
 

@@ -1,20 +1,20 @@
 """Reading a table from CSV (any delimiter, BOM, UTF-8 or Latin-1, gzip), Parquet or Excel: cells as text.
 
-CSV cells are read as they are written. Parquet and Excel give whole numbers without a point, True/False and ISO
+CSV cells are read as written. Parquet and Excel cells become whole numbers without a point, True/False and ISO
 dates. An empty cell is missing. PyArrow and openpyxl do the parsing.
 
-What one row holds never changes how another row is read. A file is refused, or each of its rows is read as if it were
-the only one under the header.
+No row changes how another row is read. A file is refused, or each of its rows is read as if it were the only one under
+the header.
 
 CSV. One line is one row (`espalier.core.tables.csv_lines` has the proof).
 
-Excel. Cells have types of their own (`espalier.core.tables.excel` states which lines are rows).
+Excel. Each cell has its own type (`espalier.core.tables.excel` states which lines are rows).
 
-Parquet and data frames. A type belongs to a whole column, and the author of the file or frame has chosen it. Columns
-of Python objects in a pandas frame have no such type: each cell is written as text by itself.
+Parquet and data frames. A type belongs to a whole column and was chosen by the author of the file or frame. Columns of
+Python objects in a pandas frame have no such type: each cell is converted by itself.
 
-`espalier.core.tables.encoding` encodes larger tables in batches. It has the table of canonical texts, and gives equal
-codes.
+`espalier.core.tables.encoding` encodes larger tables in batches. It contains the table of canonical texts, and returns
+equal codes.
 
 Refusals name the line or the row. They quote no cell.
 """
@@ -38,7 +38,7 @@ from espalier.core.tables.unpacking import MAX_BYTES, check_ordinary, gunzip, un
 
 
 def read_table(source: str | Path | bytes, name: str | None = None) -> TextTable:
-    """Read a file, or the bytes of one called ``name``. Raises :class:`TableError` saying where it is broken.
+    """Read a file, or its bytes with its ``name``. Raises :class:`TableError` with the place of any fault.
 
     >>> import espalier as es, pandas as pd
     >>> pd.DataFrame({"smoker": ["yes", "no"], "age": ["61", "35"]}).to_csv("clinic.csv", index=False)
@@ -71,7 +71,9 @@ def read_table(source: str | Path | bytes, name: str | None = None) -> TextTable
 
 
 def misread(table: TextTable) -> bool:
-    """Does a table of one column look like several whose header names only one: a delimiter in most of its cells?"""
+    """Return whether a table of one column looks like several columns under a header with one name: most cells have a
+    delimiter.
+    """
     if len(table.columns) != 1:
         return False
     (column,) = table.columns.values()
@@ -100,20 +102,21 @@ def _csv(data: bytes, shown: str) -> TextTable:
         number = bad[0].number
         raise TableError(
             f"{shown}{'' if number is None else f', line {number}'}: {bad[0].actual_columns} cells where the header "
-            f"names {bad[0].expected_columns}; correct that line, or put quotes around cells that hold the delimiter",
+            f"names {bad[0].expected_columns}; correct that line, or put quotes around cells that contain the "
+            "delimiter",
             row=number,
         ) from None
-    if not all(pa.types.is_dictionary(kind) for kind in table.schema.types):  # a guessed type depends on all rows
-        raise TableError(f"{shown} cannot be read as CSV: the names in its header are read in two ways")
+    if not all(pa.types.is_dictionary(kind) for kind in table.schema.types):  # a guessed type would depend on all rows
+        raise TableError(f"{shown} cannot be read as CSV: the names in its header are ambiguous")
     if table.num_rows != text.count(b"\n") + (not text.endswith(b"\n")) - 1:
-        raise TableError(f"{shown} cannot be read as CSV: it has not as many rows as lines")
+        raise TableError(f"{shown} cannot be read as CSV: its number of rows differs from its number of lines")
     return table_as_text(table, shown)
 
 
 def _parsed(text: bytes, names: Sequence[str], *, once: bool = True, **options: Any) -> Any:
-    """CSV text as an Arrow table, each cell as it is written; raises ``pyarrow.ArrowInvalid``.
+    """Return CSV text as an Arrow table, each cell as written; raises ``pyarrow.ArrowInvalid``.
 
-    ``once``: a column is a dictionary, which holds a text that many rows share once.
+    ``once``: a column is a dictionary, which stores a shared text once.
     """
     import pyarrow as pa
     from pyarrow import csv
@@ -128,8 +131,8 @@ def _parsed(text: bytes, names: Sequence[str], *, once: bool = True, **options: 
 
 
 def read_released(source: Path | bytes, names: Sequence[str]) -> TextTable:
-    """A synthetic table with these columns, which Espalier wrote (perhaps gzipped): no row of it is anybody's, so that
-    cells in quotes may hold line breaks. Raises :class:`TableError`."""
+    """Return a synthetic table with these columns, which Espalier wrote (perhaps gzipped). Its rows belong to no one,
+    so quoted cells may contain line breaks. Raises :class:`TableError`."""
     import pyarrow as pa
 
     shown = "a copy" if isinstance(source, bytes) else str(source)
@@ -153,7 +156,7 @@ def _parquet(data: bytes, shown: str) -> TextTable:
     check_fields(schema, rows, shown)
     longest = check_pages(io.BytesIO(data), file.metadata, shown)
     kept = [f.name for f in schema if pa.types.is_string(f.type) or pa.types.is_large_string(f.type)]
-    try:  # a long text that many rows share is kept once
+    try:  # a long shared text is stored once
         try:
             if longest:
                 raise OSError

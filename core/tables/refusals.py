@@ -1,4 +1,4 @@
-"""One refusal for all columns that do not fit: a table is corrected once, not once for each column."""
+"""One error for all columns that do not fit, so that a table is corrected once, not column by column."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _HERE = "\0"
 def together(errors: Sequence[TableError]) -> TableError:
     """Return one error for the errors of several columns; columns with the same fault share a sentence.
 
-    The result states which columns do not fit and how, as each error does alone, and nothing more.
+    The result states which columns do not fit and how, exactly as the separate errors do.
     """
     if len(errors) == 1:
         return errors[0]

@@ -1,12 +1,12 @@
-"""A private table that stays where it is: in files, in PostgreSQL, in Spark, in any engine of Ibis.
+"""A private table that is read in place: in files, PostgreSQL, Spark, or any engine that Ibis supports.
 
 :func:`open_relation` connects, and reads only the catalogue, footers or header. :meth:`Relation.snapshot` scans the
-rows once and keeps what a release needs: small whole numbers, at most k rows of a person. Files and most engines give
+rows once and keeps what a release needs: small whole numbers, at most k rows of a person. Files and most engines return
 rows, which `espalier.core.tables.encoding` turns into codes. PostgreSQL and Spark encode rows themselves
 (`espalier.core.tables.encoding_query`). One statement sees one state of the table, and files that change during the
 scan are refused.
 
-A message names the column. It never quotes a cell, nor the number of wrong cells.
+A message names the column. It never quotes a cell or the number of wrong cells.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ SAMPLE_ROWS = 10_000
 
 
 class Feed(Protocol):
-    """Rows that are encoded here, in Arrow batches."""
+    """Rows in Arrow batches, to be encoded here."""
 
     @property
     def columns(self) -> dict[str, str]:
@@ -66,11 +66,16 @@ class Feed(Protocol):
         ...
 
     def schema(self, names: Sequence[str]) -> Any:
-        """The Arrow schema of these columns; raises :class:`TableError` where files disagree."""
+        """The Arrow schema of these columns; raises :class:`TableError` if files disagree."""
         ...
 
     def batches(self, names: Sequence[str], most: int | None = None) -> Generator[Any]:
         """Yield the columns ``names`` of all rows, or of at least the first ``most``, as Arrow batches."""
+        ...
+
+    def spread(self, names: Sequence[str], rows: int) -> Generator[Any]:
+        """Yield rows from all over the table in a few batches: at least ``rows`` of a file that has as many, and about
+        ``rows`` of an engine."""
         ...
 
     def statements(self, names: Sequence[str]) -> list[str]:
@@ -84,13 +89,14 @@ class Feed(Protocol):
 
 @dataclass(frozen=True, repr=False)
 class Relation:
-    """A table that is read where it is; ``shown`` is its name in messages.
+    """A table that is read in place; ``shown`` is its name in messages.
 
-    ``feed`` gives rows that are encoded here. Without one the engine encodes: ``backend`` is the connection, ``table``
-    the relation in it. ``plain`` is then the query that reads ``table`` with texts compared byte by byte, if the engine
-    may compare otherwise: a collation in which two identifiers are equal would merge two people. ``origin`` is the kind
+    ``feed`` returns rows that are encoded here. Without one the engine encodes: ``backend`` is the connection,
+    ``table`` the relation in it. ``plain`` is then the query that reads ``table`` with texts compared byte by byte, if
+    the engine may compare differently: a collation that treats two identifiers as equal would merge two
+    people. ``origin`` is the kind
     of relation in the engine's catalogue (`espalier.core.tables.catalogue`); `None` for files. ``keeps`` states whether
-    the engine may keep codes in a temporary table; PostgreSQL streams them otherwise.
+    the engine may keep codes in a temporary table; otherwise PostgreSQL streams them.
     """
 
     shown: str
@@ -115,7 +121,7 @@ class Relation:
 
     @property
     def notice(self) -> str:
-        """For people: what leaves the table, where it is stored, and what the release trusts."""
+        """A notice for users: what leaves the table, where it is stored, and what the release trusts."""
         return " ".join([self._leaves, *([TRUSTED[self.origin]] if self.origin in TRUSTED else [])])
 
     @property
@@ -130,7 +136,7 @@ class Relation:
         return "A release reads it once. Its codes, not the rows, are kept on this machine until it ends."
 
     def close(self) -> None:
-        """Disconnect; afterwards nothing can be asked."""
+        """Disconnect; the relation cannot be used afterwards."""
         if self.feed is not None:
             self.feed.close()
         else:
@@ -138,8 +144,28 @@ class Relation:
 
             disconnect(self.backend)
 
-    def sample(self, rows: int = SAMPLE_ROWS) -> TextTable:
-        """Return the first ``rows`` rows as text, for a steward who asks for them: only to guess a schema."""
+    def sample(self, rows: int = SAMPLE_ROWS, *, every_value: bool = False) -> TextTable:
+        """Return about ``rows`` rows from all over the table as text, for a steward who asks: only to guess a schema.
+
+        ``every_value`` reads all rows once, and adds rows that hold every value of each column.
+        """
+        from espalier.core.tables import spread_rows
+
+        return spread_rows.every_value(self, rows) if every_value else spread_rows.sampled(self, rows)
+
+    def query_of_all(self) -> str:
+        """Return the statement that reads all rows of an engine that encodes them, as text."""
+        return self._text(self.table)
+
+    def query_of_some(self, rows: int) -> str:
+        """Return the statement that reads each of its rows with the same probability, about ``rows`` of them."""
+        from espalier.core.tables.engines import at_random, fetched
+
+        ((total,),) = fetched(self.backend, self._text(self.table.aggregate(rows=self.table.count())))
+        return self._text(at_random(self.table, rows, total))
+
+    def first(self, rows: int) -> TextTable:
+        """Return the first ``rows`` rows as text, for a steward who asks for them."""
         from espalier.core.tables.engines import fetched
 
         with engine_errors(f"{self.shown}: the engine refuses to read", OURS):
@@ -168,8 +194,8 @@ class Relation:
     def statements(self, schema: Schema, plan: Plan) -> list[str]:
         """Return every statement that makes a release's snapshot, as text.
 
-        An engine that gives rows gets one statement, and row limits are applied here. The statements of PostgreSQL have
-        placeholders, see :func:`espalier.core.tables.postgres_statements.later_statements`.
+        An engine that returns rows gets one statement, and row limits are applied here. The statements of PostgreSQL
+        have placeholders, see :func:`espalier.core.tables.postgres_statements.later_statements`.
         """
         read = as_read(schema)
         if self.feed is not None:
@@ -227,7 +253,7 @@ class Relation:
         limits (by default a fresh one).
 
         Raises :class:`TableError`, which names the column and never a value, for an undeclared cell, an undeclared
-        empty cell, or a row without a person identifier. Columns that are to be bought are read as
+        empty cell, or a row without a person identifier. Columns to be bought are read as
         :func:`~espalier.core.project.public_grid.as_read` describes, which refuses some.
         """
         schema = as_read(schema)
@@ -238,7 +264,7 @@ class Relation:
         files = self.feed.files if self.feed is not None else ()
         before = _state(files)
         with (
-            engine_errors(f"{self.shown}: the engine gave up while it read the table"),
+            engine_errors(f"{self.shown}: the engine failed while it read the table"),
             closing(self._batches(schema, person, report)) as batches,
         ):
             if person is None:
@@ -247,7 +273,7 @@ class Relation:
                 read = scan_people(schema, batches, person, most, key or new_key())
         if _state(files) != before:
             read.close()
-            raise TableError(f"{self.shown} was changed while it was read; start again once it has been written")
+            raise TableError(f"{self.shown} changed while it was being read; start again after it has been written")
         return read
 
     def _batches(self, schema: Schema, person: str | None, report: Report) -> Generator[Batch]:
@@ -272,7 +298,7 @@ class Relation:
         encode.check()
 
     def _coded(self, schema: Schema, person: str | None, pulse: Callable[[], None]) -> Generator[Batch]:
-        """Yield the codes of an engine that encodes rows and keeps none."""
+        """Yield the codes of an engine that encodes rows without storing them."""
         query = self.query(schema, person)
         if self.backend.name == "postgres":
             from espalier.core.tables.postgres_rows import streamed
@@ -300,7 +326,7 @@ def is_url(where: str) -> bool:
 
 
 def open_relation(where: str | Path, relation: str | None = None) -> Relation:
-    """Open a CSV or Parquet file, a folder of Parquet files, or the URL of any engine of Ibis with the table's name.
+    """Open a CSV or Parquet file, a folder of Parquet files, or the URL of any Ibis engine with the table's name.
 
     Raises :class:`TableError` if it cannot be opened. Messages never contain the URL, which may contain a password.
     """
@@ -353,7 +379,7 @@ def _file(path: Path) -> Feed:
 
 
 def _state(files: Sequence[Path]) -> list[tuple[int, int, int] | None]:
-    """Return what changes when a file is written: inode, size and time of each; `None` for one that is gone."""
+    """Return facts that change when a file is written: inode, size and time of each; `None` for a missing one."""
     found: list[tuple[int, int, int] | None] = []
     for file in files:
         try:

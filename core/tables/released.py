@@ -1,9 +1,10 @@
-"""The CSV text of released tables, and reading them back."""
+"""Write released tables as CSV text, and read them back."""
 
 from __future__ import annotations
 
 import csv
 import io
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,20 +18,27 @@ from espalier.core.tables.reading import read_released
 from espalier.core.tables.table import Table
 from espalier.core.tables.text_table import TextColumn, TextTable
 
+LINES = 50_000
+"""Lines of a CSV file that are joined at a time."""
 
-def csv_text(schema: Schema, table: Mapping[str, Sequence[str]]) -> str:
-    """``synthetic.csv``'s text; names and categories that look like formulas are defused
+
+def csv_bytes(schema: Schema, table: Mapping[str, Sequence[str]]) -> bytes:
+    """``synthetic.csv``'s content; names and categories that look like formulas are defused
     (`espalier.core.tables.csv_safety`).
 
-    :func:`read_csv` takes the apostrophes off again.
+    :func:`read_csv` removes the apostrophes again.
     """
     names = [defuse(name) for name in table]
-    # where a name holds another delimiter, only quotes tell a reader which one the file is written with
+    # if a name contains another delimiter, only quotes show a reader which one the file uses
     odd = any(mark in name for name in names for mark in DELIMITERS if mark != ",")
     # a lone empty cell must not become a blank line
     cells = [_written(schema, name, texts, alone=len(table) == 1) for name, texts in table.items()]
-    lines = [",".join(_quoted(names, always=odd)), *map(",".join, zip(*cells, strict=True)), ""]
-    return "\n".join(lines)
+    lines = map(",".join, zip(*cells, strict=True))
+    out = io.BytesIO((",".join(_quoted(names, always=odd)) + "\n").encode())
+    out.seek(0, io.SEEK_END)
+    while block := list(itertools.islice(lines, LINES)):
+        out.write(("\n".join(block) + "\n").encode())
+    return out.getvalue()
 
 
 def linked_schemas(linked: Linked, schema: Schema) -> dict[str, Schema]:
@@ -63,19 +71,19 @@ def _written(schema: Schema, name: str, texts: Sequence[str], *, alone: bool) ->
 def _quoted(texts: Sequence[str], *, always: bool) -> list[str]:
     """Texts as cells of a CSV file, in quotes where they need them."""
     out = io.StringIO(newline="")
-    # "\r\n" makes the writer quote a lone "\r" too, which many readers take for the end of a line
+    # "\r\n" makes the writer quote a lone "\r" too, which many readers treat as the end of a line
     writer = csv.writer(out, lineterminator="\r\n", quoting=csv.QUOTE_ALL if always else csv.QUOTE_MINIMAL)
     cells = []
     for text in texts:
         out.seek(0)
         out.truncate()
-        writer.writerow([text, ""])  # of a lone cell the writer would quote the empty text
+        writer.writerow([text, ""])  # the writer would quote an empty cell that is alone in its row
         cells.append(out.getvalue()[: -len(',""\r\n' if always else ",\r\n")])
     return cells
 
 
 def read_csv(schema: Schema, source: Path | bytes) -> Table:
-    """What :func:`csv_text` wrote, read back; raises :class:`TableError`."""
+    """What :func:`csv_bytes` wrote, read back; raises :class:`TableError`."""
     read = read_released(source, [defuse(name) for name in schema.released])
     columns = {restore(n): TextColumn(tuple(map(restore, c.values)), c.codes) for n, c in read.columns.items()}
     return Table.encode(TextTable(columns, read.rows, read.source), schema)

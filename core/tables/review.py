@@ -1,7 +1,7 @@
-"""Groups of guessed columns for a person to review, and a digest of what each group must show.
+"""Groups of guessed columns for a person to review, and a digest of the facts that each group must show.
 
-Everything here reads private rows for the steward. Nothing of it is stored but the digest of what was shown: a guess
-is public only once a person has seen all of `Reviewed.shown` and confirmed it.
+Everything here reads private rows for the steward. Only the digest of the facts shown is stored: a guess becomes public
+once a person has seen all of `Reviewed.shown` and confirmed it.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from espalier.core.tables.value_patterns import leading_zeros, named_like_an_id,
 Group = Literal["obviously public", "look closely", "identifies someone"]
 GROUPS: tuple[Group, ...] = ("obviously public", "look closely", "identifies someone")
 RARE = 20
-"""A value that fewer rows hold is rare: someone may recognise the person behind it."""
+"""A value in fewer rows than this is rare: someone may recognise the person behind it."""
 LONG = 30
-"""Largest number of values that are checked at a glance."""
-HARDLY_REPEATS = "Its values hardly repeat, as those of an identifier or a name."
+"""Largest number of values that a person can check at a glance."""
+HARDLY_REPEATS = "Its values hardly repeat, like those of an identifier or a name."
 TELLING = 5
-"""Distinct values from which a code book is proposed."""
+"""Number of distinct values at or above which a code book is proposed."""
 
 
 @dataclass(frozen=True)
 class Reviewed:
     """A column's place in the review.
 
-    ``reason`` says why, without quoting a value. ``shown`` is all that a person must see before the confirmation
+    ``reason`` explains it without quoting a value. ``shown`` lists all that a person must see before the confirmation
     counts: the proposed values, bins and missing marks, in order. ``digest`` identifies it. ``books`` are code books
-    that hold every value; choosing one declares the whole book.
+    that contain every value; choosing one declares the whole book.
     """
 
     name: str
@@ -66,7 +66,7 @@ def review_column(read: TextColumn, column: Column) -> Reviewed:
     group, reason = _place(read, column)
     books = () if group == "identifies someone" else fitting_books(read, column.missing_marks)
     if books and group == "look closely" and not column.dates:
-        reason = f"{reason} A code book holds all of its values: {', '.join(books)}."
+        reason = f"{reason} A code book contains all of its values: {', '.join(books)}."
     return Reviewed(column.name, group, reason, shown(column), shown_digest(column), books)
 
 
@@ -96,7 +96,7 @@ def _digest(parts: list[object]) -> str:
 
 
 def fitting_books(read: TextColumn, marks: Sequence[str] = ()) -> tuple[str, ...]:
-    """Names of the code books that hold every value of a column. Private.
+    """Names of the code books that contain every value of a column. Private.
 
     Short numbers are codes of ICD-9-CM too, so one value must have a letter or a point.
     """
@@ -127,11 +127,11 @@ def _place(read: TextColumn, column: Column) -> tuple[Group, str]:
     if _small_whole(values):
         return "obviously public", "Small whole numbers without gaps."
     if number_style(values):
-        return "look closely", "Numbers with separators are taken as categories."
+        return "look closely", "Numbers with separators are treated as categories."
     if _rarest(read, column.missing_marks) < RARE:
-        return "look closely", f"Some values are rare: fewer than {RARE} rows hold one."
+        return "look closely", f"Some values are rare: they occur in fewer than {RARE} rows."
     if column.kind == "ordinal":
-        return "obviously public", "A short list in order, without rare values."
+        return "obviously public", "A short ordered list, without rare values."
     return "obviously public", "A short list without rare values."
 
 

@@ -1,18 +1,18 @@
-"""Row limit per person: which of a person's rows are kept, the same wherever the table is stored.
+"""Row limit per person: the choice of a person's rows, the same for every kind of storage.
 
 A row's lot is the first 64 bits of MD5 of ``key:codes:index:person``. Here *codes* are the row's codes joined to a few
-whole numbers (see :func:`joined`), and *index* distinguishes rows that are equal in person and codes. Each person keeps
+whole numbers (see :func:`joined`), and *index* distinguishes rows with the same person and codes. Each person keeps
 the rows with the smallest lots. MD5 is used because every engine has it; nothing depends on its strength:
 
 **Unit.** For every fixed key, the choice of a person's rows depends on that person's own rows only: on the identifier
-and the codes, never on places in the table or on another person's rows. Let at most k rows of each person be kept. Then
-tables that differ in one person's rows, however many, become tables that differ in at most k rows that come or go. This
-holds key by key and needs no assumption on the hash. (A mixture over keys keeps the bound, see
+and the codes, never on positions in the table or on another person's rows. Let at most k rows of each person be kept.
+Then tables that differ in one person's rows, however many, become tables that differ by adding or removing at most k
+rows. This holds for each key and needs no assumption about the hash. (A mixture over keys keeps the bound, see
 `espalier.core.privacy.contribution`, Coupling.) Identifiers must be exact: they are compared as the bytes of their
 text, never by a hash.
 
-These lots serve row limits only. A hold-out by such a lot would leak: under replace-one a person may become another
-with a lot in the other part, and both parts change.
+These lots serve row limits only. A hold-out by such a lot would leak: under replace-one, a person may be replaced by
+another whose lot is in the other part, and both parts change.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from espalier.core.tables.catalogue import ROWS
 
 JOINED_LIMIT = 1 << 62
-"""Bound of joined codes, so that engines store them as signed 64-bit numbers."""
+"""Bound on joined codes, so that they fit signed 64-bit numbers."""
 
 
 def new_key() -> str:
@@ -37,7 +37,7 @@ def new_key() -> str:
 
 
 def runs(sizes: Sequence[int]) -> list[slice]:
-    """Return the columns, in order, in as few runs as keep the product of the sizes below `JOINED_LIMIT`."""
+    """Return the columns, in order, in the fewest runs whose product of sizes stays below `JOINED_LIMIT`."""
     out, start, product = [], 0, 1
     for i, size in enumerate(sizes):
         if product * size >= JOINED_LIMIT:
@@ -78,7 +78,7 @@ def kept_rows(
     fresh[1:] = np.any([np.diff(column) != 0 for column in (owner, *numbers)], axis=0)
     index = np.arange(len(over)) - np.maximum.accumulate(np.where(fresh, np.arange(len(over)), 0))
     lots = _lots(key, names, owner, numbers, index)
-    order = np.lexsort((lots, owner))  # equal lots leave rows in order of codes and index
+    order = np.lexsort((lots, owner))  # rows with equal lots stay in order of codes and index
     starts = np.flatnonzero(np.diff(owner[order], prepend=-1))
     place = np.arange(len(order)) - np.repeat(starts, np.diff(starts, append=len(order)))
     kept = over[order[place < most]]
@@ -88,7 +88,7 @@ def kept_rows(
 def _lots(
     key: str, names: Sequence[str], owner: NDArray[Any], numbers: Sequence[NDArray[np.int64]], index: NDArray[np.int64]
 ) -> NDArray[np.uint64]:
-    """Return the lot of each row. DuckDB writes the texts and hashes them, in a third of Python's time."""
+    """Return the lot of each row. DuckDB formats and hashes the texts, in a third of Python's time."""
     import pyarrow as pa
 
     people = pa.DictionaryArray.from_arrays(owner.astype(np.int32), pa.array(names, pa.string()))
@@ -108,7 +108,7 @@ def _hashed(rows: Any, numbers: Sequence[str], key: str) -> NDArray[np.uint64]:
 
 @lru_cache(maxsize=1)
 def _hashing() -> Any:
-    """An embedded engine that keeps nothing: one thread, so that rows stay in order, and no place to spill."""
+    """An embedded engine that stores nothing: one thread keeps rows in order, and there is no disk to spill to."""
     import duckdb
 
     return duckdb.connect(config={"threads": 1, "temp_directory": ""})

@@ -1,6 +1,6 @@
 """One scan of encoded rows into a snapshot: plain, or by person with row limits.
 
-The rows of people are divided into parts by their identifiers, so that one part at a time is in memory.
+With people, rows are divided into parts by person identifier, and memory holds one part at a time.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ def _divided(batch: Batch, column: str) -> Iterator[tuple[int, Any]]:
 
     if batch.person.null_count or compute.any(compute.equal(batch.person, "")).as_py():
         raise TableError(
-            f"the person column {column!r} is empty in some row; write the person's identifier there, or take such "
-            "rows out of the table",
+            f"the person column {column!r} is empty in some row; enter the person's identifier there, or remove such "
+            "rows from the table",
             column=column,
         )
     named = batch.person.dictionary_encode()
@@ -95,7 +95,7 @@ def _divided(batch: Batch, column: str) -> Iterator[tuple[int, Any]]:
 
 
 class _Part:
-    """All rows of some people, with their identifiers as text, in a temporary file without a name."""
+    """All rows of some people, with their identifiers as text, in an unnamed temporary file."""
 
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile(prefix="espalier-")  # noqa: SIM115 (closed when it has been read)
@@ -123,9 +123,9 @@ class _Part:
 
 
 def _numbered(person: Any) -> tuple[list[str], NDArray[np.int64]]:
-    """Return the distinct texts of a chunked column, and the place of each row's text among them.
+    """Return the distinct texts of a chunked column, and the index of each row's text among them.
 
-    Arrow joins chunks of texts only up to 2 GiB. So the chunks stay, and have one dictionary of their own.
+    Arrow joins chunks of texts only up to 2 GiB. So the chunks stay separate and share one dictionary.
     """
     import pyarrow as pa
 

@@ -1,4 +1,4 @@
-"""A private table as codes on disk, read once and counted many times."""
+"""A private table stored as codes on disk, read once and counted many times."""
 
 from __future__ import annotations
 
@@ -8,29 +8,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from espalier.core.errors import TableError
 from espalier.core.graph.separations import Clique
-from espalier.core.project.linked import Pair
 from espalier.core.project.public_grid import as_read
 from espalier.core.project.schema import Schema
 from espalier.core.tables import random_rows
 from espalier.core.tables.code_file import PERSON, Batch, CodeFile
-from espalier.core.tables.codes_only import new_codes, no_numbers, no_texts, on_grid
+from espalier.core.tables.codes_only import CodesOnly, new_codes
 from espalier.core.tables.counting import Cells, Counting, whole_cells
 from espalier.core.tables.digest import Digest
 from espalier.core.tables.gradient import Weights, residual_sums
-from espalier.core.tables.source import NO_VISITS, More, check_limited
+from espalier.core.tables.source import More, check_limited
 from espalier.core.tables.table import Table
 
 FILL_ROWS = 1 << 20
-"""Invented rows written at a time."""
+"""Number of invented rows written at a time."""
 
 
 def _go_on() -> None:
     """Continue."""
 
 
-class Snapshot:
+class Snapshot(CodesOnly):
     """A private table as codes in a file; see :class:`Source` for what may be asked, and by whom.
 
     With people, all rows of a person are in one batch, and the column `PERSON` numbers the people of that batch.
@@ -71,7 +69,7 @@ class Snapshot:
 
     @property
     def digest(self) -> bytes:
-        """The digest of the rows, whatever their order. PRIVATE."""
+        """The digest of the rows, independent of their order. PRIVATE."""
         if not self._digest:
             adding = Digest(self.schema)
             for batch in self.batches(self.schema.names):
@@ -80,7 +78,7 @@ class Snapshot:
         return self._digest
 
     def dealt_by(self, deal: random_rows.Deal) -> Snapshot:
-        """Return the same rows, of which parts are chosen with the lots of ``deal``."""
+        """Return the same rows; random parts are chosen with the lots of ``deal``."""
         made = self._like(self.file)
         made._deal = deal
         return made
@@ -92,7 +90,7 @@ class Snapshot:
 
     @property
     def counts_only(self) -> bool:
-        """Whether only counts can be asked: no, its codes are on this machine."""
+        """Whether only counts are available: no, its codes are on this machine."""
         return False
 
     def encodes(self, schema: Schema) -> bool:
@@ -122,30 +120,6 @@ class Snapshot:
             total = total + residual_sums(batch, target, columns, self.schema.sizes, weights)
         return np.asarray(total, dtype=np.int64)
 
-    def numbers(self, column: str) -> NDArray[np.float64]:
-        """Refuse: a snapshot holds codes, not the numbers they came from."""
-        raise no_numbers(column)
-
-    def step_counts(self, pairs: Sequence[Pair]) -> list[NDArray[np.int64]]:  # noqa: ARG002
-        """Refuse: linked tables are read into memory."""
-        raise TableError(NO_VISITS)
-
-    def step_echoes(self, columns: Sequence[str]) -> NDArray[np.int64]:  # noqa: ARG002
-        """Refuse: linked tables are read into memory."""
-        raise TableError(NO_VISITS)
-
-    def text_counts(self, column: str) -> dict[str, int]:
-        """Refuse: a snapshot holds codes, not texts."""
-        raise no_texts(column)
-
-    def leaf_counts(self, column: str) -> NDArray[np.int64]:
-        """Return the number of rows with each code of a column's hierarchy, which are the codes of the snapshot."""
-        return self.count((column,))
-
-    def grid_counts(self, column: str, grid: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return the number of rows between adjacent points of ``grid``, which the column was read at."""
-        return on_grid(self.schema[column], self.count((column,)), grid)
-
     def take(self, rows: NDArray[Any]) -> Snapshot:
         """Return some of the rows, by a mask or by their numbers, in the order of the file."""
         mask = np.asarray(rows)
@@ -161,7 +135,7 @@ class Snapshot:
         return self.where(chosen)
 
     def where(self, chosen: Callable[[Batch], NDArray[Any]], *, people: bool = True) -> Snapshot:
-        """Return the rows that ``chosen`` picks out of each batch of the file, in a file of their own."""
+        """Return the rows that ``chosen`` selects from each batch, in a separate file."""
         kept = {n: size for n, size in self.file.sizes.items() if people or n != PERSON}
         out = CodeFile(kept)
         for batch in self.file.batches():
@@ -175,7 +149,7 @@ class Snapshot:
         parts = []
         for batch in self.batches():
             rows = len(next(iter(batch.values())))
-            share = int(rng.hypergeometric(rows, left - rows, asked))  # as if all had been drawn from at once
+            share = int(rng.hypergeometric(rows, left - rows, asked))  # equivalent to drawing from all rows at once
             chosen = rng.choice(rows, share, replace=False)
             parts.append({name: codes[chosen] for name, codes in batch.items()})
             left, asked = left - rows, asked - share
@@ -249,7 +223,7 @@ class Snapshot:
             yield {name: batch[own] for own, name in wanted.items()}
 
     def close(self) -> None:
-        """Release the space on disk; afterwards nothing can be asked."""
+        """Release the space on disk; the snapshot cannot be used afterwards."""
         self.file.close()
 
 

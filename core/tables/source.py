@@ -1,7 +1,7 @@
-"""The source: everything that a curator needs from a private table, wherever its rows are stored.
+"""The source: everything that a curator needs from a private table, however its rows are stored.
 
-A caller never asks which class implements it. `Table` holds its rows in memory, `Snapshot` holds their codes in a file
-without a name, and `PostgresSnapshot` leaves them in a database.
+A caller never asks which class implements it. `Table` holds its rows in memory, `Snapshot` holds their codes in an
+unnamed file, and `PostgresSnapshot` leaves them in a database.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 NO_VISITS = "these rows have no linked visits; read both tables of the project again"
 
 More = Callable[[Mapping[str, NDArray[Any]]], Mapping[str, NDArray[Any]]]
-"""Makes further columns of codes from the codes of some rows."""
+"""Computes further columns of codes from the codes of some rows."""
 
 
 class Source(Protocol):
-    """A private table. No answer may leave without noise: only a curator and confidential diagnostics may ask."""
+    """A private table. Its answers are exact: only a curator and confidential diagnostics may call it."""
 
     # What it is -------------------------------------------------------------------------------------------------------
 
@@ -70,7 +70,7 @@ class Source(Protocol):
         ...
 
     def dealt_by(self, deal: Deal) -> Self:
-        """Return the same rows, of which parts are chosen with the lots of ``deal``."""
+        """Return the same rows; random parts are chosen with the lots of ``deal``."""
         ...
 
     @property
@@ -94,7 +94,7 @@ class Source(Protocol):
         ...
 
     def count_many(self, cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
-        """Return the counts of each of ``cliques``, together where that is cheaper."""
+        """Return the counts of each of ``cliques``, counted together if that is cheaper."""
         ...
 
     def residual_sums(self, target: str, columns: Sequence[str], weights: Weights) -> NDArray[np.int64]:
@@ -144,9 +144,10 @@ class Source(Protocol):
     # Diagnostics: unpriced, confidential ------------------------------------------------------------------------------
 
     def cells(self, cliques: Sequence[Clique]) -> Iterator[Cells]:
-        """Yield the exact counts of each clique by cell: every cell of a small marginal, the occupied ones of a large.
+        """Yield the exact counts of each clique by cell: every cell of a small marginal, the occupied cells of a large
+        one.
 
-        Raises :class:`TableError` if a large marginal cannot be counted where the rows are stored.
+        Raises :class:`TableError` if a large marginal cannot be counted in the database.
         """
         ...
 
@@ -154,7 +155,8 @@ class Source(Protocol):
         """Return ``most`` random rows as a table in memory; a table that is in memory already is returned whole."""
         ...
 
-    # Other tables made from it ----------------------------------------------------------------------------------------
+    # Other tables derived from it
+    # ----------------------------------------------------------------------------------------
 
     def take(self, rows: NDArray[Any]) -> Self:
         """Return some of the rows, chosen by a mask or by their numbers."""
@@ -186,7 +188,7 @@ class Source(Protocol):
         ...
 
     def close(self) -> None:
-        """Release the space on disk or in the engine; afterwards nothing can be asked."""
+        """Release the space on disk or in the engine; the source cannot be used afterwards."""
         ...
 
 
@@ -196,4 +198,4 @@ def check_limited(source: Source, most: int | None = None) -> None:
     if source.names_people and limit is not None and (most is None or limit <= most):
         return
     kept = "a limited number of" if most is None else f"at most {most}"
-    raise TableError(f"the table does not keep {kept} rows of each person; read it again with its person column")
+    raise TableError(f"the table was not limited to {kept} rows of each person; read it again with its person column")

@@ -1,4 +1,4 @@
-"""Codes that Spark writes: Parquet in a private folder, gone as soon as they are read.
+"""Codes that Spark writes: Parquet in a private folder, deleted as soon as they are read.
 
 Spark may compute a cached result again, so nothing is cached: one job reads the table and writes the codes, and every
 later question reads that file. Spark must run on this machine, since the folder is here.
@@ -20,9 +20,9 @@ BATCH_ROWS = 1 << 18
 
 
 def written(session: Any, query: str, schema: Schema, pulse: Callable[[], None]) -> Generator[Batch]:
-    """The codes that ``query`` (of :func:`espalier.core.tables.encoding_query.packed`) answers with.
+    """Yield the codes that ``query`` (of :func:`espalier.core.tables.encoding_query.packed`) returns.
 
-    Raising from ``pulse`` stops Spark. Close it, and the folder is gone.
+    Raising from ``pulse`` stops Spark. Closing the generator deletes the folder.
     """
     from pyarrow import parquet
 

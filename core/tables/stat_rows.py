@@ -1,9 +1,9 @@
 """Rows of SPSS, Stata and SAS transport files, read by PyReadStat.
 
-PyReadStat gives each cell as a number or a text. Dates stay numbers there and are converted here, cell by cell, by the
-format that the file declares for the column. So what one row holds does not change how another row is read; the
-generated test of rows covers SPSS, Stata and SAS transport files. It needs a writer, and PyReadStat writes no
-``.sas7bdat``: rows of these files are refused.
+PyReadStat gives each cell as a number or a text. Dates arrive as numbers and are converted here, cell by cell, by the
+format that the file declares for the column. So no row changes how another row is read; the generated row test
+covers SPSS, Stata and SAS transport files. The test needs a writer, and PyReadStat cannot write ``.sas7bdat``: rows of
+these files are refused.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from espalier.core.tables.text_table import MAX_CELLS, Cells, TextTable, check_n
 from espalier.core.tables.unpacking import BOMB_BYTES, BOMB_RATIO
 
 _COUNTED = b"HEADER RECORD*******LIBV8"
-"""The start of a SAS transport file that states its number of rows."""
+"""First bytes of a SAS transport file that states its number of rows."""
 _BLANKS = {sum(32 / 256**place for place in range(1, size)) * 16.0**-32 for size in range(2, 9)}
-"""The numbers of SAS transport files that are made of blanks, of 2 to 8 bytes."""
+"""The numbers whose bytes in a SAS transport file are all blanks, for 2 to 8 bytes."""
 
 READERS = {
     ".sav": ("read_sav", "SPSS"),
@@ -31,18 +31,18 @@ READERS = {
     ".sas7bdat": ("read_sas7bdat", "SAS"),
     ".xpt": ("read_xport", "SAS transport"),
 }
-"""PyReadStat's function and the name of each format, by the file's ending."""
+"""PyReadStat's function and the name of each format, by file extension."""
 _STARTS = {b"$FL2": ".sav", b"$FL3": ".zsav", b"<stata_dta>": ".dta", b"HEADER RECORD*******LIB": ".xpt"}
 _OLD_STATA = {bytes([version, order, 1, 0]) for version in (110, 111, 113, 114, 115) for order in (1, 2)}
 _SAS = bytes(12) + bytes.fromhex("c2ea8160b31411cfbd92080009c7318c181f1011")
 _SPSS_EPOCH, _SAS_EPOCH = dt.datetime(1582, 10, 14), dt.datetime(1960, 1, 1)
 _DAYS = {"TD", "D", "DATE", "YYMMDD", "MMDDYY", "DDMMYY", "E8601DA", "B8601DA"}
 _SPSS_DAYS = {"DATE", "ADATE", "EDATE", "SDATE", "JDATE"}
-"""Formats of whole days, without width."""
+"""Formats for whole days, without their width."""
 
 
 def kind_of(data: bytes) -> str:
-    """The ending of the format that a file's first bytes are of; an empty text for no such format."""
+    """Return the extension of the format that matches a file's first bytes, or an empty text."""
     for start, suffix in _STARTS.items():
         if data.startswith(start):
             return suffix
@@ -63,11 +63,11 @@ def pyreadstat() -> Any:
 def read_stat(data: bytes, shown: str, *, rows: bool, suffix: str = "") -> tuple[dict[str, Any], Any]:
     """Return PyReadStat's columns (empty without ``rows``) and its facts about a file; raise :class:`TableError`.
 
-    User-missing values of SPSS are given as they are.
+    User-missing values of SPSS are returned unchanged.
     """
     library, suffix = pyreadstat(), suffix or kind_of(data) or Path(shown).suffix.lower()
     if suffix not in READERS:
-        raise TableError(f"{shown} is no file of SPSS, Stata or SAS")
+        raise TableError(f"{shown} is not an SPSS, Stata or SAS file")
     reader, name = READERS[suffix]
     options: dict[str, Any] = {"disable_datetime_conversion": True, "output_format": "dict"}
     if reader == "read_sav":
@@ -86,18 +86,18 @@ def read_stat(data: bytes, shown: str, *, rows: bool, suffix: str = "") -> tuple
                 cells, facts = read(str(place), row_limit=most + 1, **options)
             if (facts.number_rows or 0) > most or any(len(column) > most for column in cells.values()):
                 raise TableError(
-                    f"{shown} holds too many cells, or unpacks to more than {BOMB_RATIO} times its size. Give CSV or "
+                    f"{shown} contains too many cells, or unpacks to more than {BOMB_RATIO} times its size. Use CSV or "
                     "Parquet"
                 )
         except TableError:
             raise
         except Exception:  # its text may quote a cell
-            raise TableError(f"{shown} cannot be read as a file of {name}; save it again, or use CSV") from None
+            raise TableError(f"{shown} cannot be read as {name}; save it again, or use CSV") from None
     return dict(cells), facts
 
 
 def _most_rows(facts: Any, data: bytes) -> int:
-    """Return the most rows that a file may have: by its cells, and by what it unpacks to compared with its size.
+    """Return the largest number of rows that a file may have, by its cells and by its unpacked size.
 
     SPSS packs equal cells, and rows of Stata may share one long text.
     """
@@ -107,7 +107,7 @@ def _most_rows(facts: Any, data: bytes) -> int:
 
 
 def _longest(data: bytes) -> int:
-    """Return the bytes of the longest text that rows of a Stata file may share, or more.
+    """Return an upper bound on the bytes of the longest text that rows of a Stata file may share.
 
     Each such text follows the letters GSO, two numbers, its kind, and its length in four bytes.
     """
@@ -126,8 +126,8 @@ def stat_table(data: bytes, shown: str) -> TextTable:
     suffix = kind_of(data)
     if suffix == ".sas7bdat":
         raise TableError(
-            f"{shown}: Espalier reads no rows of .sas7bdat files, because it cannot prove by its tests that their "
-            "reader reads each row by itself. Export the table as SAS transport (.xpt), CSV or Parquet"
+            f"{shown}: Espalier does not read rows of .sas7bdat files, because its tests cannot prove that the reader "
+            "treats each row separately. Export the table as SAS transport (.xpt), CSV or Parquet"
         )
     cells, facts = read_stat(data, shown, rows=True)
     if suffix == ".xpt" and not data.startswith(_COUNTED):
@@ -139,31 +139,34 @@ def stat_table(data: bytes, shown: str) -> TextTable:
             for cell in cells[name]:
                 made.add(convert(cell))
         except (OverflowError, ValueError):
-            raise TableError(f"{shown}: column {name!r} holds a date that is none", column=name) from None
+            raise TableError(f"{shown}: column {name!r} contains an invalid date", column=name) from None
         columns[name] = made.column()
         rows = len(columns[name].codes)
     return TextTable(columns, rows, shown)
 
 
 def _check_blanks(cells: dict[str, Any], facts: Any, shown: str) -> None:
-    """Refuse a SAS transport file of version 5 in which a row may be made of blanks.
+    """Refuse a version 5 SAS transport file in which a row may consist of blanks.
 
-    Such a file is filled with blanks and does not state its number of rows. So rows of blanks count only if another
-    row follows: the last row would decide whether all rows of blanks before it count. A missing number is no blank.
+    Such a file is padded with blanks and does not state its number of rows. Blank rows count only if another row
+    follows, so the last row would decide whether all blank rows before it count. A missing number is not blank.
     """
     numbers = [name for name in facts.column_names if facts.readstat_variable_types.get(name) != "string"]
     if not numbers:
         raise TableError(
-            f"{shown} has only text columns, and does not say where its rows end. Export the table as version 8 of SAS "
+            f"{shown} has only text columns and does not state its number of rows. Export the table as version 8 of "
+            "SAS "
             "transport, CSV or Parquet"
         )
     for name in numbers:
         if not _BLANKS.isdisjoint(cells[name]):
-            raise TableError(f"{shown}: column {name!r} holds a number made of blanks; correct it", column=name)
+            raise TableError(
+                f"{shown}: column {name!r} contains a number whose bytes are all blanks; correct it", column=name
+            )
 
 
 def _converted(suffix: str, form: str) -> Callable[[Any], Any]:
-    """How a cell of a column with this display format becomes a Python value."""
+    """Return the function that converts a cell with this display format to a Python value."""
     named = form.upper().lstrip("%").rstrip("0123456789.")
     if suffix in (".sav", ".zsav"):
         if named in _SPSS_DAYS:
@@ -179,12 +182,12 @@ def _converted(suffix: str, form: str) -> Callable[[Any], Any]:
 
 
 def _plain(cell: Any) -> Any:
-    """A number or text; NaN and nothing are empty."""
+    """Convert a number or text; NaN and None are empty."""
     return None if isinstance(cell, float) and math.isnan(cell) else cell
 
 
 def _moment(epoch: dt.datetime, cell: Any, seconds: float) -> Any:
-    """The moment that is ``cell`` times ``seconds`` after ``epoch``."""
+    """Return the moment ``cell`` times ``seconds`` after ``epoch``."""
     if cell is None or (isinstance(cell, float) and math.isnan(cell)):
         return None
     return epoch + dt.timedelta(seconds=round(float(cell) * seconds, 3))

@@ -1,12 +1,12 @@
-"""The rows of an engine without a snapshot of its own, in Arrow batches, from one statement.
+"""The rows of an engine that keeps no snapshot, in Arrow batches, from one statement.
 
 One SELECT of the columns that a release needs sees one state of the table. It compares and computes nothing. Its rows
-pass through this process in batches, `espalier.core.tables.encoding` turns them into codes, and none is kept. So every
-engine gets the same encoding and the same row limits. Identifiers are compared here, byte by byte, and no collation,
-optimiser or dialect merges two people.
+pass through this process in batches, `espalier.core.tables.encoding` turns them into codes, and no row is kept. So
+every engine gets the same encoding and the same row limits. Identifiers are compared here, byte by byte, so no
+collation, optimiser or dialect merges two people.
 
-A driver's cells must have the type of the catalogue. Other cells are refused, never guessed: SQLite stores a text in a
-column of whole numbers, and the surprises of other drivers are unknown.
+A driver's cells must have the type of the catalogue. Other cells are refused, never guessed: SQLite can store a text in
+a column of whole numbers, and other drivers may do the same.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from espalier.core.errors import TableError
 from espalier.core.tables.engine_errors import OURS, engine_errors
 from espalier.core.tables.text_table import cell_text
 
-BATCH_ROWS = 1 << 16
-"""Rows of a batch: a driver gives most of them as Python objects, cell by cell."""
+BATCH_ROWS, BATCH_CELLS = 1 << 16, 1 << 21
+"""Rows and cells of a batch at most: a driver gives most of them as Python objects, cell by cell."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -57,12 +57,32 @@ class Stream:
 
     def batches(self, names: Sequence[str], most: int | None = None) -> Generator[Any]:
         """Yield all rows, or the first ``most``. A :class:`TableError` names a column and quotes no cell."""
+        query = self.table.select(*names)
+        with engine_errors(f"{self.shown}: the engine failed while it read the table", OURS):
+            yield from self._read(query if most is None else query.limit(most), names)
+
+    def _read(self, query: Any, names: Sequence[str]) -> Generator[Any]:
         from espalier.core.tables.engines import answers
 
-        query = self.table.select(*names)
-        with engine_errors(f"{self.shown}: the engine gave up while it read the table", OURS):
-            for part in answers(self.backend, query if most is None else query.limit(most), BATCH_ROWS):
-                yield self._batch(part, names) if isinstance(part, list) else self._cast(part, names)
+        rows = max(1, min(BATCH_ROWS, BATCH_CELLS // max(len(names), 1)))
+        for part in answers(self.backend, query, rows):
+            yield self._batch(part, names) if isinstance(part, list) else self._cast(part, names)
+
+    def _few(self, query: Any) -> list[tuple[Any, ...]]:
+        """Return the few rows that answer ``query``."""
+        from espalier.core.tables.engines import answers
+
+        parts = [part if isinstance(part, list) else part.to_pylist() for part in answers(self.backend, query, 1000)]
+        return [tuple(row.values()) if isinstance(row, dict) else tuple(row) for part in parts for row in part]
+
+    def spread(self, names: Sequence[str], rows: int) -> Generator[Any]:
+        """Yield each row with the same probability, so that about ``rows`` rows are sent."""
+        from espalier.core.tables.engines import at_random
+
+        table = self.table.select(*names)
+        with engine_errors(f"{self.shown}: the engine failed while it read the table", OURS):
+            ((total,),) = self._few(table.aggregate(rows=table.count()))
+            yield from self._read(at_random(table, rows, total), names)
 
     def close(self) -> None:
         """Disconnect; may be called several times."""
@@ -84,8 +104,8 @@ class Stream:
     def _misfit(self, name: str) -> TableError:
         declared = self.table.schema()[name]
         return TableError(
-            f"{self.shown}: column {name!r} holds a cell that is not of its type, {declared} (the cell is not shown). "
-            "Correct the table, or name a view that casts the column to text.",
+            f"{self.shown}: column {name!r} contains a cell that is not of its declared type, {declared} (the cell is "
+            "not shown). Correct the table, or use a view that casts the column to text.",
             column=name,
         )
 
@@ -108,9 +128,9 @@ class Stream:
 
 
 def _reader(kind: Any) -> Callable[[Any], Any] | None:
-    """Return the check of a cell of this type before Arrow converts it; `None` if Arrow's own check is enough.
+    """Return the check for a cell of this type before Arrow converts it; `None` if Arrow's own check is enough.
 
-    Arrow would cut 7.25 to a whole number, and read bytes as a text.
+    Arrow would truncate 7.25 to a whole number, and read bytes as text.
     """
     if kind.is_boolean():
         return _as_bool
@@ -122,7 +142,7 @@ def _reader(kind: Any) -> Callable[[Any], Any] | None:
 
 
 def _as_bool(cell: Any) -> bool:
-    """Convert a cell of an engine without booleans, which gives 0 and 1."""
+    """Convert a cell of an engine without booleans, which returns 0 and 1."""
     if isinstance(cell, int) and cell in (0, 1):
         return bool(cell)
     raise ValueError
@@ -144,8 +164,8 @@ def _as_text(cell: Any) -> str:
 def _as_stored(cell: Any) -> str:
     """Return a cell of SQLite, which may differ from the declared type.
 
-    A text that spells a number may be another person than the number, so it is refused. (A table turns such a text into
-    the number; a view, or a column of type ANY, may contain both.)
+    A text that spells a number may be a different person from the number, so it is refused. (A table turns such a text
+    into the number; a view, or a column of type ANY, may contain both.)
     """
     if isinstance(cell, str):
         for number in (int, float):

@@ -26,16 +26,16 @@ from espalier.core.tables.text_table import TextColumn, TextTable
 
 @dataclass(frozen=True, repr=False)
 class Table:
-    """Rows as codes: ``codes[name]`` has one code per row, in the smallest unsigned type that holds them.
+    """Rows as codes: ``codes[name]`` has one code per row, in the smallest unsigned type.
 
-    ``source`` is the digest of the whole table as it was read; a table of some of its rows has the same.
-    ``person`` is the person identifier of each row, a whole number from 0; ``person_column`` is the column of the table
-    as read that it comes from. Both are `None` if no column was named. The person column is no column of this table: it
-    is never counted and never released.
+    ``source`` is the digest of the whole table as read; a table of some of its rows has the same digest.
+    ``person`` is the person identifier of each row, a whole number from 0; ``person_column`` is its column in the table
+    as read. Both are `None` if no column was named. The person column is not a column of this table: it is never
+    counted and never released.
     ``row_limit`` is the row limit per person, see :meth:`limited`. A table that was filled or cut to a declared total
     keeps its ``person_column`` but has no ``person``.
-    ``values`` are the numbers of numeric columns as they were read, one per row, NaN where a cell is missing; bins are
-    the schema's view of them. ``texts`` are the texts, as read, of columns whose categories are to be bought.
+    ``values`` are the numbers of numeric columns as read, one per row, NaN for missing cells; bins are the schema's
+    view of them. ``texts`` are the texts, as read, of columns whose categories are to be bought.
     """
 
     schema: Schema
@@ -48,7 +48,7 @@ class Table:
     values: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     texts: Mapping[str, TextColumn] = field(default_factory=dict)
     deal: random_rows.Deal | None = None
-    """The lots of rows that are chosen at random."""
+    """The random numbers for choosing rows."""
 
     def __post_init__(self) -> None:
         """Codes are copied, checked against the schema and frozen; raises :class:`TableError`."""
@@ -62,13 +62,13 @@ class Table:
             codes.setflags(write=False)
             kept[column.name] = codes
         if self.person is not None and self.person.shape != (self.rows,):
-            raise TableError("there is not exactly one person to each row")
+            raise TableError("there is not exactly one person for each row")
         if self.person is not None and (self.person.dtype.kind not in "iu" or (self.person < 0).any()):
             raise TableError("person identifiers must be whole numbers from 0, one for each row")
         if self.person is not None and self.person_column is None:
             raise TableError("a table with person identifiers must name the column that they come from")
         if any(numbers.shape != (self.rows,) for numbers in self.values.values()):
-            raise TableError("there is not exactly one number to each row of a numeric column")
+            raise TableError("there is not exactly one number for each row of a numeric column")
         object.__setattr__(self, "codes", kept)
 
     @classmethod
@@ -79,7 +79,7 @@ class Table:
         undeclared value, or a row without a person.
         """
         codes, values, texts = {}, {}, {}
-        for column in schema.columns:  # a missing column is reported before any cell of a wrong file is judged
+        for column in schema.columns:  # a missing column is reported before any cell is judged
             column_of(text, column.name)
         wrong: list[TableError] = []
         for column in schema.columns:
@@ -108,7 +108,7 @@ class Table:
 
     @property
     def digest(self) -> bytes:
-        """The digest of the table as read, or else of its codes. PRIVATE, see `TextTable`."""
+        """The digest of the table as read, or otherwise of its codes. PRIVATE, see `TextTable`."""
         if self.source:
             return self.source
         parts = (name.encode() + b":" + codes.tobytes() for name, codes in self.codes.items())
@@ -120,7 +120,7 @@ class Table:
         return ""
 
     def dealt_by(self, deal: random_rows.Deal) -> Self:
-        """Return the same rows, of which parts are chosen with the lots of ``deal``."""
+        """Return the same rows; random parts are chosen with the lots of ``deal``."""
         return replace(self, deal=deal)
 
     @property
@@ -130,7 +130,7 @@ class Table:
 
     @property
     def counts_only(self) -> bool:
-        """Whether only counts can be asked: no."""
+        """Whether only counts are available: no."""
         return False
 
     def encodes(self, schema: Schema) -> bool:
@@ -166,7 +166,7 @@ class Table:
     def numbers(self, column: str) -> NDArray[np.float64]:
         """Return the values of a numeric column, one per row, NaN where a cell is missing.
 
-        Raises :class:`TableError` if the table holds its codes only.
+        Raises :class:`TableError` if the table holds only codes.
         """
         if column not in self.values:
             raise TableError(f"the values of {column!r} as numbers are not in this table; read it again", column=column)
@@ -243,7 +243,7 @@ class Table:
     def to_total(self, total: int) -> Table:
         """Return ``total`` rows: others are left out at random, or invented rows are added.
 
-        An invented row has a code of each column at random, and of a numeric column the middle of that bin.
+        An invented row has a random code in each column; a numeric column also gets the midpoint of that bin.
         """
         check_limited(self)
         chosen = np.sort(random_rows.first(random_rows.lots_for(self.rows, self.deal), total))
@@ -283,19 +283,19 @@ def person_codes(text: TextTable, person: str) -> TextColumn:
     people = column_of(text, person)
     if people.ambiguous:
         raise TableError(
-            f"{text.source}: the person column {person!r} mixes types or drops digits, so that one identifier may "
-            "be two people (7 and the text 7), or one person may have two identifiers; give them all as text",
+            f"{text.source}: the person column {person!r} mixes types or drops digits, so one identifier may be two "
+            "people (7 and the text 7), or one person may have two identifiers; store them all as text",
             column=person,
         )
     if MISSING in people.values:
         row = int(np.flatnonzero(people.codes == people.values.index(MISSING))[0]) + 1
         raise TableError(
-            f"{text.source}: the person column {person!r} is empty, first in data row {row:,}; write the person's "
-            "identifier there, or take such rows out of the table",
+            f"{text.source}: the person column {person!r} is empty, first in data row {row:,}; enter the person's "
+            "identifier there, or remove such rows from the table",
             column=person,
             row=row,
         )
-    return people
+    return replace(people, codes=people.codes.astype(np.int64))
 
 
 def column_of(text: TextTable, name: str) -> TextColumn:

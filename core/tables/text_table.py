@@ -1,6 +1,6 @@
 """A table as text: its columns, how a cell is written as text, and the checks of its names.
 
-A person column must not mix types that may write two people in one way (:attr:`TextColumn.ambiguous`).
+A person column must not mix types that may give two people the same text (:attr:`TextColumn.ambiguous`).
 """
 
 from __future__ import annotations
@@ -22,32 +22,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from espalier.core.errors import TableError
-from espalier.core.project.schema import MISSING
+from espalier.core.project.schema import MISSING, smallest_unsigned
 
 MAX_CELLS = 200_000_000
 MAX_COLUMNS = 1 << 14
-"""Columns of a table at most, which is also Excel's limit."""
+"""Largest number of columns in a table, which is also Excel's limit."""
 WHOLE_FLOATS = {16: 2.0**11, 32: 2.0**24, 64: 2.0**53}
-"""By the bits of a float: the first number that two whole numbers may become."""
+"""By the bits of a float: the smallest float that two whole numbers round to."""
 
 
 @dataclass(frozen=True, repr=False)
 class TextColumn:
-    """A column as text: ``values`` are its distinct texts, ``codes`` which of them each row has."""
+    """A column as text: ``values`` are its distinct texts, ``codes`` which of them each row has.
+
+    Codes have the smallest unsigned type. Convert them before arithmetic.
+    """
 
     values: tuple[str, ...]
     codes: NDArray[Any]
     ambiguous: bool = False
-    """Do cells of several types share the column? Then one text may be two people (the number 7 and the text 7), or
-    one person may have two texts (the numbers 1E+17 and 100000000000000000). Text with one other type is clear
-    where no text spells a value of another type.
+    """Whether cells of several types share the column. Then one text may be two people (the number 7 and the text 7),
+    or one person may have two texts (the numbers 1E+17 and 100000000000000000). Text with one other type is unambiguous
+    if no text spells a value of another type.
 
     A type that drops digits is ambiguous too: dates of 64 bits, times of nanoseconds, and floats that two whole
     numbers may become (2⁵³ and 2⁵³ + 1)."""
 
     @classmethod
     def of(cls, cells: Iterable[Any]) -> TextColumn:
-        """From Python values, each written as :func:`cell_text` writes it."""
+        """Build a column from Python values, each converted by :func:`cell_text`."""
         made = Cells()
         for cell in cells:
             made.add(cell)
@@ -55,13 +58,13 @@ class TextColumn:
 
 
 class Cells:
-    """A column of Python values as it grows: one small number per row, and each distinct text once."""
+    """A growing column of Python values: one small number per row, and each distinct text once."""
 
     def __init__(self) -> None:
         self._place: dict[str, int] = {}
         self._codes = array("i")
         self._texts: set[str] = set()
-        """Distinct cells that are text themselves."""
+        """Distinct cells that are already text."""
         self._forms: set[object] = set()
         """The forms of cells that are neither text nor empty."""
         self._drops_digits = False
@@ -80,14 +83,15 @@ class Cells:
         """The column so far."""
         mixed = len(self._forms) > 1 or (bool(self._forms) and any(map(spells_another_type, self._texts)))
         ambiguous = mixed or self._drops_digits
-        return TextColumn(tuple(self._place), np.array(self._codes, dtype=np.int32), ambiguous)
+        codes = np.array(self._codes, dtype=smallest_unsigned(len(self._place)))
+        return TextColumn(tuple(self._place), codes, ambiguous)
 
 
 def _form(cell: Any) -> object:
     """The type of a cell. Two cells of one form that are equal have one text.
 
     A whole float below 2⁵³ has the form of a whole number. A decimal's places, and a moment's distance from UTC, are
-    part of its form: 7.5 and 7.50 are equal and have two texts. pandas writes a duration in another way than Python.
+    part of its form: 7.5 and 7.50 are equal and have two texts. pandas writes a duration differently from Python.
     """
     if isinstance(cell, float) and cell.is_integer() and abs(cell) < 2**53:
         return int
@@ -101,7 +105,7 @@ def _form(cell: Any) -> object:
 
 
 def spells_another_type(text: str) -> bool:
-    """Is ``text`` what a number, a truth value, a date, a moment, a time of day or a UUID is written as?"""
+    """Return whether ``text`` is the text of a number, a truth value, a date, a moment, a time of day or a UUID."""
     if text in ("True", "False"):
         return True
     for read in (int, float, Decimal, dt.date.fromisoformat, dt.datetime.fromisoformat, dt.time.fromisoformat, UUID):
@@ -113,7 +117,7 @@ def spells_another_type(text: str) -> bool:
 
 @dataclass(frozen=True, repr=False)
 class TextTable:
-    """A table as it was read: text columns by name; ``source`` is what to call it in a message."""
+    """A table as read: text columns by name; ``source`` is its name in messages."""
 
     columns: dict[str, TextColumn]
     rows: int
@@ -121,8 +125,8 @@ class TextTable:
 
     @cached_property
     def digest(self) -> bytes:
-        """The digest of the rows, 32 bytes, whatever the order of rows and columns. PRIVATE: rows could be guessed from
-        it; it leaves only through a keyed fingerprint.
+        """The digest of the rows, 32 bytes, independent of the order of rows and columns. PRIVATE: rows could be
+        guessed from it; it leaves only through a keyed fingerprint.
 
         Each row is the sum of one 64-bit hash per column name and text; the sorted sums are hashed.
         """
@@ -138,13 +142,13 @@ class TextTable:
 
 
 def _hash(name: str, value: str) -> int:
-    """64 bits for a column's name and a text in it."""
+    """Return a 64-bit hash of a column's name and a text in it."""
     said = f"{len(name)}:{name}{value}".encode("utf-8", "surrogatepass")
     return int.from_bytes(hashlib.blake2b(said, digest_size=8).digest(), "little")
 
 
 def check_names(names: Sequence[str], shown: str) -> None:
-    """Raise :class:`TableError` for a name that two columns have, and for too many columns."""
+    """Raise :class:`TableError` for a repeated name, and for too many columns."""
     if len(names) > MAX_COLUMNS:
         raise TableError(f"{shown} has {len(names):,} columns; Espalier reads at most {MAX_COLUMNS:,}")
     seen: set[str] = set()
@@ -156,7 +160,7 @@ def check_names(names: Sequence[str], shown: str) -> None:
 
 
 def cell_text(value: Any) -> str:
-    """A cell as text: whole numbers without a point, True/False, ISO dates, nothing for a null."""
+    """Return a cell as text: whole numbers without a point, True/False, ISO dates, an empty text for a null."""
     if value is None:
         return MISSING
     if isinstance(value, float):

@@ -1,4 +1,4 @@
-"""Limits of files: what may be read at all, and what a packed file may unpack to."""
+"""Limits on files: which may be read, and how far a packed file may unpack."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ bytes of such a batch, unless one row has more."""
 
 
 def check_ordinary(path: Path) -> None:
-    """Refuse a pipe or a device. It gives each byte once, so a second read would lack the first rows."""
+    """Refuse a pipe or a device: each byte can be read only once, so a second read would lack the first rows."""
     if path.exists() and not path.is_file():
         what = "a folder" if path.is_dir() else "a pipe or a device"
         raise TableError(f"cannot read {path}: it is {what}; write the rows into a file first", path=str(path))
 
 
 def gunzip(data: bytes, shown: str) -> bytes:
-    """Return the bytes that a gzip file holds; raise :class:`TableError` if it is damaged or unpacks to too much."""
+    """Return the contents of a gzip file; raise :class:`TableError` if it is damaged or unpacks to too much."""
     out = bytearray()
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
@@ -41,7 +41,7 @@ def gunzip(data: bytes, shown: str) -> bytes:
 
 
 def check_unpacked(size: int, packed: int, shown: str) -> None:
-    """Refuse a file that unpacks to too much, before it does."""
+    """Refuse a file that would unpack to too much, before unpacking it."""
     if size > MAX_BYTES:
         raise TableError(f"{shown} unpacks to more than 1 GiB; Espalier reads smaller tables only")
     check_ratio(size, packed, shown)
@@ -51,8 +51,7 @@ def check_ratio(size: int, packed: int, shown: str) -> None:
     """Refuse a file that unpacks to far more than its size."""
     if size > BOMB_BYTES and size > BOMB_RATIO * packed:
         raise TableError(
-            f"{shown} unpacks to more than {BOMB_RATIO} times its size, as no table that people keep does; "
-            "give the table as a plain CSV file"
+            f"{shown} unpacks to more than {BOMB_RATIO} times its size, unlike any ordinary table; use a plain CSV file"
         )
 
 

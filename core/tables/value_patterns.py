@@ -1,4 +1,4 @@
-"""Patterns in the values of a column that a guess recognises: ranges, yes and no, dates, number styles, names, ids."""
+"""Patterns that a guess recognises in a column's values: ranges, yes and no, dates, number styles, names, ids."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def range_order(text: str) -> tuple[float, float] | None:
 
 
 def ranges_in_order(values: Sequence[str]) -> tuple[str, ...] | None:
-    """The values in the order of the ranges that they write; `None` unless all are ranges or single numbers."""
+    """The values in the order of the ranges they denote; `None` unless all are ranges or single numbers."""
     placed, ranges = [], 0
     for value in values:
         ends = range_order(value)
@@ -139,8 +139,9 @@ def contact(values: Sequence[str]) -> bool:
 def amounts(name: str, values: Sequence[str], cells: int) -> bool:
     """Whether whole numbers that hardly repeat are amounts rather than identifiers.
 
-    Identifiers are all different or have a name for one; numbers of one length from six digits, and numbers that fill
-    their range without gaps, count rows or people. What is left measures something, such as a loan in a currency.
+    Identifiers are all different, or their column has an identifier's name. Numbers of one length with six or more
+    digits, and numbers that fill their range without gaps, count rows or people. All others are amounts, such as a loan
+    in a currency.
     """
     if named_like_an_id(name) or leading_zeros(values) or len(values) == cells:
         return False

@@ -1,4 +1,4 @@
-"""Answers to questions about one release: worked out at once where that is quick, else by a job; and those kept."""
+"""Answers to questions about one release: computed at once if fast, else in a job; and the kept questions."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from espalier.pages.common.text import SAFE, plain
 from espalier.pages.session.session import Session
 
 AT_ONCE = 2.0
-"""Seconds up to which an answer is worked out while the page waits."""
+"""Longest time in seconds for which the page waits for an answer."""
 PER_COPY, PER_CELL = 0.02, 4e-5
-"""Seconds that a copy takes, and those of each cell of its tables, on one core of a laptop."""
+"""Seconds per copy, and per cell of its tables, on one core of a laptop."""
 MOST = 40
 """Number of answers whose copies are kept."""
 
 
 @dataclass(frozen=True, repr=False)
 class Answered:
-    """A question with its answers, and the study with the copies that they came from."""
+    """A question with its answers, and the study with the copies used for them."""
 
     figure: Figure
     study: Study
@@ -38,7 +38,7 @@ class Answered:
 
 
 def seconds(part: Study) -> float:
-    """Return the seconds that the copies of a part of a study will take, roughly; 0 if it has them."""
+    """Return an estimate of the seconds for the copies of a part of a study; 0 if they exist."""
     if len(part.given) > 1:
         return 0.0
     cells = nearby.cells(part.project.schema.sizes, part.counted)
@@ -46,7 +46,7 @@ def seconds(part: Study) -> float:
 
 
 def answered(state: Session, which: str, study: Study, asked: AskedQuestion) -> Answered | None:
-    """Return the answer; None if it takes longer and waits for a click, a job or its end. Raises EspalierError."""
+    """Return the answer; None while a longer one waits for a click or a job. Raises EspalierError."""
     known: Answered | None = state.answered.get((which, asked))
     if known is not None:
         return known
@@ -58,7 +58,7 @@ def answered(state: Session, which: str, study: Study, asked: AskedQuestion) -> 
 
 
 def offer(state: Session, which: str, study: Study, asked: AskedQuestion) -> None:
-    """The button that works out a longer answer, with an estimate; or the progress of it."""
+    """Show the button that computes a longer answer, with an estimate; or its progress."""
     if state.job is not None:
         shell.progress()
         return
@@ -70,11 +70,11 @@ def offer(state: Session, which: str, study: Study, asked: AskedQuestion) -> Non
     def work(report: Report) -> Answered:
         return _worked_out(part, figure, report)
 
-    def done(found: Answered) -> None:
-        _keep(state, which, asked, found)
+    def done(into: Session, found: Answered) -> None:
+        _keep(into, which, asked, found)
 
     def start() -> None:
-        state.start("analyse-answer", work, done, lambda _: None)
+        state.start("analyse-answer", work, done)
 
     st.info(
         "This question joins many columns, so its interval needs copies of a larger part of the model: about "
@@ -96,7 +96,7 @@ def _keep(state: Session, which: str, asked: AskedQuestion, found: Answered) -> 
 
 
 def keep_button(state: Session, asked: AskedQuestion, found: Answered) -> None:
-    """Keep the question with the project, and hand over its script with the files that it reads."""
+    """Keep the question with the project, and offer its script with the files that it reads."""
     with st.container(horizontal=True):
         if asked in state.asked:
             st.button("Kept below", disabled=True, key="analyse-kept", icon=":material/check:")
@@ -121,7 +121,7 @@ def keep_button(state: Session, asked: AskedQuestion, found: Answered) -> None:
 
 
 def so_far(state: Session, which: str, study: Study) -> None:
-    """The kept questions: a forest plot, the numbers as CSV, and a way to let each go."""
+    """The kept questions: a forest plot, the numbers as CSV, and a way to remove each."""
     if not state.asked:
         return
     st.subheader("Answers so far", anchor=False)
@@ -134,7 +134,7 @@ def so_far(state: Session, which: str, study: Study) -> None:
             waiting.append(f"{_named(asked)}: {error}")
             continue
         if found is None:
-            waiting.append(f"{_named(asked)}: choose it above and work it out.")
+            waiting.append(f"{_named(asked)}: choose it above to compute it.")
         else:
             lines += lines_of(study, found)
     if drawn := forest.svg(lines):
@@ -176,7 +176,7 @@ def lines_of(study: Study, found: Answered) -> list[forest.Line]:
 
 
 def _named(asked: AskedQuestion) -> str:
-    """Return a question in the words of its kind and columns, for any release."""
+    """Return a question as text, from its kind and columns, for any release."""
     kind = asked.kind.replace("_", " ")
     on: Sequence[str] = asked.on or ()
     parts = [f"of {asked.treatment} on {asked.of}" if asked.treatment else f"of {asked.of}"]

@@ -20,21 +20,22 @@ from espalier.core.project.file import Project
 from espalier.pages.common.text import name, names, plain
 
 FEW = 8
-"""Number of figures up to which their sentences are unfolded."""
+"""Largest number of figures whose sentences are unfolded."""
 KINDS = ("Association, adjusted", "Effect, by the drawing", "Odds ratio", "Difference", "Proportion", "Mean")
 MEANING = {
     "counted": "these columns were counted together, so the interval's coverage is promised",
     "outcome pairs counted": "each column was counted with the outcome, and their joint pattern is modelled. The "
     "interval holds if the model does; its coverage is not promised",
     "thin": "there are too few rows for their noise, so the number has no interval",
-    "assumed": "these columns were not counted together. What the table shows is an assumption, so it has no interval",
-    "no overlap": "in some strata one of the compared groups has no rows, so nothing shows what the outcome would be "
-    "there, and there is no number",
+    "assumed": "these columns were not counted together. The table's value rests on an assumption, so it has no "
+    "interval",
+    "no overlap": "in some strata one of the compared groups has no rows, so the outcome there is unknown, and there "
+    "is no number",
 }
 
 
 def ask(study: Study, key: str) -> AskedQuestion | None:
-    """The fields of a question; None while something is still to be chosen. They survive a change of page."""
+    """The fields of a question; None until the choice is complete. They survive a change of page."""
     project = study.project
     kind = st.segmented_control(
         "What to ask", KINDS, default=KINDS[0], required=True, key=f"{key}-kind", persist_state="session"
@@ -90,8 +91,8 @@ def ask(study: Study, key: str) -> AskedQuestion | None:
 
 
 def usual(study: Study, column: str) -> tuple[int, int]:
-    """Return the two values that are compared unless others are chosen: neighbours in the middle of an ordered column,
-    the two most frequent ones of another. They depend on the released model alone."""
+    """Return the default values to compare: neighbours in the middle of an ordered column, or the two most frequent
+    ones of another. They depend on the released model alone."""
     described = study.project.schema[column]
     rows = study.model.marginal((column,))[: described.values]
     if described.values < 2:
@@ -234,7 +235,7 @@ def _value(project: Project, column: str, label: str, key: str, start: int | Non
     )
     if described.kind == "numeric":
         chosen = "missing cells alone" if code > figure_from_text.last(described) else "this one bin alone"
-        st.caption(f"{name(column)} is counted in bins: what is asked is about {chosen}.")
+        st.caption(f"{name(column)} is counted in bins: the question is about {chosen}.")
     return Level(column, code)
 
 

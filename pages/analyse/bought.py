@@ -1,4 +1,4 @@
-"""What came with a release: bought regressions, and planned analyses."""
+"""Results included in a release: bought regressions and planned analyses."""
 
 from __future__ import annotations
 

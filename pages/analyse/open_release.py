@@ -18,11 +18,11 @@ from espalier.pages.session.session import Session
 
 
 def show(state: Session, *, open_: bool) -> None:
-    """Where a release may come from. A folder only where no one else uses this server: its paths are the server's."""
+    """Sources of a release. A folder is offered only if no one else uses this server: its paths are the server's."""
     if reason := state.trouble.pop("analyse", None):
         st.error(f"This release was not opened: {plain(reason)}")
     with st.expander("Open another release", expanded=open_):
-        st.markdown("One that another session made. It is read as a release alone, and costs nothing.")
+        st.markdown("A release of another session. Only its own files are read, and it costs nothing.")
         file = st.file_uploader(
             "Its files (zip)",
             type=["zip"],
@@ -41,7 +41,7 @@ def show(state: Session, *, open_: bool) -> None:
 
 
 def take(state: Session, files: Callable[[], Mapping[str, bytes]], folder: str = "") -> None:
-    """Add a release to those that can be analysed, and choose it. An error is shown on the page."""
+    """Add a release to those that can be analysed, and select it. Errors appear on the page."""
     sign_in.need_steward()
     try:
         found = files()
@@ -58,7 +58,7 @@ def take(state: Session, files: Callable[[], Mapping[str, bytes]], folder: str =
 
 
 def chooser(state: Session) -> str:
-    """The key of the field that chooses a release: another one for each release that comes to be known."""
+    """The key of the field that selects a release: a new one whenever a release is added."""
     return f"analyse-which-{state.releases}-{len(state.taken)}"
 
 
@@ -66,5 +66,5 @@ def of_folder(text: str) -> dict[str, bytes]:
     """The files of a release's folder."""
     try:
         return files_of(Path(text).expanduser())
-    except (OSError, RuntimeError, ValueError) as error:  # no such user's home; no path
+    except (OSError, RuntimeError, ValueError) as error:  # an unknown user's home, or not a path
         raise ProjectError(f"cannot read {text}: {getattr(error, 'strerror', None) or error}", path=text) from None

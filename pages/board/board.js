@@ -104,15 +104,21 @@ function make(parent) {
     refill(edges, lines, seen.lines || {});
     seen = { places: Object.fromEntries(data.nodes.map((n) => [n.id, [n.x, n.y]])),
       lines: Object.fromEntries(lines.map((l) => [l.id, l])) };
+    route();
     if (refit) fit();
     if (chosen !== String(data.selected.columns)) sight();
     chosen = String(data.selected.columns);
-    route();
   }
 
   // The whole drawing, or (unless `whole`) as much of it as stays readable, around the column it is about.
   function fit(whole) {
-    const all = extent(nodes.getIds().map((n) => net.getBoundingBox(n)));
+    const bends = data.edges.flatMap((e) => {
+      const { type, roundness, enabled } = edges.get(id([e.from, e.to]))?.smooth || {};
+      if (!enabled) return [];
+      return curve(net.getPosition(e.from), net.getPosition(e.to), type, roundness)
+        .map(([x, y]) => ({ left: x, right: x, top: y, bottom: y }));
+    });
+    const all = extent([...nodes.getIds().map((n) => net.getBoundingBox(n)), ...bends]);
     if (!all || !host.clientWidth) return;
     const heart = nodes.get(data.centre) ? net.getPosition(data.centre) : { x: all.left, y: all.top };
     const { tall, scale, position } = frame(all, host.clientWidth, heart, whole);

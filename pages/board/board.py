@@ -19,11 +19,11 @@ from espalier.pages.structure import effects, implications
 
 FOLDER = Path(__file__).resolve().parent
 SCRIPTS = ("geometry.js", "looks.js", "panel.js", "board.js")
-"""Sent as one: a component is one script."""
+"""Concatenated, because a component is one script."""
 LONGEST_LABEL = 28
 """Characters of a column's label in its box."""
 MOST_WHAT_IF = 400
-"""Number of arrows up to which each shows the consequences of erasing it."""
+"""Largest number of arrows for which each shows the consequences of erasing it."""
 
 
 def _html() -> str:
@@ -64,12 +64,12 @@ def _component() -> Any:
 
 
 def _label(text: str) -> list[str]:
-    """The label of a column as a line of its box; none if it has no label."""
+    """The label of a column as a line of its box; empty without a label."""
     return [text if len(text) <= LONGEST_LABEL else f"{text[: LONGEST_LABEL - 1]}…"] if text else []
 
 
 def show(state: Session, now: Implied) -> None:
-    """Draw the board; ``now`` is what the drawing implies."""
+    """Draw the board; ``now`` holds the implications of the drawing."""
     if not load_vis():
         return
     key = f"board-{state.opened}"
@@ -81,7 +81,7 @@ def show(state: Session, now: Implied) -> None:
 
 
 def data(state: Session, now: Implied) -> dict[str, Any]:
-    """What the board is sent, in plain values."""
+    """Return the board's data as plain values."""
     project = state.project
     dag, roles, target = project.dag, project.roles, project.plan.target
     columns, marks = drawing.shown(state), drawing.marks(state)
@@ -159,5 +159,5 @@ def data(state: Session, now: Implied) -> dict[str, Any]:
         "fits": board.fits,
         "hint": drawing.hint(state),
         "alt": f"Causal graph: {len(columns)} columns{f' shown, {hidden} not' if hidden else ''}, {len(dag.edges)} "
-        "arrows. The arrows are listed below as text, and the fields below the drawing do all that it does.",
+        "arrows. The arrows are listed below as text, and the fields below the drawing offer the same actions.",
     }

@@ -1,7 +1,7 @@
 """How a graph is shown: columns as boxes, roles by colour and as text; and vis-network.
 
-vis-network's script is the one that the pyvis package ships. It travels to the browser once, as a component of its
-own that draws nothing; whatever draws waits for it.
+vis-network's script is the one that the pyvis package ships. It is sent to the browser once, as a separate component
+that draws nothing; other components wait for it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 import streamlit as st
 
-from espalier.core.graph.layout import layout
+from espalier.core.graph.layout import fitted
 from espalier.core.graph.roles import Roles
 
 COLORS = {
@@ -30,7 +30,9 @@ HIGH = 78
 GAP = 34.0
 """Between two boxes of the drawing board, in its pixels."""
 LEAST = 12.0
-"""As little as that is left of it when boxes grow."""
+"""Least part of that space when boxes grow."""
+WIDEST = 1300.0
+"""Width in pixels from which layers move closer together: so much of a drawing is readable at first sight."""
 Places = dict[str, tuple[float, float]]
 
 
@@ -49,7 +51,7 @@ def _loader() -> Any:
 
 
 def load_vis() -> bool:
-    """Send vis-network to the browser; False, and said so, where the pyvis package is missing."""
+    """Send vis-network to the browser. Return False, with a message, if the pyvis package is missing."""
     loader = _loader()
     if loader is None:
         st.caption("The picture needs the pyvis package; the list says the same.")
@@ -59,7 +61,7 @@ def load_vis() -> bool:
 
 
 def label(column: str, roles: Roles, target: str | None, tags: Iterable[str] = ()) -> str:
-    """A column's name, and under it what it is."""
+    """A column's name, with its role below."""
     parts = [w for w in (roles.of(column), "target" if column == target else None) if w]
     name = column if len(column) <= 40 else column[:39] + "…"
     return "\n".join([name, *(["(" + ", ".join(parts) + ")"] if parts else []), *tags])
@@ -76,7 +78,7 @@ def high(column: str, roles: Roles, target: str | None, tags: Iterable[str] = ()
 
 
 def apart(places: Places, wide: Mapping[str, float]) -> Places:
-    """Boxes of a line (those at the same height) pushed sideways where they would touch; the line's middle stays."""
+    """Push boxes of a line (at the same height) sideways if they would touch; the middle of the line stays."""
     lines: dict[float, list[str]] = {}
     for n in sorted(places, key=lambda n: places[n][0]):
         lines.setdefault(places[n][1], []).append(n)
@@ -91,7 +93,7 @@ def apart(places: Places, wide: Mapping[str, float]) -> Places:
 
 
 def folded(columns: Iterable[str], most: float, roles: Roles, target: str | None, gap: float = 0.0) -> list[list[str]]:
-    """Columns in lines that are at most so wide."""
+    """Columns in lines of at most this width."""
     out: list[list[str]] = []
     room = 0.0
     for column in columns:
@@ -115,11 +117,11 @@ def arranged(
     wide = {n: width(n, roles, target) for n in columns}
     linked = {n for edge in edges for n in edge}.intersection(columns)
     tall = max((high(n, roles, target, [""]) for n in linked), default=0.0)  # with a line for marks
-    found = layout(columns, edges, outcome, wide=wide, high=tall)
+    found = fitted(WIDEST, columns, edges, outcome, wide=wide, high=tall)
     out: Places = {n: (x - found.width / 2, y) for n, (x, y) in found.places.items()}
     if out:
         most = max(most, found.width)
-    else:  # an empty canvas: a block, whose lines leave room for arrows
+    else:  # an empty canvas: a block with room for arrows between its lines
         most = min(most, max(560.0, 1.5 * math.sqrt(HIGH * sum(wide[n] + GAP for n in found.apart))))
     y = found.height + HIGH
     for k, line in enumerate(folded(found.apart, most, roles, target, GAP)):

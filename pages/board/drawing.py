@@ -1,7 +1,7 @@
-"""What the drawing board sends, checked and put into the project; what it is shown in return.
+"""Actions of the drawing board: checked, applied to the project, and shown on the board.
 
-The board sends a list of actions, each numbered; those that were taken already are skipped. Nothing of it is
-believed: names, kinds and numbers are checked here, and the graph checks itself.
+The board sends a list of numbered actions; those already carried out are skipped. Nothing in it is trusted: names,
+kinds and numbers are checked here, and the graph checks itself.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from espalier.pages.board.boxes import Places, arranged
 from espalier.pages.session.session import Session
 
 MOST_BOXES = 60
-"""More columns than this are shown around the selected one."""
+"""Above this number of columns, the board shows the neighbourhood of the selected one."""
 FAR = 1e6
 WIDE = 1000
-"""How wide a line of boxes may be, in the drawing's pixels; less on a narrow screen."""
+"""Largest width of a line of boxes, in the drawing's pixels; less on a narrow screen."""
 HINT = (
     "Drag from a cause to its effect. Click a box or a line to select it, Shift and click for several. Keyboard: "
     "arrow keys, Enter, Delete."
@@ -38,15 +38,15 @@ LEGEND = {
     "‖": "dotted: kept apart in the released table",
 }
 MOST_SELECTED, MOST_APART = 12, 40
-"""Boxes that may be selected together, and dotted lines that are drawn."""
+"""Largest number of boxes selected together, and of dotted lines drawn."""
 AROUND = (
-    "The drawing shows the neighbourhood of what is selected. Choose a column below, or use the Causes tab to draw "
+    "The drawing shows the neighbourhood of the selection. Choose a column below, or use the Causes tab to draw "
     "arrows to columns that are not shown."
 )
 
 
 def take(state: Session, sent: Any) -> None:
-    """Carry out the actions that the board sent. A refused action changes nothing and shows its reason."""
+    """Carry out the board's actions. A refused action changes nothing and shows its reason."""
     if not state.has_project or not isinstance(sent, Mapping) or not isinstance(sent.get("list"), list):
         return
     board = state.drafts.board
@@ -62,7 +62,7 @@ def take(state: Session, sent: Any) -> None:
         except EspalierError as error:
             say(state, f"Refused: {error} The drawing is unchanged.", bad=True)
         except KeyError:
-            say(state, "The drawing sent something that is not understood; it is unchanged.", bad=True)
+            say(state, "The drawing sent an unknown action; it is unchanged.", bad=True)
         else:
             if text:
                 say(state, text)
@@ -136,27 +136,27 @@ def _role(state: Session, action: Mapping[str, Any]) -> str:
     sentence = f"{column} is {role} now." if role else f"{column} has no role now."
     if role == "outcome":
         lost = [c for c in before.roles.outcome if c != column]
-        sentence += f" There is one outcome: {', '.join(lost)} is it no more." if lost else ""
+        sentence += f" There is only one outcome: {', '.join(lost)} no longer is." if lost else ""
         if state.project.plan.target != before.plan.target:
-            sentence += " It is the target too."
+            sentence += " It is also the target."
     return sentence
 
 
 def _move(state: Session, action: Mapping[str, Any]) -> None:
     at = action.get("at")
     if not isinstance(at, Mapping):
-        raise GraphError("the drawing sent no places")
+        raise GraphError("the drawing sent no positions")
     places: Places = {}
     for column, xy in at.items():
         ok = isinstance(xy, list) and len(xy) == 2
         if not ok or not all(isinstance(v, int | float) and not isinstance(v, bool) and abs(v) < FAR for v in xy):
-            raise GraphError(f"the place of {column!r} must be two numbers")
+            raise GraphError(f"the position of {column!r} must be two numbers")
         places[_column(state, column)] = (round(xy[0]), round(xy[1]))
     _place(state, places)
 
 
 def _place(state: Session, places: Places) -> None:
-    """Keep places: in the project, or with the neighbourhood that is shown."""
+    """Store positions: in the project, or with the neighbourhood shown."""
     if (view := view_of(state)).startswith("around"):
         state.drafts.board.places[view] = places
     else:
@@ -172,7 +172,7 @@ def _arrange(state: Session, _: Mapping[str, Any]) -> str:
 
 
 def _width(state: Session, action: Mapping[str, Any]) -> None:
-    """Lay out the boxes without a chosen place again, because the width of the screen changed."""
+    """Lay out again the boxes without a chosen position, because the width of the screen changed."""
     wide = action.get("wide")
     if not isinstance(wide, int) or not 300 <= wide <= WIDE:
         raise GraphError("the drawing sent no width")
@@ -213,13 +213,17 @@ def _separate(state: Session, action: Mapping[str, Any]) -> str:
     """Separate the first two columns; the others are the gate."""
     project, columns = state.project, action.get("columns")
     if not isinstance(columns, list) or len(columns) < 2:
-        raise GraphError("select the two boxes that are to be kept apart")
+        raise GraphError("select the two boxes to keep apart")
     one, other, *gate = [_column(state, c) for c in columns[:MOST_SELECTED]]
     new = Separation((one,), (other,), project.schema.clique(gate))
     if any((set(s.left + s.right), s.given) == ({one, other}, new.given) for s in project.separations):
-        raise GraphError(f"{one} and {other} are kept apart so already")
+        raise GraphError(f"{one} and {other} are already kept apart in this way")
     state.editor.change_separations([*project.separations, new])
-    kept = "" if may_be_fenced(project.plan) else " The plan's method does not keep it: choose another."
+    kept = (
+        ""
+        if may_be_fenced(project.plan)
+        else " The plan's method does not keep this separation: choose another method."
+    )
     how = f"linked only through {', '.join(gate)}" if gate else "not linked at all"
     return f"{one} and {other} will be {how} in the released table.{kept}"
 
@@ -236,7 +240,7 @@ def _unlink(state: Session, action: Mapping[str, Any]) -> str:
     if len(kept) == len(project.separations):
         raise GraphError(f"{one} and {other} are kept apart by roles or method: change a role, or the method on Plan")
     state.editor.change_separations(kept)
-    return f"{one} and {other} are no longer kept apart by a separation of yours."
+    return f"{one} and {other} are no longer kept apart by your separation."
 
 
 _ACTIONS: dict[str, Callable[[Session, Mapping[str, Any]], str | None]] = {
@@ -272,7 +276,7 @@ def view(state: Session) -> str:
 
 
 def hint(state: Session) -> str:
-    """What can be done on the drawing as it is shown."""
+    """Return the actions available on the drawing as shown."""
     return AROUND if view(state) == "around" else HINT
 
 
@@ -283,7 +287,7 @@ def marks(state: Session) -> list[str]:
 
 
 def apart(state: Session) -> list[tuple[str, str, Separation]]:
-    """Return the separated pairs: first the person's own separations, then those of the plan."""
+    """Return the separated pairs: first the user's separations, then those of the plan."""
     project = state.project
     if "apart" not in marks(state):
         return []
@@ -299,17 +303,17 @@ def apart(state: Session) -> list[tuple[str, str, Separation]]:
 
 
 def steps(state: Session) -> int:
-    """How many arrows away a neighbourhood reaches."""
+    """Radius of a neighbourhood, in arrows."""
     return state.drafts.board.steps
 
 
 def view_of(state: Session) -> str:
-    """What the places of the boxes belong to."""
+    """The view to which the positions of the boxes belong."""
     return f"around {centre(state)} {steps(state)}" if view(state) == "around" else "all"
 
 
 def centre(state: Session) -> str:
-    """The column that the neighbourhood is shown of."""
+    """The column whose neighbourhood is shown."""
     columns, arrow = selected(state)
     last = columns[-1] if columns else arrow[1] if arrow else state.drafts.board.effect
     first = state.project.plan.target or next(iter(state.project.roles.outcome), state.project.schema.names[0])
@@ -348,7 +352,7 @@ def neighbourhood(dag: Dag, column: str, steps: int) -> list[str]:
 
 
 def places(state: Session, columns: list[str]) -> Places:
-    """A place for every shown box: where it was put, else where it was laid out first, else below the others."""
+    """Return a position for every shown box: the user's, else that of the first layout, else below the others."""
     project = state.project
     view, laid = view_of(state), state.drafts.board.places
     known = dict(laid.get(view, {}))

@@ -84,7 +84,7 @@ def _component() -> Any:
 def dag(columns: Iterable[str], edges: Sequence[tuple[str, str]], roles: Roles, target: str | None, key: str) -> None:
     """Arrows from cause to effect, from left to right; needs a drawing board on the page, which loads vis-network.
 
-    Columns without arrow or role are left to the text.
+    Columns without an arrow or role appear only in the text.
     """
     linked = {n for e in edges for n in e}
     shown = [c for c in columns if c in linked or roles.of(c) or c == target]

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 REAL, SYNTHETIC, MODEL = "#8796a5", "#3f9a6b", "#c58a2b"
 MARK = "#d1495b"
 MOST_LEVEL = 8
-"""With more bars than this the figures on them stand upright, so that they do not run into each other."""
+"""Above this number of bars, their figures are vertical, so they do not overlap."""
 MOST_DOWN, MOST_ACROSS = 60, 20
-"""So many labels have room at the left of a map, and below it."""
+"""Number of labels that fit at the left of a map, and below it."""
 POOLS = ("#3f9a6b", "#c58a2b", "#5b8fc7", "#b0699c", "#8796a5")
 
 
@@ -37,7 +37,7 @@ def show(figure: go.Figure, key: str, alt: str, on_select: Callable[[], None] | 
 
 
 def legible(figure: go.Figure) -> None:
-    """Give all text of a figure the page's ink: Streamlit's own grey has a contrast of 3.6:1, and 4.5:1 is needed."""
+    """Use the page's text colour for a figure: Streamlit's grey has a contrast of 3.6:1, and 4.5:1 is needed."""
     ink = _ink()
     for update in (figure.update_xaxes, figure.update_yaxes):
         update(tickfont={"color": ink}, title={"font": {"color": ink}})
@@ -49,7 +49,7 @@ def legible(figure: go.Figure) -> None:
 
 
 def _plain_text(trace: Any) -> bool:
-    """Return whether a trace writes its figures without a colour of its own, outside its marks."""
+    """Return whether a trace has figures outside its marks without their own colour."""
     outside = trace.type == "bar" or (trace.type == "scatter" and trace.mode == "text")
     return outside and trace.textfont.color is None
 
@@ -74,7 +74,7 @@ def blank(height: int, **layout: Any) -> go.Figure:
 
 
 def short(text: str, most: int = 34) -> str:
-    """A label that leaves room for the chart; angle brackets are no tags here."""
+    """Return a label short enough for the chart; angle brackets are escaped."""
     text = text if len(text) <= most else text[: most - 1] + "…"
     return text.replace("&", "&amp;").replace("<", "&lt;")
 
@@ -110,7 +110,7 @@ def budget(lines: Sequence[Line], total: float) -> go.Figure:
 
 
 def ledger(people: Population, following: float, called: str = "the open plan") -> go.Figure:
-    """One bar: what each entry counts, what the next plan, ``called`` so, would take, what is then left, in ρ."""
+    """Draw one bar, in ρ: the cost of each entry, the cost of the next plan, named ``called``, and the rest."""
     import plotly.graph_objects as go
 
     figure = blank(150, barmode="stack", showlegend=True)
@@ -155,7 +155,7 @@ def bars(
 ) -> go.Figure:
     """Grouped upright bars with intervals as whiskers and a mark for each name.
 
-    Figures stand above all that is drawn of a bar; crowded bars with whiskers show theirs on hover.
+    Figures appear above each bar and whisker; crowded bars show theirs on hover.
     """
     import plotly.graph_objects as go
 
@@ -269,12 +269,12 @@ def by_epsilon(lines: Mapping[str, Sequence[tuple[float, float, tuple[float, flo
 
 
 def _ink() -> str:
-    """Colours that are visible on bars and on the page, light or dark."""
+    """Return colours that are visible on bars and on the page, in light and dark themes."""
     return "#e6ebe7" if st.context.theme.type == "dark" else "#1f2a24"
 
 
 def wrapped(figure: go.Figure, names: Sequence[str]) -> go.Figure:
-    """The bars of ``names`` with each name broken at its commas, so that it stands upright under its bar."""
+    """Wrap each of ``names`` at its commas, so that it fits under its bar."""
     labels = [short(n) for n in names]
     lines = [label.replace(", ", "<br>") for label in labels]
     figure.update_xaxes(tickmode="array", tickvals=labels, ticktext=lines, tickangle=0)
@@ -282,7 +282,7 @@ def wrapped(figure: go.Figure, names: Sequence[str]) -> go.Figure:
 
 
 def front(points: Sequence[tuple[str, float | None, float | None, bool]], x: str, y: str) -> go.Figure:
-    """Plans as numbered points: those that nothing beats are filled, the others are hollow. Left and up is better."""
+    """Plans as numbered points: undominated plans are filled, the others are hollow. Left and up is better."""
     import plotly.graph_objects as go
 
     figure = blank(320, showlegend=False)
@@ -312,7 +312,7 @@ def _fitted(
     whiskers: Mapping[str, Sequence[tuple[float, float] | None]] | None,
     marks: tuple[str, Sequence[float | None]] | None,
 ) -> float:
-    """The top of an axis that shows every bar, whisker and mark, with room for a figure above."""
+    """Return the upper limit of an axis that shows every bar, whisker and mark, with room for a figure above."""
     reached = [v for values in (*series.values(), *([marks[1]] if marks else [])) for v in values if v is not None]
     reached += [end[1] for ends in (whiskers or {}).values() for end in ends if end is not None]
     return 1.18 * max(reached, default=0.0) or 1.0
@@ -321,7 +321,7 @@ def _fitted(
 def lying(
     names: Sequence[str], series: Mapping[str, Sequence[float | None]], unit: str, colors: Sequence[str]
 ) -> go.Figure:
-    """Grouped bars that lie, for many or long names; the first name on top."""
+    """Grouped horizontal bars, for many or long names; the first name is at the top."""
     import plotly.graph_objects as go
 
     figure = blank(70 + (18 + 12 * len(series)) * max(len(names), 1), barmode="group", showlegend=len(series) > 1)
@@ -344,7 +344,7 @@ def lying(
 
 
 def pair_map(names: Sequence[str], errors: Mapping[tuple[str, ...], float]) -> tuple[go.Figure, list[tuple[str, ...]]]:
-    """Every pair's error as the shade of a cell; and the pairs in the order of the points that can be clicked."""
+    """Draw every pair's error as the shade of a cell; also return the pairs in the order of the clickable points."""
     import plotly.graph_objects as go
 
     at = {n: i for i, n in enumerate(names)}
@@ -377,7 +377,7 @@ def heat(
 ) -> go.Figure:
     """The shares of the combinations of two columns, rows by columns, shaded up to ``top``.
 
-    As high as the labels at its left need; of more labels than have room, every second, third, … is shown.
+    The height fits the labels at the left; if there are too many, every second, third, … is shown.
     """
     import plotly.graph_objects as go
 
@@ -405,7 +405,7 @@ def heat(
 def calibration(
     lines: Mapping[str, Sequence[Mapping[str, float]]], colors: Sequence[str], predicted: str, observed: str
 ) -> go.Figure:
-    """Predicted probability against how often it came true, a line and a mark of its own for each group."""
+    """Predicted probability against observed frequency, with a line and a mark for each group."""
     import plotly.graph_objects as go
 
     figure = blank(400)

@@ -1,9 +1,8 @@
-"""Fields whose value is changed elsewhere too: on the drawing, by undo, in another field.
+"""Fields whose value can also change elsewhere: on the drawing, by undo, or in another field.
 
-Setting a widget's state from Python races with the browser: a rerun that was started before the browser heard of the
-new value brings the old one along, and Streamlit takes it for what the person chose. So a field that was changed
-elsewhere becomes a new widget, with the new value as its default; one that was changed by its own hand stays what it
-is, and keeps the focus.
+Setting a widget's state from Python races with the browser: a rerun that started before the browser received the new
+value returns the old one, and Streamlit treats it as the user's choice. So a field changed elsewhere becomes a new
+widget, with the new value as its default. A field changed directly stays the same widget and keeps the focus.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from espalier.pages.session.session import Session
 
 
 def field(state: Session, name: str, value: Any, basis: Any = None) -> Field:
-    """The field ``name``, to show ``value``: the same widget as before, unless that showed something else."""
+    """Return the field ``name`` for ``value``: the same widget as before, unless it showed another value."""
     known = state.drafts.fields
     old = known.get(name)
     if old is None or not _alike(old.shown, value) or old.basis != basis or old.key not in st.session_state:
@@ -30,7 +29,7 @@ def field(state: Session, name: str, value: Any, basis: Any = None) -> Field:
 
 
 def taken(state: Session, name: str) -> Any:
-    """What the person chose in the field ``name``; for its ``on_change``."""
+    """Return the user's choice in the field ``name``; for its ``on_change``."""
     own = state.drafts.fields[name]
     value = st.session_state[own.key]
     own.shown = value
@@ -38,13 +37,13 @@ def taken(state: Session, name: str) -> Any:
 
 
 def number(text: str, what: str) -> float:
-    """A number as it was typed, a decimal comma being a point; raises :class:`EspalierError` for what may mean two.
+    """Parse a typed number, with a point or a decimal comma; raises :class:`EspalierError` if it is ambiguous.
 
-    Browsers drop what their own number fields do not know: there 1,5 becomes 15. So budgets are typed as text.
+    Browsers drop characters that their number fields do not know: 1,5 becomes 15. So budgets are typed as text.
     """
     typed = text.strip()
     if re.fullmatch(r"[+-]?[1-9]\d{0,2}([.,]\d{3})+([.,]\d+)?", typed) and not re.fullmatch(r"[+-]?\d+\.\d+", typed):
-        raise EspalierError(f"{what}: {text!r} may mean two numbers; type it without separators, such as 1.5")
+        raise EspalierError(f"{what}: {text!r} is ambiguous; type it without separators, such as 1.5")
     try:
         value = float(typed.replace(",", ".")) if typed.isascii() and "_" not in typed else math.nan
     except ValueError:
@@ -55,7 +54,7 @@ def number(text: str, what: str) -> float:
 
 
 def _alike(one: Any, other: Any) -> bool:
-    """Equal; lists in whatever order."""
+    """Return whether two values are equal; lists in any order."""
     if isinstance(one, list) and isinstance(other, list):
         return sorted(one) == sorted(other)
     return bool(one == other)

@@ -1,35 +1,34 @@
-"""Ends the sessions of closed tabs and gives their memory back, also on a server where nothing else happens.
+"""Ends the sessions of closed tabs and frees their memory, even on an idle server.
 
-Streamlit keeps a session for two minutes after its tab is gone, so that a broken connection can be resumed. It drops
+Streamlit keeps a session for two minutes after its tab is closed, so that a broken connection can be resumed. It drops
 old sessions only when another one is saved, so on an idle server the tables of closed tabs would stay in memory. Memory
-that Python has freed also stays with the process until it is returned to the system.
+freed by Python also stays with the process until it is returned to the system.
 """
 
 from __future__ import annotations
 
-import ctypes
-import gc
 import logging
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 from streamlit import config, runtime
 
+from espalier.core.process_memory import give_back
 from espalier.core.server import monitor
 from espalier.pages.common import downloads
+from espalier.pages.session import kept_work
 
 LASTS = 100.0
-"""Seconds that a session is kept after its tab is gone; less than Streamlit's own 120."""
+"""Seconds for which a session is kept after its tab is closed; less than Streamlit's 120."""
 EVERY = 5.0
-"""Seconds between two rounds."""
+"""Seconds between two checks."""
 _started = threading.Lock()
 
 
 class Rounds:
-    """Which sessions have lost their tab, and since when. ``close`` ends one; ``stored`` lists those without a tab."""
+    """The sessions without a tab, and since when. ``close`` ends one; ``stored`` lists them."""
 
     def __init__(
         self,
@@ -41,7 +40,7 @@ class Rounds:
         self._since: dict[str, float] = {}
 
     def go(self) -> int:
-        """End each session whose tab has been gone for `LASTS` seconds; return how many ended."""
+        """End each session whose tab has been closed for `LASTS` seconds; return their number."""
         now, there = self._clock(), self._stored()
         self._since = {name: self._since.get(name, now) for name in there}
         old = [name for name, since in self._since.items() if now - since >= LASTS]
@@ -51,12 +50,12 @@ class Rounds:
 
 
 def served() -> bool:
-    """Whether a server runs; tests run pages without one."""
+    """Whether a server is running; tests run pages without one."""
     return runtime.exists() and not config.get_option("global.appTest")
 
 
 def start() -> None:
-    """Start the rounds of this process, once, when its first session begins."""
+    """Start the checks of this process, once, when its first session begins."""
     if not served() or not _started.acquire(blocking=False):
         return
     server: Any = runtime.get_instance()
@@ -74,6 +73,7 @@ def start() -> None:
         while True:
             time.sleep(EVERY)
             try:
+                kept_work.KEPT.sweep()
                 ended, now = rounds.go(), manager.num_active_sessions()
                 if ended:
                     time.sleep(1.0)  # the loop closes them meanwhile
@@ -81,18 +81,7 @@ def start() -> None:
                     downloads.forget([info.session.id for info in manager.list_sessions()])
                     give_back()
                 before = now
-            except Exception as error:  # a thread's last resort: sessions then end as Streamlit ends them
+            except Exception as error:  # on any error, Streamlit's own cleanup remains
                 logging.getLogger(__name__).error("housekeeping: %s", type(error).__name__)
 
     threading.Thread(target=forever, name="housekeeping", daemon=True).start()
-
-
-def give_back() -> None:
-    """Free what is garbage, and return free memory to the system."""
-    gc.collect()
-    with suppress(ImportError):
-        import pyarrow as pa
-
-        pa.default_memory_pool().release_unused()
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).malloc_trim(0)

@@ -15,9 +15,14 @@ const save = (blob, name) => {
   setTimeout(() => URL.revokeObjectURL(link.href), 5000);
 };
 
+const dress = (svg, scheme) => {
+  svg.classList.remove("light", "dark");
+  svg.classList.add(scheme);
+};
+
 const text = (svg) => {
   const copy = svg.cloneNode(true);
-  copy.setAttribute("class", "light");
+  dress(copy, "light");
   copy.removeAttribute("style");
   return new XMLSerializer().serializeToString(copy);
 };
@@ -46,10 +51,11 @@ export default function ({ data, parentElement }) {
     const narrow = data.narrow && host.clientWidth < data.below;
     const parsed = new DOMParser().parseFromString(narrow ? data.narrow : data.wide, "image/svg+xml");
     const svg = document.importNode(parsed.documentElement, true);
-    svg.setAttribute("class", dark(host) ? "dark" : "light");
+    dress(svg, dark(host) ? "dark" : "light");
     svg.style.width = "100%";
     svg.style.height = "auto";
     svg.style.maxWidth = svg.getAttribute("width") + "px";
+    if (svg.classList.contains("release")) svg.style.maxHeight = "80vh"; // one screen, whatever the drawing
     host.replaceChildren(svg);
     asSvg.onclick = () => save(new Blob([text(svg)], { type: "image/svg+xml" }), data.name + ".svg");
     asPng.onclick = () => png(svg, data.name);

@@ -27,5 +27,5 @@ def _component() -> Any:
 
 
 def show(svg: str, key: str, name: str, narrow: str = "", below: int = 600) -> None:
-    """Show ``svg``, or ``narrow`` where there are fewer than ``below`` pixels; ``name`` names the saved files."""
+    """Show ``svg``, or ``narrow`` below a width of ``below`` pixels; ``name`` is used for saved files."""
     _component()(key=key, data={"wide": svg, "narrow": narrow, "below": below, "name": name})

@@ -93,9 +93,9 @@ def fold() -> None:
 
 
 def start(title: str, lead: str, mark: str = "") -> session.Session:
-    """Title, one sentence, sidebar; returns the session's state with finished work taken over.
+    """Draw the title, one sentence and the sidebar; return the session's state, including finished work.
 
-    ``mark`` is a small drawing next to the title, HTML of the app.
+    ``mark`` is a small drawing next to the title, as HTML.
     """
     state = session.here()
     state.collect()
@@ -108,11 +108,16 @@ def start(title: str, lead: str, mark: str = "") -> session.Session:
     if state.touring and state.sample == "readmission":
         _tour_bar(state, title)
     restore.offer(state)
+    if state.gone:
+        st.info(
+            "What this tab had made before the reload is no longer kept. Releases paid from a budget are on the Ledger "
+            "page."
+        )
     return state
 
 
 def _tour_bar(state: session.Session, page: str) -> None:
-    """Show what to see at this stop of the tour, and the way to the next."""
+    """Show the text of this stop of the tour, and the link to the next."""
     here = tour.place(page)
     with st.container(border=True, horizontal=True, vertical_alignment="center", key="tour-bar"):
         if here is None:
@@ -128,10 +133,13 @@ def _tour_bar(state: session.Session, page: str) -> None:
 
 
 def sidebar(state: session.Session) -> None:
-    """Show what is open, with the project file to download. Called last, after the changes of the page."""
+    """Show the open project, with its file to download. Called last, after the page's changes."""
     restore.keep(state)
     fold()
     with st.sidebar:
+        if state.job is not None:
+            where = {"release": "Release", "compare": "Compare", "analyse-answer": "Analyse"}
+            st.caption(f"Work is under way: see the {where.get(state.job.kind, 'Diagnostics')} page.")
         if not state.has_project:
             return
         project = state.project
@@ -141,7 +149,7 @@ def sidebar(state: session.Session) -> None:
         st.markdown(f"**{plain(project.name)}**  \n:small[{count} column{'s' * (count != 1)} · {table}]")
         guessed = bool(project.unconfirmed)
         if guessed:
-            st.caption(f"{CONFIDENTIAL} The project file holds guesses that were read off real rows.")
+            st.caption(f"{CONFIDENTIAL} The project file contains guesses made from real rows.")
         st.download_button(
             "Download project file",
             project.dumps(),
@@ -151,9 +159,6 @@ def sidebar(state: session.Session) -> None:
             icon=":material/download:",
             width="stretch",
         )
-        if state.job is not None:
-            where = {"release": "Release", "compare": "Compare", "analyse-answer": "Analyse"}
-            st.caption(f"Work is under way: see the {where.get(state.job.kind, 'Diagnostics')} page.")
 
 
 def filename(text: str) -> str:
@@ -181,7 +186,9 @@ def _focusing() -> Any:
 
 
 def focus(heading: str, once: str) -> None:
-    """Move the keyboard's focus to a heading that begins so, the first time that ``once`` is on a page of this tab."""
+    """Move the keyboard focus to a heading that begins with this text, the first time that ``once`` appears in this
+    tab.
+    """
     _focusing()(key="espalier-focus", data={"text": heading, "once": once}, height=1)
 
 
@@ -196,7 +203,7 @@ def need_project(state: session.Session) -> Project:
 
 
 def need_unit(state: session.Session) -> None:
-    """Stop with the empty state while it is open if one person can have several rows."""
+    """Stop with the empty state until the question about several rows per person is answered."""
     if state.project.unit_open:
         st.info(
             "One question comes first: **can one person have several rows?** The answer decides who is protected, so "
@@ -218,8 +225,8 @@ def link_to(page: str, label: str, primary: bool = True) -> None:
 def no_release(what: str) -> None:
     """Show the next step on a page that needs a release, if this session has made none."""
     st.info(
-        f"There is nothing to {what} yet. Release a synthetic table first. Releases of earlier sessions are not here: "
-        "those paid from a budget can be downloaded on the Ledger page, at no further cost."
+        f"There is nothing to {what} yet. Release a synthetic table first. Releases of earlier sessions are not listed "
+        "here: those paid from a budget can be downloaded on the Ledger page at no further cost."
     )
     with st.container(horizontal=True):
         link_to("Release", "Go to Release")
@@ -234,7 +241,6 @@ def progress() -> None:
         st.rerun()
     left = job.seconds_left()
     st.progress(job.fraction, text=plain(job.message) + ("" if left is None else f" · about {max(left, 1):.0f} s left"))
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.button("Cancel", on_click=job.cancel, key=f"cancel-{id(job)}", icon=":material/stop_circle:")
-        if price := job.if_cancelled():
-            st.markdown(plain(price), width="stretch")
+    price = job.if_cancelled()
+    label = f"Cancel ({plain(price)})" if price else "Cancel"
+    st.button(label, on_click=job.cancel, key=f"cancel-{id(job)}", icon=":material/stop_circle:")

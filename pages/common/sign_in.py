@@ -1,7 +1,7 @@
 """Sign-in and roles: who may see a page and who may spend.
 
 Every page calls :func:`enter` first. Until a session has reached ``st.navigation`` in ``app.py``, Streamlit runs each
-script directly inside ``pages/`` by itself. That is why the pages are numbered scripts there, and everything else is in
+script directly inside ``pages/`` by itself. Therefore only the pages are scripts there, and everything else is in
 folders.
 
 Without ``[auth]`` in ``.streamlit/secrets.toml`` no one signs in: anyone who reaches the server is the steward. Such a
@@ -13,8 +13,8 @@ enter::
     viewer = ["ben@partner.example", "@hospital.example"]   # sees what was released and marked for sharing
     vouched = false  # true: trust a provider that does not state whether addresses are verified
 
-An entry that begins with ``@`` admits a whole domain. Anyone on no list is refused. If the secrets cannot be read, are
-gone, or cannot keep a sign-in safe, everyone is refused.
+An entry that begins with ``@`` admits a whole domain. Everyone else is refused. If the secrets cannot be read, are
+missing, or do not make sign-in safe, everyone is refused.
 """
 
 from __future__ import annotations
@@ -48,14 +48,13 @@ _LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 _asked: set[Path] = set()
 """Secrets files that required a sign-in. If they vanish, no one is let in."""
 _ended: dict[tuple[Any, ...], float] = {}
-"""Sign-ins that were ended, and when by the monotonic clock. A session in another tab keeps the sign-in that it began
-with."""
+"""Ended sign-ins, with their times on the monotonic clock. A session in another tab keeps its own sign-in."""
 _STARTED = time.time() - time.monotonic()
-"""What the clock showed when the monotonic one showed 0, by this server's start."""
+"""Wall-clock time at zero of the monotonic clock, measured when this server started."""
 
 
 def guarded() -> bool:
-    """Does this server ask people to sign in? Stop the page if that is not possible safely."""
+    """Return whether this server requires sign-in. Stop the page if sign-in would not be safe."""
     if st.secrets.load_if_toml_exists():
         if "auth" in st.secrets:
             _asked.update(path for path in secret_files() if path.exists())
@@ -69,12 +68,12 @@ def guarded() -> bool:
     if _asked:
         _shut("The server's secrets.toml no longer contains the sign-in settings.")
     if st.get_option("server.address") not in _LOCAL:
-        _shut("This server listens to other machines and does not ask who is there.")
+        _shut("This server accepts connections from other machines but has no sign-in.")
     return False
 
 
 def _shut(why: str) -> NoReturn:
-    st.error(f"{why} So no one is let in. Correct it and start the server again.")
+    st.error(f"{why} For this reason, access is blocked. Correct it and restart the server.")
     st.stop()
 
 
@@ -84,7 +83,7 @@ def secret_files() -> list[Path]:
 
 
 def signed_in() -> bool:
-    """Has this person signed in, recently enough, and not signed out since?"""
+    """Return whether this person has signed in recently and not signed out since."""
     began = st.user.get("iat")
     return (
         st.user.is_logged_in is True
@@ -95,7 +94,7 @@ def signed_in() -> bool:
 
 
 def _now() -> float:
-    """Return the time. A clock that is set back while the server runs makes no sign-in last longer."""
+    """Return the time. Setting the clock back while the server runs does not extend a sign-in."""
     return max(time.time(), _STARTED + time.monotonic())
 
 
@@ -106,7 +105,7 @@ def _sign_in() -> tuple[Any, ...]:
 def sign_out() -> None:
     """End this sign-in, in every tab that it opened."""
     events.emit("sign-out", who())
-    now = time.monotonic()  # a clock that is set forward and back again forgets no ended sign-in
+    now = time.monotonic()  # moving the clock forward and back does not revive an ended sign-in
     for old in [key for key, at in _ended.items() if now - at > 2 * LASTS]:
         del _ended[old]
     _ended[_sign_in()] = now
@@ -121,7 +120,9 @@ def role() -> Role | None:
 
 
 def enter(needed: Role) -> None:
-    """First call of every page: stop unless this person has the role. A steward may do everything that a viewer may."""
+    """Stop unless this person has the role; the first call of every page. A steward may do everything that a viewer
+    may.
+    """
     _keep_sizes()
     if not guarded():
         _by_the_front_door()
@@ -141,11 +142,11 @@ def enter(needed: Role) -> None:
         st.button("Sign out", on_click=sign_out, icon=":material/logout:")
     if mine is None:
         st.title("Espalier", anchor=False)
-        st.error("Your address is on no list of this server. Ask its steward to add it, or sign in with another.")
+        st.error("Your address is not on this server's lists. Ask its steward to add it, or sign in with another.")
         st.stop()
     if needed == "steward":
         need_steward()
-    if mine == "steward":  # each page's own asking stays what keeps others out
+    if mine == "steward":  # each page still checks the role itself
         _by_the_front_door()
 
 
@@ -178,6 +179,11 @@ def need_steward() -> None:
 def who() -> str:
     """Return the address of the person who has signed in; empty without sign-in."""
     return str(st.user.get("email") or "an account without an address") if guarded() else ""
+
+
+def identity() -> tuple[Any, ...]:
+    """Return what identifies the account, also after it has signed in again; empty without sign-in."""
+    return tuple(st.user.get(key) for key in ("iss", "sub", "email")) if guarded() else ()
 
 
 def role_of(user: Mapping[str, Any], roles: Mapping[str, Any]) -> Role | None:

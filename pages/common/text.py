@@ -1,7 +1,7 @@
-"""Sentences for the person at the screen, safe to hand to Streamlit's markdown.
+"""Sentences for the user, safe for Streamlit's markdown.
 
-Names of columns come from uploaded files: they are shown as code, and whole messages are escaped, so that no name
-can turn into a link, a heading or a formula.
+Names of columns come from uploaded files: they are shown as code, and whole messages are escaped, so no name can become
+a link, a heading or a formula.
 """
 
 from __future__ import annotations
@@ -19,13 +19,15 @@ from espalier.core.project.plan import Neighbors
 
 NEIGHBORS: dict[Neighbors, str] = {
     "replace-one": "One person's rows may change in place. The number of rows is public.",
-    "add-remove": "One person's rows may be there or not. The number of rows is confidential too.",
+    "add-remove": "One person's rows may be present or absent. The number of rows is confidential too.",
 }
-DECLARED = "All rows of one person may become any others, or none. Only the declared total of rows is public."
+DECLARED = (
+    "All rows of one person may be replaced by any others, or removed. Only the declared total of rows is public."
+)
 """Replace-one with a person column."""
 SAFE = ":green-badge[:material/share: Safe to share]"
 CONFIDENTIAL = ":red-badge[:material/lock: Confidential: do not share]"
-"""The two classes of everything that the app hands over or shows."""
+"""The two classes of everything that the app exports or shows."""
 ROLES = {
     "outcome": "what is decided or predicted",
     "protected": "who must not be treated differently: sex, origin, …",
@@ -41,7 +43,7 @@ _BREAKS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 def plain(text: object) -> str:
     """``text`` as markdown that shows it literally."""
     shown = _BREAKS.sub(" ", str(text))
-    for mark in ("://", "www.", "@"):  # a literal address would become a link all by itself
+    for mark in ("://", "www.", "@"):  # a plain address would become a link
         shown = shown.replace(mark, f"{mark[0]}\u2060{mark[1:]}")
     return re.sub(r"([\\`*_{}\[\]()#+\-.!|<>~$:^=&])", r"\\\1", shown)
 
@@ -55,7 +57,7 @@ def name(column: str) -> str:
 
 
 def names(columns: Iterable[str], cap: int = 12, nothing: str = "nothing") -> str:
-    """Several names, the rest counted."""
+    """Several names, and the number of the rest."""
     columns = list(columns)
     shown = ", ".join(name(c) for c in columns[:cap])
     more = f" and {len(columns) - cap} more" if len(columns) > cap else ""
@@ -68,23 +70,23 @@ def where(ledger: str) -> str:
 
 
 def size(count: int) -> str:
-    """Bytes as people say them."""
+    """Bytes in a readable unit."""
     return f"{count / 2**30:.1f} GiB" if count >= 2**30 else f"{max(count / 2**20, 0.1):.1f} MiB"
 
 
 def separation(s: Separation) -> str:
-    """What a separation erases."""
+    """Describe the effect of a separation."""
     far = names(s.right)
     if not s.given:
         return f"{names(s.left)} will show **no association at all** with {far}."
     return (
-        f"{names(s.left)} and {far} will be **independent given** {names(s.given)}: "
-        f"whatever else links them in the real table will not show."
+        f"{names(s.left)} and {far} will be **independent given** {names(s.given)}: any other link in the real table "
+        f"will not appear."
     )
 
 
 def sides(project: Project, frame: Frame) -> list[dict[str, str]]:
-    """Which side of the fence each inadmissible column may fall on."""
+    """The sides of the fence on which each inadmissible column may be."""
     roles = project.roles
     out = []
     for column in roles.inadmissible:
@@ -108,7 +110,7 @@ def unit(neighbors: Neighbors, rows_per_person: int, person: str | None = None) 
 
 
 def people(project: Project) -> str:
-    """Return a sentence on who states the rows per person."""
+    """Return a sentence on the source of the rows per person."""
     if project.linked is not None:
         return f"{LINKED_UNIT} The first {project.linked.keep} visits of each person are kept."
     plan, answer = project.plan, project.one_row_per_person
@@ -126,7 +128,7 @@ def people(project: Project) -> str:
 
 
 def guess(share: float) -> str:
-    """What ε means for a person in the table."""
+    """Explain ε for a person in the table."""
     return (
         "Someone guessing between two versions of a person's record is right half the time. With this table, at most "
         f"**{round_up(100 * share, 3)} %** of the time."

@@ -1,12 +1,12 @@
-"""Stops of the guided tour through the sample *readmission*: the page of each, and what to do there."""
+"""Stops of the guided tour through the sample *readmission*: the page of each, and its instruction."""
 
 from __future__ import annotations
 
 STOPS = (
-    ("Structure", "See the arrows into “readmitted”: the table links it directly to those causes alone."),
+    ("Structure", "See the arrows into “readmitted”: the table links it directly only to those causes."),
     ("Plan", "Below ε, one sentence states how much better an attacker could guess."),
     ("Release", "Press the one button that spends. The files below are safe to share."),
-    ("Analyse", "Ask a question: each answer has the interval that it has earned."),
+    ("Analyse", "Ask a question: each answer has an interval where one is valid."),
     (
         "Diagnostics",
         "Press “Compare with the real rows”. The first sentence compares two models, one trained on this "

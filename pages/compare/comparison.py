@@ -1,4 +1,4 @@
-"""Parts of the Compare page: the choice of plans, the table they are tried on, and their figures."""
+"""Parts of the Compare page: the choice of plans, the test table, and the figures."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MOST = 8
 NO_FENCE = ", no fence"
 AWAY = "the other hospital"
 BESIDE = 5
-"""Number of plans up to which two small multiples are side by side."""
+"""Largest number of plans for two small multiples side by side."""
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 HEADS = {
     "auc": "AUC",
@@ -35,26 +35,26 @@ HEADS = {
     "one_way_tv": "error, columns",
     "two_way_tv": "error, pairs",
 }
-"""Short column heads of the table, which avoid sideways scrolling; each explains itself behind its mark."""
+"""Short column heads of the table, which avoid sideways scrolling; each has an explanation as a tooltip."""
 SAID = {"auc": "AUC", "gap": "gap", "two_way_tv": "error of pairs"}
 PARETO = {"gap": "AUC against the gap between groups", "two_way_tv": "AUC against the error of pairs"}
 
 
 def rehearsal() -> None:
-    """What this page spends, and where it may be used."""
+    """State the cost of this page, and where it may be used."""
     st.warning(
-        "**Confidential, and no release.** Each plan is really carried out and judged on the rows of the open table. "
-        "Use an example, or a table that is public: nothing is recorded in a ledger and nothing is kept to share.",
+        "**Confidential, and not a release.** Each plan is carried out and judged on the rows of the open table. Use "
+        "an example or a public table: nothing is recorded in a ledger or kept to share.",
         icon=":material/science:",
     )
 
 
 def allowed(state: Session) -> bool:
-    """Is there a table that may be used? If not, show the next step."""
+    """Return whether a usable table is open. If not, show the next step."""
     if state.relation is not None:
         st.info(
-            "Plans are compared by many releases of one table, which need its rows in memory, and this table is read "
-            "where it is. Open a file of fewer rows on the Data page to compare plans."
+            "Comparing plans takes many releases of one table, with its rows in memory, but this table is read in "
+            "place. Open a file with fewer rows on the Data page."
         )
         shell.link_to("Data", "Go to Data")
         return False
@@ -65,7 +65,7 @@ def allowed(state: Session) -> bool:
     if state.sample:
         return True
     return st.checkbox(
-        "This table is public, or was itself drawn from a release: no person has to be protected here",
+        "This table is public, or comes from a release: no one needs protection here",
         key=f"compare-public-{state.opened}",
     )
 
@@ -96,7 +96,7 @@ def plans(state: Session, project: Project) -> dict[str, Project]:
                 free = one.with_plan(**method_of(one.plan).without_fence)
                 out[f"{METHODS[name].title}, ε = {epsilon:g}{NO_FENCE}"] = free
     if unfenced and out and not fenced:
-        st.caption("None of these plans has a fence, so there is none to leave out.")
+        st.caption("None of these plans has a fence to leave out.")
     if len(out) > MOST:
         st.error(f"That makes {len(out)} plans; choose at most {MOST}.")
         return {}
@@ -104,7 +104,7 @@ def plans(state: Session, project: Project) -> dict[str, Project]:
 
 
 def tested_on(state: Session, project: Project) -> Table | None:
-    """Return the second table that plans are judged on: another hospital of the sample, or an upload; else None."""
+    """Return the second table for judging plans: another hospital of the sample, or an upload; else None."""
     places = ["this table", *([AWAY] if state.sample == "readmission" else []), "another table (upload)"]
     start = 1 if AWAY in places and keeps_causes_only(project.plan) else 0
     where = st.selectbox("Tested on", places, start, key=f"compare-where-{state.opened}")
@@ -130,8 +130,8 @@ def start_button(state: Session, chosen: Mapping[str, Project], tested: Table | 
     def work(report: Any) -> list[Outcome]:
         return compare(chosen, state.table(), holdout=tested, report=report)
 
-    def done(found: list[Outcome]) -> None:
-        state.compared = found
+    def done(into: Session, found: list[Outcome]) -> None:
+        into.compared = found
 
     if reason := state.trouble.get("compare"):
         st.error(f"The comparison did not finish: {plain(reason)}")
@@ -143,14 +143,14 @@ def start_button(state: Session, chosen: Mapping[str, Project], tested: Table | 
         key="compare-go",
     ):
         try:
-            state.start("compare", work, done, lambda _: None)
+            state.start("compare", work, done)
         except EspalierError as error:
             st.error(plain(error))
         st.rerun()
 
 
 def results(state: Session, plans_by_name: Mapping[str, Project]) -> None:
-    """The figures: a table, small multiples, and who is on the front."""
+    """Show the figures: a table, small multiples, and the best plans."""
     found: list[Outcome] = state.compared
     if not found:
         return
@@ -201,7 +201,8 @@ def results(state: Session, plans_by_name: Mapping[str, Project]) -> None:
     )
     if any(keeps_causes_only(p.plan) for p in plans_by_name.values()):
         st.info(
-            "Unless another table is chosen under *Tested on*, these figures are of the open one. A plan of the causal "
+            "Unless another table is chosen under *Tested on*, these figures refer to the open one. A plan of the "
+            "causal "
             "regime keeps direct causes only: it may "
             "predict worse here and better in another place. Diagnostics can test a release on a table from there."
         )
@@ -218,7 +219,7 @@ def results(state: Session, plans_by_name: Mapping[str, Project]) -> None:
 
 
 def _prices(found: list[Outcome]) -> list[str]:
-    """Return the price of the fence of each plan that was also tried without it."""
+    """Return the cost of the fence for each plan that was also tried without it."""
     by_name = {o.name: o for o in found}
     out = []
     for name, fenced in by_name.items():
@@ -230,7 +231,7 @@ def _prices(found: list[Outcome]) -> list[str]:
 
 
 def _over_epsilon(found: list[Outcome], known: list[str]) -> None:
-    """A small chart of plans over ε, with intervals where the tested rows give them."""
+    """Draw a small chart of plans over ε, with intervals if available."""
     key = next((key for key in ("auc", "accuracy", "r2", "two_way_tv") if key in known), None)
     if key is None or len({o.epsilon for o in found}) < 2:
         return

@@ -27,7 +27,7 @@ def show(state: Session) -> None:
             key=f"far-{state.opened}",
             placeholder=f"{listed.folders[0]}/…" if listed.folders else f"env:{listed.connections[0]}",
             help="A CSV or Parquet file or a folder of them, of any size, or env:NAME for a database, as the server's "
-            "operator has listed them. It is read where it is. Once it is open, the page shows what a release keeps "
+            "operator has listed them. It is read in place. Once it is open, the page shows what a release keeps "
             "of it on this machine.",
         )
         relation = st.text_input("Name of its table, in a database", key=f"far-table-{state.opened}")

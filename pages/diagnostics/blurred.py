@@ -48,7 +48,7 @@ def _start(state: Session, blurred: BlurredBundle) -> None:
         report(0.1, "Comparing numbers")
         return numbers_of(made.project, real, made.synthetic, None) or {}
 
-    def done(found: dict[str, Any]) -> None:
+    def done(_: Session, found: dict[str, Any]) -> None:
         blurred.figures = found
 
-    state.start("diagnostics", work, done, lambda _: None)
+    state.start("diagnostics", work, done, outlives=False)

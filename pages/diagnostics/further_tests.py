@@ -134,7 +134,9 @@ def _start(state: Session, released: ReleaseBundle, kind: str, work: Callable[[T
             rows = some_rows(real)
         return work(rows, report if released.real is not None else part(report, 0.3, 1.0))
 
-    def done(found: Any) -> None:
-        state.further[released.number, kind] = found
+    number = released.number
 
-    state.start(kind, recorded, done, lambda _: None)
+    def done(into: Session, found: Any) -> None:
+        into.further[number, kind] = found
+
+    state.start(kind, recorded, done)

@@ -65,11 +65,13 @@ def start(state: Session, released: ReleaseBundle, other: tuple[str, Table] | No
             )
         return found
 
-    def done(found: dict[str, dict[str, Any]]) -> None:
-        if state.released is released:
-            state.findings |= found
+    number = released.number
 
-    state.start("diagnostics", work, done, lambda _: None)
+    def done(into: Session, found: dict[str, dict[str, Any]]) -> None:
+        if into.releases == number:
+            into.findings |= found
+
+    state.start("diagnostics", work, done)
 
 
 @contextmanager

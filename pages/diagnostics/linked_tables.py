@@ -10,7 +10,7 @@ from espalier.core.evaluation.linked_pictures import flows, survival, transition
 from espalier.core.evaluation.linked_verdict import DISTANCES, RATES, LinkedVerdict, judged
 from espalier.core.tables.panel import Panel
 from espalier.core.tables.released import read_linked
-from espalier.pages.common import charts, shell
+from espalier.pages.common import charts, shell, story
 from espalier.pages.common.text import plain
 from espalier.pages.diagnostics.summary import show_grade
 from espalier.pages.release import payment
@@ -41,6 +41,9 @@ def show(state: Session, released: ReleaseBundle) -> None:
         st.error(f"The comparison did not finish: {plain(reason)}")
     if TITLE in state.findings:
         found = state.findings[TITLE]
+        show_grade(found["verdict"].grade, found["verdict"].headline)
+        if state.sample and state.sample == released.release.project.name:
+            story.show(state.sample)
         _figures(found["verdict"])
         _pictures(real, found["synthetic"], released.number)
 
@@ -57,16 +60,17 @@ def _start(state: Session, released: ReleaseBundle, real: Panel) -> None:
         synthetic = read_linked(project.linked, project.schema, files)
         return {"verdict": judged(project, real, synthetic), "synthetic": synthetic}
 
-    def done(found: dict[str, Any]) -> None:
-        if state.released is released:
-            state.findings[TITLE] = found
+    number = released.number
 
-    state.start("diagnostics", work, done, lambda _: None)
+    def done(into: Session, found: dict[str, Any]) -> None:
+        if into.releases == number:
+            into.findings[TITLE] = found
+
+    state.start("diagnostics", work, done)
 
 
 def _figures(found: LinkedVerdict) -> None:
-    """The verdict, the distances with their floors, the rates, and the task of the next visit."""
-    show_grade(found.grade, found.headline)
+    """The distances with their floors, the rates, and the task of the next visit."""
     st.dataframe(
         [
             {"compared": text, "distance": found.figures[n], "floor": found.floor[n], "verdict": found.grades[n]}

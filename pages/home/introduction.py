@@ -6,12 +6,12 @@ from base64 import b64encode
 
 import streamlit as st
 
-from espalier.pages.common import shell
+from espalier.core.report.story import SHIPPED
+from espalier.pages.common import shell, story
 from espalier.pages.common.text import plain
 from espalier.pages.common.tour import STOPS
 from espalier.pages.data import opening
 from espalier.pages.data.samples import SAMPLES
-from espalier.pages.home import story
 from espalier.pages.session.session import Session
 
 _TREE = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 48 48">
@@ -33,6 +33,7 @@ QUESTIONS = {
     "services": "Who is granted a benefit, in a wide table with rare values and empty cells?",
     "visits": "Which visits are missed, when each person has several?",
     "stays": "How do age and severity shape the length of a stay?",
+    "clinic": "Do patients come back sooner after insulin was changed, across visits in two linked tables?",
 }
 """What each bundled example answers; one that is missing here is offered by its name."""
 
@@ -63,8 +64,9 @@ def samples(state: Session) -> None:
     for place, (key, (title, icon, rows, _)) in zip(places, SAMPLES.items(), strict=False):
         with place.container(border=True, height="stretch"):
             st.markdown(f"**:material/{icon}: {title}**  \n{QUESTIONS.get(key, 'An invented table.')}")
-            story.show(key)
+            story.show(key, source=False)
             st.button(f"Open {title.lower()}", key=f"home-{key}", on_click=opening.open_sample, args=(state, key, rows))
+    st.caption(f"About the pictures: {SHIPPED[0].lower()}{SHIPPED[1:]}")
 
 
 def tour(state: Session) -> None:

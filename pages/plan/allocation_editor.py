@@ -17,6 +17,8 @@ _WHY = {
     "even split is the default; below you can depart from it.",
     "basic": "By itself a marginal gets a share of ε that grows with the square root of its cells (PRISM, Theorem "
     "6.3). Under basic accounting noise is so large that this wins in our benchmarks. Below you can depart from it.",
+    "pure": "By itself a marginal gets a share of ε that grows with the square root of its cells. Below you can depart "
+    "from it.",
 }
 
 

@@ -30,9 +30,10 @@ def show(state: Session, seen: Preview) -> None:
         )
         st.metric(
             "Memory",
-            text.size(seen.size.bytes),
+            text.size(seen.memory.total),
             width="content",
-            help=f"The model has at most {seen.size.cells:,} cells."
+            help=f"At the peak of the release. The model takes {text.size(seen.memory.model)} of it and has at most "
+            f"{seen.size.cells:,} cells."
             + (f" Its junction tree has treewidth {seen.size.treewidth}." if seen.size.treewidth else ""),
         )
         st.metric(

@@ -14,7 +14,7 @@ from espalier.core.errors import EspalierError
 from espalier.core.methods import METHODS, method_of, offered
 from espalier.core.methods.purpose import Advice
 from espalier.core.privacy.contribution import public_rows
-from espalier.core.project.plan import AUTO, Plan
+from espalier.core.project.plan import AUTO, AccountingRule, Plan
 from espalier.core.release.blurred import SENTENCE
 from espalier.pages.common import fields, shell, text
 from espalier.pages.common.text import plain
@@ -108,12 +108,15 @@ def _advanced(state: Session, spots: Spots, public: bool) -> None:
         if public and state.public_rows is not None:
             _n(state)
             spots["rows"] = st.container()
-        st.text_input(
-            "δ (blank: 1/n²)" if plan.neighbors == "replace-one" else "δ (needed here, such as 1e-9)",
-            _typed_delta(state),
-            help="The chance that the promise of ε fails. It must be far below 1/n.",
-            **_bound(state, "delta", _delta),
-        )
+        if plan.pure:
+            st.caption("δ is 0: every draw of this plan has a pure guarantee.")
+        else:
+            st.text_input(
+                "δ (blank: 1/n²)" if plan.neighbors == "replace-one" else "δ (needed here, such as 1e-9)",
+                _typed_delta(state),
+                help="The chance that the promise of ε fails. It must be far below 1/n.",
+                **_bound(state, "delta", _delta),
+            )
         spots["delta"] = st.container()
         if "delta" in state.trouble:
             spots["delta"].error(f"{plain(state.trouble['delta'])} The plan keeps its old δ.")
@@ -188,14 +191,17 @@ def _more(state: Session) -> None:
                 **_bound(state, "allocation"),
             )
         if method.offers(plan, "accounting"):
-            kinds = ["zcdp", "basic"]
+            kinds = [*method.capabilities.accounting]
+            if plan.accounting not in kinds:
+                kinds.append(plan.accounting)  # shown until it is put right
             st.selectbox(
                 "Accounting",
                 kinds,
                 index=kinds.index(plan.accounting),
                 help="zcdp adds up ρ and converts once, tightly. basic adds up ε and chooses each noise by itself: it "
-                "spends less than the budget allows, so its noise is larger.",
-                **_bound(state, "accounting"),
+                "spends less than the budget allows, so its noise is larger. pure has δ = 0 and Laplace noise, and "
+                "adds up ε.",
+                **_bound(state, "accounting", _take_accounting),
             )
     with b:
         if method.capabilities.targets:
@@ -370,6 +376,13 @@ def _purposeful(state: Session, advice: Advice) -> None:
     _method(state, advice.method.name)
     state.editor.change_plan(**advice.changes)
     state.opened += 1  # fresh fields, which show the plan that was taken
+
+
+def _take_accounting(state: Session, rule: AccountingRule) -> None:
+    """Set the rule; a δ that was given belongs to the rule before."""
+    before = state.project.plan
+    state.drafts.plan.delta = None
+    state.editor.change_plan(accounting=rule, delta=None if "pure" in (rule, before.accounting) else before.delta)
 
 
 def _take_epsilon(state: Session, typed: str) -> None:

@@ -13,7 +13,7 @@ from espalier.core.errors import EspalierError
 from espalier.core.ledger.population import Population
 from espalier.core.planning.preview import Preview
 from espalier.core.planning.verdict import EPSILONS, Rating, Step, Verdict, enough
-from espalier.core.privacy.accounting import guess_right, rho_of, round_up
+from espalier.core.privacy.accounting import guess_right, rho_asked, round_up
 from espalier.pages.common import shell
 from espalier.pages.common.text import name, plain
 from espalier.pages.session.session import Session
@@ -87,7 +87,7 @@ def dial(seen: Preview, population: Population | None) -> list[dict[str, Any]]:
         says = [] if found is None else [replace(found, now=expected[epsilon]).headline]
         says.append(f"Someone who guesses a person's record is right at most {_percent(epsilon, delta)} of the time.")
         if population is not None:
-            says.append(_left(population, epsilon, delta))
+            says.append(_left(population, rho_asked(replace(seen.project.plan, epsilon=epsilon), delta)))
         out.append({"epsilon": epsilon, "says": " ".join(says)})
     return out
 
@@ -96,8 +96,8 @@ def _percent(epsilon: float, delta: float) -> str:
     return f"{round_up(100 * guess_right(epsilon, delta), 3)} %"
 
 
-def _left(population: Population, epsilon: float, delta: float) -> str:
-    left = population.outlook(rho_of(epsilon, delta))
+def _left(population: Population, rho: float) -> str:
+    left = population.outlook(rho)
     if not left["fits"]:
         return f"This is more than the ledger has left: ε up to {left['largest']:g} fits."
     further = f", enough for one plan of ε up to {left['largest_after']:g}" if left["largest_after"] else ""

@@ -159,10 +159,10 @@ def _picture(release: Release) -> None:
     if shown == "In one" and made.whole:
         picture.show(made.whole, "release-picture", "release")
         st.caption(
-            "Solid: measured, thick along a drawn arrow. Grey dashes: drawn, not measured. Red dashes: refused by the "
-            "fence."
+            "Solid: measured, with a head along a drawn arrow; the wider, the stronger in the released rows. Dotted: "
+            "measured, but no stronger than noise. Grey dashes: drawn, not measured. Red dashes: refused by the fence."
             + (f" Measured pairs that are not shown: {made.unseen}, listed as text below." if made.unseen > 0 else "")
-            + (f" Without a line: {', '.join(map(plain, made.apart))}." if made.apart else "")
+            + (f" Without a drawn link: {', '.join(map(plain, made.apart))}." if made.apart else "")
         )
     elif made.whole:
         left, right = st.columns(2)

@@ -66,14 +66,14 @@ def _make(state: Session, text: TextTable) -> None:
                     offered[error.data["key"]] = offer
                 raise
 
-        def done(made: Blurred) -> None:
-            state.blurred = BlurredBundle(made, Table.encode(text, project.schema))
+        def done(into: Session, made: Blurred) -> None:
+            into.blurred = BlurredBundle(made, Table.encode(text, project.schema))
 
-        def ended(reason: str) -> None:
-            state.trouble["release"], state.offered = reason, offered
+        def ended(into: Session, reason: str) -> None:
+            into.trouble["release"], into.offered = reason, offered
 
         state.offered = {}
-        state.start("release", work, done, ended)
+        state.start("release", work, done, ended, outlives=False)
 
     st.button("Make the rows (NOT PRIVATE)", disabled=not agreed, on_click=start, icon=":material/lock_open:")
     for key, offer in state.offered.items() if "release" in state.trouble else ():

@@ -21,6 +21,7 @@ from espalier.core.tables.source import Source
 from espalier.pages.common import fields, shell, sign_in, text
 from espalier.pages.common.text import name, plain
 from espalier.pages.session import session
+from espalier.pages.session.kept_work import LASTS
 from espalier.pages.session.session import ReleaseBundle, Session
 
 UNRECORDED, NEW = "Not recorded in a ledger", "Open a new budget …"
@@ -109,7 +110,7 @@ def fits(state: Session, population: Population) -> bool:
         st.error(plain(error))
 
         def mend() -> None:
-            delta = None if population.neighbors == "replace-one" else population.delta
+            delta = None if plan.pure or population.neighbors == "replace-one" else population.delta
             state.drafts.plan.delta = None
             person = population.persons.get(state.paid_from or "", plan.person)
             k = population.rows_per_person
@@ -317,7 +318,7 @@ def _delta(state: Session, neighbors: Neighbors, person: str | None) -> float:
     if not state.has_project:
         return 1e-9
     plan = replace(state.project.plan, neighbors=neighbors, person=(person or "").strip() or None)
-    if plan.delta is not None:
+    if plan.delta:
         return plan.delta
     n = public_rows(plan, state.rows or (None if state.text is None else state.text.rows))
     return 1 / n**2 if n is not None and n > 100 else 1e-9
@@ -337,7 +338,10 @@ def who() -> str:
 def recorded(release: Release) -> None:
     """Show whether a release is in the ledger."""
     if release.reservation is None:
-        st.markdown("**Not recorded in a ledger.** Closing or reloading this tab forgets it: download what you need.")
+        st.markdown(
+            f"**Not recorded in a ledger.** A reload of this tab brings it back for {LASTS / 60:.0f} minutes; then it "
+            "is gone. Download what you need."
+        )
         return
     p, entry = release.reservation.population, release.reservation.entry
     st.caption(

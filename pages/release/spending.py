@@ -14,11 +14,16 @@ from espalier.core.progress import Report
 from espalier.core.project.file import Project
 from espalier.core.release.artefact import Release
 from espalier.core.server import events
-from espalier.core.server.release_job import Order, Paid, carry_out
+from espalier.core.server.release_job import Order, Paid, Unended, carry_out
+from espalier.core.server.release_job import finish as finish_stored
 from espalier.core.server.worker import Limits, run_apart
 from espalier.core.tables.table import Table
 from espalier.pages.common import housekeeping, sign_in
-from espalier.pages.session.session import ReleaseBundle, Session, Spent
+from espalier.pages.release import payment
+from espalier.pages.session.session import ReleaseBundle, RowsAtWork, Session, Spent
+
+AT_DELTA = 1e-9
+"""δ at which releases with δ = 0 are added up."""
 
 
 def start(state: Session, share: float, rho: float, delta: float, paid: Paid | None = None) -> None:
@@ -36,29 +41,30 @@ def start(state: Session, share: float, rho: float, delta: float, paid: Paid | N
     who, named = sign_in.who(), {"project": project.name, "table": paid.table if paid else ""}
     plan, number = project.plan, state.releases + 1
     bill = Spent(state.tables, rho, delta, plan.neighbors, plan.rows_per_person, plan.person)
+    rows = state.rows_at_work = RowsAtWork()
 
-    def done(made: tuple[Release, Table | None, Table | None]) -> None:
-        release, real, holdout = made
+    def done(into: Session, release: Release) -> None:
         spent, delta = release.spending.rho, release.budget.delta
-        if state.released is not None:
-            state.earlier.append(state.released)
-        state.released = ReleaseBundle(number, project, release, release.files, real, holdout, relation)
-        state.releases, state.findings = number, {}
-        state.spent.append(replace(bill, rho=spent, delta=delta))
+        if into.released is not None:
+            into.earlier.append(into.released)
+        at_work = into.rows_at_work
+        into.released = ReleaseBundle(number, project, release, release.files, at_work.real, at_work.holdout, relation)
+        into.releases, into.findings = number, {}
+        into.spent.append(replace(bill, rho=spent, delta=delta))
 
     known: list[bool] = []
 
-    def ended(reason: str) -> None:
+    def ended(into: Session, reason: str) -> None:
         if known and paid is not None:
-            state.known_elsewhere = bill.table, paid.table
+            into.known_elsewhere = bill.table, paid.table
         if not began.is_set():
-            state.trouble["release"] = f"{reason} Nothing was read and nothing is spent."
+            into.trouble["release"] = f"{reason} Nothing was read and nothing is spent."
             return
-        state.trouble["release"] = f"{reason} What had been drawn counts as spent, at most the whole ε asked for."
-        state.spent.append(replace(bill, complete=False))
+        into.trouble["release"] = f"{reason} What had been drawn counts as spent, at most the whole ε asked for."
+        into.spent.append(replace(bill, complete=False))
 
-    def work(report: Report) -> tuple[Release, Table | None, Table | None]:
-        """Return the release, the rows that it was made from, and the holdout."""
+    def work(report: Report) -> Release:
+        """Return the release; the rows that it was made from and the holdout stay with the session."""
         real, holdout, ordered = table, None, project
         if table is not None and share:
             ordered, size = _without(project, table, share)
@@ -66,6 +72,7 @@ def start(state: Session, share: float, rho: float, delta: float, paid: Paid | N
         order = Order(ordered, real, far, n, paid)
         events.emit("release", who, named, state="began", **said)
         try:
+            made: Release
             if apart:  # a server's own process keeps neither the rows nor what a release needs of memory
                 made = run_apart(carry_out, order, report, began.set, Limits.of_the_server())
             else:
@@ -84,20 +91,52 @@ def start(state: Session, share: float, rho: float, delta: float, paid: Paid | N
         if project.schema.undeclared and real is not None:  # the rows are compared under the bought schema
             real = real.recoded(made.project.schema)
             holdout = None if holdout is None else holdout.recoded(made.project.schema)
-        return made, real, holdout
+        rows.real, rows.holdout = real, holdout
+        return made
 
     state.start("release", work, done, ended)
     if state.job is not None:
         state.job.if_cancelled = lambda: price_of_cancel(began.is_set(), plan.epsilon)
 
 
+def finish(state: Session, population: str, entry: str) -> None:
+    """Finish an interrupted release of the ledger, with the open table in case an answer is missing."""
+    if state.job is not None:
+        return
+    table = state.table() if state.has_project and state.has_table and state.relation is None else None
+    order, apart, who = (
+        Unended(population, entry, payment.who(), table, state.far),
+        housekeeping.served(),
+        sign_in.who(),
+    )
+
+    def work(report: Report) -> str:
+        """Return what the ledger could not record."""
+        try:
+            if apart:
+                made = run_apart(finish_stored, order, report, _nothing, Limits.of_the_server())
+            else:
+                made = finish_stored(order, report, _nothing)
+        except BaseException:
+            events.emit("release", who, {}, state="failed", entry=entry, resumed=True)
+            raise
+        events.emit("release", who, {}, state="done", rho=made.spending.rho, entry=entry, resumed=True)
+        return str(made.ledger_trouble)
+
+    def done(here: Session, trouble: str) -> None:
+        if trouble:
+            here.trouble["resume"] = trouble
+
+    state.start("resume", work, done)
+
+
+def _nothing() -> None:
+    """Mark nothing: whatever is drawn was paid before."""
+
+
 def price_of_cancel(began: bool, epsilon: float) -> str:
-    """Return what a cancel costs, before and after the first draw."""
-    if began:
-        return (
-            f"Noise is being drawn: a cancel now counts as spent, up to the whole ε = {epsilon:g}, and gives no table."
-        )
-    return "Nothing is spent yet: a cancel now is free."
+    """Return what is spent if the release is cancelled now, for the label of the button."""
+    return f"up to ε = {epsilon:g} is spent already" if began else "nothing is spent yet"
 
 
 def kept_back(state: Session, table: Table, share: float, delta: float | None) -> tuple[Preview, int | None]:
@@ -109,7 +148,7 @@ def kept_back(state: Session, table: Table, share: float, delta: float | None) -
     n = public_rows(project.plan, table.rows)
     left = n if n is None or size is None else n - size
     if project is not state.project:
-        return preview(project if project.plan.delta else project.with_plan(delta=delta)), left
+        return preview(project if project.plan.delta is not None else project.with_plan(delta=delta)), left
     return state.preview(left, delta), left
 
 
@@ -131,5 +170,5 @@ def total(state: Session) -> tuple[float, float, float] | None:
     mine = [s for s in state.spent if s.table == state.tables]
     if len({(s.neighbors, s.rows_per_person, s.person) for s in mine}) != 1:
         return None
-    rho, delta = total_up(s.rho for s in mine), min(s.delta for s in mine)
+    rho, delta = total_up(s.rho for s in mine), min((s.delta for s in mine if s.delta), default=AT_DELTA)
     return rho, epsilon_of(rho, delta), delta

@@ -4,6 +4,8 @@ The tab itself keeps it (``sessionStorage``), so no other user of the server, no
 see it. It holds the project file, never a row of a table. While the project holds open guesses, the draft has the
 drawing, the answer about the rows of one person, and the columns that are declared or confirmed. An open guess is not
 kept. What comes back is checked like any other file.
+
+The tab also keeps the token of its jobs and results (`espalier.pages.session.kept_work`).
 """
 
 from __future__ import annotations
@@ -40,12 +42,16 @@ from espalier.pages.session.session import Session
 MOST = 5_000_000
 """Characters of a draft at most: a tab stores about five million. Code books are kept by their names."""
 _KEEP = """
-const KEY = "espalier-draft";
+const found = (key, { keep, forget, ask }) => {
+  if (keep) sessionStorage.setItem(key, keep);
+  else if (forget) sessionStorage.removeItem(key);
+  else if (ask) return sessionStorage.getItem(key);
+  return null;
+};
 export default function ({ data, setTriggerValue }) {
   try {
-    if (data.keep) sessionStorage.setItem(KEY, data.keep);
-    else if (data.forget) sessionStorage.removeItem(KEY);
-    else if (data.ask && sessionStorage.getItem(KEY)) setTriggerValue("found", sessionStorage.getItem(KEY));
+    const draft = found("espalier-draft", data.draft), work = found("espalier-work", data.work);
+    if (draft || work) setTriggerValue("found", { draft, work });
   } catch { /* a browser that keeps nothing */ }
 }
 """
@@ -144,19 +150,20 @@ def keep(state: Session) -> None:
     key = "espalier-draft"
 
     def take() -> None:
-        if not state.has_project and state.found is None:
+        found = st.session_state[key].get("found") or {}
+        if isinstance(token := found.get("work"), str):
+            state.take_back(token)
+        if found.get("draft") and not state.has_project and state.found is None:
             try:
-                state.found = read(st.session_state[key].get("found"))
+                state.found = read(found["draft"])
             except EspalierError:
                 state.forget = True
 
+    state.store()
     text = kept(state)
-    _component()(
-        key=key,
-        height=1,
-        data={"keep": text, "forget": text is None and state.forget, "ask": text is None and state.found is None},
-        on_found_change=take,
-    )
+    draft = {"keep": text, "forget": text is None and state.forget, "ask": text is None and state.found is None}
+    work = {"keep": state.token, "forget": state.gone, "ask": True}
+    _component()(key=key, height=1, data={"draft": draft, "work": work}, on_found_change=take)
 
 
 def offer(state: Session) -> None:

@@ -7,7 +7,10 @@ rows are never in a cache that sessions share. Changes of the project are in `es
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -34,12 +37,13 @@ from espalier.core.project.schema import Column, Schema
 from espalier.core.release.artefact import Release
 from espalier.core.release.blurred import Blurred
 from espalier.core.server import events
-from espalier.core.server.job import Job
+from espalier.core.server.queue import Job
 from espalier.core.tables.frames import encoded
 from espalier.core.tables.relation import Relation
 from espalier.core.tables.table import Table
 from espalier.core.tables.text_table import TextTable
 from espalier.pages.common import sign_in
+from espalier.pages.session import kept_work
 from espalier.pages.session.drafts import Drafts, Kept
 
 KEY = "espalier"
@@ -62,6 +66,15 @@ class ReleaseBundle:
     relation: Relation | None = None
     counted: dict[Clique, NDArray[np.int64]] = field(default_factory=dict)
     """Counts of single columns and pairs for charts, if the table is read where it is stored. Confidential."""
+
+    @property
+    def has_rows(self) -> bool:
+        """Can the release be compared with its rows? A reload of the tab lets go of rows in memory."""
+        return self.real is not None or self.relation is not None
+
+    def without_rows(self) -> ReleaseBundle:
+        """Return the bundle without rows in memory."""
+        return replace(self, real=None, holdout=None)
 
 
 @dataclass(repr=False)
@@ -99,6 +112,31 @@ class Opened:
     tables: int
     paid_from: str | None
     drafts: Drafts
+
+
+@dataclass(repr=False)
+class RowsAtWork:
+    """Rows that the running release was made from, and its holdout. The session has them, the job's result does not."""
+
+    real: Table | None = None
+    holdout: Table | None = None
+
+
+@dataclass(frozen=True, repr=False)
+class Results:
+    """What was made or found, and outlives a reload of the tab. It holds no row of a table."""
+
+    released: ReleaseBundle | None
+    earlier: list[ReleaseBundle]
+    releases: int
+    spent: list[Spent]
+    too_late: bool
+    findings: dict[str, dict[str, Any]]
+    further: dict[tuple[int, str], Any]
+    compared: list[Outcome]
+    answered: dict[tuple[str, AskedQuestion], Any]
+    trouble: dict[str, str]
+    known: tuple[str, int] | None
 
 
 @dataclass(repr=False)
@@ -170,6 +208,13 @@ class Session:
 
     # Work under way
     job: Job | None = None
+    rows_at_work: RowsAtWork = field(default_factory=RowsAtWork)
+    token: str | None = None
+    """Under which the job and the results are kept for a reload; None before the first job."""
+    gone: bool = False
+    """Had the tab a token whose results are no longer kept?"""
+    known: tuple[str, int] | None = None
+    """Name and number of the table that was open before a reload: opened again, it has its number again."""
     trouble: dict[str, str] = field(default_factory=dict)
     """Why something failed, by what was tried."""
     _encoded: tuple[tuple[Schema, str | None, Linked | None], TextTable, Table | EspalierError] | None = None
@@ -190,13 +235,20 @@ class Session:
         self.relation = self.far = None
         self.drafts, self._encoded, self.compared = Drafts(), None, []
         self.opened += 1
-        self.tables, self.paid_from = self.opened, None
+        self.tables, self.paid_from = self._number_of_table(), None
         self._record_opening("sample" if sample else "upload" if text is not None else "project")
 
+    @property
+    def source(self) -> str:
+        """Name of the open table; empty if no table is open."""
+        return self.relation.shown if self.relation is not None else self.text.source if self.text else ""
+
+    def _number_of_table(self) -> int:
+        """Return the number under which what the open table has spent is added up."""
+        return self.known[1] if self.known is not None and self.known[0] == self.source else self.opened
+
     def _record_opening(self, source: str) -> None:
-        named = {"project": self.project.name if self.has_project else "", "table": ""}
-        if self.relation is not None or self.text is not None:
-            named["table"] = self.relation.shown if self.relation is not None else self.text.source if self.text else ""
+        named = {"project": self.project.name if self.has_project else "", "table": self.source}
         events.emit("open", sign_in.who(), named, source=source)
 
     def go_back(self) -> None:
@@ -246,7 +298,7 @@ class Session:
         self.text, self.relation, self.far, self._encoded = text, relation, far, None
         self.sample, self.compared = "", []
         self.opened += 1
-        self.tables, self.paid_from = self.opened, None
+        self.tables, self.paid_from = self._number_of_table(), None
         self._record_opening("server" if relation is not None else "upload")
 
     @property
@@ -330,17 +382,68 @@ class Session:
         self.drafts.review.answer(self.editor, one_row, person, rows_per_person)
 
     def start(
-        self, kind: str, work: Callable[[Report], T], done: Callable[[T], None], ended: Callable[[str], None]
+        self,
+        kind: str,
+        work: Callable[[Report], T],
+        done: Callable[[Session, T], None],
+        ended: Callable[[Session, str], None] = lambda *_: None,
+        *,
+        outlives: bool = True,
     ) -> None:
-        """Start a job for a steward, unless a job is under way or the queue is full."""
+        """Start a job for a steward, unless a job is under way or the queue is full.
+
+        ``outlives``: a reload of the tab returns to the job. False for a result that holds rows.
+        """
         sign_in.need_steward()
-        if self.job is None:
-            self.trouble.pop(kind, None)
-            try:
-                self.job = Job(kind, work, done, ended, _still_here())
-            except EspalierError as error:
-                events.emit("refuse", sign_in.who(), what="queue")
-                self.trouble[kind] = str(error)
+        if self.job is not None:
+            return
+        self.trouble.pop(kind, None)
+        self.gone = False
+        still_here, token = _still_here(), self.token or kept_work.new_token()
+        wanted = partial(kept_work.KEPT.watched, token) if outlives else still_here
+        try:
+            if outlives:
+                kept_work.KEPT.watch(token, sign_in.identity(), still_here)
+            self.job = Job(kind, work, done, ended, wanted)
+        except EspalierError as error:
+            events.emit("refuse", sign_in.who(), what="queue")
+            self.trouble[kind] = str(error)
+            return
+        if outlives:
+            self.token = token
+            self.store()
+
+    def store(self) -> None:
+        """Keep the job and the results for a reload of the tab. Called at the end of each page."""
+        if self.token is not None:
+            made = {each.name: getattr(self, each.name) for each in fields(Results)}
+            made["released"] = self.released.without_rows() if self.released is not None else None
+            made["earlier"] = [one.without_rows() for one in self.earlier]
+            made["known"] = (self.source, self.tables) if self.has_table else self.known
+            kept_work.KEPT.store(self.token, self.job, Results(**made))
+
+    def take_back(self, token: str) -> None:
+        """Continue with what was kept under the token of the tab, unless this session has made something itself."""
+        if self.token is not None or self.job is not None:
+            return
+        found = kept_work.KEPT.take(token, sign_in.identity(), _still_here())
+        if found is None:
+            self.gone = True
+            return
+        self.token, self.job = token, found.job
+        for each in fields(Results):
+            setattr(self, each.name, copy(getattr(found.results, each.name)))
+        self.opened = self.tables = max([self.opened, *(s.table for s in self.spent)])
+
+    def give_rows_back(self) -> None:
+        """Let the last release be compared again once its table was opened again after a reload."""
+        made = self.released
+        if made is None or made.has_rows or self.text is None or not self.project.says_the_same(made.planned):
+            return
+        if self.spent and self.spent[-1].table == self.tables:
+            with suppress(EspalierError):  # another table of the same name
+                real, schema = self.table(), made.release.project.schema
+                self.released = replace(made, real=real.recoded(schema) if made.planned.schema.undeclared else real)
 
     def collect(self) -> None:
         """Take the result of a finished job."""
@@ -349,10 +452,12 @@ class Session:
             return
         self.job, self.too_late = None, job.kind == "release" and job.too_late
         if job.state == "done":
-            job.done(job.result)
+            job.done(self, job.result)
         else:
             self.trouble[job.kind] = job.reason
-            job.ended(job.reason)
+            job.ended(self, job.reason)
+        self.rows_at_work = RowsAtWork()
+        self.store()
 
 
 def here() -> Session:
@@ -369,7 +474,7 @@ def _still_here() -> Callable[[], bool]:
     if context is None or not runtime.exists():
         return lambda: True
     session_id = context.session_id
-    return lambda: runtime.get_instance().is_active_session(session_id)
+    return lambda: runtime.exists() and runtime.get_instance().is_active_session(session_id)
 
 
 def blank(name: str, schema: Schema) -> Project:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import beta
 
-from espalier.core.privacy.accounting import delta_of
+from espalier.core.privacy.accounting import delta_of, epsilon_of
 
 GRID = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)
 """ε′ at which a claim is tested, in units of √(2ρ): the Δ/σ of a Gaussian mechanism of that cost."""
@@ -38,6 +38,7 @@ class Verdict:
     rho: float
     alpha: float
     bounds: tuple[Bound, ...]
+    pure: float | None = None
 
     @property
     def refuted(self) -> bool:
@@ -47,7 +48,14 @@ class Verdict:
     @property
     def worst(self) -> Bound:
         """Where the bound comes nearest to the claim, or exceeds it most."""
-        return max(self.bounds, key=lambda b: (b.low > b.claimed, b.low / b.claimed))
+        return max(self.bounds, key=lambda b: (b.low > b.claimed, b.low / max(b.claimed, 1e-9)))
+
+    def epsilon_low(self, delta: float) -> float:
+        """No ε below this one, at ``delta`` for a claim of ρ and at δ = 0 for a pure claim, allows what was seen."""
+        if self.pure is None:
+            return epsilon_of(min(self.rho_low, 1e3), delta)
+        seen = [b for b in self.bounds if b.low > 0]
+        return max((math.log((b.low + math.exp(b.epsilon)) / (1 - b.low)) for b in seen), default=0.0)
 
     @property
     def rho_low(self) -> float:
@@ -55,8 +63,12 @@ class Verdict:
         return max(rho_at_least(b.low, b.epsilon) for b in self.bounds)
 
 
-def audit(first: Sequence[float], second: Sequence[float], rho: float, alpha: float) -> Verdict:
+def audit(
+    first: Sequence[float], second: Sequence[float], rho: float, alpha: float, pure: float | None = None
+) -> Verdict:
     """Test the claim "ρ-zCDP" on a distinguishing statistic of many runs on D (``first``) and on D′ (``second``).
+
+    With ``pure`` the claim is "(ε, 0)-DP" for this ε instead, whose curve is `pure_delta`.
 
     Any statistic of the released values is allowed; the log-likelihood ratio gives the strongest test. Both directions
     (large values speak for D, small ones for D′) at every ε′ of GRID share ``alpha`` (Bonferroni).
@@ -65,10 +77,16 @@ def audit(first: Sequence[float], second: Sequence[float], rho: float, alpha: fl
     each = alpha / (2 * len(GRID))
     bounds = []
     for unit in GRID:
-        epsilon = unit * math.sqrt(2 * rho)
+        epsilon = unit * (math.sqrt(2 * rho) if pure is None else pure)
         lows = [_one(x, y, epsilon, each) for x, y in ((a, b), (-b, -a))]
-        bounds.append(Bound(epsilon, max(0.0, *lows), delta_of(rho, epsilon)))
-    return Verdict(rho, alpha, tuple(bounds))
+        claimed = delta_of(rho, epsilon) if pure is None else pure_delta(pure, epsilon)
+        bounds.append(Bound(epsilon, max(0.0, *lows), claimed))
+    return Verdict(rho, alpha, tuple(bounds), pure)
+
+
+def pure_delta(claimed: float, epsilon: float) -> float:
+    """The largest δ(ε′) of any (ε, 0)-DP mechanism, that of randomised response (Kairouz, Oh & Viswanath 2015)."""
+    return max(0.0, (math.exp(claimed) - math.exp(epsilon)) / (1 + math.exp(claimed)))
 
 
 def _one(first: NDArray[np.float64], second: NDArray[np.float64], epsilon: float, alpha: float) -> float:

@@ -17,7 +17,7 @@ from scipy import stats
 from espalier.core.privacy.accounting import delta_of
 from tests.audits import audit
 from tests.audits.distinguish import audit as judge
-from tests.audits.distinguish import clopper_pearson, rho_at_least
+from tests.audits.distinguish import clopper_pearson, pure_delta, rho_at_least
 
 ALPHA = 1e-7
 NIGHTLY = partial(pytest.param, marks=pytest.mark.nightly)
@@ -146,6 +146,30 @@ def test_the_audit_reads_rows_through_duckdb_and_a_copy_that_keeps_all_of_them_t
         with audit.breaking(way):
             learned.append(np.mean([case.run(0) - case.run(1) for _ in range(12)]))
     assert learned[1] > 2 * learned[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "relation", "way", "runs"),
+    [
+        ("counts, pure", "add-remove", "half the noise", 200),
+        ("questions, pure", "replace-one", "seeded", 100),
+        NIGHTLY("questions, pure", "replace-one", "L2 for L1", 800),
+        ("a count, pure", "add-remove", "seeded", 100),
+        ("the worst question, pure", "replace-one", "seeded", 100),
+        NIGHTLY("a margin, pure", "replace-one", "half the noise", 300),
+        NIGHTLY("the worst question, pure", "replace-one", "a quarter of the noise", 400),
+    ],
+)
+def test_pure_draws_stay_below_their_claim_and_broken_copies_do_not(name, relation, way, runs):
+    assert not audit.judge(of(audit.pure_cases(False), name, relation), 50, ALPHA).refuted
+    assert audit.judge(of(audit.pure_cases(True), name, relation, way), runs, ALPHA).refuted
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+def test_the_pure_curve_is_that_of_randomised_response(epsilon):
+    lie = 1 / (1 + math.exp(epsilon))
+    for above in (0.0, 0.3, epsilon):
+        assert pure_delta(epsilon, above) == pytest.approx(max(0.0, 1 - lie - math.exp(above) * lie))
 
 
 @pytest.mark.nightly

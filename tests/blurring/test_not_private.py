@@ -147,7 +147,7 @@ def test_a_private_method_is_refused_here_and_an_epsilon_there():
         blurred(plain, frame())
     with pytest.raises(ProjectError, match="epsilon is missing"):
         check_options(Plan.from_json({"method": "mst"}))
-    with pytest.raises(ProjectError, match="take epsilon out of the plan"):
+    with pytest.raises(ProjectError, match="remove epsilon from the plan"):
         check_options(Plan.from_json({"method": "two-stage", "epsilon": 1.0}))
     with pytest.raises(ProjectError, match="once epsilon is out of the plan"):
         preview(project(epsilon=1.0), 400)
@@ -164,11 +164,11 @@ def test_a_private_method_is_refused_here_and_an_epsilon_there():
     ("changed", "says"),
     [
         ({"target": "sex"}, "numeric column as the target"),
-        ({"anonymize": ["sex"]}, "no numeric input"),
+        ({"anonymize": ["sex"]}, "not a numeric input"),
         ({"anonymize": []}, "at least one"),
-        ({"person": "who"}, "keeps no person"),
-        ({"private_evaluation": 0.2}, "keeps no private_evaluation"),
-        ({"delta": 1e-6}, "keeps no delta"),
+        ({"person": "who"}, "cannot honour person"),
+        ({"private_evaluation": 0.2}, "cannot honour private_evaluation"),
+        ({"delta": 1e-6}, "cannot honour delta"),
         ({"fair": True}, "has no fence"),
         ({"lid": 1.5}, "lid"),
         ({"eta": 0}, "eta"),

@@ -17,7 +17,7 @@ from espalier.core.blurring.inputs import (
     thresholds,
 )
 from espalier.core.blurring.kernel import Kernel, fit
-from espalier.core.blurring.rows import Numbers, Options, synthesize
+from espalier.core.blurring.stages import Numbers, Options, synthesize
 from espalier.core.errors import ProjectError, SizeError, TableError
 from espalier.core.evaluation.marketing import delta_mse, elasticity, mapd, optimal_markup, profit_ratio
 

@@ -40,7 +40,7 @@ def test_a_budget_is_opened_spent_from_and_gives_its_release_again(person: Perso
     facts = json.loads(Path(download.value.path()).read_text("utf-8"))["ledger"]
 
     page.reload()
-    person.sees("There is no project yet")
+    person.sees("Recorded in the ledger as entry")
     person.visit("Ledger")
     page.get_by_text("The ledger itself").first.wait_for()
     person.rests()

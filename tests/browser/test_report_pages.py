@@ -11,8 +11,10 @@ import pytest
 from benchmarks.wide_table import write
 from espalier.core.project.file import Project
 from espalier.core.release import release
+from espalier.core.tables.frames import encoded
 from espalier.core.tables.reading import read_table
 from espalier.core.tables.table import Table
+from espalier.pages.data.samples import SAMPLES, read_sample
 from tests.support.browser import FOUND, RULES, axe
 
 pytestmark = [pytest.mark.browser]
@@ -54,15 +56,38 @@ def test_48_columns_take_two_pages_and_an_annex_of_four(tmp_path: Path, browser:
         assert pages_of(page, paper) <= 6
 
 
+def violations(page: Any) -> list[str]:
+    """Serious violations of a report, light and dark."""
+    found = []
+    for scheme, only in RULES.items():
+        page.emulate_media(color_scheme=scheme)
+        page.evaluate("script => { (0, eval)(script) }", axe())
+        found += page.evaluate(FOUND, only)
+    return found
+
+
 def test_the_report_fits_a_phone_and_has_no_serious_violation(samples: Path, browser: Any) -> None:
     project = Project.load(samples / "hiring.json")
     made = release(project, Table.encode(read_table(samples / "hiring.csv"), project.schema))
     page = browser.new_page(viewport={"width": 390, "height": 800})
     page.set_content(made.files["report.html"].decode())
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    found = []
-    for scheme, only in RULES.items():
-        page.emulate_media(color_scheme=scheme)
-        page.evaluate("script => { (0, eval)(script) }", axe())
-        found += page.evaluate(FOUND, only)
+    found = violations(page)
     assert not found, "\n".join(found)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", sorted(SAMPLES))
+def test_each_sample_s_report_is_two_pages_and_an_annex_and_accessible(name: str, samples: Path, browser: Any) -> None:
+    project = Project.load(samples / f"{name}.json")
+    whole = release(project, encoded(project, read_sample(name, project))).files["report.html"].decode()
+    page = browser.new_page(viewport={"width": 390, "height": 800})
+    for paper in ("A4", "Letter"):
+        for part, pages in (('<div class="second">', 1), ('<div class="annex">', 3), ("</html>", 7)):
+            page.set_content(whole.split(part)[0])
+            assert pages_of(page, paper) <= pages, f"{part} on {paper}"  # paid figures have a page of their own
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    found = violations(page)
+    assert not found, "\n".join(found)
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.matches('figure.large')"), "the picture scrolls by keyboard"

@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.browser]
     [
         ("anna@hospital.example", "Begin with an example", True),
         ("ben@partner.example", "Nothing is shared yet", False),
-        ("eve@evil.example", "Your address is on no list", False),
+        ("eve@evil.example", "Your address is not on this server's lists", False),
     ],
 )
 def test_each_sees_what_the_lists_say(guarded: Guarded, browser: Any, address: str, sees: str, steward: bool) -> None:

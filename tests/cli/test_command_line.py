@@ -330,7 +330,7 @@ def test_one_line_of_a_table_cannot_swallow_the_others(work, capsys):
     write(work, "p.json", {}, schema=loose)
     lines = ["a,b c", *["y,0"] * 2000]
     for line, words in {
-        'x","0': "a quote inside a value", 'x,"0': "a quote is opened and not closed", '"x"0,0': "text after a closing",
+        'x","0': "a quote inside a value", 'x,"0': "a quote is opened but not closed", '"x"0,0': "text after a closing",
     }.items():  # fmt: skip
         lines[7] = line
         (work / "t.csv").write_text("\n".join([*lines, ""]))
@@ -405,11 +405,11 @@ def test_a_draft_warns_of_columns_that_may_name_people(tmp_path, monkeypatch, ca
 
 def test_a_large_file_stays_where_it_is(work, capsys, monkeypatch):
     monkeypatch.setattr("espalier.core.tables.frames.LARGE_BYTES", 10)
-    monkeypatch.setattr("espalier.core.release.run.IN_MEMORY", 50)
-    monkeypatch.setattr("espalier.core.release.output.SHOWN", 20)
+    monkeypatch.setattr("espalier.core.project.plan.IN_MEMORY", 50)
+    monkeypatch.setattr("espalier.core.project.plan.SHOWN", 20)
     monkeypatch.setattr("espalier.core.tables.reading.read_table", lambda *_: pytest.fail("it was read into memory"))
     assert run("init", "t.csv", "--out", "draft.json") == 0
-    assert "first 60 rows" in capsys.readouterr().err
+    assert "60 rows from all over the table" in capsys.readouterr().err
     assert run("release", "p.json", "--data", "t.csv", "--out", "o") == 0
     assert len((work / "o" / "synthetic.csv").read_text().splitlines()) == 21
     assert len((work / "o" / "synthetic-whole.csv").read_text().splitlines()) == 61
@@ -420,7 +420,7 @@ def test_a_large_file_stays_where_it_is(work, capsys, monkeypatch):
     found = json.loads(capsys.readouterr().out)
     assert found["random_rows"] == 60
     assert found["fidelity"]["one_way_tv"] < 0.5
-    assert "release from a file of fewer rows" in found["fence_cost_reason"]
+    assert "release from a file with fewer rows" in found["fence_cost_reason"]
     assert run("evaluate", "o", "--data", "t.csv", "--classifiers") == 2
     assert "leave it out" in capsys.readouterr().err
 

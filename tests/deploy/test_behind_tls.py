@@ -61,7 +61,7 @@ def test_people_sign_in_through_the_proxy(tmp_path, monkeypatch):
                 page.get_by_role("button", name="Sign out").click()
                 page.get_by_role("button", name="Sign in").wait_for()
             with signed_in(guarded, browser, "eve@evil.example") as page:
-                page.get_by_text("Your address is on no list").first.wait_for()
+                page.get_by_text("Your address is not on this server's lists").first.wait_for()
             monkeypatch.setenv("SSL_CERT_FILE", str(pem))
             (line,) = doctor._proxy(f"localhost:{tls}")
             assert (line.state, "days" in line.text) == ("ok", True)

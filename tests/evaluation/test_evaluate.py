@@ -134,7 +134,7 @@ def test_tiny_tables(rows):
         printed(evaluate(project_of(SCHEMA, **ROLES), real, synthetic, holdout=random_table(SCHEMA, 1, seed)))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.data())
 def test_no_table_breaks_it(data):
     sizes = {name: data.draw(st.integers(1, 4), name) for name in ("a", "s", "y", "b")}

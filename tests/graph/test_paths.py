@@ -43,7 +43,7 @@ def brute_force(edges, left, right, given):
     return out
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(dags, subsets)
 def test_open_paths_are_those_of_the_definition(edges, given_):
     expected = brute_force(edges, "a", "b", given_)
@@ -55,7 +55,7 @@ def test_open_paths_are_those_of_the_definition(edges, given_):
     assert separated(edges, "a", "b", given_) == (not expected) == d_separated(Dag(edges), "a", "b", given_)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(dags, subsets, st.data())
 def test_erasing_is_worked_out_as_from_scratch(edges, given_, data):
     roles = Roles(protected=("a",), outcome=("b",), admissible=tuple(sorted(given_)))

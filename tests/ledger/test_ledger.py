@@ -232,7 +232,7 @@ def test_a_plan_of_exactly_the_total_fits(where):
 
 
 @given(st.lists(st.floats(1e-9, 1.0), min_size=1, max_size=40))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_sums_round_against_the_user(rhos):
     exact = sum(map(Fraction, rhos), Fraction(0))
     assert Fraction(rounded_down(exact)) <= exact <= Fraction(rounded_up(exact))

@@ -311,7 +311,7 @@ def test_basic_accounting_spends_less_and_optimal_allocation_gives_larger_tables
         assert cells == more or rho < higher
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     roles=st.lists(st.sampled_from(["outcome", "protected", "admissible", "inadmissible", ""]), min_size=6, max_size=6),
     regime=st.sampled_from(["causal", "graphical", "predictive"]),

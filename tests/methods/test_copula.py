@@ -54,13 +54,13 @@ def test_its_table_holds_numbers_and_its_folder_comes_back(made, tmp_path):
     assert all(-1 <= float(t) <= 2 for t in made.table["b"])
     assert all(t == str(int(t)) for t in made.table["a"])
     page = render(json.loads(made.files["release.json"]))
-    assert "counts of what the fit of y leaves" in page
+    assert "counts of the residual of y" in page
 
 
 @pytest.mark.parametrize(
     ("changed", "says"),
     [
-        ({"fair": True}, "knows no fence"),
+        ({"fair": True}, "has no fence"),
         ({"target": "c"}, "choose a numeric column as the target"),
         ({"target": None}, "choose a numeric column as the target"),
     ],
@@ -87,13 +87,13 @@ def test_bins_that_floats_cannot_divide_are_refused_with_the_plan(edges):
     for name in ("b", "y"):
         narrow = replace(SCHEMA[name], edges=edges)
         schema = type(SCHEMA)(tuple(narrow if c.name == name else c for c in SCHEMA.columns))
-        with pytest.raises(ProjectError, match=f"{name!r} has a bin that floats cannot divide"):
+        with pytest.raises(ProjectError, match=f"{name!r} has a bin too narrow to divide in floating point"):
             preview(replace(project(), schema=schema), 6000)
 
 
 def test_a_listed_separation_is_refused_until_the_plan_says_that_it_is_without():
     listed = replace(project(), separations=(Separation(("y",), ("c",), ("a",)),))
-    with pytest.raises(ProjectError, match="can keep no separation"):
+    with pytest.raises(ProjectError, match="cannot keep a separation"):
         frame_of(listed)
     assert frame_of(replace(listed, plan=listed.plan.changed(fair=False))).separations == ()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -177,3 +179,42 @@ def test_without_arrows_only_the_hidden_variable_links_columns():
     assert heads_of(made).latent == 2
     assert not frame_of(made).separations
     assert preview(made, 1000).spent > 0
+
+
+PANEL = Dag((("a", "b"), ("c", "y")), groups={"panel": ("b", "c")})
+
+
+def test_a_group_as_one_node_has_the_arrows_of_all_its_columns():
+    assert heads_of(project(PANEL)).parents["c"] == ()
+    joint = heads_of(project(PANEL, groups="joint")).parents
+    assert joint == {"a": (), "b": ("a",), "c": ("a", "b"), "y": ("b", "c")}
+    inner = Dag((("a", "b"), ("c", "b"), ("c", "y")), groups={"panel": ("b", "c")})
+    assert heads_of(project(inner, groups="joint")).parents == {"a": (), "c": ("a",), "b": ("a", "c"), "y": ("b", "c")}
+    assert heads_of(project(groups="joint")).parents == heads_of(project()).parents
+
+
+def test_a_separation_is_judged_on_the_groups_as_nodes():
+    split = Separation(("y",), ("b",), ("c",))
+    assert frame_of(project(PANEL, separations=(split,), fair=True)).separations
+    with pytest.raises(ProjectError, match="the drawing does not make y independent of b given c"):
+        frame_of(project(PANEL, separations=(split,), fair=True, groups="joint"))
+
+
+def test_groups_that_cause_each_other_are_refused_with_the_cycle():
+    around = Dag((("b", "a"), ("a", "c")), groups={"panel": ("b", "c")})
+    assert frame_of(project(around))
+    with pytest.raises(ProjectError, match="as single nodes the arrows form a cycle") as error:
+        release(project(around, groups="joint"), random_table(SCHEMA, 50, 0))
+    assert error.value.data["key"] == "groups"
+
+
+def test_columns_of_a_joint_group_depend_on_each_other_in_the_table():
+    """b and c are equal in the real rows, and no arrow links them."""
+    rows = random_table(SCHEMA, 4000, 0)
+    same = replace(rows, codes={**rows.codes, "b": rows.codes["c"]})
+    agree = {}
+    for groups in ("columns", "joint"):
+        made = release(project(PANEL, groups=groups, steps=40, epsilon=8.0), same)
+        agree[groups] = float((made.codes["b"] == made.codes["c"]).mean())
+    assert agree["columns"] < 0.6
+    assert agree["joint"] > 0.8

@@ -111,16 +111,16 @@ def test_no_admissible_column_is_allowed_with_a_warning():
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"method": "mst", "fair": True}, "mst knows no fence.*workload"),
-        ({"method": "privci", "fair": False}, "always carries the fence"),
-        ({"method": "prefair", "fair": False}, "always carries the fence"),
+        ({"method": "mst", "fair": True}, "mst has no fence.*workload"),
+        ({"method": "privci", "fair": False}, "always keeps the fence"),
+        ({"method": "prefair", "fair": False}, "always keeps the fence"),
         ({"method": "privci", "roles": Roles(outcome=("y",))}, "at least one protected"),
         ({"method": "independent", "fair": True, "roles": Roles(protected=("s",))}, "at least one outcome"),
         ({"dag": Dag()}, "needs a graph"),
         ({"dag": Dag(), "regime": "graphical"}, "needs a graph"),
         ({"target": None}, "name the target"),
         ({"fair": True, "target": "c"}, "must be an outcome column"),
-        ({"neighbors": "add-remove", "delta": None}, "give delta a number"),
+        ({"neighbors": "add-remove", "delta": None}, "set delta to a number"),
     ],
 )
 def test_conflicts(changes, words):

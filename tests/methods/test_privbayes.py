@@ -153,7 +153,7 @@ def test_wide_tables_keep_their_candidates_few():
 
 
 def test_a_fence_is_a_conflict():
-    with pytest.raises(ProjectError, match="privbayes knows no fence") as error:
+    with pytest.raises(ProjectError, match="privbayes has no fence") as error:
         preview(Project("t", wide(3), plan(fair=True)), 1000)
     assert error.value.data["key"] == "fair"
 

@@ -8,9 +8,8 @@ import tomllib
 import pytest
 
 from espalier.core.analysis import forest
-from espalier.core.report import release_picture, style
+from espalier.core.report import release_picture, story, style
 from espalier.pages.common import charts
-from espalier.pages.home import story
 from tests.support.app import ROOT
 
 THEME = tomllib.loads((ROOT / ".streamlit/config.toml").read_text("utf-8"))["theme"]

@@ -298,7 +298,7 @@ def test_lists_that_change_count_at_once_and_secrets_that_forget_the_door_open_n
         raise AssertionError(f"{wanted!r} was never said")
 
     server.lists(steward="dora@hospital.example")
-    assert b"Begin with an example" not in until(b"Your address is on no list", anna)
+    assert b"Begin with an example" not in until(b"Your address is not on this server's lists", anna)
     stranger = server.visitor()
     assert b"Sign in" in stranger.visit()
     server.secrets.write_text("database = 'x'", "utf-8")

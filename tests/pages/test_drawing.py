@@ -144,7 +144,7 @@ def test_a_separation_is_made_drawn_and_lifted_on_the_board() -> None:
     )
     assert [(s.left, s.right, s.given) for s in state.project.separations] == [(("a",), ("y",), ("c",))]
     assert state.drafts.board.message is not None
-    assert "kept apart so already" in state.drafts.board.message["text"]
+    assert "already kept apart" in state.drafts.board.message["text"]
     state.editor.redraw(roles=Roles(outcome=("y",), protected=("b",)))
     state.editor.change_plan(method="mst", fair=None)
     sent = board.data(state, implications.now(state)[1])

@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from espalier.core.compare import membership
 from espalier.core.errors import Cancelled
-from espalier.core.server.job import Job
+from espalier.core.server.queue import Job
 from espalier.pages.common.text import plain
 from espalier.pages.diagnostics import membership_attack
 from espalier.pages.session import session

@@ -72,7 +72,7 @@ def test_an_interrupted_release_is_finished_on_the_ledger_page(
     assert (entry.status, entry.note) == ("reserved", "stopped: cancelled")
     go(app, "ledger")
     assert "1 of its noisy answers are stored" in sentences(app)
-    press(app, "Finish the release")
+    finish(press(app, "Finish the release"))
     (entry,) = budget(where).entries
     assert entry.status == "spent"
     assert entry.released is not None

@@ -45,25 +45,25 @@ def test_a_file_on_the_server_is_released_from_where_it_is(state, monkeypatch):
     assert session.text is None
     monkeypatch.setattr(Table, "encode", lambda *_: pytest.fail("rows were read into memory"))
     ran = []
-    monkeypatch.setattr(Session, "start", lambda _, kind, work, done, ended: ran.append((kind, work, done, ended)))
+    monkeypatch.setattr(Session, "start", lambda _, kind, work, done, *_more: ran.append((kind, work, done)))
     session.rows = 400
     spending.start(session, 0.0, 1.0, 1e-6)
     with pytest.raises(Exception, match="has 500 rows, which are public, and the Plan page says 400"):
         ran.pop()[1](lambda *_: None)
     session.rows = 500
     spending.start(session, 0.0, 1.0, 1e-6)
-    _, work, done, _ = ran.pop()
-    done(work(lambda *_: None))
+    _, work, done = ran.pop()
+    done(session, work(lambda *_: None))
     assert session.released.release.rows == 500
     assert session.released.real is None
     assert session.spent[0].rho > 0
     judgement.start(session, session.released)
-    kind, work, done, _ = ran.pop()
-    done(work(lambda *_: None))
+    kind, work, done = ran.pop()
+    done(session, work(lambda *_: None))
     found = session.findings["Its own table"]
     assert (kind, found["random_rows"]) == ("diagnostics", 500)
     assert found["fidelity"]["one_way_tv"] < 0.2
-    assert "release from a file of fewer rows" in found["fence_cost_reason"]
+    assert "release from a file with fewer rows" in found["fence_cost_reason"]
     assert "in bins; release from" in found["numbers_reason"]
 
 
@@ -228,7 +228,7 @@ def test_diagnostics_show_pictures_and_further_tests_of_random_rows(ready):
     assert field(app, "selectbox", "Show one column").options == ["a", "v"]
     assert field(app, "selectbox", "Show one pair").options == ["a × v"]
     assert int(here(app).released.counted["a", "v"].sum()) == 500
-    assert "1,000,000 random rows at most" in sentences(app)
+    assert "at most 1,000,000 random rows" in sentences(app)
     assert not [f for f in app.text_input if f.label == "Rows to attack"], "its rows have no numbers"
     finish(press(app, "Train the classifiers"))
     assert (1, "many-targets") in here(app).further
@@ -246,7 +246,7 @@ def test_the_first_rows_are_shown_to_who_asks(ready):
 
 def test_compare_says_what_to_do_instead(ready):
     app = go(ready, "compare")
-    assert "this table is read where it is. Open a file of fewer rows on the Data page" in sentences(app)
+    assert "this table is read in place. Open a file with fewer rows on the Data page" in sentences(app)
     assert "No table is open" not in sentences(app)
 
 

@@ -14,7 +14,7 @@ from streamlit.testing.v1 import AppTest
 from espalier.core.graph.roles import Roles
 from espalier.core.methods import method_of
 from espalier.core.project.file import Project
-from espalier.core.server.job import QUEUE, Job
+from espalier.core.server.queue import QUEUE, Job
 from espalier.pages.structure import implications
 from tests.support.app import (
     ROOT,
@@ -351,7 +351,7 @@ def test_a_column_moves_to_its_new_role(app: AppTest) -> None:
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ({"method": "mst", "fair": True}, "knows no fence"),
+        ({"method": "mst", "fair": True}, "has no fence"),
         ({"method": "prism", "fair": False, "target": None}, "Next: choose the **Target**"),
         ({"neighbors": "add-remove"}, "δ must be given here"),
         ({"method": "prism", "fair": True, "target": "hobby"}, "must be an outcome column"),

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import json
+import html
 import xml.etree.ElementTree as ET
 
 import pytest
 
+from espalier.core.report import story
 from espalier.pages.common import shell, tour
 from espalier.pages.data.samples import SAMPLES
-from espalier.pages.home import story
 from sample_data import stories
 from tests.support.app import at_home, go, press, state
 
-LINKED = {"clinic"}
-"""Samples of two tables: their release is judged by other figures, and has no picture yet."""
-TOLD = sorted(set(SAMPLES) - LINKED)
 
-
-@pytest.mark.parametrize("name", TOLD)
+@pytest.mark.parametrize("name", sorted(SAMPLES))
 def test_each_sample_has_a_picture_of_its_own_files(name):
     told = story.stories()[name]
     assert told["digests"] == stories.digests(name), "the sample changed: run python -m sample_data.stories"
@@ -26,24 +22,24 @@ def test_each_sample_has_a_picture_of_its_own_files(name):
     assert told["title"] in story.said(told)
 
 
-def figures(told):
-    """Every number of a picture, in order."""
-    if told["kind"] == "slope":
-        return [v for one in told["lines"] for v in one["values"]]
-    if told["kind"] == "points":
-        return [v for p in told["points"] for v in (p["x"], p["y"])]
-    return [v for values in told["series"].values() for v in values]
-
-
 @pytest.mark.nightly
-@pytest.mark.parametrize("name", TOLD)
+@pytest.mark.parametrize("name", sorted(SAMPLES))
 def test_another_release_gives_the_same_picture_within_noise(name):
-    kept, again = (figures(told) for told in (story.stories()[name], json.loads(json.dumps(stories.story(name)))))
-    scale = max(v for v in kept if v is not None)
-    for one, other in zip(kept, again, strict=True):
-        assert (one is None) == (other is None) or name == "services"
-        if one is not None and other is not None:
-            assert abs(one - other) < (0.25 if "series" in story.stories()[name] else 0.12) * scale
+    """Two releases differ by √2 standard deviations, so six are exceeded by chance less than once in 10,000 figures."""
+    told = story.stories()[name]
+    for one, other in zip(stories.figures(told), stories.figures(stories.MADE[name]()), strict=True):
+        assert abs(one - other) <= 6 * told["spread"]
+
+
+@pytest.mark.parametrize("name", sorted(SAMPLES))
+def test_a_report_shows_the_picture_of_a_sample_alone(name):
+    told = story.stories()[name]
+    project = {"name": name, "schema": [{"name": column} for column in told["columns"]]}
+    shown = story.section({"project": project})
+    assert html.escape(told["title"]) in shown
+    assert "Its rows are invented" in shown
+    assert story.section({"project": {**project, "schema": project["schema"][1:]}}) == "", "a table of other columns"
+    assert story.section({"project": {**project, "name": "ours"}}) == ""
 
 
 def test_what_the_pictures_say_is_true():
@@ -53,6 +49,8 @@ def test_what_the_pictures_say_is_true():
     assert causes[1] > everything[1] + 0.05, "elsewhere the causes do"
     real, free, fenced = hiring["points"]
     assert fenced["x"] < 0.6 * min(real["x"], free["x"])
+    for steady, changed in story.stories()["clinic"]["series"].values():
+        assert changed > 1.25 * steady
 
 
 def test_the_tour_leads_from_stop_to_stop():

@@ -106,13 +106,13 @@ def test_rho_is_converted_at_what_the_thresholds_leave_of_delta():
     assert epsilon_beside(rho, 1e-6, [4e-7]) <= 1.0
     assert epsilon_beside(rho, 1e-6, [4e-7]) > epsilon_of(rho, 1e-6)
     for deltas in ([1e-6], [5e-7, 6e-7]):
-        with pytest.raises(BudgetError, match="give them less"):
+        with pytest.raises(BudgetError, match="reduce their share"):
             rho_beside(1.0, 1e-6, deltas)
 
 
 def test_a_delta_that_no_threshold_reaches_is_refused():
     """It was a traceback of a threshold beyond 64 bits."""
-    with pytest.raises(BudgetError, match="give a larger delta"):
+    with pytest.raises(BudgetError, match="set a larger delta"):
         threshold_for(Unit("replace-one", 2), 1e-3, 1e-301)
 
 

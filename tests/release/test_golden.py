@@ -62,6 +62,7 @@ ADDED = {
     *("measurements[].kind", "method_title", "model", "project.plan.private_evaluation", "separations[].how"),
     *("copies", "noisy_counts", "espalier", "statement"),
     *("unit", "unit.neighbors", "unit.rows_per_person", "unit.person", "unit.one_row_per_person", "unit.stated"),
+    *("links", "links[].columns", "links[].strength", "links[].noise"),
     *("errors", "errors[].columns", "errors[].error", "errors[].round", "errors[].sigma"),
 }
 """What is new: nothing else may come without being listed here."""

@@ -89,7 +89,7 @@ def test_a_table_that_is_there_is_never_touched_and_nothing_is_spent(engine, tmp
     url, ask = engine
     monkeypatch.setattr("espalier.core.release.spend.release", lambda *_, **__: pytest.fail("it was spent"))
     assert released(url, tmp_path, monkeypatch, "--into", "far") == 2
-    assert "it is there already, and nothing is overwritten" in capsys.readouterr().err
+    assert "it already exists, and nothing is overwritten" in capsys.readouterr().err
     assert ask("SELECT count(*) FROM far") == [(60,)]
     assert released(url, tmp_path, monkeypatch, "--into", "nowhere.made") == 2
     assert "the table 'nowhere.made' cannot be written" in capsys.readouterr().err
@@ -148,8 +148,8 @@ def test_days_and_identifiers_have_their_types(engine):
 
 def test_only_an_engine_takes_them(tmp_path):
     for where in (str(tmp_path / "t.parquet"), "pyspark://"):
-        with pytest.raises(TableError, match="a new table of the database of --data"):
+        with pytest.raises(TableError, match="a new table in the database of --data"):
             destination(where, "made")
-    with pytest.raises(TableError, match="cannot be opened to write"):
+    with pytest.raises(TableError, match="cannot be opened for writing"):
         Destination("made", f"duckdb://{tmp_path / 'none.duckdb'}").check(arrow_columns(SCHEMA))
     assert not (tmp_path / "none.duckdb").exists()

@@ -163,7 +163,7 @@ def test_a_snapshot_is_a_source_of_its_unit(path):
     assert known_rows(filled, Unit("replace-one", 2)) == filled.rows == 500
     with pytest.raises(TableError, match="replace-one only"):
         known_rows(filled, Unit("add-remove", 2))
-    with pytest.raises(TableError, match="only their bins are here"):
+    with pytest.raises(TableError, match="only their bins were read"):
         plain.numbers("v")
 
 
@@ -264,7 +264,7 @@ def test_an_engine_killed_in_the_middle_leaves_a_ledger_that_is_right(in_postgre
                 con.execute("SELECT pg_terminate_backend(%s, 10000)", [server_process])
 
     plan = project().with_plan(epsilon=1.0)
-    with pytest.raises(TableError, match="the engine gave up while it counted"):
+    with pytest.raises(TableError, match="the engine failed while it counted"):
         release(plan, relation, kill, ledger.account("far", "me"))
     assert ledger.verify() == []
     (entry,) = ledger.population_of("far").entries
@@ -328,7 +328,7 @@ def test_a_file_that_is_replaced_while_it_is_read_is_refused_before_anything_is_
         if message == "Reading the table" and other.exists():
             other.replace(file)
 
-    with pytest.raises(TableError, match="was changed while it was read; start again"):
+    with pytest.raises(TableError, match="changed while it was being read; start again"):
         release(plan, open_relation(data), replaced, ledger.account("far", "me"))
     assert ledger.population_of("far").entries == ()
     assert ledger.verify() == []
@@ -356,7 +356,7 @@ def test_diagnostics_of_a_table_that_is_read_where_it_is(path, monkeypatch):
     assert there.utility.auc_synthetic == pytest.approx(here.utility.auc_synthetic, abs=1e-9)
     assert there.fairness is not None
     assert there.fairness.cmi_real == pytest.approx(here.fairness.cmi_real)
-    assert "in bins; release from a file of fewer rows" in there.reasons["numbers"]
+    assert "in bins; release from a file with fewer rows" in there.reasons["numbers"]
     monkeypatch.setattr(evaluation, "MOST_ROWS", 500)
     some, _ = far_and_here(open_relation(path), path, target="a")
     assert some.drawn == some.utility.tested_rows == some.to_json()["random_rows"] == 500

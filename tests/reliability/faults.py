@@ -433,14 +433,14 @@ def cancelled(where: str) -> dict[str, Any]:
 
 def closed_tab(where: str) -> dict[str, Any]:
     """The app's job goes on when its session is gone, and the ledger keeps what it made."""
-    from espalier.core.server.job import Job
+    from espalier.core.server.queue import Job
 
     ledger, private = opened(where, 10), table()
 
     def work(report: Any) -> Any:
         return release(PROJECT, private, report, ledger.account("people"))
 
-    job = Job("release", work, lambda _: None, lambda _: None)
+    job = Job("release", work, lambda *_: None)
     thread = job._thread
     del job
     thread.join(60)

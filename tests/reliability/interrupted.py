@@ -37,6 +37,7 @@ from espalier.core.cli.main import main
 from espalier.core.ledger.account import Reservation
 from espalier.core.ledger.ledger import Ledger
 from espalier.core.privacy import journal
+from espalier.core.project import plan as limits
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
@@ -140,7 +141,7 @@ def command(arguments: list[str], log: Path, at: int, strike: Callable[[], None]
             with said.open("w") as file, contextlib.redirect_stderr(file), contextlib.redirect_stdout(file):
                 tempfile.tempdir = None
                 if on_disk:  # rows are codes in TMPDIR, as those of large tables
-                    setattr(run, "IN_MEMORY", 100)  # noqa: B010
+                    setattr(limits, "IN_MEMORY", 100)  # noqa: B010
                     frames.LARGE_BYTES = 0
                 points = Points(log, at, strike)
                 points.install()

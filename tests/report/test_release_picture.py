@@ -67,3 +67,31 @@ def test_many_columns_are_shown_as_groups_and_every_name_is_escaped():
     assert len(lines(made.whole, "line")) == 1
     ET.fromstring(made.whole)
     assert release_picture(facts(edges[:5], edges, groups=groups)).whole.count("<rect") == 6, "few need no groups"
+
+
+def test_a_line_is_as_wide_as_its_link_is_strong():
+    """Strengths are those of the released rows; a refused pair has one only if its score was bought."""
+    told = facts([("s", "a"), ("a", "y"), ("s", "y")], [("s", "a"), ("a", "y")], [FENCE])
+    told |= {
+        "rows": 1000,
+        "links": [
+            {"columns": ["s", "a"], "strength": 0.2, "noise": 0.01},
+            {"columns": ["a", "y"], "strength": 0.02, "noise": 0.03},
+        ],
+    }
+    made = release_picture(told)
+    assert 'class="line" style="stroke-width:4.8"' in made.whole
+    assert len(lines(made.whole, "drowned")) == made.drowned == 1, "noise alone would explain a and y"
+    assert 'class="refused" d=' in made.whole, "no strength was bought for s and y"
+    told["explained"] = {"refused": [{"columns": ["s", "y"], "score": 200.0}]}
+    assert 'class="refused" style="stroke-width:3.0"' in release_picture(told).whole
+    assert not release_picture(facts([("a", "y")], [("a", "y")])).weighed, "an older release states none"
+
+
+def test_a_visit_before_has_its_box():
+    told = facts([("v.a", "v.b"), ("v.a@before", "v.b")], [("v.a", "v.b")], names=["v.a", "v.b"])
+    told["tables"] = {"steps": [{"parent": "v.a@before", "column": "v.b"}, {"parent": "position", "column": "v.b"}]}
+    made = release_picture(told)
+    assert made.whole.count("<rect") == 3
+    assert len(lines(made.whole, "line")) == 2
+    assert lines(made.whole, "faded") == []

@@ -9,8 +9,8 @@ import pytest
 
 from espalier.core.server import events
 from espalier.core.server.events import JsonLines, emit
-from espalier.core.server.job import Queue
 from espalier.core.server.monitor import Monitor, serve
+from espalier.core.server.queue import Queue
 from espalier.pages.common.housekeeping import LASTS, Rounds
 from tests.support.app import finish, free_port, go, press, review, start, upload
 

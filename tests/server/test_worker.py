@@ -20,7 +20,7 @@ from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
 from espalier.core.server import worker
-from espalier.core.server.job import Job
+from espalier.core.server.queue import Job
 from espalier.core.server.release_job import Order, Paid, carry_out
 from espalier.core.server.worker import Limits, run_apart
 from espalier.core.tables.code_file import CodeFile
@@ -137,8 +137,7 @@ def test_a_cancelled_job_ends_and_a_cancel_that_is_late_gives_the_release():
         job = Job(
             "release",
             lambda report, task=task, begun=begun: run_apart(task, None, report, begun.set, FREE),
-            lambda _: None,
-            lambda _: None,
+            lambda *_: None,
         )
         assert begun.wait(30)
         job.cancel()

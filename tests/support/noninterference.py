@@ -62,6 +62,7 @@ def replaced() -> Iterator[Noise]:
     noise, drawn = Noise(), iter(range(1, 1 << 30))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(mechanisms, "add_gaussian", noise.gaussian)
+        patch.setattr(mechanisms, "add_laplace", noise.gaussian)
         patch.setattr(mechanisms, "noisy_max", noise.choice)
         patch.setattr(bought_schema, "add_gaussian", noise.gaussian)
         patch.setattr(bought_schema, "noisy_max", noise.choice)

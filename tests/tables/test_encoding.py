@@ -161,7 +161,7 @@ def test_folders_that_name_a_cell_are_a_text_column(folder):
         assert relation.snapshot(Schema((year, SCHEMA["a"]))).count(("year", "a")).tolist() == [[1, 1, 0]] * 3
     assert relation.sample().columns["year"].values == ("2023", "2024", "")
     folder({"a": ["mine"]}, names=["1.parquet"])
-    with pytest.raises(TableError, match="name different columns; give each file the same folders"):
+    with pytest.raises(TableError, match="name different columns; use the same folder levels"):
         open_relation(path)
 
 
@@ -270,7 +270,7 @@ def test_frames_that_are_no_table_are_refused_and_an_index_with_a_name_is_a_colu
     for odd in ([[1]], [{"a": 1}], [b"x"], [object()]):
         with pytest.raises(TableError, match="'o' holds .* values; use one plain value per cell"):
             text_of(pd.DataFrame({"o": pd.Series(odd, dtype=object)}))
-    with pytest.raises(TableError, match="whose name is no text"):
+    with pytest.raises(TableError, match="whose name is not text"):
         text_of(pd.DataFrame({1: ["x"]}))
     with pytest.raises(TableError, match="twice"):
         text_of(pd.DataFrame([["x", "y"]], columns=["a", "a"]))
@@ -324,7 +324,7 @@ def test_a_sheet_of_too_many_cells_is_refused_before_it_is_parsed(monkeypatch, t
 
 def test_shared_texts_have_a_limit(monkeypatch):
     monkeypatch.setattr(excel, "EXCEL_TEXTS", 1000)
-    with pytest.raises(TableError, match="distinct texts; give CSV or Parquet"):
+    with pytest.raises(TableError, match="distinct texts; use CSV or Parquet"):
         read_table(packed_sheet(b"<worksheet/>", **{"xl/more.xml": b"a" * 2000}))
 
 
@@ -478,7 +478,7 @@ def test_person_identifiers_are_canonical_texts(name):
     texts = from_arrow(rows, "t").columns["x"]
     assert [x or "" for x in made.to_pylist()] == [texts.values[code] for code in texts.codes]
     for odd in ("f64", "bool", "date", "dec", "t_us"):
-        with pytest.raises(TableError, match="as text or a whole number"):
+        with pytest.raises(TableError, match="as text or whole numbers"):
             Encoder(Schema((view,)), pa.schema([("x", CELLS[odd].type), ("a", pa.string())]), "t", "x")
 
 

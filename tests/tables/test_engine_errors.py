@@ -9,7 +9,7 @@ from espalier.core.tables.engine_errors import OURS, engine_errors
 
 
 def guarded(error, *ours):
-    with engine_errors("the relation 't': the engine gave up while it counted", *ours):
+    with engine_errors("the relation 't': the engine failed while it counted", *ours):
         raise error
 
 
@@ -17,7 +17,7 @@ def guarded(error, *ours):
 def test_an_engines_own_message_is_replaced(error):
     with pytest.raises(TableError) as raised:
         guarded(error)
-    assert str(raised.value) == f"the relation 't': the engine gave up while it counted ({type(error).__name__})."
+    assert str(raised.value) == f"the relation 't': the engine failed while it counted ({type(error).__name__})."
     assert raised.value.__suppress_context__, "a traceback would print the engine's message"
 
 

@@ -179,7 +179,7 @@ def test_a_server_killed_in_the_middle_leaves_a_ledger_and_no_codes(put, maria, 
         if len(heard) == 2:
             maria.kill()
 
-    with pytest.raises(TableError, match="the engine gave up while it read the table .OperationalError"):
+    with pytest.raises(TableError, match="the engine failed while it read the table .OperationalError"):
         release(Project("t", SMALL, Plan("mst", 1.0)), relation, ledger=ledger.account("t"), report=kill)
     assert set(heard) == {"Reading the table"}
     assert ledger.population_of("t").spent == 0

@@ -103,7 +103,7 @@ def test_two_damaged_folder_names_are_not_one_cell(tmp_path):
 def test_a_part_that_is_no_file_is_refused(tmp_path, make):
     stored(tmp_path / "a.parquet", ["x"])
     make(tmp_path / "b.parquet")
-    with pytest.raises(TableError, match=r"b\.parquet: it is a link to no file, or a pipe"):
+    with pytest.raises(TableError, match=r"b\.parquet: it is a broken link or a pipe"):
         streamed(tmp_path)
 
 
@@ -207,13 +207,13 @@ def test_a_query_of_ibis_is_no_frame(tmp_path, odd):
         con.execute("CREATE TABLE t (a INTEGER)")
         con.executemany("INSERT INTO t VALUES (?)", [(2**53 + 1,), (2**53,), (odd,)])
     con.close()
-    with pytest.raises(TableError, match="a query of Ibis"):
+    with pytest.raises(TableError, match="an Ibis query"):
         text_of(ibis.sqlite.connect(tmp_path / "t.db").table("t"))
 
 
 def test_a_number_of_very_many_digits_is_refused():
     """It ended in a traceback."""
-    with pytest.raises(TableError, match="'a' holds a number of too many digits"):
+    with pytest.raises(TableError, match="'a' holds a number with too many digits"):
         text_of(pd.DataFrame({"a": pd.Series([1, 10**5000], dtype=object)}))
 
 
@@ -241,7 +241,7 @@ def test_a_number_of_blanks_in_a_transport_file_is_refused(tmp_path):
     path = tmp_path / "t.xpt"
     pyreadstat.write_xport(pd.DataFrame({"a": [1.0, 2.0]}), str(path), file_format_version=5)
     data = path.read_bytes().replace(bytes.fromhex("4110000000000000"), b" " * 8)
-    with pytest.raises(TableError, match="'a' holds a number made of blanks"):
+    with pytest.raises(TableError, match="'a' contains a number whose bytes are all blanks"):
         read_table(data, "t.xpt")
 
 
@@ -385,7 +385,7 @@ def test_directories_that_a_process_allows_are_closed(shared, tmp_path):
 @pytest.mark.parametrize("name", ["t", "main.t", "own.main.t"])
 def test_another_database_of_the_process_is_not_read(shared, tmp_path, name):
     shared.execute(f"ATTACH '{tmp_path}/other.duckdb' AS o (READ_ONLY)")
-    with pytest.raises(TableError, match="in another database"):
+    with pytest.raises(TableError, match="in another attached database"):
         located(f"duckdb://{tmp_path}/own.duckdb", "o.main.q")
     assert located(f"duckdb://{tmp_path}/own.duckdb", name).columns == {"a": "string"}
 
@@ -479,7 +479,7 @@ def test_damaged_text_that_no_row_has():
 @pytest.mark.parametrize("place", [-1, 5])
 def test_a_frame_that_contradicts_itself(place):
     cells = pa.DictionaryArray.from_arrays(pa.array([0, place]), pa.array(["x", "y"]), safe=False)
-    with pytest.raises(TableError, match="contradicts itself"):
+    with pytest.raises(TableError, match="is damaged"):
         text_of(pa.table({"a": cells}))
 
 

@@ -110,7 +110,7 @@ def test_ties_in_one_file_follow_the_person_columns_never_the_place():
 def test_a_panel_of_another_link_is_refused():
     made = read(people(("1", "n")), visits(("1", "1", "a", "p")))
     assert panel(LINK, SCHEMA, made) is made
-    with pytest.raises(TableError, match="another link"):
+    with pytest.raises(TableError, match="a different link"):
         panel(replace(LINK, visit_key=""), SCHEMA, made)
 
 
@@ -164,7 +164,7 @@ def test_refusals_quote_no_identifier():
     assert "secret" not in str(found.value)
     with pytest.raises(TableError, match="no column 'at'"):
         read(people(("1", "n")), visits(("1", "1", "a", "p")).drop(columns="at"))
-    with pytest.raises(TableError, match="give the table 'people' and the table 'visits'"):
+    with pytest.raises(TableError, match="pass the table 'people' and then the table 'visits'"):
         panel(LINK, SCHEMA, visits(("1", "1", "a", "p")))
     with pytest.raises(ProjectError, match="from 2 to 20"):
         Linked("people", "visits", "id", "id", "at", 1)

@@ -217,6 +217,6 @@ def test_a_server_that_goes_away_is_told_in_words(visits, postgres):
     snapshot = PostgresSnapshot(visits[0], SCHEMA)
     with psycopg.connect(postgres, autocommit=True) as con:
         con.execute("SELECT pg_terminate_backend(%s)", [visits[0].backend.con.info.backend_pid])
-    with pytest.raises(TableError, match="the engine gave up while it counted"):
+    with pytest.raises(TableError, match="the engine failed while it counted"):
         snapshot.count(("a",))
     snapshot.close()

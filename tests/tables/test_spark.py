@@ -172,5 +172,5 @@ def test_spark_killed_in_the_middle_is_told_and_leaves_no_codes(tmp_path):
     env = os.environ | {"TMPDIR": str(scratch), "SPARK_LOCAL_DIRS": str(tmp_path)}
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, timeout=300)
     said = ran.stdout.strip().splitlines()
-    assert said[0].startswith("TableError the pyspark relation 't': the engine gave up while it read the table"), ran
+    assert said[0].startswith("TableError the pyspark relation 't': the engine failed while it read the table"), ran
     assert not [name for name in eval(said[1]) if name.startswith("espalier")]

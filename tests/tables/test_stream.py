@@ -290,7 +290,7 @@ def test_a_driver_that_fails_in_the_middle_is_told_and_spends_nothing(put, tmp_p
     monkeypatch.setattr("espalier.core.tables.engines.answers", fails)
     ledger = Ledger(tmp_path / "ledger.db", create=True)
     ledger.open_table("t", epsilon=9.0, delta=1e-6, delta_for_draws=5e-7)
-    with pytest.raises(TableError, match=rf"the engine gave up while it read the table \({error.__name__}\)") as told:
+    with pytest.raises(TableError, match=rf"the engine failed while it read the table \({error.__name__}\)") as told:
         release(Project("t", SMALL, Plan("mst", 1.0)), relation, ledger=ledger.account("t"))
     assert "secret" not in str(told.value)
     assert ledger.population_of("t").spent == 0
@@ -310,7 +310,7 @@ def test_what_cannot_be_opened_says_what_to_do(tmp_path, monkeypatch):
     with pytest.raises(TableError, match=r"pip install 'espalier_tables-.*\.whl\[mysql\]'") as refused:
         open_relation("mysql://me:secret@host/db", "t")
     assert "secret" not in str(refused.value)
-    with pytest.raises(TableError, match="nosuch is no engine that is known here: athena, bigquery") as refused:
+    with pytest.raises(TableError, match="nosuch is not a known engine. Use one of athena, bigquery") as refused:
         open_relation("nosuch://me:secret@host/db", "t")
     assert "secret" not in str(refused.value)
 

@@ -20,14 +20,14 @@ from espalier.core.privacy.scores import EdgeScore
 from espalier.core.progress import Report
 
 CHOICE = 0.2
-"""The part of a clique's share that chooses it; the rest counts it. (AIM: 0.1.)"""
+"""Fraction of a clique's share for choosing it; the rest counts it. (AIM: 0.1.)"""
 
 LARGEST_ERROR = 2
-"""The most that a model's table of n rows can be wrong (L1), in n: a table whose noise is more than that is not
-offered, whatever the rows are. It could only be chosen by mistake, and a plan would have to reckon with it."""
+"""Largest possible L1 error of a table of n rows, in units of n. A table with more noise than that is never offered: it
+could only be chosen by mistake, and every plan would have to allow for it."""
 
 BATCHES = 10
-"""How many times the model is fitted anew while cliques are chosen, at most."""
+"""Largest number of refits while cliques are chosen."""
 
 
 @dataclass(frozen=True)
@@ -43,14 +43,14 @@ class Further:
 def measure_further(
     curator: Curator, budget: BudgetSplit, asked: Further, found: Sequence[Measurement], frame: Frame, report: Report
 ) -> list[Measurement]:
-    """``asked.steps`` more measurements for ``asked.share`` of the budget, as AIM does (McKenna et al. 2022, Alg. 2).
+    """Make ``asked.steps`` more measurements for ``asked.share`` of the budget, as in AIM (McKenna et al. 2022, Alg.
+    2).
 
-    Each: the exponential mechanism takes, among what `further_cliques` allows, a clique on which the model fitted to
-    the counts so far errs most (L1, in rows) beyond the noise that measuring it would bring; then it is counted.
-    Unlike AIM the number of rounds and their prices are fixed, so that a plan can show them, and the candidates keep
-    the model decomposable, inside the frame, and no wider than ``asked.width``; what is new has at most
-    `LARGEST_ERROR` · n of noise. Beyond `BATCHES` rounds several
-    cliques are chosen against one model and counted together.
+    In each step the exponential mechanism selects, among the cliques that `further_cliques` allows, one on which the
+    model fitted so far errs most (L1, in rows) beyond the noise of measuring it. The clique is then counted.
+    Unlike AIM the number of rounds and their prices are fixed, so a plan can show them, and the candidates keep the
+    model decomposable, inside the frame, and no wider than ``asked.width``; new tables have at most `LARGEST_ERROR` · n
+    of noise. Beyond `BATCHES` rounds, several cliques are chosen against one model and counted together.
     """
     made: list[Measurement] = []
     steps, cells = asked.steps, min(MAX_CELLS, asked.max_cells)
@@ -84,6 +84,6 @@ def measure_further(
         else:
             unspent += (1 - CHOICE) * each * size
         done += size
-    if unspent:  # the frame allows no pair at all
+    if unspent:  # the frame allows no pair
         made += curator.measure(budget.split(unspent, one_ways(curator)), "one-way")
     return made

@@ -1,11 +1,12 @@
 """Allocation of a pool of the budget to its measurements.
 
-A synthesizer deals in *shares* of the whole budget. A :class:`BudgetSplit` turns shares into ρ under the accounting the
-plan asks for:
+A synthesizer works with *shares* of the whole budget. A :class:`BudgetSplit` converts shares to ρ under the plan's
+accounting:
 
 - ``zcdp``: pools are shares of ρ.
+- ``pure``: ε adds up, and each draw is pure: Laplace noise of σ = √2·Δ₁/ε_q costs ρ = ε_q²/2; pools are shares of ε.
 - ``basic``: (ε, δ) compose by addition and each Gaussian has the classical σ = Δ√(2 ln(1.25/δ_q))/ε_q, as in
-  PRISM's experiments (§5.5); pools are shares of ε and of δ. What that σ costs in ρ is what the curator debits.
+  PRISM's experiments (§5.5); pools are shares of ε and of δ. The curator debits the ρ that corresponds to that σ.
 """
 
 from __future__ import annotations
@@ -22,15 +23,17 @@ from espalier.core.privacy.scores import Score
 from espalier.core.project.plan import AccountingRule, Plan
 
 Rule = Literal["optimal", "uniform"]
-AUTO: dict[AccountingRule, Rule] = {"zcdp": "uniform", "basic": "optimal"}
-"""What ``allocation: auto`` means: the rule that wins on the benchmarks (``python -m benchmarks.prism``)."""
+AUTO: dict[AccountingRule, Rule] = {"zcdp": "uniform", "basic": "optimal", "pure": "optimal"}
+"""What ``allocation: auto`` means: the rule that wins on the benchmarks (``python -m benchmarks.prism``).
+
+``pure`` divides ε as ``basic`` does, so it has the same rule."""
 
 MOST_BY_HAND = 0.95
-"""Of a pool, the most that shares given by hand may take together while others are counted from it."""
+"""Largest part of a pool for shares given by hand while others are counted from it."""
 
 
 def label(clique: Clique) -> str:
-    """A marginal's name, as the plan shows it and as ``allocation`` may name it."""
+    """A marginal's name, as shown in the plan and used in ``allocation``."""
     return " × ".join(clique)
 
 
@@ -46,7 +49,7 @@ class BudgetSplit:
 
     @classmethod
     def of(cls, plan: Plan, budget: Budget, sizes: Mapping[str, int]) -> BudgetSplit:
-        """The budget that ``plan`` asks for."""
+        """Return the budget of ``plan``."""
         given = plan.allocation
         if isinstance(given, str):
             return cls(budget, sizes, AUTO[plan.accounting] if given == "auto" else given, plan.accounting)
@@ -55,9 +58,9 @@ class BudgetSplit:
     def choice(self, share: float) -> float:
         """ρ of one private choice that gets ``share`` of the budget.
 
-        Under ``basic`` the choice is (share·ε, 0)-DP, and an ε-DP exponential mechanism is ε²/8-zCDP.
+        Where ε adds up, the choice is (share·ε, 0)-DP, and an ε-DP exponential mechanism is ε²/8-zCDP.
         """
-        return _down((share * self.budget.epsilon) ** 2 / 8 if self.accounting == "basic" else share * self.budget.rho)
+        return _down(share * self.budget.rho if self.accounting == "zcdp" else (share * self.budget.epsilon) ** 2 / 8)
 
     def split(
         self, share: float, cliques: Sequence[Clique], weights: Sequence[float] | None = None
@@ -65,36 +68,38 @@ class BudgetSplit:
         """ρ of each clique when together they get ``share`` of the budget; ``weights`` w_t default to 1.
 
         ``optimal`` minimises Σ a_t σ_t with a_t = w_t · cells_t · Δ_t. Under zCDP σ_t ∝ ρ_t^(−1/2), so the minimum
-        under Σ ρ_t fixed is at ρ_t ∝ a_t^(2/3); under basic composition σ_t ∝ 1/ε_t gives ε_t ∝ √a_t (PRISM,
-        Theorem 6.3). Δ is the same for all cliques of a release and cancels. A share given by hand is the part of this
-        pool (of ρ, of ε under ``basic``) that the marginal takes; the others divide the rest by the rule.
+        under Σ ρ_t fixed is at ρ_t ∝ a_t^(2/3); where ε adds up, σ_t ∝ 1/ε_t gives ε_t ∝ √a_t (PRISM, Theorem
+        6.3). Δ is the same for all cliques of a release and cancels. A share given by hand is the part of this
+        pool (of ρ under ``zcdp``, else of ε) that the marginal takes; the others divide the rest by the rule.
         """
         if not cliques or share <= 0:
             return {}
         weights = weights or [1.0] * len(cliques)
         a = [w * math.prod(self.sizes[c] for c in q) for w, q in zip(weights, cliques, strict=True)]
-        power = 0.0 if self.rule == "uniform" else 1 / 2 if self.accounting == "basic" else 2 / 3
+        power = 0.0 if self.rule == "uniform" else 2 / 3 if self.accounting == "zcdp" else 1 / 2
         parts = self._with_hand(cliques, [x**power for x in a])
         return dict(zip(cliques, self._divide(share, parts), strict=True))
 
     def evenly(self, share: float, sensitivities: Sequence[float]) -> list[float]:
-        """ρ of several vectors that get ``share`` of the budget together, all with one σ: σ_t = Δ_t/√(2ρ_t)."""
-        return self._divide(share, [s if self.accounting == "basic" else s * s for s in sensitivities])
+        """ρ of several vectors that get ``share`` of the budget together, all with one σ: σ_t ∝ Δ_t/√ρ_t."""
+        return self._divide(share, [s * s if self.accounting == "zcdp" else s for s in sensitivities])
 
     def _divide(self, share: float, parts: Sequence[float]) -> list[float]:
-        """ρ of measurements that get these parts, of ρ under ``zcdp``, of ε under ``basic``."""
+        """ρ of measurements that get these parts, of ρ under ``zcdp``, else of ε."""
         whole = math.fsum(parts)
         if self.accounting == "zcdp":
             return [_down(share * self.budget.rho * part / whole) for part in parts]
+        if self.accounting == "pure":
+            return [_down((share * self.budget.epsilon * part / whole) ** 2 / 2) for part in parts]
         delta = share * self.budget.delta / len(parts)
         per_epsilon = 1 / (4 * math.log(1.25 / delta))  # ρ = Δ²/(2σ²) = ε_q² / (4 ln(1.25/δ_q))
         return [_down((share * self.budget.epsilon * part / whole) ** 2 * per_epsilon) for part in parts]
 
     def _with_hand(self, cliques: Sequence[Clique], parts: Sequence[float]) -> list[float]:
-        """``parts`` scaled to sum to one, those given by hand as given (together at most `MOST_BY_HAND`)."""
+        """``parts`` scaled to sum to one; those given by hand stay fixed (together at most `MOST_BY_HAND`)."""
         hand = {i: self.shares[label(q)] for i, q in enumerate(cliques) if label(q) in self.shares}
         rest = math.fsum(part for i, part in enumerate(parts) if i not in hand)
-        if rest == 0:  # noisy counts may leave no difference between them
+        if rest == 0:  # noisy counts may not distinguish them
             parts, rest = [1.0] * len(parts), len(parts) - len(hand)
         taken = math.fsum(hand.values())
         scale = min(1.0, MOST_BY_HAND / taken) if rest and taken else 1 / taken if taken else 0.0
@@ -104,7 +109,7 @@ class BudgetSplit:
 
 @dataclass(frozen=True)
 class Choices:
-    """Private choices that ``curator`` makes for ``share`` of the ``budget``, booked in ``pool``."""
+    """Private choices that ``curator`` makes for ``share`` of the ``budget``, charged to ``pool``."""
 
     curator: Curator
     budget: BudgetSplit
@@ -117,5 +122,5 @@ class Choices:
 
 
 def _down(rho: float) -> float:
-    """A little toward privacy, so that shares that sum to one never sum to more."""
+    """Round slightly toward privacy, so the converted shares never sum to more than one."""
     return rho * (1 - 1e-12)

@@ -1,4 +1,4 @@
-"""Further cliques after a tree: which may be measured next, so that the frame and the width hold."""
+"""Further cliques after a tree: those that may be measured next within the frame and the width."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from espalier.core.graph.separations import Clique, Separation
 from espalier.core.methods.select.greedy_tree import Growth
 
 MAX_CELLS = 250_000
-"""Cells of a clique at most: a fit of several such takes seconds, and so few rows a cell are worth no more."""
+"""Largest number of cells in a clique: a fit of several such cliques takes seconds, and larger tables have too few rows
+per cell.
+"""
 
 MOST_ROUNDS = 40
-"""Further cliques at most: beyond so many each would get too little of the budget to be chosen or counted well."""
+"""Largest number of further cliques: beyond it, each would get too little budget to be chosen or counted well."""
 
 
 def further_cliques(
@@ -30,14 +32,14 @@ def further_cliques(
 
     ``largest`` is the number of columns that an offered clique may have, if that is less than ``width`` + 1.
 
-    The graph of ``cliques`` must be chordal (a forest is) and stays so, which is what *decomposable* means: a pair
-    (a, b) may be linked if what both are linked to, S, keeps them apart, and then S ∪ {a, b} is a clique of the graph
+    The graph of ``cliques`` must be chordal (a forest is) and stays chordal, that is, *decomposable*: a pair (a, b) may
+    be linked if their common neighbours, S, separate them, and then S ∪ {a, b} is a clique of the graph
     (Deshpande, Garofalakis & Jordan 2001; Giudici & Green 1999). So the largest clique of the model is the largest one
-    of this graph, at most ``width`` + 1 columns and ``max_cells`` cells, known before anything is measured. No pair
-    is linked that would close a path around a separation.
+    of this graph, at most ``width`` + 1 columns and ``max_cells`` cells, known before anything is measured. A pair that
+    would close a path around a separation is not linked.
 
-    Offered are {a, b} and its union with parts of S, and the cliques that the graph holds already, whose counts may
-    be worth refining. New ones first, largest tables first: a rehearsal takes the first.
+    The candidates are {a, b}, its union with parts of S, and existing cliques of the graph, whose counts may be
+    refined. New ones come first, largest tables first: a rehearsal takes the first.
     """
     names = [name for name in sizes if sizes[name] > 1]
     values = [sizes[name] for name in names]
@@ -94,7 +96,7 @@ def first_new_pair(
 
 
 def rounds(columns: int, width: int, most: int = MOST_ROUNDS) -> int:
-    """Return how many further cliques to choose: the links that a graph of this width can hold in addition to a tree,
+    """Return how many further cliques to choose: the links that a graph of this width can have in addition to a tree,
     w·d − w(w + 1)/2 − (d − 1) as in a w-tree, and at most ``most``."""
     w = min(width, columns - 1)
     return min(most, max(0, w * columns - w * (w + 1) // 2 - (columns - 1)))
@@ -127,7 +129,7 @@ def _allowed(
 
 
 def _parts(near: Sequence[int], without: int) -> list[int]:
-    """Return the component of each column once the columns ``without`` are taken out."""
+    """Return the component of each column after removing the columns ``without``."""
     part = [-1] * len(near)
     for start in range(len(near)):
         waiting = 0 if without >> start & 1 or part[start] >= 0 else 1 << start

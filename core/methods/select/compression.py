@@ -10,15 +10,15 @@ import numpy as np
 from espalier.core.privacy.draws import Measurement, Merged, fold
 
 RARE = 3.0
-"""A category is rare while its noisy count is below so many standard deviations of the noise (MST: McKenna, Miklau &
+"""A category is rare if its noisy count is below this many standard deviations of the noise (MST: McKenna, Miklau &
 Sheldon 2021, §4)."""
 
 
 def rare_categories(one_way: Sequence[Measurement]) -> Merged:
-    """The columns in which two categories or more are rare, and the groups to count them in: all rare ones together.
+    """Return the columns with two or more rare categories, and their groups: all rare categories form one group.
 
-    Made from noisy counts alone. A column in which every category is rare stays as it is: merged into one it would
-    say nothing.
+    Uses noisy counts alone. A column with only rare categories stays unchanged: merged into one group it would be
+    useless.
     """
     merged = {}
     for m in one_way:
@@ -33,7 +33,7 @@ def rare_categories(one_way: Sequence[Measurement]) -> Merged:
 def folded(one_way: Measurement, merged: Merged) -> Measurement:
     """A one-way measurement over the groups.
 
-    Its ``sigma`` is the root mean square over the groups: m rare categories together carry √m times the noise of one.
+    Its ``sigma`` is the root mean square over the groups: m rare categories together have √m times the noise of one.
     """
     (name,) = one_way.clique
     if name not in merged:

@@ -1,4 +1,4 @@
-"""The effect of public constraints on the choice of counts: the columns that they join in every model of a plan."""
+"""The effect of public constraints on the choice of counts: they join columns in every model of a plan."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from espalier.core.project.constraints import Constraints
 
 
 def joined(curator: Curator) -> list[Clique]:
-    """The cliques of the smallest chordal graph we find in which the columns of every constraint are linked."""
+    """The cliques of a small chordal graph in which the columns of every constraint are linked."""
     return linked_by(curator.sizes, curator.impossible)
 
 
@@ -30,8 +30,8 @@ def linked_by(sizes: Mapping[str, int], cliques: Iterable[Clique]) -> list[Cliqu
 def fits(curator: Curator, cliques: Sequence[Clique], max_cells: int) -> bool:
     """Return whether a model of ``cliques`` and the constraints stays within ``max_cells`` in its largest table.
 
-    From public sizes and earlier choices alone, so a choice may leave out what does not fit. Without constraints it is
-    not asked: methods see to their own cliques.
+    Uses public sizes and earlier choices alone, so a choice may exclude cliques that do not fit. Without constraints,
+    methods check their own cliques.
     """
     if not curator.impossible:
         return True
@@ -40,7 +40,7 @@ def fits(curator: Curator, cliques: Sequence[Clique], max_cells: int) -> bool:
 
 
 def trunk(curator: Curator) -> list[Clique]:
-    """Pairs that link the columns of each part of that graph without a loop: what a tree begins with."""
+    """Pairs that link the columns of each part of that graph without a loop: the initial edges of a tree."""
     part = {name: name for name in curator.sizes}
     out: list[Clique] = []
     for a, b in clique_edges(joined(curator)):
@@ -52,7 +52,7 @@ def trunk(curator: Curator) -> list[Clique]:
 
 
 def worth_counting(curator: Curator, constraints: Constraints) -> list[Clique]:
-    """Return the pairs inside constraints that carry information: all but those where one column fixes the other."""
+    """Return the informative pairs inside constraints: all except those in which one column determines the other."""
     known = {frozenset(c.columns) for c in constraints.determines}
     pairs = dict.fromkeys(p for q in curator.impossible for p in itertools.combinations(q, 2))
     return [p for p in pairs if frozenset(p) not in known and min(curator.sizes[name] for name in p) > 1]

@@ -1,14 +1,14 @@
 """The strongest spanning tree inside a frame, exactly: branch and bound over the sides of columns.
 
-PrivCI's Algorithm 1 grows its tree greedily. A frame is no matroid, so the greedy tree need not be the strongest. Here
-all scores are bought at once, and the search is post-processing.
+PrivCI's Algorithm 1 grows its tree greedily. A frame is not a matroid, so the greedy tree need not be the strongest.
+Here all scores are bought at once, and the search is post-processing.
 
 Without the gate of a separation, a forest falls into blocks. The frame holds if and only if every column outside the
 gate can be given a side, left or right, so that the separation's own columns keep theirs and no edge joins two sides.
 Given the sides, the allowed edges are fixed and a maximum spanning forest is the best. With some columns undecided,
-edges between decided columns of two sides are left out and all others allowed: the maximum spanning forest is then an
-upper bound. If it respects the frame it is the best of its branch. Otherwise a path leads around the gate, some column
-on it is undecided, and the search branches on that column's side.
+edges between columns decided on different sides are excluded and all others allowed: the maximum spanning forest is
+then an upper bound. If it respects the frame, it is the best in its branch. Otherwise a path leads around the gate,
+some column on it is undecided, and the search branches on that column's side.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from espalier.core.graph.separations import Clique, Separation
 
 LIMIT = 20_000
-"""Branches tried before the best tree so far is returned without proof."""
+"""Number of branches after which the best tree so far is returned without proof."""
 
 Sides = Mapping[tuple[int, str], int]
 """The decided sides, 0 for left and 1 for right, by separation and column."""
@@ -31,7 +31,7 @@ Sides = Mapping[tuple[int, str], int]
 class BestTree:
     """The strongest tree found (or forest), its ``value``, and the ``bound`` that no tree inside the frame exceeds.
 
-    Value and bound are equal where the search was completed.
+    Value and bound are equal if the search was completed.
     """
 
     edges: tuple[Clique, ...]
@@ -40,7 +40,7 @@ class BestTree:
 
     @property
     def proved(self) -> bool:
-        """Whether no tree inside the frame is stronger."""
+        """Whether it is proved that no tree inside the frame is stronger."""
         return self.value >= self.bound
 
 
@@ -53,7 +53,7 @@ def best_tree(
 ) -> BestTree:
     """Return the spanning forest over the pairs in ``value`` with the most edges, and among these the largest sum.
 
-    ``start`` are pairs that it begins with, which must respect the frame and are not returned. ``greedy`` is a forest
+    ``start`` are its initial pairs, which must respect the frame and are not returned. ``greedy`` is a forest
     inside the frame, which is returned if the search finds nothing better within ``limit`` branches.
     """
     sides = {(i, n): side for i, s in enumerate(separations) for side in (0, 1) for n in (s.left, s.right)[side]}
@@ -65,7 +65,7 @@ def best_tree(
         if not queue:
             break
         (edges_less, value_less), _, decided, tree = heapq.heappop(queue)
-        if (-edges_less, -value_less) <= best[0]:  # the queue is in the order of the bounds
+        if (-edges_less, -value_less) <= best[0]:  # the queue is ordered by bound
             queue = []
             break
         undecided = _around(tree, separations, start, decided)

@@ -14,20 +14,22 @@ from espalier.core.privacy.curator import Curator
 from espalier.core.privacy.draws import Measurement
 
 ROUGH = 1e-2
-"""The duality gap of a model that only chooses what to count next: a tenth as exact as the model that is released."""
+"""Duality gap of a model used only to choose the next count: ten times that of the released model."""
 
 Expected = Callable[[Clique], NDArray[np.float64]]
 
 
 def noisy_total(curator: Curator, measurements: Sequence[Measurement]) -> float:
-    """n where it is public, else the mean of the measured totals (at least 0)."""
+    """n if it is public, else the mean of the measured totals (at least 0)."""
     if curator.rows is not None:
         return float(curator.rows)
     return max(0.0, float(np.mean([m.values.sum() for m in measurements])))
 
 
 def independent(one_way: Sequence[Measurement], total: float) -> Expected:
-    """n̂ · p̂(x) p̂(x′) … from the noisy one-way counts (MST, PrivCI); where a column was counted twice, from the last."""
+    """n̂ · p̂(x) p̂(x′) … from the noisy one-way counts (MST, PrivCI); of repeated counts of a column the last is
+    used.
+    """
     shares = {m.clique[0]: _shares(m.values) for m in one_way}
 
     def expected(clique: Clique) -> NDArray[np.float64]:
@@ -40,7 +42,7 @@ def independent(one_way: Sequence[Measurement], total: float) -> Expected:
 
 
 def by_model(curator: Curator, measurements: Sequence[Measurement]) -> Expected:
-    """The marginals of the model fitted to what is known so far; fitted when first asked, never in a rehearsal."""
+    """The marginals of the model fitted to the answers so far; fitted on first use, never in a rehearsal."""
 
     @cache
     def model() -> GraphicalModel:
@@ -53,7 +55,7 @@ def by_model(curator: Curator, measurements: Sequence[Measurement]) -> Expected:
 
 
 def _shares(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Noisy counts as shares: nothing negative, summing to one; uniform where nothing is left."""
+    """Noisy counts as shares: not negative, summing to one; uniform if all counts are 0."""
     kept = np.maximum(values, 0.0)
     total = kept.sum()
     return kept / total if total > 0 else np.full(len(values), 1.0 / len(values))

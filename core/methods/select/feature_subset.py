@@ -17,12 +17,12 @@ from espalier.core.privacy.scores import FeatureScore
 def choose_features(
     choices: Choices, target: str, candidates: Sequence[str], k: int, growth: Growth
 ) -> tuple[tuple[str, ...], float]:
-    """``k`` of ``candidates`` by association with ``target``, and the share of the budget left unspent.
+    """Choose ``k`` of ``candidates`` by association with ``target``; also return the unspent share of the budget.
 
     Greedy exponential mechanism, share/k a round, with :class:`FeatureScore` (the safe total-variation score, not
-    the paper's clipped χ²). Where k takes them all nothing is drawn or paid. Pairs that the frame forbids, given what
-    ``growth`` has linked are not offered; those chosen are linked there. What is chosen predicts; it is not claimed to
-    be causal or a blanket.
+    the paper's clipped χ²). If k covers them all, nothing is drawn or paid. Pairs that the frame forbids, given the
+    links in ``growth``, are not offered; chosen pairs are linked there. The chosen columns predict the target; they are
+    not claimed to be causes or a blanket.
     """
     share, sizes = choices.share, choices.curator.sizes
     if k >= len(candidates) and growth.link_all([(name, target) for name in candidates]):
@@ -49,7 +49,7 @@ def choose_features(
 
 
 STEPS = 2
-"""Steps of the fit. One only ranks columns by themselves; more than two divide the budget too finely at n of a few
+"""Steps of the fit. One step only ranks columns separately; more than two divide the budget too finely if n is a few
 thousand (20 columns, n = 5,000, ε = 1, a tenth of ρ: of 12 columns that matter 2 steps find 10 to 11, 6 steps 5 to 7).
 """
 
@@ -57,14 +57,14 @@ thousand (20 columns, n = 5,000, ε = 1, a tenth of ρ: of 12 columns that matte
 def fit_features(
     choices: Choices, target: str, candidates: Sequence[str], k: int, growth: Growth
 ) -> tuple[tuple[str, ...], float]:
-    """The support of a private logistic fit with ``k`` columns, and the share of the budget left unspent (regime 3b).
+    """Return the support of a private logistic fit with ``k`` columns, and the unspent share of the budget (regime 3b).
 
     Noisy gradient descent (Bassily, Smith & Thakurta 2014) with hard thresholding to k columns after each step (Cai,
     Wang & Zhang 2021), each column's one-hot weights a group. Each step's gradient is one Gaussian measurement
-    (`espalier.core.privacy.gradient`), so the fit is as private as its measurements, whatever its weights: no
-    assumption on the data, on convergence or on an exact minimiser, which objective perturbation needs. Stability of a
+    (`espalier.core.privacy.gradient`), so the fit is as private as its measurements, whatever its weights. Unlike
+    objective perturbation, it makes no assumption about the data, convergence or an exact minimiser. Stability of a
     support under subsampling (Thakurta & Smith 2013) needs blocks of rows by the hundred, more than a few thousand rows
-    give. A column that only repeats others gains little in the second step, which greedy selection cannot see.
+    give. A redundant column gains little in the second step; greedy selection cannot detect this.
     """
     curator, budget, share, pool = choices.curator, choices.budget, choices.share, choices.pool
     sizes = curator.sizes
@@ -96,16 +96,16 @@ def fit_features(
 
 
 THETA = 1.0
-"""A feature is worth counting when a cell's average count is this many times its expected noise. Four times, as for the
-tables of PrivBayes, leaves columns out that help: the plain star, which counts all, then predicts better."""
+"""A feature is counted if a cell's average count is at least this multiple of its expected noise. Four times, as for
+the tables of PrivBayes, excludes columns that help: the plain star, which counts all, then predicts better."""
 
 
 def suggested(
     curator: Curator, budget: BudgetSplit, share: float, target: str, candidates: Sequence[str], rows: float
 ) -> int:
-    """k where the plan leaves it open: as many as ``share`` of the budget counts usefully, at least one.
+    """Return the default k: as many features as ``share`` of the budget can count usefully, at least one.
 
-    From the budget, the sizes of the domains and ``rows``, which is n or a noisy total.
+    Depends on the budget, the sizes of the domains and ``rows``, which is n or a noisy total.
     """
     cells = sorted(curator.sizes[name] * curator.sizes[target] for name in candidates)
     for k in range(len(cells), 1, -1):

@@ -1,8 +1,8 @@
-"""A spanning tree chosen privately inside a frame: MST, PrivCI, PreFair and PRISM's background from one loop.
+"""A spanning tree chosen privately inside a frame: MST, PrivCI, PreFair and PRISM's background in one loop.
 
 MST (McKenna, Miklau & Sheldon 2021) grows a maximum spanning tree by Kruskal's rule under the exponential
 mechanism; PrivCI (Algorithm 1) drops the candidates that would close a path around a separation. Here a frame is
-any list of separations, and a step also drops the edges after which no spanning tree inside the frame is left.
+any list of separations, and a step also drops the edges after which no spanning tree inside the frame would remain.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from espalier.core.methods.select.allocation import Choices
 from espalier.core.privacy.scores import EdgeScore
 
 SEARCH_LIMIT = 300
-"""How many states a search for a completion may visit before the answer is "not decided"."""
+"""Largest number of states in a search for a completion; beyond it the answer is "not decided"."""
 
 
 def choose_tree(
@@ -28,13 +28,13 @@ def choose_tree(
     linked: Sequence[Clique] = (),
     start: Sequence[Clique] = (),
 ) -> tuple[list[Clique], float]:
-    """The edges of a tree (or a forest) and the share of the budget left unspent.
+    """Return the edges of a tree (or a forest) and the unspent share of the budget.
 
-    Columns with one category stay out: that they depend on nothing is public. ``among`` are the pairs that may be
-    edges, all unless given. ``linked`` are pairs that are measured anyway: the frame counts them, the tree does not
-    (loops with them are welcome). ``start`` are pairs that the tree begins with; they are not returned. Each step pays
-    share/(steps at most), draws by the exponential mechanism with ``score`` among the edges the frame allows, and pays
-    nothing where only one is left. Selection releases the choices only.
+    Columns with one category are left out: their independence is public. ``among`` are the pairs that may be edges, by
+    default all. ``linked`` are pairs that are measured anyway: the frame counts them, the tree does not (loops with
+    them are allowed). ``start`` are the tree's initial pairs; they are not returned. Each step pays share/(largest
+    number of steps), draws by the exponential mechanism with ``score`` among the edges that the frame allows, and pays
+    nothing if only one remains. Selection releases only the choices.
     """
     sizes, share = choices.curator.sizes, choices.share
     named = set(sizes) if among is None else {name for pair in among for name in pair}
@@ -69,7 +69,7 @@ def strongest_greedy(
     linked: Sequence[Clique] = (),
     start: Sequence[Clique] = (),
 ) -> list[Clique]:
-    """Return the forest that `choose_tree` grows if every choice takes the largest ``value``."""
+    """Return the forest that `choose_tree` would grow by always taking the largest ``value``."""
     growth = Growth(tuple(sizes), separations, [c for c in sizes if sizes[c] > 1], sizes)
     growth.keep(value)
     for clique in linked:
@@ -88,8 +88,8 @@ class Growth:
 
     For every separation the forest without ``given`` falls into blocks; a block may touch ``left`` or ``right``,
     not both. An edge is allowed if it joins two parts of the forest and, for no separation, a block of the left
-    with a block of the right; and if a spanning tree inside the frame still exists afterwards where one existed
-    before (where a bounded search can decide it).
+    with a block of the right; and if a spanning tree inside the frame still exists afterwards, provided that one
+    existed before and a bounded search can decide it.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class Growth:
         self._allowed = np.ones(len(u), dtype=bool)
         self._decided: dict[_State, bool | None] = {}
         self.complete: bool | None = None
-        """Whether a spanning tree inside the frame is sure to be reached. None: not checked yet, or not decided."""
+        """Whether a spanning tree inside the frame is certain. None: not checked yet, or undecided."""
 
     @property
     def parts(self) -> int:
@@ -134,7 +134,7 @@ class Growth:
         return len(np.unique(self._part[self._columns]))
 
     def add(self, edge: Clique) -> None:
-        """Take ``edge`` into the forest; raises :class:`ValueError` for a loop or where the frame forbids it."""
+        """Add ``edge`` to the forest; raises :class:`ValueError` for a loop, or if the frame forbids it."""
         a, b = self._index[edge[0]], self._index[edge[1]]
         if self._part[a] == self._part[b]:
             raise ValueError(f"{edge} would close a loop")
@@ -142,7 +142,7 @@ class Growth:
         self._part[self._part == self._part[b]] = self._part[a]
 
     def keep(self, among: Iterable[Clique]) -> None:
-        """Offer no other pairs than those ``among``."""
+        """Restrict the candidates to the pairs ``among``."""
         kept = set(map(frozenset, among))
         self._allowed &= np.array([frozenset(pair) in kept for pair in self._pairs], dtype=bool)
 
@@ -158,7 +158,7 @@ class Growth:
                 self._block[i, merged] = self._block[i, a]
 
     def link_all(self, edges: Sequence[Clique]) -> bool:
-        """`link` all of ``edges``, or none where together they would close a path; return whether they are linked."""
+        """`link` all of ``edges``, or none if together they would close a path; return whether they are linked."""
         gate, block, side = self._gate, self._block.copy(), self._side.copy()
         try:
             for edge in edges:
@@ -176,9 +176,9 @@ class Growth:
         return ~self._clash(a, b)
 
     def _settle(self) -> None:
-        """Forget separations that no edge between the columns can violate any more, and see if a tree exists.
+        """Drop separations that no edge between the columns can violate any more, and check whether a tree exists.
 
-        If a column is in the gate of all that are left, a tree always exists: every column may be linked to it.
+        If a column is in the gate of all remaining separations, a tree always exists: every column may be linked to it.
         """
         inside = self._columns
         sides = np.where(self._gate[:, inside], 0, self._side[:, inside])
@@ -189,13 +189,13 @@ class Growth:
         self.complete = easy or self._completable(self._state()) is True
 
     def candidates(self, most: int | None = None) -> list[Clique]:
-        """Edges that may be taken next, largest marginal first; ``most`` of them at most."""
+        """Edges that may be added next, largest marginal first; at most ``most`` of them."""
         if self.complete is None:
             self._settle()
         self._allowed &= self._part[self._u] != self._part[self._v]
         index = np.flatnonzero(self._allowed)
         clash = self._clash(self._u[index], self._v[index])
-        self._allowed[index[clash]] = False  # blocks only grow: what clashes once clashes for good
+        self._allowed[index[clash]] = False  # blocks only grow, so a clash is permanent
         index = index[~clash]
         if self.complete and self._look_ahead:
             index = self._keep_completable(index)
@@ -219,7 +219,7 @@ class Growth:
                 rest = [c for h, c in enumerate(components) if h not in (i, j)]
                 answers[key] = joined is not None and self._completable(frozenset([*rest, joined])) is True
             keep[k] = answers[key]
-        if len(index) and not keep.any():  # the search could not follow its own way back: grow on without it
+        if len(index) and not keep.any():  # the search is undecided: continue without it
             self.complete = False
             return index
         return index[keep]
@@ -249,7 +249,7 @@ class Growth:
         return components, place
 
     def _completable(self, state: _State) -> bool | None:
-        """Return whether a spanning tree of the frame contains the forest ``state``; None where the search gave up."""
+        """Return whether a spanning tree of the frame contains the forest ``state``; None if the search gave up."""
         if state not in self._decided:
             self._decided[state] = _search(state, self._decided, [SEARCH_LIMIT])
         return self._decided[state]
@@ -257,8 +257,8 @@ class Growth:
 
 # A class is, for every separation, None (the column is in the gate) or (side of its block, number of its block);
 # columns of one tree that share a class are interchangeable. A component is the set of classes of one tree, a state
-# the set of components. Equal components count once: if T is a spanning tree in which a component C hangs by an edge
-# (c, w), a twin of C may hang by (c′, w) too, because the blocks of w then already hold every side its twin brings.
+# the set of components. Equal components count once: if a component C is attached to a spanning tree T by an edge (c,
+# w), a twin of C may be attached by (c′, w) too, because the blocks of w already have every side of the twin.
 _Class = tuple[tuple[int, int] | None, ...]
 _Component = frozenset[_Class]
 _State = frozenset[_Component]
@@ -307,7 +307,9 @@ def _join(a: _Component, x: _Class, b: _Component, y: _Class) -> _Component | No
 
 
 def _search(state: _State, decided: dict[_State, bool | None], left: list[int]) -> bool | None:
-    """Depth first over the joins of one component: every spanning tree has an edge at it, and order is free."""
+    """Depth first over the joins of one component: every spanning tree has an edge at it, and the order is
+    arbitrary.
+    """
     if len(state) == 1:
         return True
     if state in decided and decided[state] is not None:

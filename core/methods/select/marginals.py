@@ -1,4 +1,4 @@
-"""Which marginals to count, and how well: the subset and the shares that minimise the error that is predicted.
+"""The marginals to count and their precision: the subset and the shares that minimise the predicted error.
 
 Everything here is public: it reads noisy answers, the sizes of domains and the price of noise.
 """
@@ -19,14 +19,15 @@ from espalier.core.methods.select.greedy_tree import Growth
 from espalier.core.privacy.draws import ScoreMeasurement
 
 FITTED = 0.6
-"""What the fit leaves of a count's noise, as a part of it: marginals share columns, and no cell is below zero. On Adult
-0.4 takes pairs that bring more noise than they tell (TV 0.0102 against 0.0096), 0.9 leaves pairs out (0.0105)."""
+"""Fraction of a count's noise that remains after the fit: marginals share columns, and no cell is below zero. On Adult,
+0.4 selects pairs that add more noise than information (TV 0.0102 against 0.0096), and 0.9 drops useful pairs
+(0.0105)."""
 
 MEAN = math.sqrt(2 / math.pi)
 """E|x| of a standard normal x."""
 
 TREES = 3
-"""The cells of a whole junction tree, as a multiple of those that its largest clique may have."""
+"""Cells of a whole junction tree, as a multiple of the limit on its largest clique."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Candidate:
     """A marginal that may be counted.
 
     ``error`` estimates the model's distance from it (L1, in rows); ``weight`` is its weight in the
-    workload; ``cells`` how many of its cells can be wrong by the whole noise (see `noisy_cells`).
+    workload; ``cells`` the number of its cells that can err by the full noise (see `noisy_cells`).
     """
 
     clique: Clique
@@ -44,19 +45,19 @@ class Candidate:
 
 
 def noisy_cells(expected: NDArray[np.float64], sigma: float) -> float:
-    """Cells of a table as noise sees them: Σ min(1, E/(σ√(2/π))).
+    """Effective number of cells of a table under noise: Σ min(1, E/(σ√(2/π))).
 
-    The fit keeps counts at least 0 and near what is expected where noise says little, so a cell with fewer rows than
-    the noise cannot be wrong by more than about those.
+    The fit keeps counts at least 0 and near their expectation if they are mostly noise, so a cell with fewer rows than
+    the noise errs by at most about its number of rows.
     """
     return float(np.minimum(1.0, np.maximum(expected, 0.0) / (MEAN * sigma)).sum())
 
 
 def shrunk(scores: ScoreMeasurement) -> NDArray[np.float64]:
-    """Scores drawn toward their mean by as much as their noise explains of their spread; none below 0.
+    """Scores shrunk toward their mean by the share of their spread that noise explains; none below 0.
 
-    The best linear guess of the exact scores (empirical Bayes). Without it the largest of many noisy scores are mostly
-    noise: choosing by them buys counts of no use.
+    This is the best linear estimate of the exact scores (empirical Bayes). Without it, the largest of many noisy scores
+    are mostly noise, and the counts bought for them are useless.
     """
     values = scores.values
     spread = float(values.var())
@@ -65,7 +66,7 @@ def shrunk(scores: ScoreMeasurement) -> NDArray[np.float64]:
 
 
 class Room:
-    """The marginals that may still be measured with the ``held`` cliques: inside a frame, and under a cap on cells."""
+    """The marginals that may be added to the ``held`` cliques, inside a frame and under a cap on cells."""
 
     def __init__(
         self,
@@ -92,11 +93,11 @@ class Room:
             self.held.append(clique)
 
     def may_take(self, clique: Clique) -> bool:
-        """Return whether the frame allows each pair of ``clique``, given what is held."""
+        """Return whether the frame allows each pair of ``clique``, given the held cliques."""
         return bool(self._growth.may_link(list(itertools.combinations(clique, 2))).all())
 
     def take(self, clique: Clique) -> bool:
-        """Join ``clique`` if frame and cap allow it; return whether it is in."""
+        """Add ``clique`` if frame and cap allow it; return whether it was added."""
         new = [pair for pair in itertools.combinations(clique, 2) if pair not in self._pairs]
         if not new:
             return True
@@ -121,11 +122,12 @@ class Room:
 
 
 def best_subset(candidates: Sequence[Candidate], noise: float, room: Room) -> list[Candidate]:
-    """The candidates to count, chosen greedily so that the predicted error Σ w·error falls most at each step.
+    """Choose the candidates to count greedily: each step reduces the predicted error Σ w·error the most.
 
     ``noise`` is σ in rows of a count that gets the whole budget of the step. Where ρ_i ∝ a_i^(2/3), a_i = w_i·cells_i,
     counting a set brings an error of `FITTED` · √(2/π) · ``noise`` · (Σ a_i^(2/3))^(3/2), the least for that budget
-    (PRISM, Theorem 6.3); what is left out keeps its error. Nothing is taken that would bring more than it takes away.
+    (PRISM, Theorem 6.3); other candidates keep their error. A candidate that would add more error than it removes is
+    not taken.
     """
     a = np.array([(c.weight * c.cells) ** (2 / 3) for c in candidates])
     error = np.array([c.weight * c.error for c in candidates])

@@ -15,21 +15,21 @@ DEGREE = 2
 """Parents at most."""
 
 WIDE = 100
-"""Above this number of columns each gets one parent: candidates grow with the cube of the number, tables to count with
-its square (measured: 100 columns of 50,000 rows, a few seconds)."""
+"""Above this number of columns each gets one parent: the number of candidates grows cubically, the number of tables
+quadratically (measured: 100 columns of 50,000 rows, a few seconds)."""
 
 
 def choose_network(choices: Choices, first: str, useful: int, max_cells: int) -> tuple[list[Clique], float]:
-    """A clique {X} ∪ Pa(X) for every column X but ``first``, and the share of the budget left unspent.
+    """Return a clique {X} ∪ Pa(X) for every column X except ``first``, and the unspent share of the budget.
 
     Greedy Bayes: each round draws one (X, Pa) by the exponential mechanism with the R score, X not yet placed and
-    Pa at most `DEGREE` placed columns, for share/(d − 1); a round without alternatives pays nothing. As in the
-    paper only maximal parent sets are offered (R never falls when a parent joins): several parents where their
-    table with X has at most ``useful`` cells, else one. Unlike there, Pa lies inside one clique chosen before. So
-    the moral graph is chordal and the junction tree's cliques are those chosen: the model is never larger than its
-    largest table, where free parents could make one that no fit can hold after the budget is spent. Constraints link
-    columns as well: what would bring the model above ``max_cells`` together with them is not offered, and a column for
-    which nothing is left is counted alone.
+    Pa at most `DEGREE` placed columns, for share/(d − 1); a round without alternatives pays nothing. As in the paper,
+    only maximal parent sets are offered (R never falls when a parent is added): several parents if their table with X
+    has at most ``useful`` cells, else one. Unlike in the paper, Pa lies inside one earlier clique. So the moral graph
+    is chordal, and the junction tree has the chosen cliques. The model is never larger than its largest table; free
+    parents could produce one that is too large to fit after the budget is spent. Constraints link columns as well:
+    candidates that would bring the model above ``max_cells`` together with them are not offered, and a column without
+    candidates is counted alone.
     """
     sizes, share = choices.curator.sizes, choices.share
     place = {name: i for i, name in enumerate(sizes)}

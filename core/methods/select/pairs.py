@@ -1,4 +1,4 @@
-"""Pairs of columns after a tree, and pairs counted together with the target: PRISM's further private choices."""
+"""Pairs of columns added after a tree, and pairs counted together with the target: PRISM's further private choices."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from espalier.core.privacy.scores import ConditionalScore, EdgeScore
 
 @dataclass(frozen=True)
 class Reach:
-    """Limits of the pairs after a tree: which ``pairs``, how many, up to what width and cells; and how many columns
-    a table may have that is counted instead of all its pairs (see `tells_its_pairs`)."""
+    """Limits on the pairs after a tree: the candidate ``pairs``, their number, width and cells, and the largest number
+    of columns in a table that is counted instead of its pairs (see `tells_its_pairs`)."""
 
     pairs: Sequence[Clique]
     most: int
@@ -27,7 +27,7 @@ class Reach:
 
 
 def tells_its_pairs(sizes: Mapping[str, int], clique: Clique) -> bool:
-    """Does one table of ``clique`` tell each of its pairs at least as well as counting them one by one, for the same ρ?
+    """Return whether one table of ``clique`` gives each of its pairs as precisely as separate counts for the same ρ.
 
     A pair is the table summed over the other columns: its noise is σ times the root of their cells. Each of the C(k, 2)
     pairs of k columns, counted alone, would get one of C(k, 2) parts of ρ: σ times the root of C(k, 2). The pair of the
@@ -41,11 +41,11 @@ def choose_pairs(
 ) -> tuple[list[Clique], float]:
     """Return pairs to add to the cliques ``tree``, inside the frame of ``growth``, and the unspent part of the share.
 
-    share/most pays for each choice, by the exponential mechanism with ``score``; to stop is one of the candidates, so
-    that where nothing is left to be said no more is counted. Where ``reach`` lets more than two columns together, a
-    table of them that tells its pairs is a candidate too: it links a pair that is new, or none.
+    share/most pays for each choice, by the exponential mechanism with ``score``; stopping is one of the candidates, so
+    counting ends when nothing informative is left. If ``reach`` allows more than two columns, a table that determines
+    its pairs is a candidate too: it links at most one new pair.
     The graph over the columns stays chordal with cliques of at most ``width`` + 1 columns (see `further_cliques`), so
-    that what is measured together with what ``growth`` has linked stays small.
+    the model stays small together with the links of ``growth``.
     """
     share, most = choices.share, reach.most
     held: set[Clique] = set(clique_edges(tree))
@@ -82,11 +82,11 @@ def choose_pairs(
 
 
 MOST_TOGETHER = 27
-"""Cells of the largest table that tells its pairs (`tells_its_pairs`): three columns of three values."""
+"""Cells of the largest table that determines its pairs (`tells_its_pairs`): three columns of three values."""
 
 
 def _by_cells(sizes: Mapping[str, int], pairs: Sequence[Clique]) -> list[Clique]:
-    """Return the pairs of more cells than any table that tells its pairs, the largest first."""
+    """Return the pairs with more cells than any table that determines its pairs, the largest first."""
     order = {name: i for i, name in enumerate(sizes)}
     large = [q for q in pairs if sizes[q[0]] * sizes[q[1]] > MOST_TOGETHER]
     return sorted(large, key=lambda q: (-sizes[q[0]] * sizes[q[1]], order[q[0]], order[q[1]]))
@@ -95,7 +95,7 @@ def _by_cells(sizes: Mapping[str, int], pairs: Sequence[Clique]) -> list[Clique]
 def _rehearsed(
     sizes: Mapping[str, int], cliques: Sequence[Clique], ordered: Sequence[Clique], reach: Reach, growth: Growth
 ) -> Clique | None:
-    """Return the candidate that would be the first, if it is one of ``ordered``; spares a rehearsal all the others."""
+    """Return the first candidate if it is one of ``ordered``, which saves a rehearsal from building the others."""
     if not ordered:
         return None
     return first_new_pair(
@@ -104,18 +104,19 @@ def _rehearsed(
 
 
 def _told_together(reach: Reach, sizes: Mapping[str, int], clique: Clique) -> bool:
-    """More than two columns that may be counted in one table?"""
+    """Return whether these are more than two columns that may be counted in one table."""
     return 2 < len(clique) <= reach.together and tells_its_pairs(sizes, clique)
 
 
 def choose_triples(
     choices: Choices, growth: Growth, target: str, most: int, max_cells: int
 ) -> tuple[list[Clique], float]:
-    """At most ``most`` tables (X, X′, target) with X, X′ among the columns of ``growth``, and the share left unspent.
+    """Choose at most ``most`` tables (X, X′, target) with X, X′ among the columns of ``growth``; also return the
+    unspent share.
 
-    PRISM §5.3: by association given the target (:class:`ConditionalScore`, where the paper has conditional mutual
-    information), share/most a choice. Offered are tables of at most ``max_cells`` cells that the frame allows; the
-    pairs stay a forest, so that the model's cliques stay triples.
+    PRISM §5.3: by association given the target (:class:`ConditionalScore`, instead of the paper's conditional mutual
+    information), share/most per choice. Candidates are tables of at most ``max_cells`` cells that the frame allows; the
+    pairs stay a forest, so the model's cliques stay triples.
     """
     share, sizes = choices.share, choices.curator.sizes
     order = list(sizes)
@@ -138,6 +139,6 @@ def choose_triples(
 def _with(
     target: str, pairs: Sequence[Clique], order: Sequence[str], sizes: Mapping[str, int], max_cells: int
 ) -> dict[Clique, Clique]:
-    """Each of ``pairs`` as a table with the target, where that has at most ``max_cells`` cells."""
+    """Return each of ``pairs`` as a table with the target, if it has at most ``max_cells`` cells."""
     small = [(a, b) for a, b in pairs if sizes[a] * sizes[b] * sizes[target] <= max_cells]
     return {tuple(sorted((a, b, target), key=order.index)): (a, b) for a, b in small}

@@ -1,4 +1,4 @@
-"""The pairs that a frame refused, and their cost, from scores that were paid for."""
+"""The pairs that a frame refused, and their cost, estimated from bought scores."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def refused_pairs(sizes: Mapping[str, int], separations: Sequence[Separation], e
     """Pairs of columns that would close a path around a separation if they joined ``edges``, in schema order.
 
     They include pairs that a separation names, and pairs with a column that ``edges`` have put on one side. Greedy
-    selection refuses no others: what clashes once clashes for good.
+    selection refuses no others: a clash is permanent.
     """
     growth = Growth(tuple(sizes), separations)
     for edge in edges:
@@ -30,8 +30,8 @@ class FenceCost:
     """The cost of the fence to the tree, by the bought noisy scores; q and ``noise`` are in rows.
 
     ``tree`` is q of the released tree; ``free`` that of the best tree when the refused pairs may join it; ``swaps``
-    the refused pairs that would. ``noise`` is the standard deviation of ``free`` − ``tree``, an estimate that errs
-    upward: noise too can make a refused pair look strong.
+    the refused pairs that would. ``noise`` is the standard deviation of ``free`` − ``tree``, a difference that is
+    biased upward: noise can make a refused pair look strong.
     """
 
     tree: float
@@ -43,8 +43,8 @@ class FenceCost:
 def fence_cost_of(scores: ScoreMeasurement, edges: Sequence[Clique]) -> FenceCost:
     """q (PrivCI §V-B1) of the tree ``edges`` and of the best tree over its edges and the refused pairs.
 
-    No other pair can be in the best tree of all pairs when the greedy choice was right: each was passed over
-    for edges at least as strong that link the same columns.
+    If the greedy choices were right, no other pair can be in the best tree of all pairs: edges at least as strong
+    already link the same columns.
     """
     value = dict(zip(scores.cliques, scores.values.tolist(), strict=True))
     best = strongest_tree(value)
@@ -59,7 +59,7 @@ def fence_cost_of(scores: ScoreMeasurement, edges: Sequence[Clique]) -> FenceCos
 
 
 def strongest_tree(value: Mapping[Clique, float]) -> list[Clique]:
-    """The spanning forest over the pairs that ``value`` names with the largest sum of values (Kruskal)."""
+    """The spanning forest over the pairs in ``value`` with the largest sum of values (Kruskal)."""
     part: dict[str, str] = {}
 
     def root(name: str) -> str:

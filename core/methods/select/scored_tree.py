@@ -1,4 +1,4 @@
-"""The strongest tree of noisy scores that were bought at once, and how far the greedy tree falls short of it."""
+"""The strongest tree of noisy scores bought at once, and the shortfall of the greedy tree."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from espalier.core.privacy.draws import ScoreMeasurement
 class ScoredTree:
     """The tree with the largest sum of noisy scores inside the frame; ``best``, ``greedy`` and ``bound`` in rows.
 
-    ``greedy`` is the sum that growing the tree edge by edge reaches on the same scores. Both sums are biased upward,
+    ``greedy`` is the sum for a tree grown edge by edge on the same scores. Both sums are biased upward,
     because each tree was chosen for its noise too; so is their difference. ``sigma`` is the noise of the difference if
-    both trees had been fixed before. ``scores`` are those that were bought.
+    both trees had been fixed in advance. ``scores`` are the bought scores.
     """
 
     edges: tuple[Clique, ...]
@@ -46,13 +46,13 @@ class ScoredTree:
 
     @property
     def sentence(self) -> str:
-        """What the report says."""
+        """The sentences for the report."""
         gap = self.best - self.greedy
         proof = "No tree that respects the frame has more" if self.best >= self.bound else "The search ended early"
         return (
             f"The tree's noisy scores sum to {self.best:,.0f} rows. {proof}. Growing it edge by edge on the same "
             f"scores would reach {self.greedy:,.0f}: {gap:,.0f} less (noise ± {self.sigma:,.0f}). The difference is "
-            "biased upward, because noise takes part in choosing the tree."
+            f"biased upward, because the choice of the tree follows the noise."
         )
 
 
@@ -63,9 +63,9 @@ def strongest(
     linked: Sequence[Clique] = (),
     start: Sequence[Clique] = (),
 ) -> ScoredTree:
-    """Return the strongest tree of ``scores`` inside ``separations``; post-processing of what was bought.
+    """Return the strongest tree of ``scores`` inside ``separations``, by post-processing.
 
-    ``linked`` are pairs that are measured anyway, ``start`` those that the tree begins with.
+    ``linked`` are pairs that are measured anyway, ``start`` the tree's initial pairs.
     """
     value = dict(zip(scores.cliques, scores.values.tolist(), strict=True))
     greedy = strongest_greedy(sizes, separations, value, linked, start)

@@ -1,4 +1,4 @@
-"""When a table is worth counting: θ-usefulness, decided from public quantities alone (PrivBayes, §4)."""
+"""θ-usefulness of a table, computed from public quantities alone (PrivBayes, §4)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ USEFUL = 4
 """θ: a cell's average count is at least this multiple of its expected noise (the paper's value)."""
 
 CELLS = 400
-"""Replaces that rule where n is not public: about what 40,000 rows at ε = 1 support on a dozen columns
-(no noisy total has been paid for yet)."""
+"""Used instead if n is not public and no noisy total has been bought yet: about the limit for 40,000 rows at ε = 1 and
+a dozen columns."""
 
 
 def expected_noise(curator: Curator, budget: BudgetSplit, share: float) -> float:
@@ -27,7 +27,7 @@ def useful_cells(
 ) -> int:
     """Cells m that a table counted for ``share`` of the budget may have: n/m ≥ θ · σ√(2/π).
 
-    ``rows`` replaces n where that is private: a noisy total.
+    ``rows`` replaces n if that is private: a noisy total.
     """
     n = curator.rows if curator.rows is not None else rows
     if n is None:

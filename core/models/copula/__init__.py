@@ -1,1 +1,1 @@
-"""The private smooth-regression method: noisy one-way counts, noisy moments, and draws made from them."""
+"""The private smooth-regression method: rows drawn from noisy one-way counts and noisy moments."""

@@ -1,8 +1,8 @@
-"""Spend the budget and fit: noisy histograms and moments, and all else is made from them.
+"""Spend the budget on noisy histograms and moments, and compute the fit from them.
 
 Steps and shares of ρ (all answers Gaussian, so that ρ adds up exactly): one-way counts of every column; moments of the
-normal scores and categories; moments of the public features and the target, then of what that fit leaves; counts of
-what the last fit leaves.
+normal scores and categories; moments of the public features and the target, then of that fit's residual; counts of the
+last fit's residual.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from espalier.core.privacy.regression_features import Features, Surface, side_by
 from espalier.core.privacy.sums import SumRecipe
 
 Ask = Callable[[SumRecipe, float, str], SumMeasurement]
-"""What answers a recipe, having paid so much ρ from a pool: a curator."""
+"""Answers a recipe after paying ρ from a pool: a curator."""
 
 COUNTS, SCORES, FIT, LEFT = "one-way", "dependence", "regression", "residuals"
 SHARES = {COUNTS: 0.15, SCORES: 0.1, FIT: 0.65, LEFT: 0.1}
 """Parts of ρ."""
 
 SCORE_UNITS = 2**10
-"""Length of a row's normal scores in units, once shortened."""
+"""Length of a row's normal scores in units, after clipping."""
 
 LENGTH = 1.3
 """A row's normal scores are shortened to √(1.3·d): E‖z‖² = d."""
@@ -42,26 +42,26 @@ TOGETHER = 4
 """Bins are counted one by one, then in groups of this many, then in groups of this many groups, and so on."""
 
 ROUNDS = (0.4, 0.6)
-"""Parts of the regression's ρ by round."""
+"""Shares of the regression's ρ, by round."""
 
 FURTHEST_FIT = 4.0
-"""A fitted value lies at most twice so many standard deviations of the target from its middle."""
+"""A fitted value lies at most twice this many standard deviations of the target from the target's mean."""
 
 LEFT_BINS, LEFT_REACH = 24, 3.0
-"""Bins for what the fit leaves, and how far they reach on either side, in standard deviations of the target."""
+"""Number of bins for the residual, and their range on either side of 0, in standard deviations of the target."""
 
 FURTHEST = 3.0
-"""Standard deviations beyond which a value counts no further for the features."""
+"""Standard deviations at which the features clip a value."""
 
 ROWS_FOR_MOMENTS = 4_000
-"""Synthetic inputs drawn to know their moments."""
+"""Number of synthetic inputs drawn to compute their moments."""
 
 LEAST_LEFT = 0.3
-"""What any fit leaves, in standard deviations of the target, is at least this."""
+"""Smallest residual of any fit, in standard deviations of the target."""
 
 
 def parts(layout: Layout) -> dict[str, float]:
-    """The shares of ρ, without a part that this table does not need."""
+    """Return the shares of ρ, without those that this table does not need."""
     needed = len(layout.inputs) > 1 or (layout.inputs and layout.categories)
     kept = {name: share for name, share in SHARES.items() if needed or name != SCORES}
     return {name: share / math.fsum(kept.values()) for name, share in kept.items()}
@@ -103,11 +103,11 @@ def _one_way(layout: Layout, ask: Ask, rho: float, rows: int | None) -> tuple[di
 def _counted(
     recipe: Histogram, widths: NDArray[np.float64], bought: tuple[Ask, float], pool: str
 ) -> tuple[Pyramid, float]:
-    """Counts of single bins, of ``TOGETHER`` as one and so on, equal shares of ρ; and σ of a count for a ρ of 1."""
+    """Counts of bins, of groups of ``TOGETHER`` and so on, with equal shares of ρ; and σ of a count for a ρ of 1."""
     steps = [1]
     while steps[-1] * TOGETHER < recipe.bins:
         steps.append(steps[-1] * TOGETHER)
-    each = math.nextafter(bought[1] / len(steps), 0)  # so that the parts never add up to more
+    each = math.nextafter(bought[1] / len(steps), 0)  # keeps the sum of the shares within ρ
     answers, sigma = {}, 0.0
     for step in steps:
         what = recipe.what if step == 1 else f"{recipe.what}, {step} bins as one"
@@ -117,7 +117,7 @@ def _counted(
 
 
 def _total(told: list[Pyramid]) -> float:
-    """The number of rows from all columns' counts of it, by their noise; at least 1."""
+    """The number of rows, averaged over all columns' counts by their noise; at least 1."""
     weights = np.array([1 / float(p.variance[-1][0]) for p in told])
     return max(1.0, float(weights @ [float(p.counts[-1][0]) for p in told] / weights.sum()))
 
@@ -194,11 +194,11 @@ def damped(matrix: NDArray[np.float64], right: NDArray[np.float64], noise: float
 
 
 def cleaned(noisy: NDArray[np.float64], like: NDArray[np.float64], noise: float) -> NDArray[np.float64]:
-    """``like``, put right by as much of its difference from the ``noisy`` matrix as stands out of the noise.
+    """``like``, corrected by the part of its difference from the ``noisy`` matrix that exceeds the noise.
 
     A symmetric matrix of noise (``noise`` off the diagonal, √2 times as much on it) has eigenvalues up to
-    e = 2·√p·``noise``. Of the difference those within it go to 0 and a larger v to √(v² − e²), which errs least for
-    differences of low rank (Donoho, Gavish & Johnstone 2018).
+    e = 2·√p·``noise``. Eigenvalues of the difference within e become 0, and a larger v becomes √(v² − e²), which errs
+    least for differences of low rank (Donoho, Gavish & Johnstone 2018).
     """
     values, vectors = np.linalg.eigh(noisy - like)
     edge = 2 * math.sqrt(len(values)) * noise
@@ -215,8 +215,8 @@ def _surface(
 ) -> Surface:
     """The target's smooth dependence on the features, from noisy matrices of moments of (φ, y), in ``ROUNDS``.
 
-    The first round fits the target, each later one what the fit before it leaves: that is smaller, so that it can be
-    clipped harder, and the noise shrinks with the clip. One matrix serves AᵀA and Aᵀy. Bought apart under replace-one,
+    The first round fits the target, and each later one the residual so far: it is smaller, so a tighter clip suffices,
+    and the noise shrinks with the clip. One matrix serves AᵀA and Aᵀy. Bought separately under replace-one,
     AᵀA would have Δ = √2 and Aᵀy Δ = 2, and ρ would be split between them; together, with |y| ≤ ‖φ‖, Δ = 2·√2 and
     every off-diagonal entry has the noise that Aᵀy alone would have had for all of ρ. Synthetic inputs have such
     a matrix too, without noise but as wrong as they are: see `cleaned`. ``known`` are the number of rows, and σ of a
@@ -244,7 +244,7 @@ def _surface(
         rest = max(half**2 * float(moments[-1, -1]), (LEAST_LEFT * spread) ** 2)
         weights, told = shrunk(matrix, right + matrix @ before, (half * noise, rest / total, spread))
         step = weights - before
-        # what the noise fits of itself is added back: the fit's own estimate of what it leaves would be too small
+        # add back the noise that the fit absorbed: its own estimate of the residual would be too small
         after = float(rest - 2 * step @ right + step @ matrix @ step + 2 * told * (half * noise) ** 2)
         left = math.sqrt(min(max(after, (LEAST_LEFT * spread) ** 2), spread**2))
         surface = replace(surface, weights=weights / length)
@@ -252,10 +252,10 @@ def _surface(
 
 
 def reach(noise: float) -> float:
-    """How many standard deviations count in full, for the ``noise`` of a vector of sums of unit length.
+    """Clipping bound in standard deviations, given the ``noise`` of a vector of sums of unit length.
 
-    Clipping nearer lets less noise in and more of the target out. What a normal target has beyond c is about e^(−c²/2),
-    so that √(2·ln(1/noise)) would lose as much as noise brings; half of one less was best on other tables.
+    A tighter bound admits less noise and cuts off more of the target. What a normal target has beyond c is about
+    e^(−c²/2), so that √(2·ln(1/noise)) would lose as much as noise brings; half of one less was best on other tables.
     """
     return max(1.0, math.sqrt(2 * math.log(1 / min(noise, 0.9))) - 0.5)
 
@@ -291,23 +291,23 @@ def _spread(shape: Shape) -> float:
 def _left(
     surface: Surface, inputs: Inputs, total: float, bought: tuple[Ask, float], rng: np.random.Generator
 ) -> Response:
-    """The response: the fit, with the noisy histogram of what it leaves, over public bins.
+    """The response: the fit, with the noisy histogram of its residual over public bins.
 
-    Noise in that histogram makes it too wide. How much the target varies is known from its own counts, and how much the
-    fit does over synthetic inputs from the fit. The residual is narrowed so that both together vary as the target does.
+    Noise makes that histogram too wide. The target's variance is known from its own counts, and the fit's variance over
+    synthetic inputs from the fit. The residual is narrowed until the two variances add up to the target's.
     """
     layout = inputs.layout
     reach, axis = LEFT_REACH * _spread(inputs.shapes[layout.target]), layout.axes[layout.target]
     edges = np.linspace(-reach, reach, LEFT_BINS + 1)
     group = Left(surface, axis, tuple(edges.tolist()))
-    recipe = Histogram(f"counts of what the fit of {axis.name} leaves", LEFT_BINS, layout.reading, group)
+    recipe = Histogram(f"counts of the residual of {axis.name}", LEFT_BINS, layout.reading, group)
     chances = _counted(recipe, np.diff(edges), bought, LEFT)[0].chances(total)
     middles = (edges[1:] + edges[:-1]) / 2
     mean = float(chances @ middles)
     known = _spread(inputs.shapes[layout.target]) ** 2
     fitted = float(surface.at(inputs.draw(ROWS_FOR_MOMENTS, rng)[1]).var())
     most = (1 - LEAST_LEFT**2) * known
-    if fitted > most:  # noise in the fit: nothing that was fitted varies more than the target does
+    if fitted > most:  # noise in the fit: a true fit never varies more than the target
         surface, fitted = replace(surface, weights=surface.weights * math.sqrt(most / fitted)), most
     wanted = math.sqrt((known - fitted) / float(chances @ (middles - mean) ** 2 + 1e-300))
     return Response(surface, chances, mean + min(wanted, 1.0) * (edges - mean))

@@ -1,4 +1,4 @@
-"""The columns and their use: numbers, ordered categories and nominal ones. Public; refuses before spending."""
+"""How each column is used: as a number, ordered or nominal. Reads public facts only, and refuses before spending."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from espalier.core.project.numeric_axis import Axis
 from espalier.core.project.schema import Column, Schema
 
 SMALL_TABLE = 5_000
-"""Public rows below which the features are a polynomial, also where all columns are numbers."""
+"""Public number of rows below which the features are a polynomial even if all columns are numbers."""
 
 LEAST, LARGEST = 1e-150, 1e150
-"""Least width of a tick, and largest bound of a number: a regression has squares of both, and sums of such."""
+"""Least width of a tick, and largest bound of a number: a regression sums the squares of both."""
 
 MOST_PRODUCTS = 400
-"""Products of a polynomial at most: their moments are some 80,000 sums."""
+"""Largest number of products in a polynomial: their moments are some 80,000 sums."""
 
 FREQUENCIES = 48
-"""Random frequencies, two features each."""
+"""Number of random frequencies, with two features each."""
 
 WIDTH = 0.8
 """Width of the approximated kernel, see :func:`espalier.core.models.copula.planned.fourier`."""
@@ -38,7 +38,7 @@ class Layout:
     """The columns in schema order: ``axes`` for numbers and ordered categories, ``categories`` (sizes) for others.
 
     ``ordered`` names the axes of ordered categories: their values are codes. ``names`` are all columns;
-    ``edges`` the schema's bins of the numeric ones.
+    ``edges`` are the schema's bins of the numeric ones.
     """
 
     axes: Mapping[str, Axis]
@@ -72,31 +72,32 @@ class Layout:
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """The numeric and ordered columns but the target."""
+        """The numeric and ordered columns except the target."""
         return tuple(name for name in self.axes if name != self.target)
 
     @property
     def limits(self) -> tuple[str, ...]:
-        """Sentences on what the method cannot reproduce in this table, for a decision before spending."""
+        """Sentences that state what the method cannot reproduce in this table, to be read before spending."""
         said = [
             f"{self.target} follows a smooth function of the other columns; a jump inside a column is smoothed.",
-            f"The residual of {self.target} is drawn alike for all rows: a spread that differs between groups is lost.",
+            f"The residual of {self.target} has one distribution for all rows: a spread that differs between groups "
+            "is lost.",
         ]
         if len(self.inputs) > 1:
-            said.append("Numbers depend on one another as ranks of a Gaussian do: U-shaped dependence is lost.")
+            said.append("Dependence between numbers follows a Gaussian copula: U-shaped dependence is lost.")
         if self.categories and self.inputs:
-            said.append("A category moves the level of a number, not its spread.")
+            said.append("A category shifts the mean of a number, not its spread.")
         if len(self.categories) > 1:
             said.append("Nominal columns depend on one another only through the marginal method that models them.")
         return tuple(said)
 
     @property
     def reading(self) -> Reading:
-        """Return how a curator reads the rows: ticks of axes, codes of nominal columns."""
+        """Return how a curator encodes the rows: ticks for axes, codes for nominal columns."""
         return Reading(self.axes, self.ordered, self.categories)
 
     def binned(self, name: str, values: NDArray[Any]) -> NDArray[np.int64]:
-        """The schema's codes of a column's drawn values: its bins, where they are numbers."""
+        """The schema's codes of a column's drawn values; for numbers, their bins."""
         if name not in self.edges:
             return np.asarray(values, dtype=np.int64)
         return np.searchsorted(np.asarray(self.edges[name][1:-1]), values, side="right").astype(np.int64)
@@ -104,10 +105,10 @@ class Layout:
     def features(
         self, scores: Mapping[str, NDArray[np.float64]], rows: int | None, rng: np.random.Generator
     ) -> Polynomial | Fourier:
-        """Random features where all columns are numbers and rows are many; else a polynomial, if it is not too long.
+        """Random features if all columns are numbers and the table is large; else a polynomial, if it is not too long.
 
-        ``scores`` are standard deviations by tick, ``rows`` those of a public number. A polynomial has each category's
-        level and its products with numbers outright, which random features only come near to.
+        ``scores`` are standard deviations by tick, ``rows`` those of a public number. A polynomial contains each
+        category's level and its products with numbers exactly; random features only approximate them.
         """
         width = 1 + len(scores) + sum(1 if size == 2 else size for size in self.categories.values())
         few = self.categories or (rows is not None and rows < SMALL_TABLE)
@@ -119,14 +120,15 @@ class Layout:
 def _axis(column: Column) -> Axis:
     if column.missing:
         raise ProjectError(
-            f"this method cannot carry empty cells of the numeric column {column.name!r}: fill them or leave it out",
+            f"this method cannot handle empty cells of the numeric column {column.name!r}: fill them or leave it out",
             key="method",
             column=column.name,
         )
     if max(map(abs, column.edges)) > LARGEST:
         raise ProjectError(
-            f"column {column.name!r} is declared up to {max(map(abs, column.edges)):g}, and this method squares its "
-            f"numbers, which floats hold up to {LARGEST:g} only: give it narrower bounds or another unit, or choose "
+            f"column {column.name!r} is declared up to {max(map(abs, column.edges)):g}, but this method squares its "
+            f"numbers, and floats can hold the squares of numbers only up "
+            f"to {LARGEST:g}: give it narrower bounds or another unit, or choose "
             "another method",
             key="method",
             column=column.name,
@@ -134,7 +136,8 @@ def _axis(column: Column) -> Axis:
     axis = Axis.declared(column.name, column.edges, column.step)
     if np.diff(axis.ticks).min() < max(LEAST, 2 * math.ulp(max(map(abs, column.edges)))):
         raise ProjectError(
-            f"column {column.name!r} has a bin that floats cannot divide: give it wider bins or another unit, or "
+            f"column {column.name!r} has a bin too narrow to divide in floating point: give it wider bins or another "
+            "unit, or "
             "choose another method",
             key="method",
             column=column.name,

@@ -54,7 +54,7 @@ class Inputs:
     factor: NDArray[np.float64]
 
     def draw(self, rows: int, rng: np.random.Generator) -> tuple[Drawn, dict[str, NDArray[np.int64]]]:
-        """``rows`` rows as they come out, and as ticks and codes.
+        """Draw ``rows`` rows, once as values and once as ticks and codes.
 
         Latin hypercube sampling with the correlation of normal scores (Liu et al., Algorithm 1 step 2, where the
         correlation replaces their covariance): each input's values are one from each of ``rows`` equal parts of its
@@ -77,7 +77,7 @@ class Inputs:
 
 
 def normal_cube(rows: int, columns: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """A Latin hypercube of standard normals whose sample correlation is the identity, where rows suffice."""
+    """A Latin hypercube of standard normals; its sample correlation is the identity if there are enough rows."""
     from scipy.special import ndtri
 
     parts = (rng.permuted(np.tile(np.arange(rows), (columns, 1)), axis=1).T + rng.random((rows, columns))) / max(
@@ -92,9 +92,9 @@ def normal_cube(rows: int, columns: int, rng: np.random.Generator) -> NDArray[np
 
 @dataclass(frozen=True)
 class Response:
-    """The target: a fitted ``surface``, plus a draw of what the fit leaves.
+    """The target: a fitted ``surface`` plus a draw of the residual.
 
-    ``left`` are chances of the bins ``left_edges``, in the target's unit.
+    ``left`` holds the residual's probability in each of the bins ``left_edges``, in the target's unit.
     """
 
     surface: Surface
@@ -102,7 +102,7 @@ class Response:
     left_edges: NDArray[np.float64]
 
     def draw(self, codes: Codes, rng: np.random.Generator) -> NDArray[np.float64]:
-        """The fitted value and a draw of what the fit leaves."""
+        """The fitted value plus a draw of the residual."""
         at = self.surface.at(codes)
         share = rng.permutation((np.arange(len(at)) + rng.random(len(at))) / max(len(at), 1))
         upto = np.append(0.0, np.cumsum(self.left) / self.left.sum())
@@ -124,7 +124,7 @@ class CopulaModel:
 
     @property
     def numeric(self) -> tuple[str, ...]:
-        """The columns that it draws as numbers."""
+        """The columns it draws as numbers."""
         return tuple(self.inputs.layout.edges)
 
     def sample(
@@ -135,7 +135,7 @@ class CopulaModel:
         even: bool = False,  # noqa: ARG002
         report: Report | None = None,  # noqa: ARG002
     ) -> dict[str, NDArray[Any]]:
-        """``rows`` rows of schema codes; they are always spread evenly (Latin hypercube), whatever ``even`` says."""
+        """``rows`` rows of schema codes; they are always spread evenly (Latin hypercube); ``even`` is ignored."""
         drawn = self.draw(rows, rng)
         return {name: self.inputs.layout.binned(name, drawn[name]) for name in self.columns}
 
@@ -145,13 +145,13 @@ class CopulaModel:
         rng: np.random.Generator,
         report: Report | None = None,  # noqa: ARG002
     ) -> tuple[dict[str, NDArray[Any]], dict[str, NDArray[np.float64]]]:
-        """Return the same with the numbers of numeric columns in addition to their bins."""
+        """Return the same rows, with the numbers of numeric columns in addition to their bins."""
         drawn = self.draw(rows, rng)
         codes = {name: self.inputs.layout.binned(name, drawn[name]) for name in self.columns}
         return codes, {name: np.asarray(drawn[name], dtype=np.float64) for name in self.numeric}
 
     def answers(self, separation: Separation) -> Answer:  # noqa: ARG002
-        """None is promised: every column may depend on every other."""
+        """Return "not promised": every column may depend on every other."""
         return "not promised"
 
     def draw(self, rows: int, rng: np.random.Generator) -> Drawn:
@@ -163,7 +163,7 @@ class CopulaModel:
         return {n: out[n].astype(np.int64) if n in layout.ordered else out[n] for n in self.columns}
 
     def facts(self) -> dict[str, Any]:
-        """Return a release's entries on the fit: public figures and noisy answers."""
+        """Return a release's entries about the fit: public figures and noisy answers."""
         features = self.response.surface.features
         return {
             "features": "polynomial of degree 2" if isinstance(features, Polynomial) else "random Fourier",
@@ -172,7 +172,7 @@ class CopulaModel:
         }
 
     def dumps(self) -> bytes:
-        """Its file: plain arrays under a tag, no pickle."""
+        """Return its file: plain arrays under a tag, no pickle."""
         layout, response, surface = self.inputs.layout, self.response, self.response.surface
         features, nominal = surface.features, self.inputs.nominal
         held = features.tables if isinstance(features, Polynomial) else features.phases

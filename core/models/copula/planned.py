@@ -1,4 +1,4 @@
-"""Public features made from noisy distributions and from chance: which ones the regression gets."""
+"""The features of the regression: public, computed from noisy distributions and random numbers."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ CONSTANT = 0.6
 """The constant's part of that squared length."""
 
 FULL = 1.3
-"""Values so many standard deviations from the middle, or more, are entries of 1: more would take length from others."""
+"""Values at least this many standard deviations from the mean are entries of 1: larger ones would crowd out others."""
 
 APART = 2.5
-"""Standard deviations that count as much as the distance between two categories, over √2."""
+"""Number of standard deviations equivalent to the distance between two categories, over √2."""
 
 
 def polynomial(scores: Mapping[str, NDArray[np.float64]], categories: Mapping[str, int]) -> Polynomial:
-    """From each numeric column's score by tick (standard deviations), kept within ``FULL``, and each nominal column's
-    number of categories.
+    """Build a polynomial from each numeric column's score by tick (standard deviations), clipped to ``FULL``, and each
+    nominal column's number of categories.
 
     The constant has most of the squared length, so that single columns weigh more than products of two; the
     columns share the rest evenly. Two categories are one entry of either sign, more are one entry each. Products
@@ -63,9 +63,9 @@ def fourier(
 
 
 def _orthogonal(dimensions: int, count: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """``count`` standard normal frequencies, one per column; within blocks of ``dimensions`` at right angles.
+    """``count`` standard normal frequencies, one per column; orthogonal within blocks of ``dimensions``.
 
-    Yu et al., Orthogonal Random Features (2016): each is distributed as before, and the kernel's error is smaller.
+    Yu et al., Orthogonal Random Features (2016): each has the same distribution, and the kernel's error is smaller.
     """
     blocks = []
     for _ in range(-(-count // dimensions)):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from espalier.core.project.numeric_axis import Axis
 
 CLEAR = 1.0
-"""Standard deviations beyond which a difference is taken for true: a flat stretch costs more than a little noise."""
+"""Standard deviations beyond which a difference is taken as real: a flat stretch costs more than a little noise."""
 
 
 @dataclass(frozen=True)
@@ -50,11 +50,11 @@ class Shape:
 class Pyramid:
     """Noisy counts of bins, of pairs of them, of pairs of pairs and so on up to all of them, made consistent.
 
-    Level 0 holds the bins. ``counts`` are estimates that use all that was counted below them, ``variance`` is theirs,
+    Level 0 holds the bins. ``counts`` are estimates from all counts below them, ``variance`` is their variance,
     ``widths`` are the bins' widths. ``kept`` holds for each pair's parent whether its halves differ. Hay et al.,
-    Boosting the accuracy of differentially private histograms (2010), add such counts up; here halves that do not
-    differ by more than noise does are also taken for even (Kolaczyk & Nowak 2004, Multiscale likelihood analysis), so
-    that the noise of many empty bins does not add up to a tail.
+    Boosting the accuracy of differentially private histograms (2010), add such counts up; here halves that differ by no
+    more than the noise are also treated as equal (Kolaczyk & Nowak 2004, Multiscale likelihood analysis), which keeps
+    the noise of many empty bins from adding up to a tail.
     """
 
     counts: tuple[NDArray[np.float64], ...]
@@ -64,7 +64,7 @@ class Pyramid:
 
     @classmethod
     def of(cls, answers: Mapping[int, NDArray[np.float64]], widths: NDArray[np.float64], sigma: float) -> Pyramid:
-        """From noisy counts of so many bins together (1 among them), each with noise ``sigma``."""
+        """Build it from noisy counts of bins grouped by these numbers (1 among them), each with noise ``sigma``."""
         counts, variance, wide = [answers[1]], [np.full(len(widths), sigma**2)], [widths]
         gain, kept, together = np.zeros(len(widths)), [np.zeros(len(widths), dtype=np.bool_)], 1
         while len(counts[-1]) > 1:
@@ -84,7 +84,7 @@ class Pyramid:
         return cls(tuple(counts), tuple(variance), tuple(wide), tuple(kept))
 
     def chances(self, total: float) -> NDArray[np.float64]:
-        """The distribution: from all rows down, each pair's difference as counted, none below 0, or by width."""
+        """Return the distribution, from all rows down: each pair is split as counted (never below 0) or by width."""
         mass = np.array([max(total, 1.0)])
         for level in range(len(self.counts) - 1, 0, -1):
             counts, variance, widths = self.counts[level - 1], self.variance[level - 1], self.widths[level - 1]

@@ -1,11 +1,11 @@
-"""Rows drawn evenly batch by batch: the quotas are those of the whole output, the memory that of one batch.
+"""Rows drawn evenly batch by batch: quotas cover the whole output, and memory holds one batch.
 
 :mod:`espalier.core.models.graphical.sampling` gives category v ⌊n_s p(v|s)⌋ rows of a group s of n_s rows, or one more,
-and shuffles them within the group. All of this but the shuffle can be settled without rows: how many rows of the whole
-output have each combination of a node's columns is a table, its own quotas, and every node's groups are a margin of
-its parent's table. Then batch after batch takes rows out of these tables *without putting them back*: how many of a
+and shuffles them within the group. Everything but the shuffle can be computed without rows. The quotas of a node are a
+table: how many rows of the whole output have each combination of its columns. Every node's groups are a margin of its
+parent's table. Then each batch takes rows out of these tables *without replacement*: how many of a
 batch's rows in group s get category v is hypergeometric, drawn category by category, and which of them is a fresh
-permutation. Cutting a random permutation of the whole group into batches has just this distribution, so the whole
+permutation. Cutting a random permutation of the whole group into batches gives this same distribution, so the whole
 output is distributed as if it had been drawn at once. Columns that follow one another (`runs`) share a permutation.
 """
 
@@ -24,7 +24,7 @@ from espalier.core.models.graphical.sampling import Codes, _code_type, _groups, 
 
 BATCH_ROWS = 1 << 18
 CHUNK = 1 << 14
-"""Rows that are worked on while they are in the processor's cache."""
+"""Number of rows processed at a time, to fit the processor's cache."""
 MOST_BITS = 34
 """Bits for group and row in a sorted number, which leave 30 to chance."""
 Counts = NDArray[np.int64]
@@ -50,10 +50,11 @@ def draw_batches(
 
 
 def runs(nodes: Sequence[Node]) -> list[list[Node]]:
-    """Nodes in runs that are drawn at once: each is given what the first is given, and all that stand before it.
+    """Group nodes into runs that are drawn at once: each node is given what the first is given, and all nodes before
+    it.
 
-    To shuffle one column within its groups, and then the next within the groups that both make, is to shuffle their
-    pairs within the first groups: every order of the pairs is as likely as any other.
+    Shuffling one column within its groups, and the next within the groups of both, shuffles their pairs within the
+    first groups: all orders of the pairs are equally likely.
     """
     out: list[list[Node]] = []
     ends: dict[tuple[int, ...], list[Node]] = {}
@@ -67,7 +68,7 @@ def runs(nodes: Sequence[Node]) -> list[list[Node]]:
 
 
 def quotas(tree: JunctionTree, conditionals: Sequence[FloatArray], n: int, rng: np.random.Generator) -> list[Counts]:
-    """For each node, how many of all ``n`` rows have each combination of ``given`` (flat) and each category."""
+    """For each node, the number of all ``n`` rows with each combination of ``given`` (flat) and each category."""
     out: list[Counts] = []
     for node, conditional in zip(tree.nodes, conditionals, strict=True):
         if node.given:
@@ -108,7 +109,7 @@ def _take(
 def _deal(
     left: Counts, groups: NDArray[np.int64], wanted: Counts, rng: np.random.Generator
 ) -> tuple[NDArray[np.int64], Counts]:
-    """``wanted`` rows of each of some ``groups``, taken out of ``left``: the cells that have any, and how many."""
+    """Take ``wanted`` rows of each of some ``groups`` out of ``left``; return the occupied cells and their counts."""
     size, have = left.shape[1], left[groups]
     short, pool = wanted, have.sum(axis=1)
     taken = np.zeros_like(have)
@@ -130,15 +131,15 @@ def _numbers(rows: int) -> NDArray[np.uint64]:
 def _shuffled(group: NDArray[Any] | None, groups: int, rows: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """The numbers of all rows, group by group, in random order within each.
 
-    Group, random bits and the row's number are sorted as one 64-bit number, which is faster than sorting places.
-    Two rows of a group whose random bits are the same stay in order: 30 bits of them for 2¹⁶ groups and batches of 2¹⁸.
+    Group, random bits and the row's number are sorted as one 64-bit number, which is faster than sorting positions.
+    Two rows of a group with the same random bits stay in order; 2¹⁶ groups and batches of 2¹⁸ leave 30 random bits.
     """
     above, below = (groups - 1).bit_length(), max(rows - 1, 1).bit_length()
     if above + below > MOST_BITS:
         assert group is not None
         order = rng.permutation(rows)
         return np.asarray(order[np.argsort(group[order], kind="stable")])
-    keys = rng.integers(0, (1 << 64) - 1, rows, dtype=np.uint64, endpoint=True)  # of all 64 bits: nothing is rejected
+    keys = rng.integers(0, (1 << 64) - 1, rows, dtype=np.uint64, endpoint=True)  # all 64 bits: no rejection
     mask = np.uint64((1 << below) - 1)
     for start in range(0, rows, CHUNK):
         part = keys[start : start + CHUNK]

@@ -16,9 +16,9 @@ from espalier.core.privacy.draws import Measurement
 from espalier.core.progress import Report
 
 SMOOTHING, MOST_SMOOTHING, NOISY = 1.0, 3.0, 10.0
-"""How much a release prefers independent columns to following the noise (see `estimate`): the least, the most, and what
-multiplies a cell's noise over its rows in between (see `smoothing_for`). With 0 the model repeats what the noise says
-wherever most cells are noise, which costs AUC at small ε: on Adult at ε = 0.2 prism has 0.877 with 1 throughout and
+"""How strongly a release shrinks toward independent columns (see `estimate`): the least, the most, and the factor that
+multiplies a cell's noise over its rows in between (see `smoothing_for`). With 0 the model follows the noise wherever
+most cells are noise, which lowers AUC at small ε: on Adult at ε = 0.2 prism has 0.877 with 1 throughout and
 0.880 with up to 3."""
 
 TOLERANCE = 1e-3
@@ -41,14 +41,14 @@ def estimate(
 ) -> GraphicalModel:
     """The model of ``total`` rows whose marginals μ minimise Σ_c ‖μ_c − y_c‖²/(2σ_c²).
 
-    ``sizes`` are all columns in schema order with their numbers of categories; columns in no measurement come
-    out uniform. ``total`` None estimates it from the measurements
-    (`espalier.core.models.graphical.problem.estimate_total`); below one row it is taken as one. No distribution puts
-    mass where a `Zeros` forbids it; those cliques belong to the model's graph. ``start`` is an earlier model whose
-    potentials are taken over where they fit. ``report(fraction, message)`` is called as the fit goes on; an exception
-    it raises ends the fit.
+    ``sizes`` are all columns in schema order with their numbers of categories; columns in no measurement are
+    uniform. If ``total`` is None, it is estimated from the measurements
+    (`espalier.core.models.graphical.problem.estimate_total`); a value below one row counts as one. No distribution puts
+    mass where a `Zeros` forbids it; those cliques belong to the model's graph. ``start`` is an earlier model, whose
+    potentials are reused where they fit. ``report(fraction, message)`` is called during the fit; an exception it raises
+    ends the fit.
 
-    Stops when the duality gap, a certified bound on how far the objective is above the best possible, is at
+    The fit stops when the duality gap, a certified bound on the distance to the best objective, is at
     most ``tolerance`` times the objective (or times 1, where the objective is smaller: differences in
     log-likelihood below one thousandth mean nothing). ``fit`` of the result records whether it got there within
     ``max_iterations``; if not, the best point met is returned.
@@ -57,13 +57,13 @@ def estimate(
     impossibilities leave no row. Check sizes first (`check_size`): nothing is refused for its size here.
 
     ``smoothing`` > 0 adds λ N KL(p ‖ q) to the objective, λ = smoothing / (median noise scale), q the distribution with
-    independent columns and the pooled one-way counts. The best fit to noise follows the noise; where most cells are
-    noise, what the columns say one by one is nearer to the truth. On Adult, ε = 0.2, the same pairs counted
+    independent columns and the pooled one-way counts. The best fit to noisy counts follows the noise. Where most cells
+    are noise, the one-way counts are nearer to the truth. On Adult, ε = 0.2, the same pairs counted
     (``python -m benchmarks.peers``'s tables), the mean two-way TV is 0.031 toward uniform cells with 0.3, 0.030 toward
     independent ones with 0.3 and 0.028 with 1; on 25 columns of 16,000 rows at ε = 1 0.0292, 0.0277 and 0.0265, and
-    the fit takes fewer steps. ``fit.objective`` is the plain one, ``fit.gap`` that of the smoothed problem.
+    the fit takes fewer steps. ``fit.objective`` is the plain objective, ``fit.gap`` the gap of the smoothed problem.
 
-    The method is in `espalier.core.models.graphical.solver`. It won by measurement
+    The method is in `espalier.core.models.graphical.solver`. It was chosen by measurement
     (``python -m benchmarks.inference algorithms``):
     CPU seconds until the objective is certified to be within 0.1 % of the best, 12 columns of Adult's shape, σ the same
     everywhere | alternating between 1 and 1,000; > where it was not certified in 1,000 steps or rounding ended it:
@@ -110,9 +110,9 @@ def estimate(
 
 
 def smoothing_for(measurements: Sequence[Measurement], total: float | None) -> float:
-    """Return the smoothing of a fit of ``measurements``: more where a typical table's cell has few rows for its noise.
+    """Return the smoothing for a fit of ``measurements``: more if a typical cell has few rows relative to its noise.
 
-    From noisy answers alone. ``total`` None takes the mean of the measured totals.
+    Uses noisy answers alone. If ``total`` is None, it is the mean of the measured totals.
     """
     noise = [m.sigma * m.values.size for m in measurements if len(m.clique) > 1]
     if not noise:
@@ -164,7 +164,7 @@ def _transfer(problem: Problem, start: GraphicalModel) -> FloatArray:
 def _potentials(
     problem: Problem, flat: FloatArray, cliques: Sequence[Clique], zeros: Sequence[Zeros]
 ) -> dict[Clique, FloatArray]:
-    """Potentials per clique that no other holds, in the clique's order, with −∞ where a rule forbids."""
+    """Potentials of each maximal clique, in the clique's order, with −∞ where a rule forbids the cell."""
     regions = problem.regions
     views = [view.copy() for view in regions.views(flat)]
     maximal = set(regions.maximal)

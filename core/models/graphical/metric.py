@@ -1,14 +1,14 @@
-"""The curvature of the estimation problem, inverted on a tree: what turns a gradient into a good step.
+"""The inverse curvature of the estimation problem on a tree, which turns a gradient into a good step.
 
 The log partition function of a decomposable model has an explicit inverse Hessian: add r_c/μ_c on every clique,
 subtract r_s/μ_s on every separator (the second derivative of the Bethe entropy, which is exact on junction trees;
 Wainwright & Jordan 2008, section 4.1). Here the measured cliques are attached one after the other to an earlier
-one by their largest intersection. Where they form a junction tree this is the exact inverse; where they close
-loops it is a positive definite stand-in, and conjugate gradients make up for the rest.
+one by their largest intersection. Where they form a junction tree this is the exact inverse; where they close loops it
+is a positive definite approximation, and conjugate gradients correct it.
 
 The regularisation of a proximal step adds λ/w_b to the counts of a region ``b``, which is far less on a
-precisely measured marginal than on the cells of a clique that holds it. So each region is a level of its own:
-the part of a clique's form that belongs to ``b`` is replaced by one with ``b``'s own, smaller denominator.
+precisely measured marginal than on the cells of a clique that holds it. So each region is a separate level: the part of
+a clique's form that belongs to ``b`` is replaced by one with the smaller denominator of ``b``.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from espalier.core.models.graphical.regions import Regions
 class Link:
     """A maximal clique (a region) and its attachment to an earlier one.
 
-    ``separator`` is the region they share (−1 if nothing), ``loop`` whether the clique shares yet more columns
-    with others and so closes a loop.
+    ``separator`` is the region they share (−1 if nothing), ``loop`` whether the clique shares further columns with
+    others and so closes a loop.
     """
 
     clique: int
@@ -36,9 +36,9 @@ class Link:
 
 @dataclass(frozen=True)
 class Level:
-    """A region ``inner`` inside ``host`` that gets a form of its own, instead of its part of the host's.
+    """A region ``inner`` inside ``host`` with its own form, which replaces its part of the host's form.
 
-    ``drop`` are the axes of the host that are not in the inner region.
+    ``drop`` are the host's axes that are not in the inner region.
     """
 
     host: int
@@ -93,10 +93,10 @@ def levels(regions: Regions, chain: list[Link]) -> list[Level]:
 class TreeMetric:
     """The inverse Hessian of a tree at one point, as a positive semidefinite operator on flat vectors.
 
-    ``marginals`` are those of the point; ``scale`` is a flat vector of positive counts, the denominators: on no
-    region above the sums of a host's. On a clique with separator s the form is Σ (r_c − p(c|s) r_s)² / scale_c:
-    the part of the residual that the separator does not explain. What belongs to the separator is left to the
-    clique that brought it in, so that a hub with hundreds of cliques is moved once and not hundreds of times.
+    ``marginals`` are those of the point. ``scale`` is a flat vector of positive counts, the denominators; on no region
+    does it exceed the sums over a host. On a clique with separator s the form is Σ (r_c − p(c|s) r_s)² / scale_c:
+    the part of the residual that the separator does not explain. The separator belongs to the clique that introduced
+    it, so a hub with hundreds of cliques moves once and not hundreds of times.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class TreeMetric:
             self.shares.append(counts[link.clique] / shared.reshape(regions.lifted(link.clique, link.separator)))
 
     def apply(self, residual: FloatArray) -> FloatArray:
-        """The step in the potentials that a residual of the marginals calls for."""
+        """The step in the potentials for a residual of the marginals."""
         regions = self.regions
         step = residual * self.diagonal
         steps, residuals, diagonals = regions.views(step), regions.views(residual), regions.views(self.diagonal)

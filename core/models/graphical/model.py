@@ -1,4 +1,4 @@
-"""The fitted model: a distribution over all columns, and every question that can be asked of it."""
+"""The fitted model: a distribution over all columns, and the queries it answers."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ FORMAT = "espalier-model/1"
 
 @dataclass(frozen=True)
 class FitSummary:
-    """How a fit ended: ``objective`` is Σ ‖μ − y‖²/(2σ²), ``gap`` a certified bound on how far it is from the
-    best possible, ``converged`` whether ``criterion`` (a sentence) was met within ``iterations``."""
+    """How a fit ended: ``objective`` is Σ ‖μ − y‖²/(2σ²), ``gap`` a certified bound on its distance to the best
+    objective, ``converged`` whether ``criterion`` (a sentence) was met within ``iterations``."""
 
     iterations: int
     objective: float
@@ -50,9 +50,9 @@ class FitSummary:
 
 @dataclass(frozen=True)
 class FirstFit:
-    """A first fit, which decides how much of each association a second one believes; kept for checkers.
+    """The first fit, which decides how far the second one shrinks each association; kept for checkers.
 
-    ``potentials`` are its model's; ``wider`` says by what each clique's σ was multiplied for the second fit.
+    ``potentials`` are its model's; ``wider`` is the factor on each clique's σ in the second fit.
     """
 
     potentials: Mapping[Clique, FloatArray]
@@ -75,9 +75,9 @@ class GraphicalModel:
 
     ``cliques`` are the measured cliques (and those of structural impossibilities), without the fill-in of the
     junction tree: two sets of columns that a third separates in the graph of these cliques are independent
-    given it, exactly. ``potentials`` are natural logarithms, one array per clique that no other holds, axes
-    in the clique's order, −∞ where impossible. Columns in no clique are uniform. Compare models with
-    their marginals: potentials are not unique. ``first`` is the fit that came before this one, where there was one.
+    given it, exactly. ``potentials`` are natural logarithms, one array per maximal clique, axes in the clique's
+    order, −∞ where impossible. Columns in no clique are uniform. Compare models with
+    their marginals: potentials are not unique. ``first`` is the fit before this one, if there was one.
     """
 
     sizes: Mapping[str, int]
@@ -125,7 +125,7 @@ class GraphicalModel:
         return "exact" if separation.holds(self.edges) else "not promised"
 
     def facts(self) -> dict[str, Any]:
-        """Return the end of the fit, for release.json."""
+        """Return how the fit ended, for release.json."""
         fit = self.fit
         return {
             "iterations": fit.iterations,
@@ -184,7 +184,7 @@ class GraphicalModel:
     ) -> float:
         """Conditional mutual information I(left; right | given) of the model in nats, exactly.
 
-        Columns that are in ``given`` too are left out of the other two. Raises `SizeError` if the joint table
+        Columns that are also in ``given`` are dropped from the other two. Raises `SizeError` if the joint table
         would hold more than ``max_cells`` cells.
         """
         known = set(given)
@@ -211,8 +211,8 @@ class GraphicalModel:
         """``rows`` rows as one array of codes per column, in schema order, in the smallest unsigned type.
 
         Exact ancestral sampling. With ``even`` the rows are spread over the cells as evenly as whole numbers
-        allow (`espalier.core.models.graphical.sampling`): every cell keeps its expected count, measured marginals come
-        out closer than independent rows can, and conditional independence is kept.
+        allow (`espalier.core.models.graphical.sampling`): every cell keeps its expected count, measured marginals are
+        closer than with independent rows, and conditional independence is kept.
         """
         if rows < 0:
             raise ValueError(f"rows ({rows}) must not be negative")
@@ -220,7 +220,7 @@ class GraphicalModel:
         return draw_rows(fitted.tree, fitted.conditionals, rows, rng, even=even, report=report)
 
     def sample_batches(self, rows: int, rng: np.random.Generator, *, even: bool = False) -> Iterator[dict[str, Codes]]:
-        """Yield the rows of `sample` in batches of at most `BATCH_ROWS`: any number of rows in the memory of one batch.
+        """Yield the rows of `sample` in batches of at most `BATCH_ROWS`; memory holds one batch.
 
         With ``even`` the quotas are those of the whole output (`espalier.core.models.graphical.batches`).
         """
@@ -236,7 +236,7 @@ class GraphicalModel:
         Path(path).write_bytes(self.dumps())
 
     def dumps(self) -> bytes:
-        """Return the file that `save` writes. Its ``order`` is that in which `sample` draws the columns."""
+        """Return the file that `save` writes. Its ``order`` is the order in which `sample` draws the columns."""
         head: dict[str, Any] = {
             "format": FORMAT,
             "sizes": list(self.sizes.items()),
@@ -258,7 +258,7 @@ class GraphicalModel:
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> GraphicalModel:
-        """Read what `save` wrote. Raises `EspalierError` if the file is something else."""
+        """Read a file that `save` wrote. Raises `EspalierError` if the file is something else."""
         try:
             return cls.loads(Path(path).read_bytes())
         except EspalierError as error:
@@ -266,7 +266,7 @@ class GraphicalModel:
 
     @staticmethod
     def loads(data: bytes) -> GraphicalModel:
-        """Read what `dumps` gave. Raises `EspalierError` for anything else."""
+        """Read a file that `dumps` wrote. Raises `EspalierError` for anything else."""
         try:
             with np.load(io.BytesIO(data), allow_pickle=False) as file:
                 head = json.loads(file["head"].tobytes())
@@ -295,11 +295,13 @@ class GraphicalModel:
 
 
 def _check_potentials(sizes: Mapping[str, int], potentials: Mapping[Clique, NDArray[Any]], total: float) -> None:
-    """Raise ValueError for what no fit can have: other shapes than the sizes, log potentials that are not numbers."""
+    """Raise ValueError for a model that no fit produces: shapes that differ from the sizes, or potentials that are
+    NaN.
+    """
     if min(sizes.values(), default=1) < 1 or not (isfinite(total) and total >= 0):
-        raise ValueError("a column needs a category, and rows are counted from 0")
+        raise ValueError("each column needs at least one category, and the number of rows must not be negative")
     for clique, table in potentials.items():
         if table.shape != tuple(sizes[name] for name in clique) or table.dtype.kind != "f":
-            raise ValueError("a potential has another shape than its columns")
+            raise ValueError("the shape of a potential does not match its columns")
         if np.isnan(table).any() or np.isposinf(table).any():
             raise ValueError("a potential is not a number")

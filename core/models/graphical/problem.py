@@ -1,4 +1,4 @@
-"""The estimation problem, laid out once: what is measured, how well, and where it lives in the junction tree."""
+"""The estimation problem in flat arrays: the measurements, their precision, and their place in the junction tree."""
 
 from __future__ import annotations
 
@@ -25,18 +25,17 @@ from espalier.core.models.graphical.regions import Regions
 from espalier.core.privacy.draws import Measurement
 
 SMALLEST_TOTAL = 1.0
-"""A total below one row is taken as one row: noise can push it below zero, a distribution cannot follow."""
+"""Smallest total, in rows: noise can push an estimate below zero, where no distribution exists."""
 
 
 def inner(a: FloatArray, b: FloatArray) -> float:
-    """Σ a b of two flat vectors. Not BLAS: its threads cost more than they give at these lengths, twentyfold on
-    a busy machine."""
+    """Σ a b of two flat vectors. Not BLAS: at these lengths its threads are slower, twentyfold on a busy machine."""
     return float(np.einsum("i,i->", a, b))
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """What one pass up and down the junction tree tells: p(v | given) and marginals of its nodes, and the flat
+    """The result of one pass up and down the junction tree: p(v | given) and marginals of its nodes, and the flat
     ``marginals`` of the regions, all scaled to the total."""
 
     log_partition: float
@@ -51,7 +50,7 @@ class Problem:
 
     ``target`` is û, the pooled unbiased estimate, consistent but possibly negative; ``weight`` its precision
     per region; ``precision`` and ``centre`` give the objective itself, cell by cell, up to ``constant``;
-    ``floor`` is what no distribution can go below: the part of the objective that û leaves.
+    ``floor`` is a lower bound for every distribution: the objective at û.
     """
 
     regions: Regions
@@ -93,7 +92,9 @@ class Problem:
         return Sweep(log_partition, conditionals, nodes, self.regions.marginals(nodes))
 
     def covariance(self, sweep: Sweep, direction: FloatArray) -> FloatArray:
-        """N Cov(p) times ``direction``: how fast the regions' marginals change when the potentials go there."""
+        """N Cov(p) times ``direction``: the derivative of the regions' marginals when the potentials move in that
+        direction.
+        """
         tables = self.regions.tables(direction)
         return self.regions.marginals(derivative(self.regions.tree, sweep.conditionals, sweep.nodes, tables))
 
@@ -108,7 +109,7 @@ def pose(
     total: float | None,
     zeros: Iterable[Zeros] = (),
 ) -> Problem:
-    """Check the measurements and lay the problem out. Raises ``ValueError`` for shapes, scales or names that
+    """Check the measurements and build the problem. Raises ``ValueError`` for shapes, scales or names that
     do not fit, `EspalierError` if the impossibilities leave no row."""
     zeros = tuple(zeros)
     for measurement in measurements:
@@ -164,7 +165,7 @@ def estimate_total(measurements: Iterable[Measurement]) -> float:
 def _pool_cells(
     regions: Regions, measurements: Iterable[Measurement], total: float
 ) -> tuple[FloatArray, FloatArray, float]:
-    """Repeated measurements of one clique merged: precision and mean per cell, and the objective they leave.
+    """Repeated measurements of one clique merged: precision and mean per cell, and the objective that remains.
 
     Measurements of columns with one category (or of none) only repeat the total: a constant.
     """

@@ -1,9 +1,8 @@
-"""Marginals of columns that no clique holds together: multiply and sum, one column at a time.
+"""Marginals of columns that share no clique, by variable elimination: multiply and sum, one column at a time.
 
-A fitted model is a product of conditional distributions p(v | given), one per node of its junction tree. Only
-the nodes on the way from the wanted columns to the root matter: everything below sums to one. This leaves
-variable elimination (Koller & Friedman 2009, section 9.3) in plain probabilities, which are safe here because
-every factor is a distribution.
+A fitted model is a product of conditional distributions p(v | given), one per node of its junction tree. Only the nodes
+between the wanted columns and the root matter: everything below sums to one. Variable elimination (Koller & Friedman
+2009, section 9.3) runs in plain probabilities, which is safe here because every factor is a distribution.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ def joint(
         touching = [factor for factor in factors if column in factor.columns]
         factors = [factor for factor in factors if column not in factor.columns]
         union = _union(touching, without=column)
-        _check(tree, union, limit, "Working out this marginal")
+        _check(tree, union, limit, "Computing this marginal")
         factors.append(_product(touching, union))
     return _product(factors, target).table
 

@@ -12,11 +12,11 @@ from espalier.core.models.graphical.model import GraphicalModel
 
 
 def refine(model: GraphicalModel, sizes: Mapping[str, int], groups: Mapping[str, NDArray[np.intp]]) -> GraphicalModel:
-    """``model`` over all categories: where ``groups[column]`` numbers the group of each, a group's probability is
-    divided evenly among its categories.
+    """Return ``model`` over all categories. ``groups[column]`` numbers the group of each category; a group's
+    probability is divided evenly among its categories.
 
-    p(x) = p(g(x)) / Π |g(x_column)|, so every marginal over groups, and every conditional independence, stays: which
-    category of its group a row gets depends on nothing else.
+    p(x) = p(g(x)) / Π |g(x_column)|, so every marginal over groups and every conditional independence is preserved: the
+    category within a group depends on nothing else.
     """
     potentials = dict(model.potentials)
     for name, group in groups.items():

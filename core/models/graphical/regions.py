@@ -1,17 +1,17 @@
 """The information in a set of noisy marginals, without repetition.
 
-Overlapping marginals repeat each other: every pair that holds column A carries its own noisy copy of A's
+Overlapping marginals repeat each other: every pair with column A contains its own noisy copy of A's
 counts. Splitting each marginal into orthogonal components undoes that. Take the measured cliques and all their
-intersections (the *regions*). The part of a marginal that belongs to region ``a`` is its rest on
-``a`` once the parts of all smaller regions are taken out (an analysis of variance; the same split underlies
+intersections (the *regions*). The part of a marginal that belongs to region ``a`` is what remains on ``a`` after
+subtracting the parts of all smaller regions (an analysis of variance; the same split underlies
 the residual mechanism of Xiao, He, Zhang & Kifer 2023, "An Optimal and Scalable Matrix Mechanism for Noisy
-Marginals under Convex Loss Functions"). Marginals agree with each other exactly when they share components, and
-the squared loss falls apart into one term per component:
+Marginals under Convex Loss Functions"). Marginals agree with each other exactly when they share components, and the
+squared loss splits into one term per component:
 
     Σ_c ‖μ_c − y_c‖²/(2σ_c²) = const + Σ_a w_a ‖u_a − û_a‖²/2,   w_a = Σ_{c ⊇ a} 1/(σ_c² cells(c∖a))
 
-where û_a is the mean over the measurements that hold ``a``, weighted by their share of w_a. So û is the best
-linear unbiased estimate from all measurements together, in closed form, whatever the overlaps.
+where û_a is the mean over the measurements that contain ``a``, weighted by their share of w_a. So û is the best
+linear unbiased estimate from all measurements together, in closed form, for any overlaps.
 
 Everything is kept in flat vectors: one slice per region, axes in tree order.
 """
@@ -31,8 +31,8 @@ from espalier.core.privacy.draws import Measurement
 class Regions:
     """The regions of a set of cliques within a junction tree, and the flat vectors over them.
 
-    ``places[i]`` is the place of region ``i``, ``spans[i]`` its slice of a flat vector of ``size`` numbers.
-    Smaller regions come before those that hold them; ``maximal`` are the regions that no other holds.
+    ``places[i]`` is the node of region ``i``, ``spans[i]`` its slice of a flat vector of ``size`` numbers.
+    Smaller regions come before those that contain them; ``maximal`` are the regions that no other contains.
     """
 
     def __init__(self, tree: JunctionTree, cliques: Iterable[Clique]) -> None:
@@ -72,7 +72,7 @@ class Regions:
         return [flat[span].reshape(place.shape) for span, place in zip(self.spans, self.places, strict=True)]
 
     def home(self, columns: tuple[int, ...], among: Collection[int] | None = None) -> int:
-        """The smallest region (of those ``among``) that holds all of ``columns``; −1 if none does."""
+        """The smallest region (of those ``among``) that contains all of ``columns``; −1 if none does."""
         if among is None and columns in self.index:
             return self.index[columns]
         if not columns:
@@ -196,7 +196,7 @@ class Regions:
 
 
 def _close(cliques: set[tuple[int, ...]]) -> list[tuple[int, ...]]:
-    """The cliques and all their intersections but the empty one, smaller ones first."""
+    """The cliques and all their nonempty intersections, smaller ones first."""
     closed: set[tuple[int, ...]] = set()
     holding: dict[int, set[tuple[int, ...]]] = {}
     waiting = sorted(cliques)
@@ -216,7 +216,7 @@ def _close(cliques: set[tuple[int, ...]]) -> list[tuple[int, ...]]:
 
 
 def _below(closed: Sequence[tuple[int, ...]]) -> list[list[int]]:
-    """For each region the smaller regions it holds, smaller first."""
+    """For each region the regions inside it, smaller first."""
     holding: dict[int, list[int]] = {}
     below: list[list[int]] = []
     for i, columns in enumerate(closed):

@@ -3,13 +3,14 @@
 Plain sampling is exact: every row is an independent draw from the model.
 
 Rounded sampling spreads the rows over the categories as evenly as whole numbers allow. The rows that share
-the same values of ``given`` are a group of n_s rows; category v gets ⌊n_s p(v|s)⌋ or one more of them, and
-which rows of the group they are is a fresh random permutation. So the expected count of every cell is the
-model's, a measured pair is off by about one row per cell instead of by √count, and two columns that depend on the
-same parent stay independent given it: each is shuffled on its own within the group. Such rows vary less from table to
-table than independent ones. This matters when several tables are combined, or when a variance is computed from one.
+the same values of ``given`` are a group of n_s rows; category v gets ⌊n_s p(v|s)⌋ of them or one more, and a fresh
+random permutation decides which rows. So the expected count of every cell is the
+model's, a measured pair errs by about one row per cell instead of √count, and two columns that depend on the
+same parent stay independent given it: each is shuffled on its own within the group. The counts vary less from table to
+table than those of independent rows. This matters
+when several tables are combined, or when a variance is computed from one.
 (A rounding that hands out categories in the *same* order to two such columns couples them: mbi before 2.0 did, with a
-total variation of 0.6 where the model had 0.001.)
+total variation of 0.6 when the model had 0.001.)
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def _code_type(size: int) -> type[np.unsignedinteger]:
 
 
 def _groups(node: Node, drawn: Sequence[Codes] | Mapping[int, Codes]) -> NDArray[Any] | None:
-    """Return the combination of the given columns in each row; None where there is only one."""
+    """Return the combination of the given columns in each row; None if there is only one."""
     if not node.given:
         return None
     kind = np.dtype(np.uint16 if math.prod(node.shape[:-1]) <= 1 << 16 else np.int64)
@@ -79,7 +80,7 @@ def _draw(table: FloatArray, group: NDArray[Any] | None, n: int, rng: np.random.
     if group is None:
         root: NDArray[np.int64] = np.searchsorted(_ladder(table)[0, :-1], point, side="right")
         return root
-    reach = 1 << (size - 1).bit_length()  # steps of a power of two, so that all rows take the same
+    reach = 1 << (size - 1).bit_length()  # steps are powers of two, the same for all rows
     ladder = np.full((groups, reach), np.inf)
     ladder[:, : size - 1] = _ladder(table)[:, :-1]
     flat, start = ladder.ravel(), group.astype(np.int64) * reach
@@ -98,7 +99,7 @@ def _ladder(table: FloatArray) -> FloatArray:
 
 
 def _spread(table: FloatArray, group: NDArray[Any] | None, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Categories in numbers as even as whole numbers allow, in random order within each group."""
+    """Categories in counts as even as whole numbers allow, in random order within each group."""
     size = table.shape[1]
     if group is None:
         counts = np.array([n])

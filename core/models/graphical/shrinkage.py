@@ -1,4 +1,4 @@
-"""How much of each pair's association a fit believes: what noise explains of it is taken back."""
+"""Shrinkage of each pair's association: the part that noise explains is removed."""
 
 from __future__ import annotations
 
@@ -13,40 +13,40 @@ from espalier.core.models.graphical.model import GraphicalModel
 from espalier.core.privacy.draws import Measurement
 
 FIRM = 5.0
-"""How many times firmer than they are known the second fit holds the columns by themselves. With 2 they come out worse
-than in the first (COMPAS at ε = 0.2: one-way L1 + 0.0004, asia with 3,000 rows + 0.0008); with 20 as with 5."""
+"""Factor on the precision of single columns in the second fit. With 2 they are worse than in the first
+fit (COMPAS at ε = 0.2: one-way L1 + 0.0004, asia with 3,000 rows + 0.0008); 20 gives the same as 5."""
 
 WIDEST = 2.0
-"""How many times its σ a pair's becomes at most. Without a bound a column that matters is now and then taken for noise:
-AUC over that of the first fit, without and with it: alarm with 8,000 rows at ε = 0.2 −0.008 and −0.003 (± 0.009),
+"""Largest factor on a pair's σ. Without a bound, a column that matters is sometimes mistaken for noise. AUC minus that
+of the first fit, without and with the bound: alarm with 8,000 rows at ε = 0.2 −0.008 and −0.003 (± 0.009),
 diabetes at 0.2 + 0.015 and + 0.011 (± 0.002), with 8,000 rows at 1 + 0.020 and + 0.013 (± 0.003), COMPAS at 0.2
 + 0.0015 and + 0.0016 (± 0.0010)."""
 
 STRENGTHS, STEPS, EVEN = 60, 40, 2.0
-"""The number of strengths compared, of steps that find how common each is, and of pairs' worth of weight that is
-spread over all of them beforehand."""
+"""The number of strengths compared, the number of EM steps, and the prior weight spread over all strengths, in
+pairs."""
 
 
 def believed(
     model: GraphicalModel, measurements: Sequence[Measurement], smoothing: float
 ) -> tuple[list[Measurement], float, dict[Clique, float]]:
-    """``measurements`` as a second fit takes them, its smoothing, and by what the σ of each clique was multiplied.
+    """Return ``measurements`` for a second fit, its smoothing, and the factor on the σ of each clique.
 
     ``model`` is the first fit, with ``smoothing``.
 
-    A release's fit draws every pair toward independence alike. This draws a pair further whose association may be
-    noise. Let p, q be the shares of its columns in ``model``, N the total, y the pair's counts. The prior for
+    A release's first fit shrinks every pair equally toward independence. This shrinks a pair further if its association
+    may be noise. Let p, q be the shares of its columns in ``model``, N the total, y the pair's counts. The prior for
     d = μ − N p qᵀ is normal with variance τ · N (diag p − p pᵀ) ⊗ (diag q − q qᵀ), on tables with row and column sums
-    of zero: τ times what chance makes of N rows with independent columns, so τ = 1 is the association of such rows
+    of zero: τ times the variance of N rows with independent columns by chance, so τ = 1 is the association of such rows
     by χ², per degree of freedom. With λ the fit's price of divergence (smoothing over noise, see `estimate`), λ N KL is
-    this prior to second order with τ = 1/λ for all pairs. Here each pair has a τ of its own: along the eigenvectors of
-    the prior's variance, d is measured as z_k ~ N(0, τ g_k + σ²). How common each τ is among the pairs is the mixture
+    this prior to second order with τ = 1/λ for all pairs. Here each pair has its own τ: along the eigenvectors of
+    the prior's variance, d is measured as z_k ~ N(0, τ g_k + σ²). The distribution of τ over the pairs is the mixture
     that makes all z likeliest (Kiefer & Wolfowitz 1956; by EM, Laird 1978), and a pair's weight τ g/(τ g + σ²), at its
-    median g, is its mean under that. A τ above 1/λ is left at 1/λ: no pair is drawn less than the first fit draws it.
+    median g, is its mean under that. A τ above 1/λ is set to 1/λ: no pair is shrunk less than in the first fit.
 
-    In the result a pair's σ is multiplied by √(1/(λ τ)), at most `WIDEST`, which makes λ take the value 1/τ there, and
-    columns are held where ``model`` has them. Tables of three columns or more are left as they are. The measurements
-    themselves, and all conclusions from them, do not change: this is post-processing of noisy answers for one table
+    In the result a pair's σ is multiplied by √(1/(λ τ)), at most `WIDEST`, which gives λ the value 1/τ there, and
+    columns are held at their values in ``model``. Tables of three columns or more are unchanged. The measurements
+    themselves, and all conclusions from them, do not change: this is post-processing of noisy answers to draw one table
     of rows.
     """
     pooled = _pooled(measurements)
@@ -76,13 +76,13 @@ def _pooled(measurements: Sequence[Measurement]) -> list[Measurement]:
 
 
 def _noise(pooled: Sequence[Measurement]) -> float:
-    """The median noise scale of the cliques that no other holds, in rows (as in `Problem.noise`)."""
+    """The median noise scale of the maximal cliques, in rows (as in `Problem.noise`)."""
     sets = [frozenset(m.clique) for m in pooled]
     return float(np.median([m.sigma for m, own in zip(pooled, sets, strict=True) if not any(own < s for s in sets)]))
 
 
 def _alone(pooled: Sequence[Measurement]) -> dict[str, float]:
-    """σ of what all of ``pooled`` together say of a column's counts, by column."""
+    """σ of a column's counts, estimated from all of ``pooled``, by column."""
     precision: dict[str, float] = {}
     for m in pooled:
         for axis, name in enumerate(m.clique):
@@ -99,7 +99,7 @@ def _spectrum(m: Measurement, shares: dict[str, FloatArray], total: float) -> tu
 
 
 def _contrasts(share: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The eigenvectors of diag p − p pᵀ that sum to nothing, and their eigenvalues."""
+    """The eigenvectors of diag p − p pᵀ that sum to 0, and their eigenvalues."""
     values, vectors = np.linalg.eigh(np.diag(share) - np.outer(share, share) - 1.0)  # − 1 puts the constant first
     return vectors[:, 1:], np.maximum(values[1:], 0.0)
 

@@ -12,14 +12,14 @@ from espalier.core.graph.junction_tree import MAX_CELLS, JunctionTree, cells, ju
 from espalier.core.graph.separations import Clique
 
 SECONDS_PER_NOISY_CELL = 14e-6
-"""Seconds per draw of discrete Gaussian noise: 9 to 14 µs, the more the smaller σ is."""
+"""Seconds per draw of discrete Gaussian noise: 9 to 14 µs, more for smaller σ."""
 
 SWEEPS = 40
-"""Passes over the junction tree that a fit is charged for: trees take 5 to 15, models of 300,000 cells 30 to 65."""
+"""Passes over the junction tree assumed for a fit: trees take 5 to 15, models of 300,000 cells 30 to 65."""
 
 SECONDS_PER_CELL = 100e-9
 SECONDS_PER_NODE = 60e-6
-"""What one pass costs per cell of the tree and per column: 40–120 ns and 15–70 µs (seven tables of 8 to 37 columns)."""
+"""Seconds of one pass per cell of the tree and per column: 40–120 ns and 15–70 µs (seven tables of 8 to 37 columns)."""
 
 SECONDS_PER_PAIR = 250e-6
 """Seconds to score one pair of columns against a fitted model: 0.15 to 0.5 ms, most of it the pair's marginal."""
@@ -30,10 +30,11 @@ class Size:
     """The cost of a set of measured cliques.
 
     ``cells`` and ``largest_cells`` count the cells of the junction tree and of its ``largest`` clique;
-    ``measured_cells`` those that noise is drawn for. ``bytes`` is the peak memory of the fit, ``seconds`` an
+    ``measured_cells`` those that get noise. ``bytes`` is the peak memory of the fit, ``seconds`` an
     estimate of noise and fit together, ``noise`` that of the noise alone. ``culprit`` are the measured cliques that
-    make the largest clique so large: itself where it was measured, else those that lie in it with two columns or more.
-    ``treewidth`` is that of the junction tree: the columns of its widest clique, minus one; 0 for a model without one.
+    caused the largest clique: the clique itself if it was measured, else those that share two columns or more with it.
+    ``treewidth`` is the number of columns in the widest clique of the junction tree, minus one; 0 for a model without a
+    tree.
     """
 
     cells: int
@@ -47,17 +48,20 @@ class Size:
     treewidth: int = 0
 
     def at_least(self, cells: int) -> Size:
-        """This size with a junction tree of at least ``cells`` cells, for a plan whose choices are still open."""
+        """Return this size with a junction tree of at least ``cells`` cells, for a plan whose choices are still
+        open.
+        """
         more = max(0, cells - self.cells)
         seconds = self.seconds + SWEEPS * more * SECONDS_PER_CELL
         return replace(self, cells=self.cells + more, bytes=self.bytes + 64 * more, seconds=seconds)
 
     def chosen(self, fits: int, sizes: Mapping[str, int]) -> Size:
-        """This size where private choices decide between large and small tables, against ``fits`` models on the way.
+        """Return this size for a plan in which private choices decide between large and small tables, with ``fits``
+        models along the way.
 
-        ``cells`` and ``bytes`` stay the most that can come. Choices seldom take the largest tables, so the seconds are
-        those of a model half way, on a scale of logarithms, between these cells and those of the columns alone. Models
-        on the way grow: half of one each, and the pairs of columns are scored against each of them.
+        ``cells`` and ``bytes`` remain the maximum. Choices seldom take the largest tables, so the seconds are those of
+        a model halfway, on a logarithmic scale, between these cells and those of the columns alone. Models along the
+        way grow, so each counts half, and the pairs of columns are scored against each of them.
         """
         if not fits:
             return self
@@ -98,7 +102,7 @@ def _fit_seconds(cells: float, nodes: int) -> float:
 
 
 def check_size(sizes: Mapping[str, int], cliques: Iterable[Clique], *, max_cells: int = MAX_CELLS) -> Size:
-    """`predict_size`, refusing a plan whose largest clique holds more than ``max_cells`` cells.
+    """Return `predict_size`, and refuse a plan whose largest clique has more than ``max_cells`` cells.
 
     Raises `SizeError` naming the clique, its columns with their sizes and the column to coarsen, with
     ``clique``, ``cells``, ``limit``, ``culprit`` and ``coarsen`` as attributes.
@@ -112,7 +116,7 @@ def check_size(sizes: Mapping[str, int], cliques: Iterable[Clique], *, max_cells
 def too_large(
     sizes: Mapping[str, int], clique: Clique, limit: int, what: str, *, culprit: tuple[Clique, ...] = ()
 ) -> SizeError:
-    """The refusal of a table over ``clique``; ``what`` is the sentence's subject ("Fitting …")."""
+    """Return the error for a table over ``clique``; ``what`` is the sentence's subject ("Fitting …")."""
     held = prod(sizes[name] for name in clique)
     named = ", ".join(f"{name} ({sizes[name]})" for name in clique)
     widest = max(clique, key=lambda name: sizes[name])

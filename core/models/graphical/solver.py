@@ -1,13 +1,13 @@
-"""The minimisation itself: proximal points, each found by Newton's method in the curvature of a tree.
+"""The minimisation: proximal points, each found by Newton's method, preconditioned on a tree.
 
 **The problem.** Minimise f(μ) = Σ_c ‖μ_c − y_c‖²/(2σ_c²) over the marginals of distributions with N rows. The
 best μ mostly lies on the boundary (cells with noisy counts below zero), where potentials run to −∞.
 
 **Outer loop: proximal point.** p_{k+1} minimises f(μ(p)) + λ N KL(p ‖ p_k). This keeps p in the exponential
 family of the measured cliques: θ_{k+1} = θ_k − ∇f(μ_{k+1})/λ, mirror descent with the gradient taken at the *new*
-point. λ falls by LOWER from one to the next. Close to the optimum ∇f stands still, so the next step is tried ahead, as
-the last one over LOWER, and kept where it lowers the dual: potentials on their way to −∞ get there in a few steps.
-λ rises again where steps run astray.
+point. λ falls by the factor LOWER from one point to the next. Close to the optimum ∇f hardly changes, so the next step
+is extrapolated as the last one over LOWER, and kept if it lowers the dual: potentials that tend to −∞ get there in a
+few steps. λ rises again when steps diverge.
 
 **Inner problem: its dual**, smooth and strictly convex in θ (û, K: the pooled estimate and the conjugate of the
 pooled loss, `espalier.core.models.graphical.regions`):
@@ -17,14 +17,14 @@ pooled loss, `espalier.core.models.graphical.regions`):
 Its Hessian is N Cov(p) + λK. Newton's direction is found by conjugate gradients: a product with Cov(p) is one
 more pass over the junction tree (`espalier.core.graph.junction_tree.derivative`), and the explicit inverse of the
 Hessian
-on a tree (`espalier.core.models.graphical.metric`) preconditions them, whatever the scales of the noise: a few products
-do. They stop at half the residual or after PRODUCTS, far from exact; what they leave, the next step takes.
+on a tree (`espalier.core.models.graphical.metric`) preconditions them at any noise scales: a few products suffice. They
+stop at half the residual or after PRODUCTS, far from exact; the next step corrects the rest.
 
 **Stopping.** Any w bounds the optimum from below: min_s ⟨w, s⟩ − ⟨w, û⟩ − ⟨w, Kw⟩/2 + f(û), s over all
-single rows (one max-plus sweep). With w = −λ(θ − θ_k) that bound is close at the end. The gap between f and the
+single rows (one max-plus sweep). With w = −λ(θ − θ_k) that bound is tight at the end. The gap between f and the
 best bound is the reported, certified criterion.
 
-Why this and not something else is in `espalier.core.models.graphical.estimation.estimate`, with figures.
+`espalier.core.models.graphical.estimation.estimate` compares this method with alternatives, with figures.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ DAMPING, LOWER = 0.3, 0.6
 """The first λ times the median noise scale, and its factor from one proximal point to the next."""
 
 PATIENCE, RAISE = 12, 5.0
-"""A proximal point not found in so many steps is given up for a nearer one, with λ raised by this factor: where λ is
-too low, a step may move most of the mass to wrong cells, from where it takes hundreds to come back."""
+"""A proximal point not found within this many steps is replaced by a nearer one, with λ raised by this factor: if λ is
+too low, a step may move most of the mass to wrong cells, and hundreds of steps are needed to return."""
 
 FORCING, PRODUCTS = 0.5, 20
-"""Conjugate gradients stop when the residual has fallen to this share, or after so many products."""
+"""Conjugate gradients stop when the residual has fallen to this share, or after this number of products."""
 
 INEXACT = 0.3
-"""A proximal point is good enough when its error is below this share of what it gained, or of the tolerance."""
+"""A proximal point is accepted when its error is below this share of its gain, or of the tolerance."""
 
 
 @dataclass(frozen=True)
@@ -63,13 +63,13 @@ class Point:
 
     @property
     def marginals(self) -> FloatArray:
-        """Of the regions, as a flat vector."""
+        """Marginals of the regions, as a flat vector."""
         return self.sweep.marginals
 
 
 @dataclass(frozen=True)
 class Solution:
-    """Potentials, and how good they are: ``objective`` f, certified ``gap`` to the optimum.
+    """Potentials and their quality: ``objective`` f, certified ``gap`` to the optimum.
 
     ``iterations`` are Newton steps, ``sweeps`` all passes up and down the junction tree.
     """
@@ -97,7 +97,7 @@ class Subproblem:
         return self.problem.total * point.sweep.log_partition + linear
 
     def gradient(self, point: Point) -> FloatArray:
-        """Marginals minus what they should be."""
+        """Marginals minus their targets."""
         return point.marginals + self.damping * point.smoothed - self.problem.target
 
     def bound(self, point: Point) -> float:
@@ -108,7 +108,7 @@ class Subproblem:
 
 
 class Solver:
-    """One minimisation. ``solve`` or ``smoothed`` runs it; ``sweeps`` counts what it cost."""
+    """One minimisation. ``solve`` or ``smoothed`` runs it; ``sweeps`` counts passes over the tree."""
 
     def __init__(self, problem: Problem, tolerance: float, max_iterations: int, report: Report | None) -> None:
         self.problem = problem
@@ -123,7 +123,7 @@ class Solver:
         self.first_gap = 0.0
 
     def solve(self, potentials: FloatArray) -> Solution:
-        """From ``potentials`` to the optimum, or to the best point met within ``max_iterations`` steps."""
+        """Start from ``potentials``; return the optimum, or the best point within ``max_iterations`` steps."""
         problem = self.problem
         task = Subproblem(problem, potentials, DAMPING / problem.noise())
         home = point = self._sweep(potentials, np.zeros_like(potentials))
@@ -160,7 +160,7 @@ class Solver:
     def smoothed(self, potentials: FloatArray, smoothing: float, centre: FloatArray) -> Solution:
         """The minimum of f(μ) + λ N KL(p ‖ q) with λ = ``smoothing`` over the median noise scale.
 
-        One proximal step around q, the distribution with the potentials ``centre``. Its duality gap is the error of
+        One proximal step around q, the distribution with the potentials ``centre``. Its duality gap bounds the error of
         the marginals in the norm of f.
         """
         problem = self.problem
@@ -182,7 +182,7 @@ class Solver:
         return Point(potentials, smoothed, self.problem.sweep(potentials))
 
     def _step(self, task: Subproblem, point: Point) -> Point | None:
-        """One Newton step with a backtracking line search; None where rounding errors allow no descent."""
+        """One Newton step with a backtracking line search; None if rounding errors prevent descent."""
         gradient = task.gradient(point)
         direction, smoothed = self._direction(task, point, gradient)
         descent = inner(direction, gradient)

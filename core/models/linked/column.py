@@ -6,8 +6,8 @@ before, c at the one before that. The parameters maximise
     ⟨θ, T⟩ − Σ_r w_r log Z_r(θ) − (λ/2) Σ_e σ_e² ‖φ_e‖²
 
 over evidence rows r with weights w_r, for noisy counts T. It is the dual of min Σ_e ‖M_e − T_e‖²/(2σ_e²) + λ·KL, so it
-is concave, and any number of parents is possible without a table over all of them. β, s and κ are hardly penalised: the
-fit shrinks towards "stay or draw afresh", not towards independence of the visit before.
+is concave, and it needs no table over all parents, however many there are. β, s and κ are hardly penalised: the fit
+shrinks towards "stay or draw afresh", not towards independence of the visit before.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PENALTY = 1e-4
 ROWS_BY = 2.0
 """A row of a noisy table is scaled by at most this factor, or its inverse, to the number of evidence rows."""
 MEMORY = 12
-"""Steps that L-BFGS remembers."""
+"""Number of steps that L-BFGS stores."""
 LARGEST = 60.0
 """Logits are clipped here while a column is fitted."""
 GAP = 1e-5
@@ -87,7 +87,7 @@ class NoisyTable:
 
 @dataclass(frozen=True)
 class Target:
-    """What the column of ``name`` is fitted to: ``tables`` by parent, its ``margin``, and how often it echoes.
+    """The noisy counts for the column ``name``: ``tables`` by parent, its ``margin``, and how often it repeats.
 
     All are in people; ``total`` is the number of people with steps.
     """
@@ -110,7 +110,7 @@ def fit_column(
 def minimised(loss: Callable[[Array], tuple[float, Array]], x: Array, evaluations: int) -> Array:
     """Return a minimum of ``loss``, which returns a value and its gradient: L-BFGS (Nocedal & Wright 2006, 7.4).
 
-    SciPy's needs a second and many threads for the short vectors here.
+    SciPy's takes a second and many threads on these short vectors.
     """
     value, slope = loss(x)
     pairs, left = list[tuple[Array, Array, float]](), evaluations - 1
@@ -165,7 +165,7 @@ class _Problem:
         typical = target.total / np.array([table.values.size for table in target.tables.values()])
         people_to_a_row = target.total * float((self.weights.astype(np.float64) ** 2).sum())
         sigmas = np.sqrt(noise**2 + typical * (1 + people_to_a_row))  # people are a sample, and so is the evidence
-        strength = sigmas**2 / (np.median(sigmas) * target.total)
+        strength = sigmas**2 / (np.median(sigmas) * target.total) * (1 + noise / typical)  # more where cells drown
         self.penalty = np.concatenate([np.full((h, 1), p) for h, p in zip(heights, strength, strict=True)])
         self.wanted = np.concatenate(
             [
@@ -179,9 +179,16 @@ class _Problem:
         self.same = [np.flatnonzero(codes < size) for codes in (self.before, self.earlier)]
         own = list(target.tables).index(target.name + BEFORE)
         stay = np.split(self.wanted, self.splits)[own][:size]
-        self.stays = np.diag(stay).copy()
+        self.stays = self._stays(np.diag(stay), target.tables[target.name + BEFORE].sigma / target.total)
         self.echoes = min(max(target.echoes / target.total, 0.0), float(weights[self.same[1]].sum()))
         self.small = np.concatenate([np.sqrt(np.maximum(self.margin, 1e-3))] * 2 + [[0.5]])
+
+    def _stays(self, counted: Array, sigma: float) -> Array:
+        """Return the shares that stay at each value, shrunk towards one chance to stay, else to draw afresh."""
+        by_chance = self.margin**2
+        chance = float((counted.sum() - by_chance.sum()) / max(1 - by_chance.sum(), 1e-9))
+        chance = min(max(chance, 0.0), 1.0)
+        return shrunk(counted, chance * self.margin + (1 - chance) * by_chance, sigma)
 
     def packed(self, start: StepColumn | None) -> Array:
         """Return scaled parameters to begin with."""
@@ -222,6 +229,18 @@ class _Problem:
         to_small = np.concatenate([np.einsum("rv->v", logits) - self.margin, to_stay, [to_echo]]) + PENALTY * small
         to_effects = self.turned @ logits - self.wanted + self.penalty * effects
         return value, np.concatenate([to_small / self.small, (to_effects * self.scale).ravel()])
+
+
+def shrunk(values: Array, towards: Array, sigma: float) -> Array:
+    """Return noisy counts, moved ``towards`` an estimate by the part of their distance that noise explains.
+
+    The positive-part estimator of James and Stein (1961): values with much noise rely on the estimate, and values with
+    little noise stay as they are.
+    """
+    apart = values - towards
+    distance = float((apart**2).sum())
+    explained = max(len(values) - 2, 1) * sigma**2
+    return towards if distance <= explained else np.asarray(values - explained / distance * apart)
 
 
 def _shares(values: Array) -> Array:

@@ -49,7 +49,7 @@ class LinkedModel:
 
     @property
     def edges(self) -> tuple[tuple[str, str], ...]:
-        """The pairs of columns of a row that it links."""
+        """The pairs of a row's columns that it links."""
         return self.people.edges
 
     def sample(self, rows: int, rng: np.random.Generator, *, even: bool = False, report: Report | None = None) -> Codes:
@@ -69,7 +69,7 @@ class LinkedModel:
             arcs["earlier"].append((column.name, column.name))
             for parent in column.effects:
                 if parent == POSITION:
-                    continue  # which visit it is, is fixed
+                    continue  # the number of the visit is given
                 past = "before" if parent.endswith(BEFORE) else "earlier" if parent.endswith(EARLIER) else ""
                 where = past or ("whole" if parent in self.slices.person else "within")
                 arcs[where].append((parent.removesuffix(BEFORE).removesuffix(EARLIER), column.name))
@@ -80,7 +80,7 @@ class LinkedModel:
         return "exact" if self.unrolled.path(separation) is None else "not promised"
 
     def facts(self) -> dict[str, Any]:
-        """Return the end of the fit, for release.json."""
+        """Return how the fit ended, for release.json."""
         return self.people.facts()
 
     def dumps(self) -> bytes:
@@ -105,7 +105,7 @@ class LinkedModel:
 
 
 def load_linked(data: bytes) -> LinkedModel:
-    """Read what `LinkedModel.dumps` gave. Raises :class:`EspalierError` for anything else."""
+    """Read a file that `LinkedModel.dumps` wrote. Raises :class:`EspalierError` for anything else."""
     try:
         with np.load(io.BytesIO(data), allow_pickle=False) as file:
             head = json.loads(file["head"].tobytes())
@@ -121,7 +121,7 @@ def load_linked(data: bytes) -> LinkedModel:
                 fits = all(e.shape == (sizes[name], size) for name, e in effects.items())
                 finite = all(np.isfinite(a).all() for a in (base, stay, np.array(echo), *effects.values()))
                 if not fits or not finite or base.shape != (size,) or stay.shape != (size,):
-                    raise ValueError("an effect has another shape than its columns")
+                    raise ValueError("the shape of an effect does not match its columns")
                 columns.append(StepColumn(column["name"], base, stay, echo, effects))
             slices = head["slices"]
             names = _tuples(slices, ("person", "first", "steps", "drawn"))
@@ -132,5 +132,5 @@ def load_linked(data: bytes) -> LinkedModel:
 
 
 def _tuples(data: Mapping[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
-    """Return some lists of JSON as tuples, pairs inside them too."""
+    """Return lists of JSON as tuples, including pairs inside them."""
     return {key: tuple(tuple(x) if isinstance(x, list) else x for x in data[key]) for key in keys}

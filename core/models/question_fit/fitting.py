@@ -9,7 +9,7 @@ and p ∝ exp Σ θ_j q_j. For any θ the duality gap is exactly ½ Σ ((μ_j �
 2006, algorithm 7.5) finds θ, in coordinates in which the Hessian of every block of statistics of one clique is the
 identity at the start: statistics of one clique overlap much, those of two little.
 
-Against the alternatives: a hidden column z = q(x) for each question and `espalier.core.models.graphical.estimate` reach
+Alternatives: a hidden column z = q(x) for each question and `espalier.core.models.graphical.estimate` reach
 the same objective in 37 s instead of 2.7 s at 500 questions; conjugate gradients preconditioned by the diagonal fail
 where the noise is low. Where only marginals and counts are measured, `estimate` with the hidden columns of
 `espalier.core.privacy.question_recipes.lowering` is as fast and certifies the plain objective.
@@ -32,7 +32,7 @@ TOLERANCE = 1e-3
 
 MAX_ITERATIONS = 200
 DENSE = 2_000
-"""Up to so many statistics the covariance matrix may be written down."""
+"""Largest number of statistics for which the covariance matrix is stored."""
 
 SPARSE_ENTRIES, SPARSE_SHARE = 500_000, 0.5
 """Limits of the sparse equations (`espalier.core.models.question_fit.newton`): entries, and their share of the
@@ -44,7 +44,7 @@ PRODUCTS, FORCING = 200, 0.1
 
 @dataclass(frozen=True)
 class Fit:
-    """Weights θ of the statistics, their ``fitted`` expectations (in rows), and how good they are.
+    """Weights θ of the statistics, their ``fitted`` expectations (in rows), and their quality.
 
     ``objective`` is Σ (fitted − answer)²/(2σ²); ``gap`` the duality gap, in the same units (τ KL included).
     """
@@ -77,8 +77,8 @@ def fit(
     """The maximum-entropy fit. ``answers`` and ``sigma`` are in rows, in the order of the network's statistics.
 
     ``smoothing`` is τ; 1 barely smooths. `espalier.core.models.graphical.estimate` with its own smoothing c over the
-    median noise σ minimises the same with τ = c·total/σ. ``start`` are weights to start from. Raises ``ValueError`` for
-    lengths or scales that do not fit.
+    median noise σ minimises the same objective with τ = c·total/σ. ``start`` are weights to start from. Raises
+    ``ValueError`` if lengths or scales do not match.
     """
     if not (len(answers) == len(sigma) == network.length):
         raise ValueError(f"{len(answers)} answers, {len(sigma)} scales for {network.length} statistics")
@@ -130,7 +130,7 @@ class _Dual:
         return _Point(phi, value, (now.mean - self.share) / self.scale + phi, now)
 
     def step(self, point: _Point) -> _Point | None:
-        """One Newton step with backtracking; None where rounding allows no descent."""
+        """One Newton step with backtracking; None if rounding prevents descent."""
         direction = self._direction(point)
         descent, length = float(direction @ point.slope), 1.0
         if not descent < 0:

@@ -53,10 +53,10 @@ def fit_together(
     """The model of ``total`` rows that minimises Σ (μ − y)²/(2σ²) over all marginals and questions, plus τ KL.
 
     ``answers`` are noisy counts of the questions, in their order, with noise of scale ``sigma``. ``zeros`` are the
-    project's impossibilities; ``merged`` the groups of categories that the marginals are over. ``smoothing`` is that of
+    project's impossibilities; ``merged`` the groups of categories used by the marginals. ``smoothing`` is that of
     `espalier.core.models.graphical.estimate`: τ = smoothing · total / the median noise scale of the marginals, at least
-    1. The first entries of the fit's ``fitted`` are the questions, in the order of the blocks (`Lowered.back` puts them
-    in theirs). Raises `EspalierError` if the impossibilities leave no row.
+    1. The first entries of the fit's ``fitted`` are the questions, in the order of the blocks (`Lowered.back` restores
+    theirs). Raises `EspalierError` if the impossibilities leave no row.
     """
     total = max(total, SMALLEST_TOTAL)
     blocks = [*lowered.blocks, *(_block(m.clique, lowered.sizes, merged or {}) for m in marginals)]

@@ -1,4 +1,4 @@
-"""A fitted model with hidden columns that no one sees."""
+"""A fitted model with hidden columns."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _NAMES = "visible"
 
 @dataclass(frozen=True)
 class VisibleModel:
-    """``inner`` over visible columns, counts and hidden states; to the outside only the ``visible`` ones and, where
-    they are asked for by name, the ``counts``.
+    """``inner`` covers visible columns, counts and hidden states. Callers see only the ``visible`` columns and, if they
+    ask by name, the ``counts``.
 
     ``links`` are the pairs of visible columns that it links: those of measured cliques, and those within one question
     or one count. A hidden state is a function of visible columns of one question, so the distribution over visible
     columns is Markov with respect to these pairs, exactly. ``fitted`` are the answers to directly asked questions in
-    rows, by name, ``certificate`` what any table could have reached and ``projected`` what the closest table answers;
-    they are written to release.json and not saved here.
+    rows, by name, ``certificate`` the bound for any table and ``projected`` the answers of the closest table; they are
+    written to release.json and not saved here.
     """
 
     inner: GraphicalModel
@@ -65,11 +65,11 @@ class VisibleModel:
         return self.inner.total
 
     def answers(self, separation: Separation) -> Answer:
-        """``exact`` where the graph of its links respects ``separation``."""
+        """``exact`` if the graph of its links respects ``separation``."""
         return "exact" if separation.holds(self.links) else "not promised"
 
     def facts(self) -> dict[str, Any]:
-        """Return the end of the fit, for release.json."""
+        """Return how the fit ended, for release.json."""
         return self.inner.facts()
 
     def marginal(self, clique: Sequence[str], *, max_cells: int = MAX_CELLS) -> FloatArray:
@@ -92,7 +92,7 @@ class VisibleModel:
     def sample(
         self, rows: int, rng: np.random.Generator, *, even: bool = False, report: Report | None = None
     ) -> dict[str, Codes]:
-        """Rows of the visible columns alone."""
+        """Draw rows of the visible columns alone."""
         drawn = self.inner.sample(rows, rng, even=even, report=report)
         return {name: drawn[name] for name in self.visible}
 
@@ -114,7 +114,7 @@ class VisibleModel:
 
 
 def loads(data: bytes) -> GraphicalModel | VisibleModel:
-    """Read what the ``dumps`` of either model gave. Raises `EspalierError` for anything else."""
+    """Read a file that the ``dumps`` of either model wrote. Raises `EspalierError` for anything else."""
     inner = GraphicalModel.loads(data)
     with np.load(io.BytesIO(data), allow_pickle=False) as file:
         if _NAMES not in file:

@@ -1,4 +1,4 @@
-"""Weights on statistics of rows, and what the junction tree says of them: the best row, log Z, expectations.
+"""Weights on statistics of rows, and sweeps of the junction tree: the best row, log Z, expectations.
 
 A weight w_j on every statistic q_j makes a score Σ_j w_j q_j(x) of each row x. One max-plus sweep finds the best row
 (the paper's separation oracle), one sum-product sweep log Σ_x exp of the score and the expectations of all statistics
@@ -38,8 +38,8 @@ from espalier.core.privacy.question_recipes.lowering import Block
 
 @dataclass(frozen=True)
 class Part:
-    """A block within the tree: ``matrix`` has one column per cell in tree order; None for a marginal, whose cells in
-    tree order are ``cells`` of its own."""
+    """A block within the tree: ``matrix`` has one column per cell in tree order; None for a marginal, whose ``cells``
+    are in tree order."""
 
     clique: Clique
     place: Place
@@ -50,8 +50,8 @@ class Part:
 
 @dataclass(frozen=True)
 class _Item:
-    """Statistics ``index`` as tables over a node, broadcast over the axes ``drop``; ``own``: of a block that lives
-    here, not expectations from below."""
+    """Statistics ``index`` as tables over a node, broadcast over the axes ``drop``. ``own``: they belong to a block of
+    this node, and are not expectations from below."""
 
     index: NDArray[np.intp]
     values: FloatArray
@@ -73,7 +73,7 @@ class Network:
     """The statistics of ``blocks``, one after the other, over all rows that ``zeros`` allow.
 
     ``sizes`` are all columns, hidden ones included. ``length`` is the number of statistics. Raises ``LookupError`` or
-    ``ValueError`` for cliques that do not fit the columns. Check sizes first: nothing is refused here.
+    ``ValueError`` for cliques that do not fit the columns. Check sizes first: this refuses nothing.
     """
 
     def __init__(
@@ -151,7 +151,7 @@ class Network:
         return [np.asarray(table, dtype=np.float64) for table in kept], log_partition + constant
 
     def calibrate(self, weights: FloatArray) -> Calibrated:
-        """`evaluate`, with what `covariance` and `product` need."""
+        """Return `evaluate`, plus the tables that `covariance` and `product` need."""
         conditionals, log_partition = self._calibrate(weights)
         nodes = distribute(self.tree, conditionals)
         return Calibrated(log_partition, self._expectations(nodes), conditionals, nodes)
@@ -218,7 +218,7 @@ class Network:
         return collect(self.tree, tables, max_only)[0] + constant
 
     def best(self, weights: FloatArray) -> tuple[float, dict[str, int]]:
-        """The same, and a row that reaches it: the code of every column, hidden ones included."""
+        """Return the same, and a row that attains it: the code of every column, hidden ones included."""
         tables, constant = self._tables(weights)
         value, kept = collect(self.tree, tables, max_plus)
         row = decode(self.tree, [np.asarray(choice, dtype=np.intp) for choice in kept])

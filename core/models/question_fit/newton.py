@@ -7,7 +7,7 @@ xᵀ D Cov D x = Σ_v E Var[u_v | given]: the variance, one column of the tree a
 
 W_v the covariance of the node's own column given the others, P the expectations that go up. Its optimality conditions
 with multipliers ν are sparse, and a sparse LU factorisation follows the tree: its cost is linear in the number of
-columns, where the dense matrix has the square of the number of statistics.
+columns, while the dense matrix is quadratic in the number of statistics.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def entries(network: Network) -> int:
     count = 2 * network.length
     for node in tree.nodes:
         count += prod(node.shape) * node.shape[-1]
-        count += 4 * prod(node.shape[:-1]) ** 2  # the factors link all that a node hands up: expectations, multipliers
+        count += 4 * prod(node.shape[:-1]) ** 2  # the factors link expectations and multipliers of a node
         if node.parent >= 0:
             count += 2 * prod(tree.nodes[node.parent].shape) * node.shape[-1]
     for part in network.parts:
@@ -42,7 +42,7 @@ def entries(network: Network) -> int:
 
 
 def newton_direction(network: Network, at: Calibrated, scale: FloatArray, slope: FloatArray) -> FloatArray:
-    """x of the equations above."""
+    """Return x of the equations above."""
     from scipy.sparse import block_array, coo_array, eye_array
     from scipy.sparse.linalg import splu
 

@@ -2,7 +2,7 @@
 
 Algorithm A of the paper. Over shares h of all rows, minimise α subject to |Σ_x q_j(x) h(x) − y_j| ≤ α s_j. Its dual is
 max ⟨λ, y⟩ − max_x Σ_j λ_j q_j(x) over Σ_j s_j |λ_j| ≤ 1; the inner maximum is one max-plus sweep, so any λ proves a
-lower bound of α, with nothing else to trust.
+lower bound of α without further assumptions.
 
 The paper proposes the ellipsoid method. This module generates columns instead:
 
@@ -31,12 +31,13 @@ from espalier.core.models.question_fit.network import Network
 
 ROUNDS = 500
 PERTURBED = 8
-"""Each round also adds the best rows for so many weights near λ: six to nine times fewer rounds."""
+"""Each round also adds the best rows for this many weights near λ, which takes six to nine times fewer rounds."""
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """No table deviates from the noisy answers by less than ``bound`` in its worst question, and one by ``alpha``.
+    """In its worst question, every table deviates from the noisy answers by at least ``bound``, and one table by
+    ``alpha``.
 
     Both are in units of the scale given for each answer. ``weights`` are the λ that prove the bound: `lower_bound`
     computes it from them alone.
@@ -50,7 +51,7 @@ class Certificate:
 @dataclass(frozen=True)
 class Projection:
     """The best table: ``codes`` of its rows (hidden columns included), their ``shares``, its expected ``answers`` in
-    rows, how many pricing ``rounds`` it took and how many ``columns`` the last program had."""
+    rows, the number of pricing ``rounds``, and the number of ``columns`` in the last program."""
 
     certificate: Certificate
     codes: dict[str, Codes]
@@ -81,10 +82,10 @@ def project(
     tolerance: float = 1e-9,
     max_rounds: int = ROUNDS,
 ) -> Projection:
-    """Algorithm A over the rows ``start`` (drawn from a fit; none: plain column generation) and those it prices in.
+    """Run algorithm A over the rows ``start`` (drawn from a fit; none: plain column generation) and the rows it adds.
 
     ``answers`` and ``scale`` are in rows. Ends when alpha − bound ≤ ``tolerance``, or after ``max_rounds`` programs:
-    the certificate records what was reached.
+    the certificate records both values.
     """
     codes = start if start and len(next(iter(start.values()))) else _rows([network.best(np.zeros(network.length))[1]])
     columns = network.statistics(codes)

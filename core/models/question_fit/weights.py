@@ -1,4 +1,4 @@
-"""Private multiplicative weights on a distribution that is never written down: algorithm B of the paper.
+"""Private multiplicative weights on an implicit distribution: algorithm B of the paper.
 
 Start from the uniform table. In each round a private choice names the question on which the table errs most and the
 sign of the error; a noisy margin decides whether that still matters; if so, the weight of the question moves one step
@@ -6,11 +6,12 @@ in that direction, else the search ends. The table is p ∝ exp Σ_j θ_j q_j th
 sweep of the junction tree. The paper estimates them from samples; exact ones are no worse (0.145 against 0.140 with
 4,000 samples) and 150 times as fast. Sampling stays as an option.
 
-The private draws are handed in: nothing here reads data, and nothing here is private by itself. Every round pays for
-one choice and one margin, so the whole costs ``rounds`` of each at most.
+The caller passes in the private draws: nothing here reads data, and nothing here is private by itself. Every round pays
+for one choice and one margin, so the total is at most ``rounds`` of each.
 
-Good for: thousands of questions on a few thousand rows, where answering them all drowns in noise. With fewer questions
-or more rows the fit of direct answers (`espalier.core.models.question_fit.fitting`) or of clique marginals is several
+Suited to thousands of questions on a few thousand rows, where direct answers would be mostly noise. With fewer
+questions or more rows, the fit of direct
+answers (`espalier.core.models.question_fit.fitting`) or of clique marginals is several
 times closer.
 """
 
@@ -24,6 +25,7 @@ import numpy as np
 
 from espalier.core.graph.junction_tree import FloatArray
 from espalier.core.models.question_fit.network import Network
+from espalier.core.privacy.accounting import Budget
 
 Choose = Callable[[FloatArray], tuple[int, int]]
 """Expected counts of all statistics under the table so far, in rows → the chosen statistic, and the sign (±1) of its
@@ -35,11 +37,10 @@ Margin = Callable[[int, int, float], float]
 
 @dataclass(frozen=True)
 class Rule:
-    """At most so many ``rounds``; the search ends when a noisy margin is at most ``threshold`` rows.
+    """At most ``rounds`` rounds; the search ends when a noisy margin is at most ``threshold`` rows.
 
-    ``step`` None moves a weight by `DAMPING` of what takes the question to its noisy answer, logit(answer) −
-    logit(expected), a projection of the table in relative entropy; a number moves it by so much, up or down, as
-    published.
+    With ``step`` None, a weight moves by `DAMPING` times logit(answer) − logit(expected), which projects the table in
+    relative entropy. With a number, it moves by that amount, up or down, as published.
     """
 
     rounds: int
@@ -58,27 +59,37 @@ class Course:
 
 
 ROUNDS, DAMPING = 0.1, 0.7
-"""Constants of `public_rule` and of the measured step, set on seeds that no benchmark reports
+"""Constants of `public_rule` and of the measured step, tuned on seeds that no benchmark reports
 (``python -m benchmarks.asked rule``): with 10,000 questions on 20 columns they hold from 500 to 10,000 rows."""
 
 FEWEST, MOST = 5, 100
 
 CLIP = 0.01
-"""Answers count as at least this share and at most one minus it: a noisy answer may lie outside."""
+"""Answers are clipped to this share and one minus it: a noisy answer may lie outside."""
 
 
-def public_rule(sizes: Mapping[str, int], total: float, questions: int, rho: float, rows_per_person: int = 1) -> Rule:
-    """Rounds and threshold from public figures alone.
+def public_rule(
+    sizes: Mapping[str, int],
+    total: float,
+    questions: int,
+    budget: Budget,
+    rows_per_person: int = 1,
+    rounds: int | None = None,
+) -> Rule:
+    """Rounds (unless given) and threshold from public figures alone.
 
     With T rounds the table's error is about √(log|X|/T) (the regret of multiplicative weights), the error of a choice
     that costs ρ/(2T) about √(T/ρ) log k / n. Their sum is least at T = √(log|X|) n √ρ / log k, up to the constant
-    `ROUNDS`. A margin below minus two standard deviations of its own noise says that choices are noise: then the
-    search ends.
+    `ROUNDS`. Under a pure budget a choice that costs ε/(2T) errs by about 4T log k / (ε n), and the sum is least at
+    T^(3/2) = √(log|X|) n ε / (8 log k), up to the same constant. A margin below minus two standard deviations of its
+    own noise says that choices are noise: then the search ends.
     """
     bits = float(np.log([float(size) for size in sizes.values()]).sum())
-    best = ROUNDS * sqrt(bits) * total * sqrt(rho) / (rows_per_person * np.log(max(questions, 3)))
-    rounds = int(min(max(round(best), FEWEST), MOST))
-    return Rule(rounds, -2.0 * rows_per_person * sqrt(rounds / rho))
+    seen = ROUNDS * sqrt(bits) * total / (rows_per_person * log(max(questions, 3)))
+    best = (seen * budget.epsilon / 8) ** (2 / 3) if budget.pure else seen * sqrt(budget.rho)
+    rounds = rounds or int(min(max(round(best), FEWEST), MOST))
+    sigma = sqrt(8) * rounds / budget.epsilon if budget.pure else sqrt(rounds / budget.rho)
+    return Rule(rounds, -2.0 * rows_per_person * sigma)
 
 
 def multiplicative_weights(

@@ -1,8 +1,8 @@
 """A question read column by column: the ordered decision diagram of a disjunction of conjunctions.
 
-After some columns, only two things matter: the alternatives still possible, and their conditions on the
-columns to come: the *residual* (the paper's word, Definition 14; an ordered binary decision diagram of Bryant 1986 has
-the same states). Alternatives that ask the same of the columns to come are one.
+After some columns, only two things matter: the alternatives still possible, and their conditions on the remaining
+columns: the *residual* (the paper's word, Definition 14; an ordered binary decision diagram of Bryant 1986 has
+the same states). Alternatives with the same remaining conditions are merged.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from espalier.core.errors import SizeError
 from espalier.core.project.question_types import Question, allowed
 
 MAX_STATES = 20_000
-"""More states than these after one column are refused: one table of the dynamic program would square them."""
+"""Largest number of states after one column: a table of the dynamic program would square it."""
 
 IntArray = NDArray[np.intp]
 
 DONE, FAILED = -1, -2
-"""Nothing more is asked of a row; nothing can save it."""
+"""The two final residuals: no conditions remain; no alternative is possible."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Automaton:
 
 
 def automaton(question: Question, columns: Sequence[str], sizes: Sequence[int]) -> Automaton:
-    """The automaton that reads ``columns`` (all that the question names) of ``sizes`` in this order.
+    """Return the automaton that reads ``columns`` (all of the question's columns) of ``sizes`` in this order.
 
     Raises `SizeError` if it needs more than `MAX_STATES` states.
     """
@@ -49,7 +49,7 @@ def automaton(question: Question, columns: Sequence[str], sizes: Sequence[int]) 
         for condition in question.alternatives
     ]
     number: dict[tuple[bytes, int], int] = {}
-    follow: list[tuple[NDArray[np.bool_], int]] = []  # suffix → (mask of its first column, what comes after)
+    follow: list[tuple[NDArray[np.bool_], int]] = []  # suffix → (mask of its first column, the rest)
     starts = set()
     for masks in asks:
         suffix = DONE
@@ -74,8 +74,8 @@ def automaton(question: Question, columns: Sequence[str], sizes: Sequence[int]) 
                 step[s, code] = met.setdefault(frozenset({DONE} if DONE in alive else alive), len(met))
             if len(met) > MAX_STATES:
                 raise SizeError(
-                    f"The question {question.name!r} needs more than {MAX_STATES:,} states where it reads "
-                    f"{columns[i]!r}. Ask of fewer columns, or with fewer alternatives.",
+                    f"The question {question.name!r} needs more than {MAX_STATES:,} states after {columns[i]!r}. Use "
+                    f"fewer columns or fewer alternatives.",
                     question=question.name,
                     cells=len(met),
                     limit=MAX_STATES,

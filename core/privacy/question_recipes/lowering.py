@@ -1,16 +1,16 @@
 """Questions and counts as hidden columns, so that the junction tree can answer them.
 
-A count is a sum of 0s and 1s, a question an automaton that reads its columns one after the other: both are functions
-of few columns and of a *state* that is carried along. Each state becomes a hidden column; a structural impossibility
-(`Zeros`) over the state before, one column and the state after makes it a function of the row. So a row has one
-extension to the hidden columns, and every sum or maximum over rows is one over extended rows. The width that decides
-about the cost is that of this network of gates, not that of the paper's incidence graph: a family of incidence width 2
-encodes 3-SAT, because a diagram that is small in one order of its columns need not be small in the order that the rest
-of the workload forces.
+A count is a sum of 0s and 1s, a question an automaton that reads its columns one after the other: both are functions of
+few columns and a running *state*. Each state becomes a hidden column; a structural impossibility (`Zeros`) over the
+previous state, one column and the next state makes it a function of the row. So a row has one
+extension to the hidden columns, and every sum or maximum over rows is one over extended rows. The cost depends on the
+width of this network of gates, not on that of the paper's incidence graph: a family of incidence width 2 encodes 3-SAT,
+because a diagram that is small in one order of its columns need not be small in the order forced by the rest of the
+workload.
 
 The order in which columns are read follows the tree of the marginals measured: from a column to its branches, the
-heaviest branch last, so that at most log₂ d of its ancestors are waiting for their next branch at any time. A random
-order costs hundreds of times as much. Hidden columns must never leave: `espalier.core.models.question_fit.model` hides
+heaviest branch last, so at any time at most log₂ d of its ancestors are waiting for their next branch. A random order
+costs hundreds of times as much. Hidden columns must never be released: `espalier.core.models.question_fit.model` hides
 them.
 """
 
@@ -30,13 +30,13 @@ from espalier.core.privacy.question_recipes.automaton import IntArray, automaton
 from espalier.core.project.question_types import Count, Question, allowed
 
 DIRECT_CELLS = 4_096
-"""A question whose columns have at most so many combinations together may be asked of their marginal."""
+"""A question whose columns have at most this many joint combinations may be answered from their marginal."""
 
 MOST_READ = 256
-"""Reading questions that could be asked directly is tried for at most so many: each brings columns of its own."""
+"""Largest number of small questions for which automata are tried: each adds hidden columns."""
 
 GATE_CELLS = 10_000_000
-"""A gate that would hold more cells is refused."""
+"""Largest number of cells in a gate."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,8 @@ class Lowered:
     """Questions and counts over ``sizes``: the ``visible`` columns first, then counts, then hidden states.
 
     ``zeros`` tie the latter to the former. ``blocks`` hold the questions' indicators, one block per clique;
-    ``order[j]`` is the number of the question at position j of the blocks' statistics; ``owner`` names the
-    question or count for which a hidden column was made. ``asked`` and ``counted`` are what was lowered.
+    ``order[j]`` is the number of the question at position j of the blocks' statistics; ``owner`` names the question or
+    count for which a hidden column was made. ``asked`` and ``counted`` are the lowered questions and counts.
     """
 
     sizes: Mapping[str, int]
@@ -73,11 +73,11 @@ class Lowered:
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
-        """The cliques that the junction tree has to hold."""
+        """The cliques that the junction tree must contain."""
         return (*(rule.clique for rule in self.zeros), *(block.clique for block in self.blocks))
 
     def back(self, statistics: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Values in the order of the blocks, in the order of the questions."""
+        """Reorder values from the order of the blocks to the order of the questions."""
         found = np.empty_like(statistics)
         found[self.order] = statistics
         return found
@@ -91,16 +91,15 @@ def lower(
 ) -> Lowered:
     """Return the hidden columns that ``questions`` and ``counts`` need in addition to ``cliques``, which are measured.
 
-    ``sizes`` are the visible columns in schema order. Of two ways the one with fewer cells is taken: all small
-    questions as marginals of their own columns, or only those that a clique of the junction tree holds anyway, the
-    others as automata. Raises `EspalierError` for unknown columns and names used twice, `SizeError` for a gate too
-    large to write down.
+    ``sizes`` are the visible columns in schema order. The cheaper of two ways is chosen, by cells: all small questions
+    as marginals of their own columns, or only those inside an existing clique of the junction tree, with the others as
+    automata. Raises `EspalierError` for unknown columns and repeated names, `SizeError` for a gate that is too large.
     """
     known = {*sizes}
     for count in counts:
         count.check(sizes)
         if count.name in known:
-            raise EspalierError(f"The name {count.name!r} of a count is taken.", count=count.name)
+            raise EspalierError(f"The name {count.name!r} of a count is already in use.", count=count.name)
         known.add(count.name)
     all_sizes = {**sizes, **{count.name: count.size for count in counts}}
     for question in questions:
@@ -147,7 +146,7 @@ def _held(tree: JunctionTree, scope: Sequence[str]) -> bool:
 
 @dataclass
 class _Gates:
-    """The network while it is built; ``tree`` gives the order in which columns are read."""
+    """The network under construction; ``tree`` determines the order in which columns are read."""
 
     sizes: dict[str, int]
     tree: JunctionTree
@@ -175,7 +174,7 @@ class _Gates:
 
     def _sum(self, name: str, step: Mapping[str, IntArray], most: int) -> tuple[str, IntArray, int] | None:
         """Return the column of the sum over ``name`` and its subtree, the count that each of its codes means, and the
-        largest sum; None where the subtree counts nothing."""
+        largest sum; None if the subtree counts nothing."""
         parts = [(name, step[name], 1)] if name in step else []
         parts += [s for child in self.branches[name] if (s := self._sum(child, step, most))]
         return self._add(parts, most) if parts else None
@@ -196,7 +195,7 @@ class _Gates:
     def ask(
         self, questions: Sequence[Question], scopes: Sequence[Clique], direct: Sequence[bool]
     ) -> tuple[tuple[Block, ...], NDArray[np.intp]]:
-        """One block per clique, and which question each of the statistics is."""
+        """One block per clique, and the question of each statistic."""
         held: dict[Clique, list[tuple[int, NDArray[np.float64]]]] = {}
         for i, (question, scope) in enumerate(zip(questions, scopes, strict=True)):
             if direct[i]:
@@ -232,8 +231,8 @@ class _Gates:
         held = table.size * size
         if held > GATE_CELLS:
             raise SizeError(
-                f"{self._asking!r} needs one table of {held:,} cells; the limit is {GATE_CELLS:,}. "
-                "Count fewer values apart, or ask of fewer columns.",
+                f"{self._asking!r} needs one table of {held:,} cells; the limit is {GATE_CELLS:,}. Count fewer "
+                "separate values, or use fewer columns.",
                 cells=held,
                 limit=GATE_CELLS,
                 questions=(self._asking,),
@@ -258,8 +257,8 @@ def mask_of(question: Question, scope: Clique, sizes: Mapping[str, int]) -> NDAr
 
 
 def _walk(tree: JunctionTree) -> tuple[dict[str, list[str]], dict[str, int]]:
-    """Return each column's children in the junction tree ("" holds the roots), lightest branch first, and the place of
-    every column on a walk from the roots."""
+    """Return each column's children in the junction tree ("" holds the roots), lightest branch first, and the position
+    of every column in a traversal from the roots."""
     weight = [1] * len(tree.nodes)
     for node in reversed(tree.nodes):
         if node.parent >= 0:

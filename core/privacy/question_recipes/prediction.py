@@ -14,19 +14,19 @@ from espalier.core.graph.separations import Clique
 from espalier.core.privacy.question_recipes.lowering import Lowered, lower
 
 TRIED = 5
-"""Of so many questions and counts a refusal works out what the rest would need."""
+"""Number of questions and counts for which a refusal computes the size of the rest."""
 
 STEPS = 20
-"""Newton steps that a fit is charged for; most need fewer."""
+"""Newton steps assumed for a fit; most need fewer."""
 
 SECONDS_PER_CELL, SECONDS_PER_PAIR, SECONDS_PER_CUBE = 1e-6, 1.5e-6, 1e-10
-"""What one step costs per cell of the tree, per pair of statistics, and per pair times statistics (measured)."""
+"""Seconds of one step per cell of the tree, per pair of statistics, and per pair times statistics (measured)."""
 
 
 @dataclass(frozen=True)
 class Cost:
     """The ``cells`` of the junction tree with all hidden columns, those of its largest table, the visible ``columns``
-    that table holds, the ``questions`` and counts whose states it carries, and the ``seconds`` of a fit.
+    of that table, the ``questions`` and counts whose states it contains, and the ``seconds`` of a fit.
     ``treewidth`` is that of the decomposition, hidden columns included."""
 
     cells: int
@@ -78,7 +78,7 @@ def check_cost(lowered: Lowered, cliques: Iterable[Clique] = (), *, max_cells: i
 
 
 def _what_to_leave_out(lowered: Lowered, cliques: tuple[Clique, ...], cost: Cost, max_cells: int) -> str:
-    """The question or count without which the rest needs least, of those in the largest table, the widest first."""
+    """Return the question or count in the largest table whose removal shrinks the rest most, the widest first."""
     sizes = {name: lowered.sizes[name] for name in lowered.visible}
     held = set(cost.columns)
     wide = {question.name: len(held & set(question.columns(lowered.visible))) for question in lowered.asked}
@@ -94,20 +94,20 @@ def _what_to_leave_out(lowered: Lowered, cliques: tuple[Clique, ...], cost: Cost
         needed = predict_cost(lower(sizes, kept, counts, cliques), cliques).largest
         what = f"the count {name!r}" if gone else f"the question {name!r}"
         if len(kept) < len(asked):
-            what += f" and what asks for it ({len(asked) - len(kept)} of the questions)"
+            what += f" and the {len(asked) - len(kept)} questions that use it"
         found.append((needed, what, name))
     if not found:
-        return "Ask fewer questions together."
+        return "Use fewer questions together."
     needed, what, _ = min(found)
     if needed <= max_cells:
         return f"Leave out {what}: without it the largest table has {needed:,} cells."
-    return f"Leave out {what}, and others: without it alone the largest table still has {needed:,} cells."
+    return f"Leave out {what} and others: without it alone the largest table still has {needed:,} cells."
 
 
 @dataclass(frozen=True)
 class Errors:
     """Noise to expect, in rows: ``sigma`` of each question (in the questions' order), their root mean square, and
-    ``worst``, what the largest of all errors exceeds in at most half of the releases."""
+    ``worst``, a bound that the largest error exceeds in at most half of the releases."""
 
     sigma: FloatArray
     rms: float
@@ -122,10 +122,10 @@ def direct_errors(questions: int, sensitivity: float, rho: float) -> Errors:
 def marginal_errors(
     lowered: Lowered, count_sensitivity: float, rho: float, *, total_known: bool
 ) -> tuple[tuple[Clique, ...], Errors] | None:
-    """The same from the marginals of the questions' own cliques, ρ shared evenly; None where a question has none.
+    """The same from the marginals of the questions' own cliques, ρ shared evenly; None if a question has none.
 
-    A question that holds in a of a clique's C cells sums a noisy cells: variance a σ². Where the total is known, the
-    cells are first corrected to sum to it, which leaves a (1 − a/C) σ².
+    A question that holds in a of a clique's C cells sums a noisy cells: variance a σ². If the total is known, the cells
+    are first corrected to sum to it, which gives a (1 − a/C) σ².
     """
     if any(name not in lowered.visible for block in lowered.blocks for name in block.clique):
         return None

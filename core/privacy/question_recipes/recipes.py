@@ -23,10 +23,10 @@ from espalier.core.project.question_types import Condition, Count, Question, all
 from espalier.core.tables.source import Source
 
 UNITS = 2**20
-"""Units to a row: the irrational sensitivity is rounded up by less than a millionth of a row."""
+"""Units per row: the irrational sensitivity is rounded up by less than a millionth of a row."""
 
 CHOICE_UNITS = 2**10
-"""Units to a row of a choice's scores, as for other scores."""
+"""Units per row of a choice's scores, as for other scores."""
 
 LARGEST = 2.0**36
 """Expected answers are clipped here, far above any table's rows."""
@@ -34,15 +34,15 @@ LARGEST = 2.0**36
 
 @dataclass(frozen=True)
 class QuestionSums:
-    """How many rows meet each of ``questions``, as one vector. ``sizes`` are all columns of the table; ``less`` is a
-    public number of rows that is taken off every answer, the same for both of two neighbouring tables.
+    """The numbers of rows that satisfy each of ``questions``, as one vector. ``sizes`` are all columns of the table;
+    ``less`` is a public number of rows subtracted from every answer, the same for two neighbouring tables.
 
     Sensitivity under replace-one: k · √max_{x,x'} Σ_j (q_j(x) − q_j(x'))², under add-remove k · √max_x Σ_j q_j(x).
     Proof: k rows of one person that change (come or go) move the vector by a sum of k vectors, each no longer than the
-    maximum over all rows that can be encoded (pairs of them), by the triangle inequality. Both maxima are exact; where
+    maximum over all rows that can be encoded (pairs of them), by the triangle inequality. Both maxima are exact; if
     pairs of rows are too many for one table, the first is replaced by the proved min(2 max_x Σ_j q_j(x), questions).
-    A count in a condition is a function of the row like any other. At least one row is always assumed, and of one
-    question, whose answer is 0 or 1 for each row, it is no more.
+    A count in a condition is a function of the row like any other. The sensitivity is at least one row per person, and
+    exactly one for a single question, whose answer is 0 or 1 for each row.
     """
 
     questions: tuple[Question, ...]
@@ -73,7 +73,7 @@ class QuestionSums:
         return {}
 
     def squared(self, replace: bool) -> int:
-        """Δ² in rows for one row per person; raises :class:`SizeError` where the questions are too wide together."""
+        """Δ² in rows for one row per person; raises :class:`SizeError` if the questions are jointly too wide."""
         if len(self.questions) == 1:
             return 1
         if replace not in self._squared:
@@ -92,6 +92,14 @@ class QuestionSums:
         root = math.isqrt(square)
         return root if root * root == square else root + 1
 
+    def total_sensitivity(self, unit: Unit) -> int:
+        """L1 sensitivity in units: k · Δ², with Δ that of one row per person.
+
+        Proof: every answer is 0 or 1 for each row, so Σ_j |q_j(x) − q_j(x')| = Σ_j (q_j(x) − q_j(x'))², and Σ_j q_j(x)
+        = Σ_j q_j(x)². `squared` is the largest of either. k rows by the triangle inequality.
+        """
+        return self.squared(unit.neighbors == "replace-one") * unit.rows_per_person * self.units
+
     def sums(self, source: Source) -> NDArray[np.int64]:
         """The exact answers, in units. For the curator only."""
         found = self.units * answers(source, self.questions, self.counts, self.sizes)
@@ -100,7 +108,7 @@ class QuestionSums:
 
 @dataclass(frozen=True)
 class CountHistogram:
-    """How many rows have each value of a count: one histogram, however many conditions are counted.
+    """The number of rows with each value of a count: one histogram, however many conditions are counted.
 
     Sensitivity: k·√2 rows under replace-one, k under add-remove, that of any one marginal. Proof: every row has exactly
     one value of the count, so the histogram is that of one column; see :meth:`Unit.count_sensitivity`.
@@ -137,6 +145,10 @@ class CountHistogram:
         root = math.isqrt(square)
         return root if root * root == square else root + 1
 
+    def total_sensitivity(self, unit: Unit) -> int:
+        """L1 sensitivity in units: `Unit.rows_moved` rows, since the histogram is that of one column."""
+        return unit.rows_moved * self.units
+
     def sums(self, source: Source) -> NDArray[np.int64]:
         """The exact histogram, in units. For the curator only."""
         found = np.zeros(self.cells, dtype=np.int64)
@@ -147,7 +159,7 @@ class CountHistogram:
 
 @dataclass(frozen=True)
 class WorstQuestion:
-    """A private choice: on which question, and on which side, the ``expected`` answers (in rows) err most.
+    """A private choice of the question and the side on which the ``expected`` answers (in rows) err most.
 
     Candidate j of the first half is scored by c_j − e_j, of the second half by e_j − c_j. Sensitivity: k rows under
     both units. Proof: e is public and rounded once. A row that changes, comes or goes moves c_j by at most 1, for q_j
@@ -160,7 +172,7 @@ class WorstQuestion:
 
     @property
     def candidates(self) -> int:
-        """Every question, above or below what is expected."""
+        """Every question, above or below its expected answer."""
         return 2 * self.asked.cells
 
     def sensitivity(self, unit: Unit) -> int:
@@ -170,7 +182,7 @@ class WorstQuestion:
     def scores(self, exact: NDArray[np.int64]) -> list[int]:
         """The score of every candidate, in units, from the exact answers in rows. For the curator only."""
         if self.expected.shape != exact.shape or not np.isfinite(self.expected).all():
-            raise ValueError("what is expected must be one number for each question")
+            raise ValueError("the expected answers must be one number for each question")
         wanted = np.rint(self.units * np.clip(self.expected, -LARGEST, LARGEST)).astype(np.int64)
         apart = self.units * exact - wanted
         return [*apart.tolist(), *(-apart).tolist()]
@@ -183,7 +195,7 @@ class WorstQuestion:
 def answers(
     source: Source, questions: Sequence[Question], counts: Sequence[Count], sizes: Mapping[str, int]
 ) -> NDArray[np.int64]:
-    """Count the rows that meet each question, exactly. For the curator and for diagnostics."""
+    """Count the rows that satisfy each question, exactly. For the curator and for diagnostics."""
     every = {**sizes, **{count.name: count.size for count in counts}}
     found = np.zeros(len(questions), dtype=np.int64)
     for batch in source.batches():

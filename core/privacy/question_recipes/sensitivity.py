@@ -1,19 +1,19 @@
-"""One person's largest change to all answers together: exact, by the same dynamic program.
+"""One person's largest change to all answers together, computed exactly by the same dynamic program.
 
 **One row.** The answers are c_j = Σ_rows q_j(x), q_j(x) ∈ {0, 1}. Under add-remove a row x that comes or goes changes
 them by the vector q(x), so Δ₂² = max_x Σ_j q_j(x)² = max_x Σ_j q_j(x): one max-plus sweep with all weights 1. Under
 replace-one a row x becomes x', so Δ₂² = max_{x,x'} Σ_j (q_j(x) − q_j(x'))²: the same sweep over pairs of rows, in
 which each column has the square of its categories and each table the number of statistics that differ.
 
-**The cap.** Pairs square every table. Where that is too much, Δ₂² ≤ min(2 max_x Σ_j q_j(x), k): each term is at most
+**The cap.** Pairs square every table. If that is too large, Δ₂² ≤ min(2 max_x Σ_j q_j(x), k): each term is at most
 q_j(x) + q_j(x'), whose sum is at most twice the maximum; and each of the k terms is at most 1.
 
-**Which rows.** Every row that the schema can encode counts, whatever a project declares impossible: a declaration
-describes the world, the guarantee must hold for a table that contradicts it. Only the gates (`lower`) are kept: they
+**Which rows.** Every row that the schema can encode counts, even if the project declares it impossible: a declaration
+describes the world, but the guarantee must hold for tables that contradict it. Only the gates (`lower`) are kept: they
 define hidden columns and forbid no row.
 
 **Several rows.** k rows of one person change the answers by a sum of k such vectors, whose norm is at most k times as
-large. A count released as a histogram of its own is one marginal: a row moves one cell to another, √2 (replace-one), or
+large. A count released as a separate histogram is one marginal: a row moves one cell to another, √2 (replace-one), or
 comes and goes, 1 (add-remove), whatever its number of values. The bound is `count_sensitivity` of the unit.
 """
 
@@ -53,7 +53,7 @@ def sensitivity(
         raise ValueError(f"rows_per_person ({rows_per_person}) must be at least 1")
     for block in lowered.blocks:
         if block.matrix is None or not np.isin(block.matrix, (0.0, 1.0)).all():
-            raise EspalierError("Only questions with answers 0 or 1 for every row have this sensitivity.")
+            raise EspalierError("This sensitivity holds only for questions with answers 0 or 1 for every row.")
     most = _furthest(lowered, pairs=False)
     exact, squared = True, most
     if replace:
@@ -69,7 +69,7 @@ def sensitivity(
 
 
 def _pair_cells(lowered: Lowered) -> int:
-    """The cells of all tables over pairs of rows, those of the questions before they are merged included."""
+    """The cells of all tables over pairs of rows, including those of the questions before merging."""
     squares = {name: size * size for name, size in lowered.sizes.items()}
     held = cells(junction_tree(squares, dict.fromkeys(lowered.cliques)))
     return held + sum(prod(squares[name] for name in block.clique) for block in lowered.blocks)

@@ -154,7 +154,7 @@ def test_a_latent_node_is_marginalised_or_left_out() -> None:
     assert ("a", "U") in kept.dag.edges
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(st.sampled_from(list(itertools.combinations("abcdefg", 2))), unique=True),
     st.sets(st.sampled_from("abcdefg"), max_size=5),

@@ -157,7 +157,7 @@ def same(format: str, wrote: MixedGraph, text: str, name: str = "") -> None:
 
 
 @pytest.mark.parametrize("format", FORMATS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(graph=graphs())
 def test_a_dag_comes_back_as_it_went(format: str, graph: MixedGraph) -> None:
     same(format, graph, write_graph(graph, format))
@@ -168,7 +168,7 @@ def test_a_dag_comes_back_as_it_went(format: str, graph: MixedGraph) -> None:
 
 
 @pytest.mark.parametrize("format", FORMATS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(graph=graphs(MARKS))
 def test_what_a_format_holds_comes_back_as_it_went(format: str, graph: MixedGraph) -> None:
     out = write_graph(graph, format)
@@ -216,7 +216,7 @@ def test_what_xml_has_no_character_for_is_refused() -> None:
         write_graph(MixedGraph((Node("a\ufffe"),)), "graphml")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(graph=graphs())
 def test_networkx_reads_what_is_written(graph: MixedGraph) -> None:
     arrows = {(e.left, e.right) for e in graph.edges}
@@ -226,7 +226,7 @@ def test_networkx_reads_what_is_written(graph: MixedGraph) -> None:
         assert set(got.edges) == arrows
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(graph=graphs())
 def test_what_networkx_writes_is_read(graph: MixedGraph) -> None:
     given_ = nx.DiGraph()

@@ -38,7 +38,7 @@ def grown(separations, rng, columns=NAMES):
     return edges
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(frames(), st.integers(1, 4), st.randoms(use_true_random=False))
 def test_nothing_chosen_ever_violates_the_frame_or_the_width(separations, width, rng):
     cliques = grown(separations, rng)

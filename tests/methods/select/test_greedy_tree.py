@@ -267,7 +267,7 @@ def projects(draw):
     return Project("random", schema, Plan(method, 1.0, 1e-6), roles=Roles(**roles), separations=tuple(further))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(projects(), st.randoms(use_true_random=False))
 @pytest.mark.nightly
 def test_random_roles_and_separations_never_a_violation_and_a_forest_only_where_announced(project, rng):

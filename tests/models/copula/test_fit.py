@@ -133,7 +133,7 @@ def test_what_it_cannot_carry_is_refused_or_said():
         Layout.of(holes, "y")
     said = " ".join(Layout.of(SCHEMA, "y").limits)
     assert "U-shaped" in said
-    assert "level of a number, not its spread" in said
+    assert "mean of a number, not its spread" in said
 
 
 def test_axis_counts_whole_numbers_one_by_one_and_gives_them_back():

@@ -313,7 +313,7 @@ def separated(cliques, left, right, middle):
     return right not in reached
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60, derandomize=True)
 @given(st.integers(0, 10**9), st.sampled_from(SHAPES), st.sampled_from([0.5, 20.0, 500.0]))
 def test_separation_in_the_graph_is_independence_in_the_model(seed, shape, sigma):
     rng = np.random.default_rng(seed)

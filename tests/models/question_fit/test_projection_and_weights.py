@@ -29,6 +29,7 @@ from espalier.core.models.question_fit import (
     public_rule,
     sensitivity,
 )
+from espalier.core.privacy.accounting import Budget
 from espalier.core.privacy.draws import Measurement
 from tests.support.enumeration import answers, every_row, workload
 
@@ -105,9 +106,9 @@ def test_sampling_needs_a_generator():
 
 def test_the_public_rule_grows_with_rows_and_shrinks_with_rows_per_person():
     sizes = dict.fromkeys("abcdefghij", 6)
-    few, many = (public_rule(sizes, n, 10_000, 0.02) for n in (500, 20_000))
+    few, many = (public_rule(sizes, n, 10_000, Budget(1.0, 1e-9, 0.02)) for n in (500, 20_000))
     assert few.rounds < many.rounds
-    assert public_rule(sizes, 20_000, 10_000, 0.02, 5).rounds < many.rounds
+    assert public_rule(sizes, 20_000, 10_000, Budget(1.0, 1e-9, 0.02), 5).rounds < many.rounds
     assert few.threshold < 0
 
 

@@ -1,22 +1,28 @@
-"""The picture that each sample ends in, drawn from the figures that are shipped with the samples."""
+"""The picture that each sample ends in, drawn from the figures that are shipped with the samples.
+
+The figures are computed from invented rows by ``python -m sample_data.stories``, never from the table of a release. A
+report shows the picture only if its project has the name and the columns of a sample.
+"""
 
 from __future__ import annotations
 
 import json
-from base64 import b64encode
+from collections.abc import Mapping
 from functools import cache
 from html import escape
 from pathlib import Path
 from typing import Any
 
-import streamlit as st
-
 FILE = Path(__file__).resolve().parents[2] / "sample_data" / "stories.json"
 WIDE, HIGH = 440, 230
 REAL, OURS = "#5d6a75", "#24684a"
+SHIPPED = (
+    "The figures are those of a typical release of this sample, which comes with Espalier. Its rows are invented, so "
+    "they may be shown."
+)
 _STYLE = (
-    "text{font:14px 'Source Sans 3','Source Sans',system-ui,sans-serif;fill:#1f2a24}.head{font-weight:600}"
-    ".soft{fill:#4c5751;font-size:13px}"
+    ".story text{font:14px 'Espalier Sans','Source Sans 3','Source Sans',system-ui,sans-serif;fill:#1f2a24}"
+    ".story .head{font-weight:600}.story .soft{fill:#4c5751;font-size:13px}"
 )
 
 
@@ -26,17 +32,16 @@ def stories() -> dict[str, Any]:
     return json.loads(FILE.read_text("utf-8")) if FILE.is_file() else {}
 
 
-def show(sample: str) -> None:
-    """Show the picture of a sample, if there is one."""
-    if (told := stories().get(sample)) is None:
-        return
-    drawn = svg(told)
-    source = b64encode(drawn.encode()).decode()
-    st.html(
-        f'<img src="data:image/svg+xml;base64,{source}" alt="{escape(said(told))}" '
-        f'style="width:100%;max-width:{WIDE}px;height:auto;border-radius:6px">'
+def section(facts: Mapping[str, Any]) -> str:
+    """Return the report's picture of a sample; empty for every other project."""
+    project = facts["project"]
+    told = stories().get(project["name"])
+    if told is None or told["columns"] != [c["name"] for c in project["schema"]]:
+        return ""
+    return (
+        f'<section class="story"><h2>What this sample shows</h2><figure>{svg(told)}<figcaption>{escape(told["said"])} '
+        f"{escape(SHIPPED)}</figcaption></figure></section>"
     )
-    st.caption(f"{told['said']} Figures of one release; this sample is invented, so they may be shown.")
 
 
 def said(told: dict[str, Any]) -> str:
@@ -58,7 +63,8 @@ def svg(told: dict[str, Any]) -> str:
     """Return the picture as SVG text."""
     draw = {"slope": _slope, "points": _points, "lines": _lines}[told["kind"]]
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDE} {HIGH}" width="{WIDE}" height="{HIGH}">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="story" role="img" aria-label="{escape(said(told))}" '
+        f'viewBox="0 0 {WIDE} {HIGH}" width="{WIDE}" height="{HIGH}">'
         f'<style>{_STYLE}</style><rect width="{WIDE}" height="{HIGH}" fill="#ffffff"/>'
         f"{_text(12, 22, told['title'], 'head')}{draw(told)}</svg>"
     )
@@ -105,16 +111,17 @@ def _points(told: dict[str, Any]) -> str:
 def _lines(told: dict[str, Any]) -> str:
     every = [v for values in told["series"].values() for v in values if v is not None]
     top, groups, parts = 1.15 * max(every), told["groups"], []
-    step = (WIDE - 80) / max(len(groups) - 1, 1)
+    left = 50 if len(groups) > 3 else 110
+    step = (WIDE - 30 - left - (left - 50)) / max(len(groups) - 1, 1)
     for number, ((name, values), color) in enumerate(zip(told["series"].items(), (REAL, OURS), strict=True)):
-        known = [(50 + i * step, _scaled(v, 0, top, 180, 50)) for i, v in enumerate(values) if v is not None]
+        known = [(left + i * step, _scaled(v, 0, top, 180, 50)) for i, v in enumerate(values) if v is not None]
         dash = ' stroke-dasharray="6 4"' if number else ""
         line = "L".join(f"{x:.0f} {y:.0f}" for x, y in known)
         parts.append(f'<path d="M{line}" stroke="{color}" stroke-width="3" fill="none"{dash}/>')
         parts += [f'<circle cx="{x:.0f}" cy="{y:.0f}" r="4" fill="{color}"/>' for x, y in known]
         parts.append(_text(60 + 90 * number, 44, name, "", color=color))
     for i in range(0, len(groups), max(1, len(groups) // 6)):
-        parts.append(_text(50 + i * step, 204, groups[i], "soft", "middle"))
+        parts.append(_text(left + i * step, 204, groups[i], "soft", "middle"))
     for value in (0.0, top / 1.15):
         shown = f"{value:.2g}" if top > 2 else f"{100 * value:.0f} %"
         parts.append(_text(42, _scaled(value, 0, top, 180, 50) + 5, shown, "soft", "end"))

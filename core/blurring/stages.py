@@ -1,4 +1,4 @@
-"""The whole method on a table of numbers: stage one, stage two, and what it discloses. NOT private."""
+"""The whole method on a table of numbers: stage one, stage two, and a measure of disclosure. NOT private."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from espalier.core.blurring.responses import Response, respond
 from espalier.core.errors import ProjectError, TableError
 
 LEFT_OUT = 0.2
-"""The share of people left out to measure membership."""
+"""Share of people left out to measure membership."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,8 @@ class Options:
     """``eta`` is a fraction of the declared range; ``lid`` the share (0 to 1) that may be disclosed.
 
     ``alpha`` fixes the mixture instead of the threshold. ``hybrid`` False: rows of stage one have no part of a real
-    one. ``residual_noise`` adds draws of leave-one-out residuals to the outcome, which the paper leaves out: without
-    them standard errors from the rows are too small. ``landmarks``: see :func:`espalier.core.blurring.kernel.fit`.
+    one. ``residual_noise`` adds draws of leave-one-out residuals to the outcome, which the paper omits: without them
+    standard errors from the rows are too small. ``landmarks``: see :func:`espalier.core.blurring.kernel.fit`.
     ``inputs`` is the source of stage one (`independent`, or "hypercube"), ``outcome`` the regression of stage two
     (`espalier.core.blurring.responses`).
     """
@@ -101,7 +101,7 @@ class Disclosure:
 
     ``lid_inputs`` and ``lid_outcome`` are LID of the values as released; ``linked`` the share re-identified by someone
     who knows the inputs, ``linked_anonymized`` by someone who knows the anonymised columns alone; ``membership`` the
-    AUC of telling members from others by the nearest row.
+    AUC of distinguishing members from others by the nearest row.
     """
 
     lid_inputs: float
@@ -124,12 +124,12 @@ class Made:
     disclosure: Disclosure
 
     def dumps(self) -> bytes | None:
-        """None: the regression holds real rows and is never written."""
+        """`None`: the regression contains real rows and is never written."""
         return None
 
 
 def synthesize(real: Numbers, options: Options, rng: np.random.Generator) -> Made:
-    """One blurred row for each real one, in random order, and what they disclose.
+    """Return one blurred row for each real one, in random order, and their disclosure.
 
     Raises :class:`ProjectError` for a threshold that cannot be reached, :class:`SizeError` for too many rows.
     """
@@ -214,7 +214,7 @@ def _membership(real: Numbers, options: Options, rng: np.random.Generator) -> fl
     part = real.take(inside)
     try:
         values = _stage_one(part, options, rng).values
-    except ProjectError:  # a fifth fewer rows may just miss the threshold: then as near to it as can be
+    except ProjectError:  # a fifth fewer rows may just miss the threshold: then come as close as possible
         values = matched(part.scaled, _source(part.scaled, options, rng), rng)
     rows = np.hstack([_scaled(real, _released(real, values)), part.untouched])
     others = real.take(outside)

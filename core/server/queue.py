@@ -105,20 +105,21 @@ QUEUE = Queue(at_once=number("ESPALIER_JOBS"), most=50)
 
 
 class Job:
-    """One piece of work. ``work(report)`` runs in the thread; ``done(result)`` later, in the session."""
+    """One piece of work. ``work(report)`` runs in the thread; ``done(session, result)`` where it is collected."""
 
     def __init__(
         self,
         kind: str,
         work: Callable[[Report], Any],
-        done: Callable[[Any], None],
-        ended: Callable[[str], None],
+        done: Callable[[Any, Any], None],
+        ended: Callable[[Any, str], None] = lambda *_: None,
         wanted: Callable[[], bool] = lambda: True,
     ) -> None:
-        """``ended(reason)`` is called instead of ``done`` if the work failed or was cancelled.
+        """``ended(session, reason)`` is called instead of ``done`` if the work failed or was cancelled.
 
-        ``wanted()`` returns whether a session still waits for the result. Raises :class:`EspalierError` where the
-        queue is full.
+        ``wanted()`` returns whether a session still waits for the result. Neither ``done`` nor ``ended`` should hold
+        rows or a session: a result may outlive its tab. ``work`` may, and is dropped when it has ended. Raises
+        :class:`EspalierError` where the queue is full.
         """
         self.kind, self.done, self.ended = kind, done, ended
         self.state: Literal["waiting", "running", "done", "failed", "cancelled"] = "waiting"
@@ -128,7 +129,8 @@ class Job:
         self.if_cancelled: Callable[[], str] = lambda: ""
         """Returns what a cancel costs now, as a sentence; the empty text for work that spends nothing."""
         self.reason = ""
-        self._work, self._wanted, self._stop, self._deadline = work, wanted, threading.Event(), float("inf")
+        self._work: Callable[[Report], Any] | None = work
+        self._wanted, self._stop, self._deadline = wanted, threading.Event(), float("inf")
         self._thread = threading.Thread(target=self._run, name=f"job-{kind}", daemon=True)
         QUEUE.join(self)
         self._thread.start()
@@ -185,6 +187,7 @@ class Job:
             self.state, self._began = "running", time.monotonic()
             self._deadline = self._began + LONGEST
             self._report(0.0, "Starting")
+            assert self._work is not None
             self.result = self._work(self._report)
             self.state = "done"
         except Cancelled as error:
@@ -200,4 +203,5 @@ class Job:
             )
             self.state, self.reason = "failed", f"an unexpected error ({type(error).__name__}); please report it."
         finally:
+            self._work = None
             QUEUE.leave(self)

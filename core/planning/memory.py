@@ -1,0 +1,93 @@
+"""Bytes of memory that a release needs: the process, the rows that are read, the model, and the rows that are made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from espalier.core.errors import SizeError
+from espalier.core.models.graphical import Size
+from espalier.core.process_memory import available, used
+from espalier.core.project.plan import Plan, rows_in_memory, rows_shown
+from espalier.core.project.schema import Column, Schema, smallest_unsigned
+from espalier.core.tables.frames import LARGE_CELLS
+
+PROCESS = 190 << 20
+"""Python with the libraries of a release, before a row is read."""
+READ, NUMBER, POINTER, TEXT = 5, 8, 8, 60
+"""Bytes of a cell while a file is read, of a number, of a reference to a text, and of a text of its own."""
+BATCH = 160 << 20
+"""Buffers of a table that is read, or written, batch by batch."""
+PER_CELL = 64
+"""Bytes of a cell of a model that copies are fitted by."""
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes at the peak of a release. ``rows`` are those that ``input`` and ``output`` count; `None` where their number
+    is confidential: then both are 0.
+
+    Estimates from public facts: the schema, the plan and the number of rows. On the tables of ``benchmarks/memory.py``
+    the peak is within a factor of 1.5.
+    """
+
+    process: int
+    input: int
+    model: int
+    output: int
+    rows: int | None
+
+    @classmethod
+    def of(cls, schema: Schema, plan: Plan, size: Size, rows: int | None) -> Memory:
+        """Return what the release of ``rows`` rows needs, with a model of ``size``."""
+        if rows is None:
+            return cls(PROCESS, 0, size.bytes, 0, None)
+        columns = schema.columns
+        held = rows * len(columns) <= LARGE_CELLS
+        made = plan.rows or rows
+        batched = made > rows_in_memory(len(columns))
+        shown = rows_shown(len(columns)) if batched else made
+        output = shown * sum(map(_made, columns)) + (BATCH if batched else 0)
+        output += made * plan.copies * sum(_code(column) for column in columns)
+        return cls(PROCESS, rows * sum(map(_read, columns)) if held else BATCH, size.bytes, output, rows)
+
+    @property
+    def total(self) -> int:
+        """All bytes together."""
+        return self.process + self.input + self.model + self.output
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, for the command line."""
+        return {**vars(self), "total": self.total}
+
+    def check(self) -> None:
+        """Raise :class:`SizeError` if this process can get less; nothing was drawn yet."""
+        left = available()
+        if left is None or self.total - used() <= left:
+            return
+        parts = ("process", "input", "model", "output")
+        said = ", ".join(f"{name} {getattr(self, name) / 2**20:,.0f}" for name in parts)
+        raise SizeError(
+            f"the release may need {self.total / 2**20:,.0f} MiB of memory ({said}), and this process can get "
+            f"{(left + used()) / 2**20:,.0f} MiB. Nothing was drawn. Coarsen the columns with the most categories, or "
+            "give the process more memory",
+            limit=left,
+            key="rows",
+        )
+
+
+def _code(column: Column) -> int:
+    return smallest_unsigned(column.size).itemsize
+
+
+def _read(column: Column) -> int:
+    """Bytes of a cell of a table in memory: its text's number, its code, the number itself; and of reading it."""
+    return _code(column) + (NUMBER if column.kind == "numeric" else 0) + READ
+
+
+def _made(column: Column) -> int:
+    """Bytes of a synthetic cell: its code, a reference to its text, the text itself, and its place in the file."""
+    if column.kind != "numeric":
+        return _code(column) + POINTER + 1 + max((len(label.encode()) for label in column.labels), default=1)
+    own = 0 if column.integer else TEXT
+    return _code(column) + POINTER + NUMBER + own + 6

@@ -1,0 +1,92 @@
+"""Memory of this process: what it uses, what it can still get, and returning what is free."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+_PROC, _GROUPS = Path("/proc"), Path("/sys/fs/cgroup")
+MANY_CELLS = 5_000_000
+"""Cells of a table after which giving memory back is worth its time, a tenth of a second."""
+UNLIMITED = 1 << 60
+"""A group of processes without a limit states a number above this one."""
+
+
+def used() -> int:
+    """Return the bytes of this process that are in memory; 0 where the system does not say."""
+    return _status("VmRSS")
+
+
+def peak() -> int:
+    """Return the most bytes of this process that were ever in memory; 0 where the system does not say."""
+    return _status("VmHWM")
+
+
+def available() -> int | None:
+    """Return the bytes that this process can still get; `None` where the system does not say.
+
+    That is the least of: what the machine has free, what the group of processes (a container, a service) has left, and
+    what the limits of this process leave.
+    """
+    return min((*_of_machine(), *_of_groups(), *_of_limits()), default=None)
+
+
+def give_back() -> None:
+    """Free what is garbage, and return free memory to the system."""
+    gc.collect()
+    if "pyarrow" in sys.modules:
+        sys.modules["pyarrow"].default_memory_pool().release_unused()
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+def _of_machine() -> Iterator[int]:
+    for line in _lines(_PROC / "meminfo"):
+        if line.startswith("MemAvailable:"):
+            yield int(line.split()[1]) << 10
+
+
+def _of_groups() -> Iterator[int]:
+    """Yield what each group that this process is in has left; files that can be dropped from memory count as free."""
+    for line in _lines(_PROC / "self" / "cgroup"):
+        _, kind, place = line.split(":", 2)
+        if kind and "memory" not in kind.split(","):
+            continue
+        root, names = (_GROUPS, ("memory.max", "memory.current", "inactive_file"))
+        if kind:
+            root, names = _GROUPS / "memory", ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+        for folder in (root / place.lstrip("/"), root):  # in a container, its own group is the root
+            most, now = (next(iter(_lines(folder / name)), "") for name in names[:2])
+            if most.isdigit() and now.isdigit() and int(most) < UNLIMITED:
+                kept = (x.split() for x in _lines(folder / "memory.stat"))
+                yield max(0, int(most) - int(now) + sum(int(n) for name, n in kept if name == names[2]))
+                break
+
+
+def _of_limits() -> Iterator[int]:
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    for kind, name in ((resource.RLIMIT_AS, "VmSize"), (resource.RLIMIT_DATA, "VmData")):
+        most = resource.getrlimit(kind)[0]
+        if most != resource.RLIM_INFINITY:
+            yield max(0, most - _status(name))
+
+
+def _status(name: str) -> int:
+    for line in _lines(_PROC / "self" / "status"):
+        if line.startswith(f"{name}:"):
+            return int(line.split()[1]) << 10
+    return 0
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text().splitlines()
+    except OSError:
+        return []

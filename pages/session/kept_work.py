@@ -1,0 +1,105 @@
+"""Jobs and results that outlive a reload of a browser tab, in one registry of the server's process.
+
+The tab keeps a random token in its own storage, never in an address. A session that starts a job stores the job and its
+results under that token; the session of the reloaded tab presents it and continues. Only the account that started the
+work can take it: to anyone else, a token is as good as an unknown one. Results are kept for `LASTS` seconds after the
+last tab that shows them is gone and the job has ended. They hold no row of a table: rows end with their session.
+
+Security of a token: it has 256 random bits, so guessing one is out of reach, and it is compared by looking it up.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from espalier.core.server.queue import Job
+
+LASTS = 15 * 60.0
+"""Seconds that results are kept after their tab is gone."""
+MOST = 100
+"""Number of tabs that results are kept for; above it, the one that was gone first is forgotten."""
+
+Watcher = Callable[[], bool]
+"""Returns whether a tab is connected."""
+
+
+@dataclass
+class Work:
+    """What is kept under one token."""
+
+    who: tuple[Any, ...]
+    watchers: list[Watcher]
+    seen: float
+    """When a tab was last connected or the job was last running, by the registry's clock."""
+    job: Job | None = None
+    results: Any = None
+
+    def busy(self) -> bool:
+        """Is a tab connected, or the job under way?"""
+        return any(watcher() for watcher in self.watchers) or (self.job is not None and not self.job.finished)
+
+
+class Registry:
+    """Work by token."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock, self._lock = clock, threading.Lock()
+        self._work: dict[str, Work] = {}
+
+    def watch(self, token: str, who: tuple[Any, ...], watcher: Watcher) -> None:
+        """Keep a place for the work of ``who``; ``watcher`` is the tab that shows it."""
+        self.sweep()
+        with self._lock:
+            if token not in self._work:
+                self._work[token] = Work(who, [watcher], self._clock())
+
+    def watched(self, token: str) -> bool:
+        """Is a tab connected that shows this work?"""
+        with self._lock:
+            work = self._work.get(token)
+            return work is not None and any(watcher() for watcher in work.watchers)
+
+    def store(self, token: str, job: Job | None, results: Any) -> None:
+        """Replace what is kept under a token; nothing happens if it is no longer kept."""
+        with self._lock:
+            if work := self._work.get(token):
+                work.job, work.results, work.seen = job, results, self._clock()
+
+    def take(self, token: str, who: tuple[Any, ...], watcher: Watcher) -> Work | None:
+        """Return the work of a token, and show it in another tab; None if it is unknown, expired or of someone else."""
+        self.sweep()
+        with self._lock:
+            work = self._work.get(token)
+            if work is None or work.who != who or work.results is None:
+                return None
+            work.watchers = [*work.watchers[-9:], watcher]  # a tab whose connection broke may come back
+            work.seen = self._clock()
+            return work
+
+    def sweep(self) -> None:
+        """Forget what has expired, and the oldest if there are more than `MOST`."""
+        with self._lock:
+            now, idle = self._clock(), []
+            for token, work in list(self._work.items()):
+                if work.busy():
+                    work.seen = now
+                elif now - work.seen >= LASTS:
+                    del self._work[token]
+                else:
+                    idle.append((work.seen, token))
+            for _, token in sorted(idle)[: max(0, len(self._work) - MOST)]:
+                del self._work[token]
+
+
+KEPT = Registry()
+"""The registry of this server's process."""
+
+
+def new_token() -> str:
+    """Return a token that cannot be guessed."""
+    return secrets.token_urlsafe(32)

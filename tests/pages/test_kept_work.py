@@ -1,0 +1,161 @@
+"""Jobs and results over a reload: who can take them, for how long, and what they hold."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from espalier.pages.common import sign_in
+from espalier.pages.release.payment import UNRECORDED
+from espalier.pages.session import kept_work, session
+from espalier.pages.session.kept_work import LASTS, Registry
+from tests.support.app import at_home, field, finish, go, press, sample, sentences, start, state, until
+
+ANNA, BEN = ("idp", "1", "anna@hospital.example"), ("idp", "2", "ben@hospital.example")
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def tab() -> threading.Event:
+    """Set while the tabs of all sessions are connected."""
+    made = threading.Event()
+    made.set()
+    return made
+
+
+@pytest.fixture(autouse=True)
+def kept(monkeypatch: pytest.MonkeyPatch, clock: Clock, tab: threading.Event) -> Registry:
+    """A registry of each test's own, whose clock the test sets."""
+    made = Registry(clock)
+    monkeypatch.setattr(kept_work, "KEPT", made)
+    monkeypatch.setattr(session, "_still_here", lambda: tab.is_set)
+    return made
+
+
+def nobody() -> bool:
+    return False
+
+
+def test_only_the_account_that_started_the_work_takes_it(kept: Registry) -> None:
+    kept.watch("token", ANNA, nobody)
+    kept.store("token", None, "results")
+    assert kept.take("token", BEN, nobody) is None
+    assert kept.take("token", (), nobody) is None
+    assert kept.take("another", ANNA, nobody) is None
+    found = kept.take("token", ANNA, nobody)
+    assert found is not None
+    assert found.results == "results"
+
+
+def test_results_are_kept_while_a_tab_shows_them_and_fifteen_minutes_more(
+    kept: Registry, clock: Clock, tab: threading.Event
+) -> None:
+    kept.watch("token", ANNA, tab.is_set)
+    kept.store("token", None, "results")
+    clock.now = 5 * LASTS
+    kept.sweep()
+    tab.clear()
+    clock.now += LASTS - 1
+    assert kept.take("token", ANNA, nobody) is not None
+    clock.now += LASTS
+    assert kept.take("token", ANNA, nobody) is None
+
+
+def test_above_the_limit_the_tab_that_went_first_is_forgotten(
+    kept: Registry, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept_work, "MOST", 2)
+    for i in range(3):
+        clock.now = float(i)
+        kept.watch(str(i), ANNA, nobody)
+        kept.store(str(i), None, i)
+    assert [kept.take(str(i), ANNA, nobody) is not None for i in range(3)] == [False, True, True]
+
+
+@pytest.fixture
+def released(app: AppTest) -> AppTest:
+    go(sample(app, "hiring"), "release")
+    if any(s.label == "Paid from the budget of" for s in app.selectbox):
+        field(app, "selectbox", "Paid from the budget of").select(UNRECORDED).run()
+    return finish(press(app, "Spend"))
+
+
+def reloaded(token: str | None) -> AppTest:
+    """The app of a new session whose tab presents this token."""
+    app = at_home()
+    state(app).take_back(token or "")
+    return app.run()
+
+
+def test_a_reload_returns_to_the_release_without_its_rows(released: AppTest) -> None:
+    assert "A reload of this tab brings it back for 15 minutes" in sentences(released)
+    before = state(released).released
+    assert before is not None
+    assert before.real is not None, "the session that released has the rows"
+    app = go(reloaded(state(released).token), "release")
+    made = state(app).released
+    assert made is not None
+    assert (made.files, made.real, made.holdout) == (before.files, None, None)
+    assert any(s.value.startswith("Release 1 of hiring") for s in app.subheader)
+    go(app, "analyse")
+    go(sample(app, "hiring"), "diagnostics")
+    assert state(app).released.has_rows, "the same table was opened again"  # type: ignore[union-attr]
+    go(app, "release")
+    assert "This session has already made a release" in sentences(app) or state(app).paid_from
+
+
+def test_another_person_cannot_take_the_token(released: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
+    token = state(released).token
+    with monkeypatch.context() as patched:
+        patched.setattr(sign_in, "identity", lambda: BEN)
+        app = go(reloaded(token), "release")
+    assert state(app).released is None
+    assert state(app).job is None
+    assert "no longer kept" in sentences(app)
+
+
+def test_what_has_expired_is_said_to_be_gone(released: AppTest, clock: Clock, tab: threading.Event) -> None:
+    tab.clear()
+    clock.now += LASTS
+    app = go(reloaded(state(released).token), "release")
+    assert state(app).released is None
+    assert "no longer kept" in sentences(app)
+
+
+def test_a_reload_returns_to_the_job_that_runs_and_takes_its_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    let_go = threading.Event()
+
+    def held(report: Any) -> str:
+        while not let_go.wait(0.01):
+            report(0.5, "Half of it")
+        return "made"
+
+    first = sample(start(), "hiring")
+    monkeypatch.setattr(sign_in, "need_steward", lambda: None)
+    state(first).start("release", held, lambda into, result: into.trouble.update(release=f"{result} after all."))
+    job = state(first).job
+    assert job is not None
+    try:
+        until(lambda: job.message == "Half of it")
+        app = go(reloaded(state(first).token), "release")
+        assert state(app).job is job
+        assert [bar.proto.text for bar in app.get("progress")] == ["Half of it"]
+    finally:
+        let_go.set()
+    finish(app)
+    assert "made after all" in sentences(app)
+    assert job._work is None, "what the work held is let go with it"
