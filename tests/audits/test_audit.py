@@ -152,10 +152,10 @@ def test_the_audit_reads_rows_through_duckdb_and_a_copy_that_keeps_all_of_them_t
     ("name", "relation", "way", "runs"),
     [
         ("counts, pure", "add-remove", "half the noise", 200),
-        ("questions, pure", "replace-one", "seeded", 100),
+        ("questions, pure", "replace-one", "seeded", 300),
         NIGHTLY("questions, pure", "replace-one", "L2 for L1", 800),
-        ("a count, pure", "add-remove", "seeded", 100),
-        ("the worst question, pure", "replace-one", "seeded", 100),
+        ("a count, pure", "add-remove", "seeded", 300),
+        ("the worst question, pure", "replace-one", "seeded", 300),
         NIGHTLY("a margin, pure", "replace-one", "half the noise", 300),
         NIGHTLY("the worst question, pure", "replace-one", "a quarter of the noise", 400),
     ],
