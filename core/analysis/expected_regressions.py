@@ -93,7 +93,7 @@ def _scaled(system: System, rho: float) -> System:
 
 @lru_cache(maxsize=64)
 def outlook(one: PlannedRegression, schema: Schema, unit: Unit, rows: float) -> Outlook:
-    """Return what is expected of a planned regression; raises :class:`ProjectError` for an unknown term."""
+    """Return the expected system of a planned regression; raises :class:`ProjectError` for an unknown term."""
     table = assumed_table(one, schema)
     design = design_of(one.regression, schema)
     contrast = contrast_of(one, design, schema)

@@ -37,6 +37,7 @@ from espalier.core.ledger.places import database_url, file_name, key_file, remem
 from espalier.core.ledger.reasons import PATIENCE, reason
 from espalier.core.ledger.replay import replay
 from espalier.core.ledger.secret_file import secret_in, tighten
+from espalier.core.limited_file import read_limited
 
 VERSION, STOPPED = "4", "5"
 """The layout for writing, and the layout of a ledger with a stopped release that can be resumed."""
@@ -319,7 +320,7 @@ class Store:
         out = []
         for file in files:
             try:
-                text = file.read_text("ascii") if file.is_file() or not file.exists() else ""
+                text = read_limited(file, 200).decode("ascii") if file.is_file() or not file.exists() else ""
             except (FileNotFoundError, NotADirectoryError):
                 out.append((file, 0, ""))
                 continue

@@ -35,7 +35,7 @@ TRUSTED: dict[str, str] = {
 """Who is trusted with a relation that is not a plain table."""
 
 STORED = ("aria", "archive", "columnstore", "innodb", "memory", "mrg_myisam", "myisam", "ndbcluster", "rocksdb")
-"""Storage engines of MySQL and MariaDB that return the rows that were put in. Others compute them or read them from
+"""Storage engines of MySQL and MariaDB that return the rows that were inserted. Others compute rows, or read them from
 elsewhere."""
 
 

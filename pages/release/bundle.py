@@ -103,7 +103,7 @@ def show(state: Session, released: ReleaseBundle) -> None:
     project = release.project
     st.subheader(f"Release {released.number} of {plain(project.name)}: {release.rows:,} synthetic rows", anchor=False)
     shell.focus(f"Release {released.number} of", f"{id(state)}-{released.number}")
-    if not state.has_project or not state.project.says_the_same(released.planned):
+    if state.has_project and not state.project.says_the_same(released.planned):
         st.info(
             "The open project is a different one, or has changed since. This release was made from the earlier "
             "version; its project file is below."

@@ -164,7 +164,7 @@ def test_a_release_with_all_answers_needs_no_rows_and_is_the_same_again(tmp_path
 
 
 def test_a_resumed_evaluation_has_the_same_part(tmp_path, recorder):
-    """People who were held out before stay held out; with rows in another order the release is refused."""
+    """People who were held out before stay held out; with rows in a different order the release is refused."""
     given, rows, out = project(**CASES["independent"], private_evaluation=0.3), table(400), tmp_path / "out"
     release(given, rows, folder=tmp_path / "whole").save(tmp_path / "whole")
     last = max(recorder.used)
@@ -172,7 +172,7 @@ def test_a_resumed_evaluation_has_the_same_part(tmp_path, recorder):
     interrupted(out, given, rows, recorder, last, "drawn")
     order = np.arange(400)[::-1]
     mixed = Table(rows.schema, {n: c[order] for n, c in rows.codes.items()}, 400, source=rows.digest)
-    with pytest.raises(TableError, match="another order"):
+    with pytest.raises(TableError, match="a different order"):
         resume(out, mixed)
     assert resume(out, rows).private_evaluation is not None
     recorder.check()
