@@ -63,7 +63,11 @@ def number(name: str, environment: Mapping[str, str] = os.environ) -> int:
     return int(text)
 
 
+OF_THE_KIT = {"ESPALIER_HOST", "ESPALIER_NAME"}
+"""Variables that only the kit's own files read: the server's public name."""
+
+
 def unknown(environment: Mapping[str, str] = os.environ) -> list[str]:
     """Return variables with Espalier's prefix that it does not read: most likely misspelt."""
-    known = {s.name for s in SETTINGS}
+    known = {s.name for s in SETTINGS} | OF_THE_KIT
     return sorted(name for name in environment if name.startswith(PREFIX) and name not in known)
