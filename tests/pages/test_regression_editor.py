@@ -30,13 +30,13 @@ def test_a_regression_is_built_planned_released_and_read():
     assert state(app).project.plan.analysis_share == 0.2
     assert any("gap: ± " in m.value.replace("\\", "") for m in app.markdown)
     field(app, "selectbox", "Figure").set_value("regression").run()
-    app.selectbox(key=next(s.key for s in app.selectbox if s.key.startswith("analysis-family"))).set_value(
+    app.selectbox(key=next(s.key for s in app.selectbox if (s.key or "").startswith("analysis-family"))).set_value(
         "logistic"
     ).run()
-    next(s for s in app.selectbox if s.key.startswith("analysis-outcome")).set_value("readmitted=yes").run()
-    next(m for m in app.multiselect if m.key.startswith("analysis-on")).set_value(["age", "sex"]).run()
-    assert next(s for s in app.selectbox if s.key.startswith("analysis-term")).options[0] == "age"
-    next(t for t in app.text_input if t.key.startswith("analysis-name")).set_value("by age").run()
+    next(s for s in app.selectbox if (s.key or "").startswith("analysis-outcome")).set_value("readmitted=yes").run()
+    next(m for m in app.multiselect if (m.key or "").startswith("analysis-on")).set_value(["age", "sex"]).run()
+    assert next(s for s in app.selectbox if (s.key or "").startswith("analysis-term")).options[0] == "age"
+    next(t for t in app.text_input if (t.key or "").startswith("analysis-name")).set_value("by age").run()
     press(app, "Add the analysis")
     assert not app.exception
     assert [one.kind for one in state(app).project.analyses] == ["difference", "regression"]
