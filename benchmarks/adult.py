@@ -1,4 +1,4 @@
-"""Adult with public bins: what each method gives and what it costs.
+"""Adult with public bins: quality and cost of each method.
 
     python -m benchmarks.adult                 quality of the five methods, ε = 1 and 0.2, on an 80/20 split
     python -m benchmarks.adult cold            CPU seconds of `python -m core release`, cold, and of mbi 2.0
@@ -9,7 +9,7 @@
     python -m benchmarks.adult write FOLDER    the project files themselves
 
 The table is `../shared/data/adult.csv.gz`. Categories are those of the data set's public documentation, bin edges
-are round numbers; nothing is read off the rows.
+are round numbers; nothing is taken from the rows.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def _cpu(command: list[str]) -> float:
 
 
 def quality(data: Path, repeats: int) -> None:
-    """AUC on held-out real rows, one- and two-way TV, and what the fence does."""
+    """AUC on held-out real rows, one- and two-way TV, and the effect of the fence."""
     from espalier.core.evaluation import evaluate, split_holdout
     from espalier.core.release.spend import release
     from espalier.core.tables.reading import read_table
@@ -176,7 +176,7 @@ def quality(data: Path, repeats: int) -> None:
 
 
 def side_by_side(data: Path) -> None:
-    """Seconds that the Compare page takes for the six methods at ε = 1, judging included, and their figures."""
+    """Seconds on the Compare page for the six methods at ε = 1, including the evaluation, and their figures."""
     from espalier.core.compare.plans import compare
     from espalier.core.tables.reading import read_table
     from espalier.core.tables.table import Table
@@ -233,7 +233,7 @@ def previews() -> None:
 
 
 def copies(data: Path, repeats: int) -> None:
-    """Print CPU seconds of 20 copies: counts disturbed and fitted, rows drawn, the text packed, models saved."""
+    """Print CPU seconds of 20 copies: perturb and fit counts, draw rows, pack the text, save models."""
     from espalier.core.analysis.study import Study
     from espalier.core.release import release
     from espalier.core.release.files import copy_files

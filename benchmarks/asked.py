@@ -44,7 +44,7 @@ MEDICAL = ("age", "sex", "smoking", "diabetes", "heart_failure", "kidney_disease
 
 
 def hybrid(methods: Sequence[str], epsilons: Sequence[float], shares: Sequence[float], seeds: int) -> None:
-    """Must-show 4: whole releases of readmission with a share of the budget for 64 questions."""
+    """Whole releases of readmission with a share of the budget for 64 questions."""
     project = Project.load("sample_data/readmission.json")
     project = replace(project, question_list=QuestionList(tuple(conjunctions(project, np.random.default_rng(64)))))
     table = Table.encode(read_table("sample_data/readmission.csv"), project.schema)
@@ -97,7 +97,7 @@ def expected(model: MarginalModel, question: Question, sizes: Any) -> float:
 
 
 def sparse(rows_of: Sequence[int], seeds: Sequence[int], rules: bool, spread: float) -> None:
-    """Must-show 6: 10,000 questions on 20 columns. ``rules``: the grid over the rule's constants."""
+    """10,000 questions on 20 columns. ``rules``: the grid over the rule's constants."""
     for n in rows_of:
         told: dict[str, list[float]] = {}
         for seed in seeds:
@@ -179,7 +179,7 @@ def main() -> None:
     parser.add_argument("--method", nargs="+", default=["mst"])
     parser.add_argument("--epsilon", type=float, nargs="+", default=[1.0, 0.3])
     parser.add_argument("--share", type=float, nargs="+", default=[0.3, 0.6])
-    parser.add_argument("--spread", type=float, default=2.0, help="sparse: how alike the categories are")
+    parser.add_argument("--spread", type=float, default=2.0, help="sparse: similarity of the categories")
     parser.add_argument("--rows", type=int, nargs="+", default=[500, 1_000, 3_000, 10_000, 30_000])
     opt = parser.parse_args()
     if opt.what == "hybrid":

@@ -2,7 +2,7 @@
 
     python -m benchmarks.board [--arrows 12]
 
-Prints, for 40 columns with 120 arrows: seconds from letting go of the mouse until Python has taken the arrow and its
+Prints, for 40 columns with 120 arrows: seconds from releasing the mouse until Python has processed the arrow and its
 answer is on the board, and milliseconds per picture while a box is dragged; for 200 columns with 400 arrows: seconds
 from the click on "Structure" until the drawing is there.
 """
@@ -51,7 +51,7 @@ def project(columns: int, arrows: int, rng: np.random.Generator) -> Project:
 
 
 def where(page: Any, column: str) -> tuple[float, float] | None:
-    """Where a box is on the screen."""
+    """Position of a box on the screen."""
     spot = page.evaluate(
         f"""column => {{ const board = ({BOARD})(); if (!board) return null;
         const canvas = board.querySelector('.canvas'), detail = {{ column }};
@@ -64,7 +64,7 @@ def where(page: Any, column: str) -> tuple[float, float] | None:
 
 
 def open_project(page: Any, base: str, made: Project, folder: Path) -> float:
-    """Open a project and its Structure page; seconds from the click until the drawing has ink and rests."""
+    """Open a project and its Structure page; return seconds from the click until the drawing is visible and stable."""
     path = folder / f"{len(made.schema.names)}.json"
     path.write_text(made.dumps(), "utf-8")
     page.goto(f"{base}/data")
@@ -85,13 +85,13 @@ def open_project(page: Any, base: str, made: Project, folder: Path) -> float:
 
 
 def spent(process: int) -> float:
-    """Seconds of CPU that the server has used, which a busy machine does not change."""
+    """CPU seconds used by the server, which do not depend on the load of the machine."""
     fields = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def draw(page: Any, made: Project, rng: np.random.Generator, arrows: int) -> list[float]:
-    """Seconds from letting go of the mouse until Python's answer to the arrow is on the board."""
+    """Seconds from releasing the mouse until Python's answer to the arrow is on the board."""
     out: list[float] = []
     drawn, names = set(made.dag.edges), made.schema.names
     while len(out) < arrows:
@@ -180,7 +180,7 @@ def main() -> None:
                 took = open_project(page, base, project(200, 400, rng), Path(folder))
                 print(f"200 columns, 400 arrows, {attempt}: the drawing is there after {took:.2f} s")
             context.close()
-            print(f"load average of the machine meanwhile: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+            print(f"load average of the machine during the run: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     finally:
         server.terminate()
         server.wait(20)

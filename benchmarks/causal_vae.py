@@ -1,24 +1,24 @@
-"""The causal-VAE paper's tables next to our figures: `python -m benchmarks.causal_vae [utility leak attack]`.
+"""Our figures compared with the causal-VAE paper's tables: `python -m benchmarks.causal_vae [utility leak attack]`.
 
     --seeds N      runs per figure of `utility` (default 3)
     --rows N …     rows of `utility` (default 1000 5000)
     --models N     shadow models of `attack` (default 64)
-    --only WORD    of `attack`: the control and the methods whose name has this in it; of `utility`: the ways whose name
-                   begins so
+    --only WORD    of `attack`: the control and the methods whose name contains this; of `utility`: the variants whose
+                   name begins with it
 
-None of the paper's tables is at hand: EEDI is behind a registration, and the pain simulator's weights are not published
-with it. In their place stands a noisy-OR network of the simulator's shape, 222 binary columns and 770 arrows
-(`decoder_tables`), so that columns of figures may be compared in kind, not digit by digit.
+None of the paper's data sets is available: EEDI requires registration, and the pain simulator's weights are not
+published. A noisy-OR network of the simulator's shape replaces them, with 222 binary columns and 770 arrows
+(`decoder_tables`), so figures can be compared qualitatively, not digit by digit.
 
-- **utility**: the paper's table 1, accuracy lost in percentage points (real rows less synthetic ones) by classifier,
+- **utility**: the paper's table 1, accuracy lost in percentage points (real rows minus synthetic ones) by classifier,
   20 targets, with 1,000 rows at ε = 2.36 and 5,000 at ε = 5.62. Without arrows and noise it is a plain VAE.
 - **leak**: its attack (algorithm 1: 5 targets, 5 trainings with and 5 without each, 100 samples of 100 rows from each
   model) on one differentially private model: releases split at random, as the paper seems to do (every accuracy that it
   prints for the pain tables is a multiple of 1/1650, a third of 5,000 releases), and split by model.
 - **attack**: the membership game on 1,000 rows and eight columns of Adult for five methods, with its control and the
   ceiling of ρ: the main attack on 20 rows, and a summary of Stadler's on eight of them (a forest for each row and fold
-  takes longer than most methods' 64 models). The VAE without privacy is there to leak: a hidden layer on either side,
-  600 passes over 500 rows, nothing to stop it early.
+  takes longer than most methods' 64 models). The VAE without privacy is meant to leak: a hidden layer on either side,
+  600 passes over 500 rows, no early stopping.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ Targets = tuple[NDArray[np.intp], NDArray[np.bool_]]
 
 LATENT = 4
 PLAIN = Training(steps=100, clip=60.0)
-"""Without noise there is no budget to divide: longer, and hardly clipped."""
+"""Training without noise, where there is no budget to divide: longer, and hardly clipped."""
 
 
 def not_private(codes: Codes, sizes: Mapping[str, int], drawn: Arrows, rng: np.random.Generator) -> Codes:
-    """As many rows by a decoder that is trained without noise."""
+    """The same number of rows from a decoder trained without noise."""
     counts = {n: np.bincount(codes[n], minlength=k).astype(float) for n, k in sizes.items()}
     base = {n: int(c.argmax()) for n, c in counts.items()}
     heads = Heads(sizes, parents_of(sizes, drawn), base=base)
@@ -73,11 +73,13 @@ def not_private(codes: Codes, sizes: Mapping[str, int], drawn: Arrows, rng: np.r
 
 HIDDEN, CODE, STEP = 64, 8, 0.01
 PASSES, OVERFITTED = 150, 600
-"""The second is so many that a network of about 8,000 weights overfits 500 rows: the game has something to find."""
+"""The second is large enough that a network of about 8,000 weights overfits 500 rows, so the game can find a leak."""
 
 
 def plain_vae(codes: Codes, sizes: Mapping[str, int], passes: int, rng: np.random.Generator) -> Codes:
-    """As many rows by a plain VAE (Kingma & Welling 2014) of all columns: one hidden layer on either side, no noise."""
+    """The same number of rows from a plain VAE (Kingma & Welling 2014) of all columns: one hidden layer on either side,
+    no noise.
+    """
     x = one_hot(codes, sizes, list(sizes))
     ends = list(itertools.pairwise(np.cumsum([0, *sizes.values()]).tolist()))
     shapes = ((x.shape[1], HIDDEN), (HIDDEN, 2 * CODE), (CODE, HIDDEN), (HIDDEN, x.shape[1]))
@@ -129,7 +131,7 @@ PAPER = {
 
 
 def utility(rows: int, seeds: int, only: str) -> None:
-    """Points of accuracy lost by classifier and way, ours and the paper's, and the mean AUC and F1."""
+    """Points of accuracy lost by classifier and variant, ours and the paper's, and the mean AUC and F1."""
     found: dict[str, list[Downstream]] = {}
     epsilon = EPSILON[rows]
     for seed in range(seeds):
@@ -223,8 +225,9 @@ def both_splits(
 ) -> dict[str, tuple[float, float, float]]:
     """Accuracy, probability of attack and of absence on a random third of the releases, and on unseen models.
 
-    ``x`` are features of releases, those of a model one after another and as many of each; ``inside`` is by model. The
-    probability of attack is that of saying *in* where the target was in, of absence that of saying *out* where not.
+    ``x`` are features of releases, grouped by model with the same number for each; ``inside`` is by model. The
+    probability of attack is the probability of predicting *in* if the target was in, that of absence of predicting
+    *out* if it was not.
     """
     model = np.repeat(np.arange(len(inside)), len(x) // len(inside))
     y = inside[model]
@@ -251,7 +254,7 @@ def _right(
 
 
 TRAINED = 1_000
-"""Releases that a classifier learns from, about: support vectors cost their square."""
+"""Approximate number of releases for training a classifier: the cost of support vectors is quadratic."""
 
 
 # --- the membership game ------------------------------------------------------------------------------------------

@@ -1,9 +1,9 @@
-"""Which absent arrows the default statements notice. `python -m benchmarks.conclusions drawing [--releases 30]`
+"""Share of absent arrows detected by the default statements. `python -m benchmarks.conclusions drawing [--releases 30]`
 
 ε = 1, δ = 1e-9, a tenth of ρ over five statements, 20,000 rows, replace-one.
 
 ``contested``: rows of a network (asia, child, alarm), whose drawing lacks one of its arrows. Both ends keep another
-arrow, because a drawing says nothing about columns that it does not name. The pair is among ten contested pairs. The
+arrow, because a drawing makes no statement about columns outside it. The pair is among ten contested pairs. The
 statements are chosen by the plan, bought with OpenDP noise, and judged. ``held``: the whole network is drawn, with ten
 contested pairs; any contradiction is a false alarm.
 
@@ -41,7 +41,7 @@ ROWS, DELTA, FIVE = 20_000, 1e-9, 5
 
 
 def noticed(network: str, releases: int, erase: bool) -> tuple[int, int, int]:
-    """Releases in which some statement is contradicted, those whose statements name the erased arrow, and all."""
+    """Number of releases with a contradicted statement, with a statement about the erased arrow, and in total."""
     edges, rng = network_arrows(network), np.random.default_rng(31)
     often = Counter(name for edge in edges for name in edge)
     erasable = [edge for edge in edges if min(often[name] for name in edge) > 1]
@@ -67,7 +67,9 @@ def noticed(network: str, releases: int, erase: bool) -> tuple[int, int, int]:
 
 
 def unmarked(dag: Dag, sizes: dict[str, int], rng: np.random.Generator) -> tuple[float, float, float]:
-    """Expected share of absent arrows that are noticed: by the chosen statements, the best ones, and those before."""
+    """Expected share of absent arrows that are detected: by the chosen statements, the best ones, and the earlier
+    ones.
+    """
     sigma = gaussian_scale(Unit().count_sensitivity, 0.1 * rho_of(1.0, DELTA) / FIVE)
 
     def null(statement: Separation) -> Null:

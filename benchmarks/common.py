@@ -1,4 +1,4 @@
-"""What several benchmarks share: the logistic regression on one-hot columns that TSTR is judged by."""
+"""Shared by several benchmarks: the logistic regression on one-hot columns that measures TSTR."""
 
 from __future__ import annotations
 

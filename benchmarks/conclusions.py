@@ -1,18 +1,19 @@
-"""Conclusions where cells are missing: `python -m benchmarks.conclusions missing [SETTING …] [--releases 60]`.
+"""Conclusions with missing cells: `python -m benchmarks.conclusions missing [SETTING …] [--releases 60]`.
 
 ``regressions`` instead of ``missing`` runs `benchmarks.regressions`, ``planning`` runs `benchmarks.planned_widths`, and
 ``questions`` runs `benchmarks.counted_questions`. ``drawing`` runs `benchmarks.chosen_drawing_tests`.
 
-Each release is made from rows drawn with replacement from a population that is known in full, at ε = 0.5, 1 and 3. The
+Each release is made from rows drawn with replacement from a fully known population, at ε = 0.5, 1 and 3. The
 outcome is missing more often in one group than in the other. Four figures compare the groups: a difference, an odds
 ratio, a regression, and an effect adjusted by the drawing. For each figure the benchmark prints the truth in the
 population's rows where all its columns are observed, the mean answer, and the mean answer of the same copies if a
-missing outcome counts as "no event". It prints how many intervals hold the truth, and the median width against the real
-rows' own interval. Coverage over all figures has a standard error clustered by release. ``warned`` is how often the
-shares that are missing were found to differ.
+missing outcome counts as "no event". It prints how many intervals contain the truth, and the median width relative to
+the real rows' own
+interval. Coverage over all figures has a standard error clustered by release. ``warned`` is how often the missing
+shares were found to differ.
 
-The reference is a generalised linear model of statsmodels on the real rows, rows with missing cells left out. R is not
-called; its ``glm`` fits the same model to the same rows.
+The reference is a generalised linear model of statsmodels on the real rows, without rows that have missing cells. R is
+not called; its ``glm`` fits the same model to the same rows.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class Population:
     given: tuple[str, ...]
 
     def project(self, epsilon: float) -> Project:
-        """PRISM's effect regime, with the drawing that the population was made by."""
+        """PRISM's effect regime, with the drawing that generated the population."""
         causes = [(z, other) for z in self.given for other in (self.group, self.outcome)]
         plan = Plan(
             "prism",
@@ -75,7 +76,7 @@ class Population:
         return Table(self.schema, {name: codes[picked] for name, codes in self.rows.items()}, self.n)
 
     def figures(self) -> dict[str, Figure]:
-        """The four figures; of a number the mean instead of a share, and no odds ratio."""
+        """The four figures; for a number, the mean instead of a share, and no odds ratio."""
         schema, group, outcome = self.schema, self.group, self.outcome
         effect = figure_from_text.effect(schema, group, outcome, self.given, self.n)
         regression = figure_from_text.regression(schema, outcome, [group])
@@ -219,7 +220,7 @@ def reference(population: Population, table: Table) -> str:
 
 
 def run(name: str, epsilon: float, releases: int, keep: Path | None) -> list[Record]:
-    """The releases of a setting; those that ``keep`` holds are not made again."""
+    """The releases of a setting; those stored in ``keep`` are not made again."""
     file = None if keep is None else keep / f"{name} {epsilon:g}.jsonl"
     out = [json.loads(line) for line in file.read_text("utf-8").splitlines()] if file and file.exists() else []
     out = out[:releases]
@@ -252,13 +253,13 @@ def show(name: str, epsilon: float, made: list[Record]) -> None:
 
 
 def main() -> None:
-    """Print what is asked for."""
+    """Print the requested parts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["missing", "regressions", "planning", "questions", "drawing"])
     parser.add_argument("settings", nargs="*", help="default: all")
     parser.add_argument("--releases", type=int, default=60)
     parser.add_argument("--epsilon", type=float, nargs="*", default=list(EPSILONS))
-    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="write numbers there, and go on from them")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="store numbers there, and continue from them")
     args = parser.parse_args()
     if args.what == "regressions":
         regressions.show(args.releases)

@@ -1,9 +1,9 @@
-"""Which questions get an interval, and how often it is right. `python -m benchmarks.conclusions questions`
+"""Share of questions with an interval, and its coverage. `python -m benchmarks.conclusions questions`
 
 Questions are fixed from public names before any release: pairs of columns drawn at random, with values drawn at random,
-asked for a conditional share, a difference of shares, an odds ratio, and where one column is a number a difference of
-means. Each release is made from rows drawn with replacement from a population that is known in full. For a figure
-whose columns were counted together, the record holds the interval from 20 copies, the interval from the counts alone,
+for a conditional share, a difference of shares, an odds ratio, and, if one column is a number, a difference of
+means. Each release is made from rows drawn with replacement from a fully known population. For a figure whose columns
+were counted together, the record contains the interval from 20 copies, the interval from the counts alone,
 and the smallest needed cell in σ.
 
 The rule of the gate was chosen on the tables of ``CHOSEN`` and is reported on those of ``REPORTED``. Coverage has a
@@ -155,7 +155,7 @@ def _together(study: Study, family: list[tuple[Figure, float]]) -> Record:
 
 
 def run(name: str, method: str, epsilon: float, releases: int, keep: Path | None) -> list[Record]:
-    """The releases of a setting; those that ``keep`` holds are not made again."""
+    """The releases of a setting; those stored in ``keep`` are not made again."""
     file = None if keep is None else keep / f"{name} {method} {epsilon:g}.jsonl"
     out = [json.loads(line) for line in file.read_text("utf-8").splitlines()] if file and file.exists() else []
     out = out[:releases]

@@ -1,23 +1,24 @@
-"""What the decoder gives and costs: `python -m benchmarks.decoder [choose adult diabetes wide scm families]`.
+"""Quality and cost of the decoder: `python -m benchmarks.decoder [choose adult diabetes wide scm families]`.
 
     --seeds N      runs per figure (default 3)
     --epsilon E …  (default 1 3; wide: 1 5.62)
 
-- **choose**: settings (steps and their rate, clip, the constant that heads read, strength of arrows, share of the
-  counts, weight of the target) on the tables that they were chosen on: COMPAS, draws of public networks, a network with
-  a weak target, PRISM's SCM and small noisy-OR networks. Two were seen on others before they were settled: Adult's TV
-  while the share of the counts was chosen, and Adult and diabetes at ε = 1 while the rule for the target's weight was.
+- **choose**: settings (steps and their rate, clip, the constant input of heads, strength of arrows, share of the
+  counts, weight of the target) on the tables used to choose them: COMPAS, draws of public networks, a network with
+  a weak target, PRISM's SCM and small noisy-OR networks. Two other results were seen before the settings were final:
+  Adult's TV while the share of the counts was
+  chosen, and Adult and diabetes at ε = 1 while the rule for the target's weight was.
 - **adult**, **diabetes**: AUC of one-hot logistic regression on held-out real rows, two- and one-way total variation,
   CPU seconds of a release. Public bins, replace-one, δ = 1e-9, an 80/20 split per seed; the drawings are in
   `decoder_tables`.
-- **wide**: 222 binary columns, n = 5,000, a noisy-OR network. The table is simulated from the drawing that the decoder
-  gets. So half, double and random drawings are compared too, as are a shared latent with a single arrow (a DP-VAE),
+- **wide**: 222 binary columns, n = 5,000, a noisy-OR network. The table is simulated from the decoder's own drawing. So
+  half, double and random drawings are compared too, and so are a shared latent with a single arrow (a DP-VAE),
   mst, privbayes and prism (with the ten targets given). `--neighbors add-remove` halves the sensitivity.
-- **families**: causes that act together, with ``families`` set to "additive" and to "tables". Marks: XOR 0.87 at ε = 3;
+- **families**: interacting causes, with ``families`` set to "additive" and to "tables". Marks: XOR 0.87 at ε = 3;
   family TV 0.010 at ε = 10 on child and alarm; slope 0.75 of arrows of 222 columns with 3,000 rows at ε = 5.62.
 - **scm**: PRISM's spurious shift: the target's outgoing arrows cut, the full drawing, and with a shared latent.
 
-Every figure is of a release through the curator.
+Every figure comes from a release through the curator.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ def show(name: str, rows: Iterable[Sequence[float]], heading: str) -> None:
     print(f"{name:<34} {heading}: {'  '.join(cells)}", flush=True)
 
 
-# --- tables that settings are chosen on ---------------------------------------------------------------------------
+# --- tables for choosing settings ---------------------------------------------------------------------------
 
 Constants = tuple[tuple[Any, str, float], ...]
 
@@ -185,7 +186,7 @@ def total_variation(a: Codes, b: Codes, sizes: Mapping[str, int], width: int) ->
 
 
 def wide(seeds: int, epsilons: Sequence[float], neighbors: str, only: str) -> None:
-    """Mean AUC over 10 symptoms, the slope of arrow correlations and CPU seconds; a refusal in its own words."""
+    """Mean AUC over 10 symptoms, the slope of arrow correlations and CPU seconds; or the text of a refusal."""
     rows: dict[tuple[str, float], list[list[float]]] = {}
     for seed in range(seeds):
         codes, drawn = noisy_or(seed, 7000)
@@ -334,7 +335,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--epsilon", type=float, nargs="+")
     parser.add_argument("--neighbors", default="replace-one", choices=("replace-one", "add-remove"), help="for wide")
-    parser.add_argument("--only", default="", metavar="WORD", help="for wide: the ways whose name has this in it")
+    parser.add_argument("--only", default="", metavar="WORD", help="for wide: the variants whose name contains this")
     opt = parser.parse_args()
     epsilons = opt.epsilon or [1.0, 3.0]
     for what in opt.what:

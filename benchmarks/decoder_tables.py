@@ -1,9 +1,9 @@
 """The tables and drawings of the decoder's benchmarks.
 
-The drawings of Adult, diabetes and COMPAS were made from what the columns mean: birth before schooling before work
-before income, and illness and admission before treatment before discharge. Where two columns describe one fact
-(marital status and relationship) the arrow goes from the general to the particular. Networks and noisy-OR tables come
-with the drawing that their rows were drawn from.
+The drawings of Adult, diabetes and COMPAS follow from the meaning of the columns: birth before schooling before work
+before income, and illness and admission before treatment before discharge. If two columns describe one fact (marital
+status and relationship), the arrow goes from the general to the particular. Networks and noisy-OR tables come with the
+drawing that generated their rows.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ EDGES = {
     "number_inpatient": (1, 2, 3, 5),
     "number_diagnoses": (4, 6, 8, 9),
 }
-"""Inner bin edges; categories that the table has and this file does not are its last one. Nothing is read off rows."""
+"""Inner bin edges; categories missing from this file become the last one. Nothing is taken from the rows."""
 
 
 def diabetes(path: Path) -> tuple[Codes, dict[str, int]]:
@@ -165,7 +165,7 @@ def noisy_or(
     """Rows of a noisy-OR network of binary columns in three layers, and its ``count`` arrows.
 
     The default is the published shape of the neuropathic-pain simulator (Tu et al. 2019): 27 causes, 52 conditions,
-    143 symptoms, 770 arrows. Only the shape is theirs: which arrows there are, and how strong they are, is drawn.
+    143 symptoms, 770 arrows. Only the shape is theirs: the arrows and their strengths are drawn at random.
     """
     rng = np.random.default_rng(seed)
     names = [[f"{kind}{i}" for i in range(many)] for kind, many in zip("dcs", layers, strict=True)]
@@ -187,8 +187,8 @@ def noisy_or(
 def weak_target(seed: int, rows: int) -> tuple[Codes, dict[str, int], list[tuple[str, str]]]:
     """Rows of a network of 30 columns and their weak effect ``y``, its sizes and arrows.
 
-    Two to ten categories, some of them rare; every column has up to four causes and y twelve, and the first two of
-    them act together too, which no decoder can follow. What y leaves to predict is about what readmission does.
+    Two to ten categories, some of them rare; every column has up to four causes and y twelve, and the first two of them
+    interact, which no decoder can represent. y is about as predictable as readmission.
     """
     rng = np.random.default_rng(seed)
     names = [f"x{i}" for i in range(30)]

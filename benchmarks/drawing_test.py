@@ -1,7 +1,7 @@
 """The private test of a drawing: `python -m benchmarks.drawing_test [alarms] [power] [stated] [--runs 400]`.
 
 Three tables: type I over 36 settings and family error over five statements; power compared with the prototype's; how
-often the odds ratio that is stated as noticeable is noticed, and how often the strength's interval covers. ε = 1,
+often the stated detectable odds ratio is detected, and the coverage of the strength's interval. ε = 1,
 δ = 1/n², a tenth of ρ over five statements, replace-one; the noise is the curator's discrete Gaussian.
 """
 
@@ -62,8 +62,8 @@ def draw(expected: NDArray[np.float64], n: int, sigma: float, rng: np.random.Gen
 def type_one(runs: int, rng: np.random.Generator) -> None:
     """Per statement over 36 settings, and for families of five.
 
-    Where so few rows could tell nothing, a plan buys no test unless its list names the statement; such settings are
-    marked, and left out of the last lines.
+    If there are too few rows, a plan buys no test unless its list names the statement; such settings are marked, and
+    left out of the last lines.
     """
     rates, families, bought, runs = [], [], [], runs - runs % 5
     for shape, n, skewed in itertools.product(SHAPES, (1000, 5000, 20_000), (False, True)):
@@ -111,7 +111,9 @@ def noticing(runs: int, rng: np.random.Generator) -> None:
 
 
 def stated(runs: int, rng: np.random.Generator) -> None:
-    """The odds ratio stated as noticed with 80 % power: predicted with even margins, and how often it is noticed."""
+    """The odds ratio stated as detectable with 80 % power: predicted with even margins, and how often it is
+    detected.
+    """
     for shape, n, skewed in itertools.product(SHAPES[:5], (5000, 20_000), (False, True)):
         sigma = scale(n)
         null = null_of(shape, n, sigma, skewed)

@@ -30,8 +30,8 @@ from espalier.pages.session.session import Session
 sign_in.enter("steward")
 state = shell.start(
     "Data",
-    "Open a table and state what is public about each column: which values it may hold, and in which "
-    f"{term('bins', 'bin')} numbers fall. The rows themselves stay {term('confidential')}.",
+    "Open a table and state the public facts about each column: the values it may have, and the "
+    f"{term('bins', 'bin')} of its numbers. The rows themselves stay {term('confidential')}.",
 )
 
 

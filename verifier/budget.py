@@ -15,14 +15,16 @@ SPENDS_LESS = ("fpt-mw",)
 SHARES: dict[str, tuple[Any, ...]] = dict.fromkeys(("mst", "privci", "prefair"), ("one-way", 1 / 3))
 SHARES["prism"] = ("one-way", 0.05, 0.1)
 SHARES["privbayes"] = ("network choice", 0.3)
-"""The pool to which a method gives a published share of ρ, and the shares that it may have."""
+"""The pool that gets a published share of ρ from a method, and its possible shares."""
 OTHER_SHARES = ["schema_share", "question_share", "regression_share", "analysis_share", "embedding_share"]
 OTHER_SHARES += ["test_drawing", "explain", "width", "targets"]
 Draw = dict[str, Any]
 
 
 class Bought(NamedTuple):
-    """A draw, and the unit of privacy: k rows per person, one person moves m rows, and n rows are public or None."""
+    """A draw, and the unit of privacy: k rows per person, m rows changed by one person, and n rows if public, else
+    None.
+    """
 
     draw: Draw
     folder: Folder
@@ -53,7 +55,9 @@ def logistic(b: Bought) -> float:
 
 
 def scores(b: Bought) -> int:
-    """Number of scores of a draw: the stated one, and at least those that ``release.json`` publishes with its noise."""
+    """Number of scores of a draw: the stated one, and at least the number that ``release.json`` publishes with its
+    noise.
+    """
     facts, explained = b.folder.facts, b.folder.facts.get("explained") or {}
     listed = [e["sigma"] for key in ("associations", "errors") for e in facts.get(key, [])]
     listed += [explained["sigma"] for key in ("refused", "tree") for _ in explained.get(key, [])]
@@ -64,7 +68,7 @@ def scores(b: Bought) -> int:
 
 
 def halvings(b: Bought) -> int:
-    """Levels at which quantiles halve a column: they cut it into four times its bins, and into 64 parts at most."""
+    """Levels at which quantiles halve a column: they cut it into four times its bins, and into at most 64 parts."""
     column = next(c for c in b.folder.columns if c["name"] == b.draw["columns"][0])
     return (max(int(b.draw["given"]["cuts"]), min(4 * len(edges_of(column)[1:]), 64)) - 1).bit_length()
 
@@ -91,18 +95,18 @@ RECIPES = {
     "conditional-score": Recipe("choice scores", lambda b: 2 * b.m),
     "feature-score": Recipe("choice", lambda b: 3 * b.k + 2 * b.k**2 / b.n if b.n else 2 * b.m),
 }
-"""One entry for each purchase; README.md says why each Δ holds."""
+"""One entry for each purchase; README.md explains each Δ."""
 LAPLACE: dict[str, Callable[[Bought], float]] = {
     "counts": lambda b: b.m,
     "count-histogram": lambda b: b.m,
     "questions": lambda b: b.k * squared(b.folder, b.draw),
 }
-"""Δ in L1 of the purchases that may have Laplace noise, which a release with δ = 0 needs."""
+"""Δ in L1 of the purchases that may have Laplace noise, as a release with δ = 0 needs."""
 DELTAS = {name: recipe.delta for name, recipe in RECIPES.items()}
 SCORES = {"prism": "feature-score conditional-score edge-score", "privbayes": "feature-score"}
 SCORES["fpt-mw"] = "worst-question"
 SCORES["linked"] = "edge-score step-score"
-"""The scores that a method chooses by; all others use the edge score."""
+"""The scores used for choices by each method; all others use the edge score."""
 
 
 def epsilon_of(rho: float, delta: float) -> float:
@@ -131,7 +135,9 @@ def tail(sigma: float, least: int) -> float:
 
 
 def check_budget(folder: Folder) -> None:
-    """The draws of the statement, one by one and together, against all that statement and ``release.json`` claim."""
+    """Check the draws of the statement, one by one and together, against all claims of the statement and
+    ``release.json``.
+    """
     made, facts = folder.statement, folder.facts
     if not made:
         spent, draws = facts["spent"], [*facts["measurements"], *facts["choices"], *facts.get("schema_bought", [])]
@@ -154,7 +160,7 @@ def check_budget(folder: Folder) -> None:
     own, held = ([d for d in draws if d["part"] == part] for part in ("own", "held out"))
     parallel = plan.get("private_evaluation") and all(d["kind"] == "count" for d in held)
     if len(own) + len(held) < len(draws) or (held and not parallel):
-        wrong.append("draws are called parallel that are not: only counts of people held out by the plan are")
+        wrong.append("draws are wrongly called parallel: only counts of people held out by the plan are parallel")
     total, slips = math.fsum(d["rho"] for d in own), math.fsum(d["delta"] for d in own)
     apart = entry(made, "composition.held out")
     if (
@@ -172,7 +178,9 @@ def check_budget(folder: Folder) -> None:
         return
     least = math.fsum(map(pure_epsilon, own)) if pure else epsilon_of(total, promise["delta"] - slips)
     if not least * (1 - CLOSE) <= spent["epsilon"] <= least * (1 + 1e-6) or least > epsilon * (1 + CLOSE):
-        wrong.append(f"ρ and δ give ε = {least:.9g}; {epsilon:.9g} is promised, and {spent['epsilon']:.9g} spent")
+        wrong.append(
+            f"ρ and δ give ε = {least:.9g}, but {epsilon:.9g} is promised and {spent['epsilon']:.9g} stated as spent"
+        )
     if not slips <= spent["delta"] <= slips * (1 + CLOSE):
         wrong.append("δ₀ does not add up")
     if plan["accounting"] != "basic" and facts["method"] not in SPENDS_LESS:
@@ -183,7 +191,7 @@ def check_budget(folder: Folder) -> None:
 
 
 def adds_up(stated: float, draws: list[Draw]) -> bool:
-    """Return whether the ρ of all draws add up to what is stated, which is rounded up."""
+    """Return whether the ρ of all draws add up to the stated value, which is rounded up."""
     exact = sum((Fraction(d["rho"]) for d in draws), Fraction(0))
     return exact <= Fraction(stated) <= exact * (1 + Fraction(1, 10**12))
 
@@ -193,7 +201,7 @@ def check_draw(b: Bought) -> list[str]:
     kind, recipe, rho, scale, stated = (b.draw[key] for key in ("kind", "recipe", "rho", "scale", "sensitivity"))
     given, method, calls, slip = b.draw["given"], b.folder.facts["method"], 1.0, 0.0
     if recipe not in RECIPES or kind not in RECIPES[recipe].kinds.split():
-        return [f"{recipe} is no recipe of a {kind}"]
+        return [f"{recipe} is not a recipe of a {kind}"]
     if kind in ("choice", "scores") and recipe not in SCORES.get(method, "edge-score").split():
         return [f"{method} does not choose by {recipe}"]
     if not all(math.isfinite(x) and x > 0 for x in (rho, scale, stated)):
@@ -207,7 +215,7 @@ def check_draw(b: Bought) -> list[str]:
     wanted = (LAPLACE if laplace else DELTAS)[recipe](b) * math.sqrt(scores(b) if kind == "scores" else 1)
     if stated < wanted * (1 - CLOSE):
         return [f"Δ is {wanted:.9g} for this unit, not {stated:.9g}"]
-    if recipe == "quantiles":  # one choice for all rows, then a level of choices for each halving
+    if recipe == "quantiles":  # one choice for all rows, then one level of choices per halving
         calls = 1 + max(halvings(b) - 1, 0) * b.m / b.k
     if recipe == "threshold":
         slip = -math.expm1(b.m * math.log1p(-tail(scale, max(int(given["threshold"]) - b.k, 1))))
@@ -215,11 +223,11 @@ def check_draw(b: Bought) -> list[str]:
     if not least * (1 - CLOSE) <= scale <= most * (1 + CLOSE):
         return [f"Δ and ρ give the scale {least:.9g}, not {scale:.9g}"]
     good = slip * (1 - 1e-6) <= b.draw["delta"] < (1 if slip else CLOSE)
-    return [] if good else [f"δ₀ is at least {slip:.3g}, and only a threshold takes any"]
+    return [] if good else [f"δ₀ is at least {slip:.3g}, but only a threshold may use any"]
 
 
 def shares(folder: Folder, own: list[Draw], total: float) -> list[str]:
-    """Where a pool does not have the share of ρ that its method publishes: a sign of draws that were left out."""
+    """Find pools without the share of ρ that their method publishes: a sign of omitted draws."""
     project, pairs = folder.facts["project"], len(folder.columns) - 1
     pool, *published = SHARES.get(folder.facts["method"], ("",))
     network = pool == "network choice"
@@ -230,7 +238,9 @@ def shares(folder: Folder, own: list[Draw], total: float) -> list[str]:
     drawn = network and (pairs < 2 or project["dag"]["edges"])  # such a network needs no choice
     good = drawn or any(math.isclose(found, share, rel_tol=1e-6) for share in published)
     return (
-        [] if good else [f"the draws of the pool {pool} have {found:.4g} of ρ, and the method gives them another share"]
+        []
+        if good
+        else [f"the draws of the pool {pool} have {found:.4g} of ρ, but the method gives them a different share"]
     )
 
 
@@ -254,25 +264,25 @@ release.method_title  method_title
 release.date          date
 ledger                ledger
 """
-"""Entries of the statement, each with those of ``release.json`` that repeat it."""
+"""Entries of the statement, each with the entries of ``release.json`` that repeat it."""
 HELD = ("left", "right", "given", "holds")
 
 
 def entry(whole: Any, path: str) -> Any:
-    """The value at a path of keys; None where there is none."""
+    """The value at a path of keys, or None."""
     for key in path.split("."):
         whole = (whole or {}).get(key)
     return whole
 
 
 def differing(table: str, ours: Any, theirs: Any) -> list[str]:
-    """The paths in ``table`` whose value in ``ours`` is another than one in ``theirs``."""
+    """The paths in ``table`` whose value in ``ours`` differs from one in ``theirs``."""
     lines = map(str.split, table.strip().split("\n"))
     return [path for path, *same in lines if any(entry(ours, path) != entry(theirs, other) for other in same)]
 
 
 def agrees(folder: Folder) -> list[str]:
-    """Where statement, ``release.json`` and plan differ."""
+    """Differences between statement, ``release.json`` and plan."""
     facts, made = folder.facts, folder.statement
     lists = map(facts.get, ("measurements", "choices", "schema_bought"))
     bought = [d for draws in (*lists, entry(facts, "looking.measurements")) for d in draws or []]

@@ -17,14 +17,14 @@ NAMES = ("", "files", "budget", "noise", "model", "rows", "texts", "ledger")
 
 
 def verify(path: Path, key: bytes | None = None, export: bytes | None = None) -> list[Finding]:
-    """The findings on a release folder; ``key`` is a public key (PEM). Raises `Unreadable` for another folder."""
+    """Return the findings on a release folder; ``key`` is a public key (PEM). Raises `Unreadable` for other folders."""
     try:
         folder = Folder(path)
     except (LookupError, TypeError, AttributeError, ValueError) as error:
-        raise Unreadable(f"{path} holds no release that can be read: {error}") from None
+        raise Unreadable(f"{path} contains no readable release: {error}") from None
 
     def tried(number: int, check: Callable[..., Any], *given: Any) -> Any:
-        """Run a check; a folder that breaks it fails it."""
+        """Run a check; an error in the folder fails it."""
         try:
             return check(folder, *given)
         except Exception as error:

@@ -1,4 +1,4 @@
-"""Check 1: the files are those of the statement, and the key that it names has signed it."""
+"""Check 1: the files are those of the statement, and the statement is signed by the key that it names."""
 
 import base64
 import gzip
@@ -29,11 +29,11 @@ Clique = tuple[str, ...]
 
 
 class Unreadable(Exception):
-    """The folder holds no release that can be read."""
+    """The folder contains no readable release."""
 
 
 class Finding(NamedTuple):
-    """One line of the result: its check, whether it holds (None: not tested), and a text."""
+    """One line of the result: the check, whether it holds (None: not tested), and a text."""
 
     check: int
     holds: bool | None
@@ -50,7 +50,7 @@ class Folder:
             raise Unreadable(f"{odd[0]} is a pipe or a device")
         self.names = {p.relative_to(path).as_posix() for p in path.rglob("*") if p.is_symlink() or not p.is_dir()}
         if "release.json" not in self.names:
-            raise Unreadable(f"{path} holds no release.json")
+            raise Unreadable(f"{path} contains no release.json")
         self.facts: dict[str, Any] = self.json("release.json")
         self.statement: dict[str, Any] = self.json(STATEMENT) if STATEMENT in self.names else {}
         for made, known in ((self.facts, "espalier-release/1"), (self.statement, "espalier-statement/1")):
@@ -63,18 +63,18 @@ class Folder:
         self.tables = sorted(f"{name}.csv" for name in linked) or ["synthetic.csv"]
 
     def say(self, check: int, wrong: list[str], good: str = "") -> None:
-        """Record a check: what is ``wrong`` with it, or that it is ``good``."""
+        """Record a check: its faults ``wrong``, or the text ``good``."""
         self.findings.append(Finding(check, not wrong, "; ".join(wrong[:5]) or good))
 
     def note(self, check: int, text: str) -> None:
-        """Record what could not be tested."""
+        """Record a check that could not be run."""
         self.findings.append(Finding(check, None, text))
 
     def read(self, name: str) -> bytes:
         """The bytes of a file; never through a link, and at most 1 GiB."""
         path = self.path / name
         if path.is_symlink() or not path.is_file() or path.stat().st_size > LIMIT:
-            raise Unreadable(f"{name} is a link, no file, or larger than 1 GiB")
+            raise Unreadable(f"{name} is a link, not a file, or larger than 1 GiB")
         return path.read_bytes()
 
     def json(self, name: str) -> Any:
@@ -100,12 +100,12 @@ class Folder:
         with np.load(data, allow_pickle=False) as file:
             found = {key: file[key] for key in file.files}
         if any(array.dtype.kind not in "biuf" for array in found.values()):
-            raise Unreadable(f"{name} holds arrays of other things than numbers")
+            raise Unreadable(f"{name} contains arrays that are not numeric")
         return parsed(found.pop("head").tobytes(), name), found
 
 
 def parsed(data: bytes, name: str) -> Any:
-    """JSON without repeated keys and without NaN, which two readers could understand in two ways."""
+    """JSON without repeated keys and NaN, which readers could interpret differently."""
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         if len(dict(pairs)) < len(pairs):
@@ -117,7 +117,7 @@ def parsed(data: bytes, name: str) -> Any:
     try:
         return json.loads(data, object_pairs_hook=unique, parse_constant=int)  # int("NaN") is an error
     except (ValueError, RecursionError) as error:
-        raise Unreadable(f"{name} is no JSON that two readers understand alike: {error}") from None
+        raise Unreadable(f"{name} is not unambiguous JSON: {error}") from None
 
 
 def values_of(column: dict[str, Any]) -> list[Any]:
@@ -142,7 +142,7 @@ def edges_of(column: dict[str, Any]) -> list[float]:
 
 
 def check_files(folder: Folder) -> None:
-    """Every file has the size and digest of the statement; none is missing, and none is extra."""
+    """Check that every file has the size and digest in the statement, and that none is missing or extra."""
     facts, made, names = folder.facts, folder.statement, folder.names
     needed = {"project.json", *(facts[key] for key in ("model", "noisy_counts") if isinstance(facts.get(key), str))}
     copies = {f"copies/{i:02d}.csv.gz" for i in range(1, min(int(facts.get("copies") or 0), 100) + 1)}
@@ -155,7 +155,7 @@ def check_files(folder: Folder) -> None:
     wrong = [f"{n} is missing" for n in sorted(needed - names)]
     allowed = {n for n in names if KNOWN.fullmatch(n) and (n[:7] != "copies/" or f"{n.split('.')[0]}.csv.gz" in copies)}
     allowed |= {*folder.tables, *(n[:-3] + "parquet" for n in folder.tables)} & names
-    wrong += [f"{n!r} is no file of this release" for n in sorted(names - allowed)]
+    wrong += [f"{n!r} is not a file of this release" for n in sorted(names - allowed)]
     if "project.json" in names and folder.json("project.json") != facts["project"]:
         wrong.append("project.json and release.json hold different projects")
     if not made and "statement" in facts:
@@ -174,7 +174,7 @@ def check_files(folder: Folder) -> None:
 
 
 def check_signature(folder: Folder, key: bytes | None) -> None:
-    """The signature is the statement's, by the key that the statement names, and by ``key`` where one is given."""
+    """Check the statement's signature, by the key that the statement names, and by ``key`` if one is given."""
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
     from cryptography.hazmat.primitives.serialization import load_pem_public_key
@@ -190,9 +190,9 @@ def check_signature(folder: Folder, key: bytes | None) -> None:
     try:
         Ed25519PublicKey.from_public_bytes(public).verify(signature, f"espalier-statement/1\n{body}".encode())
     except (InvalidSignature, ValueError):
-        wrong.append("the signature is not that of this statement")
+        wrong.append("the signature does not match this statement")
     if named not in (None, mark):
-        wrong.append(f"the statement names the key {named}, and {mark} signed")
+        wrong.append(f"the statement names the key {named}, but {mark} signed it")
     given: Any = None if key is None else load_pem_public_key(key)
     if key is not None and not (isinstance(given, Ed25519PublicKey) and given.public_bytes_raw() == public):
         wrong.append(f"signed by an unknown key, fingerprint {mark}")

@@ -41,7 +41,7 @@ class Model:
         )
         if self.network:
             self.potentials, self.first = heads(self.head, self.sizes, found.pop("parameters")), {}
-            for i, name in enumerate(self.head.get("tables", [])):  # these columns have a whole table instead
+            for i, name in enumerate(self.head.get("tables", [])):  # these columns have a full table instead
                 clique = next(q for q in self.potentials if q[-1] == name)
                 self.potentials[clique] = np.log(np.maximum(found.pop(f"table_{i}"), 1e-300))
         else:
@@ -57,18 +57,18 @@ class Model:
             for name in ("sums", *further):
                 del found[name]
         if found or (folder.statement and not self.network and not self.order):
-            raise ValueError("model.npz holds arrays that it does not list, or lacks the order of drawing")
+            raise ValueError("model.npz contains unlisted arrays, or lacks the order of drawing")
         if {n: self.sizes[n] for n in self.visible} != folder.sizes or self.network != (
             folder.facts["method"] == "decoder"
         ):
-            raise ValueError("the model is not of the method, or not of the columns and categories of the project")
+            raise ValueError("the model does not match the method, or the columns and categories of the project")
         self.hidden, self.total = len(self.visible) < len(self.sizes), float(self.head.get("total", 0))
 
     def _tables(self, found: dict[str, Array], key: str, of: str) -> dict[Clique, Array]:
         tables = {tuple(q): found.pop(f"{of}_{i}").astype(float) for i, q in enumerate(self.head.get(key, []))}
         for q, table in tables.items():
             if table.shape != tuple(self.sizes[n] for n in q) or np.isnan(table).any() or np.isposinf(table).any():
-                raise ValueError(f"the potential of {' × '.join(q)} has another shape, or is no number")
+                raise ValueError(f"the potential of {' × '.join(q)} has the wrong shape, or is not a number")
         return tables
 
     @property
@@ -125,7 +125,7 @@ def calibrate(sizes: Mapping[str, int], potentials: Tables, order: Iterable[str]
 
 
 def marginals(nodes: Nodes, wanted: Iterable[Clique]) -> dict[Clique, Array]:
-    """Probabilities of cliques, each of them inside one node."""
+    """Probabilities of cliques, each inside one node."""
     found: dict[str, tuple[Clique, Array]] = {}
     for name, given, table in nodes:
         if given:
@@ -149,7 +149,7 @@ def check_model(folder: Folder, answers: Answers | None) -> Model | None:
     if not head or old or folder.facts["method"] == "copula" or head.get("latent") or head["format"] in OLD_DECODERS:
         if head.get("latent") and kept:
             folder.say(4, ["a network with a latent variable keeps no separation"])
-        folder.note(4, "no model that this checker knows: separations and fit are not recomputed")
+        folder.note(4, "unknown kind of model: separations and fit are not recomputed")
         return None
     model = Model(folder)
     wrong = [f"{s['left']} and {s['right']} are linked around {s['given']}" for s in kept if linked(model, s)]
@@ -157,12 +157,12 @@ def check_model(folder: Folder, answers: Answers | None) -> Model | None:
     ruled = not model.network and any(np.isneginf(t).any() for t in tables) and not model.hidden
     asked = model.hidden or (answers is not None and not answers.alone)
     if (asked and not {"questions", "counts"} & set(project)) or (ruled and not RULES & set(project)):
-        wrong.append("the model rests on questions or constraints that the project does not have")
+        wrong.append("the model depends on questions or constraints that the project does not have")
     folder.say(4, wrong, f"{len(kept)} separations hold in the model's graph")
-    if answers is None:
-        folder.note(4, "no counts to fit: how this model was trained is not recomputed")
+    if answers is None or model.network:
+        folder.note(4, "how this model was trained is not recomputed")
     elif asked or ruled or any(len(c.clique) > WIDEST_CLIQUE for c in answers.counts):
-        folder.say(4, far(model, answers), "the model is as near to the counts as noise is")
+        folder.say(4, far(model, answers), "the model is as close to the counts as the noise allows")
         folder.note(4, "the fit itself is not recomputed: questions, constraints, or very wide tables")
     else:
         folder.say(4, fitted(model, answers), "the model is the fit of the counts")
@@ -185,7 +185,7 @@ def linked(model: Model, s: Mapping[str, list[str]]) -> bool:
 
 
 def far(model: Model, answers: Answers) -> list[str]:
-    """Counts that are further from the model than half as much again as noise alone is once in 10⁹ releases."""
+    """Counts further from the model than 1.5 times the distance that noise alone exceeds once in 10⁹ releases."""
     visible = {c.clique: np.zeros(c.values.shape) for c in answers.counts if not answers.merged}
     fits = marginals(calibrate(model.sizes, {**visible, **model.potentials}, model.order), visible)
     parts = [(model.total * fits[c.clique] - c.values) / c.sigma for c in answers.counts if c.clique in fits]
@@ -199,7 +199,7 @@ def optimality(counts: list[Counts], total: float, price: float, potentials: Tab
 
     The objective is f(μ) + λ N KL(p ‖ q), f(μ) = Σ‖μ − y‖²/(2σ²), q independent. With the precision w_a and the
     estimate û_a of each component a, the gap is Σ_a w_a/2 ‖u_a − û_a + λ(τ_a − τ⁰_a)/w_a‖², τ of θ and τ⁰ of q.
-    It is 0 at the minimum only.
+    It is 0 only at the minimum.
     """
     sizes = {n: s for q, table in potentials.items() for n, s in zip(q, table.shape, strict=True)}
     sums, weight, u, tau = (defaultdict[Clique, Any](float) for _ in range(4))
@@ -249,7 +249,7 @@ def fitted(model: Model, answers: Answers) -> list[str]:
 
 
 def second(counts: list[Counts], total: float, model: Model) -> list[Counts]:
-    """The counts as a second fit takes them: columns held where the first has them, pairs with a wider σ."""
+    """The counts for a second fit: columns held at the first fit's values, pairs with a wider σ."""
     wider = {tuple(q): float(by) for q, by in model.head["wider"]}
     if not all(1 <= by <= WIDEST for by in wider.values()):
         raise ValueError("a σ was widened beyond the bound")
@@ -267,7 +267,7 @@ def second(counts: list[Counts], total: float, model: Model) -> list[Counts]:
 
 
 def grouped(model: Model, answers: Answers) -> dict[Clique, Array]:
-    """The potentials over groups of categories that were counted together; inside a group they must be even."""
+    """The potentials over groups of categories that were counted together; inside a group they must be equal."""
     out = dict(model.potentials)
     for name, groups in answers.merged.items():
         members, share = np.unique(groups, return_index=True)[1], np.log(np.bincount(groups))
@@ -275,7 +275,7 @@ def grouped(model: Model, answers: Answers) -> dict[Clique, Array]:
             axis = clique.index(name)
             kept = np.take(out[clique], members, axis=axis)
             if not np.array_equal(np.take(kept, groups, axis=axis), out[clique]):
-                raise ValueError(f"the model is not even inside the groups of {name}")
+                raise ValueError(f"the model is not uniform inside the groups of {name}")
             out[clique] = kept + share.reshape([-1 if n == name else 1 for n in clique])
             share = np.zeros(len(members))
     return out

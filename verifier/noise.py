@@ -1,4 +1,4 @@
-"""Check 3: the noisy counts are whole numbers, those of the draws, and differ from each other as their noise allows."""
+"""Check 3: the noisy counts are whole numbers, match the draws, and differ from each other as their noise implies."""
 
 import itertools
 import math
@@ -14,7 +14,7 @@ from .folder import Array, Clique, Folder
 ALARM, LEAST_DOF, SMALLEST, WIDEST, CLOSE = 1e-6, 7, 0.6, 14, 1e-9
 ALL = "all counts together"
 ARRAYS = {"measurements": "counts", "asked": "asked", "histograms": "histogram", "merged": "merged"}
-"""The arrays of each list in ``answers.npz``, where they are not called as the list is."""
+"""The arrays of each list in ``answers.npz``, if their names differ from the list's."""
 
 
 @dataclass
@@ -41,14 +41,14 @@ class Answers:
         named = {key: [f"{ARRAYS.get(key, key)}_{i}" for i in range(len(head.get(key, [])))] for key in lists}
         named["direct"] = ["direct"] * ("direct" in head)
         if set(found) != set(itertools.chain(*named.values())):
-            raise ValueError("answers.npz holds arrays that it does not list")
+            raise ValueError("answers.npz contains unlisted arrays")
         self.rows: int | None = head["rows"]
         self.merged = {n: found[a] for n, a in zip(head["merged"], named["merged"], strict=True)}
         self.impossible = {tuple(q): found[a] > 0 for q, a in zip(head["impossible"], named["impossible"], strict=True)}
         self.sizes = {n: int(self.merged[n].max()) + 1 if n in self.merged else s for n, s in folder.sizes.items()}
         self.alone = not any(named[key] for key in lists - {"measurements", "merged", "impossible"})
         if any(a.dtype != bool for a in (found[x] for x in named["impossible"])):
-            raise ValueError("impossible cells are not marked by yes and no")
+            raise ValueError("impossible cells are not marked by booleans")
         tables = [m for key in ("measurements", "asked") for m in head.get(key, [])]
         listed = list(zip(tables, (found[x] for x in named["measurements"] + named["asked"]), strict=True))
         self.sums = [head[key] for key in ("direct",) if key in head] + head.get("histograms", [])
@@ -64,7 +64,7 @@ def components(table: Array, clique: Clique) -> dict[Clique, Array]:
     With equal noise in each cell the parts are independent; each has Π(size − 1) degrees of freedom.
     """
     if len(clique) > WIDEST:
-        raise ValueError(f"a table of more than {WIDEST} columns is not taken apart")
+        raise ValueError(f"a table with more than {WIDEST} columns is not decomposed")
     parts: dict[Clique, Array] = {(): table}
     for name in clique:
         split: dict[Clique, Array] = {}
@@ -77,29 +77,29 @@ def components(table: Array, clique: Clique) -> dict[Clique, Array]:
 
 
 def check_noise(folder: Folder) -> Answers | None:
-    """The counts, after their test; None where the method keeps none."""
+    """The counts, after their test; None if the method keeps none."""
     if "answers.npz" not in folder.names:
         folder.note(3, "not testable: this method keeps no counts (checks 1, 2, 5, 6 and 7 apply)")
         return None
     answers = Answers(folder)
     wrong = not_drawn(folder, answers)
     if answers.merged and not folder.facts["project"]["plan"].get("compress"):
-        wrong.append("categories are counted in groups, and the plan merges none")
+        wrong.append("categories are counted in groups, but the plan merges none")
     if folder.statement and answers.rows != folder.statement["unit"]["rows"]:
         wrong.append(f"answers.npz holds {answers.rows} rows, the statement {folder.statement['unit']['rows']}")
     for c in answers.counts:
         if np.any(c.values != np.rint(c.values)) or (c.even and c.values.min() < -8 * c.sigma):
-            wrong.append(f"{' × '.join(c.clique)}: no whole numbers, or one more than 8 σ below zero")
+            wrong.append(f"{' × '.join(c.clique)}: not whole numbers, or one is more than 8 σ below zero")
     loud, degrees, ratio = tested(answers)
     if wrong or loud or degrees >= LEAST_DOF:
         folder.say(3, wrong + loud, f"{degrees} degrees of freedom, √(χ²/df) = {ratio:.3f}")
     else:
-        folder.note(3, f"not testable: {degrees} degrees of freedom in overlaps, and {LEAST_DOF} are needed")
+        folder.note(3, f"not testable: {degrees} degrees of freedom in overlaps, but {LEAST_DOF} are needed")
     return answers
 
 
 def not_drawn(folder: Folder, answers: Answers) -> list[str]:
-    """Counts that are none of the draws; one-way counts folded into groups have the root mean square σ of these."""
+    """Counts that match no draw; one-way counts folded into groups have the root mean square σ of the groups."""
     listed = [(d["columns"], d["sigma"]) for d in folder.facts["measurements"]]
     draws = [d for d in folder.statement.get("draws", []) if (d["part"], d["kind"]) == ("own", "count")]
     listed = [(d["columns"], d["scale"]) for d in draws] if folder.statement else listed
@@ -111,14 +111,14 @@ def not_drawn(folder: Folder, answers: Answers) -> list[str]:
             sigma = next((s for q, s in bought if q == c.clique and math.isclose(s, folded, rel_tol=CLOSE)), sigma)
             c.even = sigma == c.sigma
         if not bought[c.clique, sigma]:
-            return [f"the counts of {' × '.join(c.clique)} with σ = {c.sigma:.6g} are none of the draws"]
+            return [f"the counts of {' × '.join(c.clique)} with σ = {c.sigma:.6g} match no draw"]
         bought[c.clique, sigma] -= 1
     scales = [d["scale"] for d in folder.statement.get("draws", []) if d["kind"] == "sums"]
-    return ["sums have other noise than their draws"] * any(m["sigma"] not in scales for m in answers.sums)
+    return ["the noise of sums differs from that of their draws"] * any(m["sigma"] not in scales for m in answers.sums)
 
 
 def tested(answers: Answers) -> tuple[list[str], int, float]:
-    """χ² of each component against the mean of all counts that hold it, all together and one clique at a time."""
+    """χ² of each component against the mean of all counts that contain it, all together and one clique at a time."""
     usable = [c for c in answers.counts if c.sigma >= SMALLEST and len(c.clique) <= WIDEST]
     parts: dict[Clique, list[tuple[int, Array, float]]] = defaultdict(list)
     for i, c in enumerate(usable):

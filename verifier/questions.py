@@ -1,4 +1,4 @@
-"""How far one row moves the answers to a project's questions, from their public description alone."""
+"""The effect of one row on the answers to a project's questions, from their public description alone."""
 
 import math
 from typing import Any
@@ -8,14 +8,16 @@ import numpy as np
 from .folder import Array, Folder, edges_of, values_of
 
 FEW = 4_000
-"""All rows are tried where there are at most so many; else so many at random, each meeting some of the conditions."""
+"""All rows are tried if there are at most this many, otherwise this many random ones, each satisfying some
+conditions.
+"""
 
 
 def squared(folder: Folder, draw: dict[str, Any]) -> int:
-    """Δ² of a draw of ``questions`` for one row per person: the most answers that one row changes.
+    """Δ² of a draw of ``questions`` for one row per person: the largest number of answers that one row changes.
 
-    It is exact where all rows are tried. Otherwise it is the most that was found, so Δ² may be larger. Conditions that
-    name bins by their label are not read, and the statement's number is taken.
+    It is exact if all rows are tried. Otherwise it is the largest value found, so Δ² may be larger. Conditions that
+    name bins by their label are not read; the statement's number is used.
     """
     project, stated = folder.facts["project"], int(draw["given"]["squared"])
     if draw["cells"] == 1 and folder.facts["method"] == "fpt-mw":
@@ -23,7 +25,7 @@ def squared(folder: Folder, draw: dict[str, Any]) -> int:
     if draw["pool"] == "analyses" and project.get("analyses"):  # the cells of an analysis: a row is in at most one
         return 2 if folder.statement["unit"]["neighbors"] == "replace-one" else 1
     if draw["cells"] != len(project["questions"]):
-        raise TypeError(f"{draw['cells']} questions are answered, and the project has {len(project['questions'])}")
+        raise TypeError(f"{draw['cells']} questions are answered, but the project has {len(project['questions'])}")
     try:
         patterns = np.unique(answers(folder, candidates(folder)), axis=1).astype(np.float32)
     except ValueError as error:
@@ -58,7 +60,7 @@ def candidates(folder: Folder) -> dict[str, Array]:
 
 
 def answers(folder: Folder, rows: dict[str, Array]) -> Array:
-    """Which questions (lines) the rows (columns) meet."""
+    """Whether the rows (columns) satisfy the questions (lines)."""
     project, seen = folder.facts["project"], dict(rows)
 
     def met(part: dict[str, Any]) -> list[Array]:

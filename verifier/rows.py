@@ -5,6 +5,8 @@ import io
 import itertools
 import math
 import re
+from bisect import bisect_right
+from collections.abc import Callable
 from datetime import date
 from typing import Any
 
@@ -17,7 +19,7 @@ from .noise import Answers
 
 ALARM, LEAST_EXPECTED, MOST_CELLS = 1e-7, 8.0, 5_000_000
 FORMULA = re.compile(r"'+([=@＝＠\t\r\n]|[+\-＋－].)", re.DOTALL)
-"""Texts that got an apostrophe, which keeps spreadsheets from running them."""
+"""Texts that get an apostrophe, which keeps spreadsheets from running them."""
 Codes = dict[str, Array]
 
 
@@ -31,31 +33,36 @@ def read_rows(folder: Folder, data: bytes) -> tuple[Codes, int]:
     lines = csv.reader(io.StringIO(data.decode()), strict=True)
     schema, names = folder.facts["project"]["schema"], [restored(name) for name in next(lines, [])]
     if names != [c["name"] for c in schema if c["kind"] != "identifier" or c.get("invented")]:
-        raise ValueError("the table has other columns than the schema")
-    columns = [(names.index(c["name"]), c, dict[str, int](), list[int]()) for c in folder.columns]
+        raise ValueError("the table's columns differ from the schema's")
+    columns = [(names.index(c["name"]), c["name"], coder(c), dict[str, int](), list[int]()) for c in folder.columns]
     rows = 0
     for rows, line in enumerate(lines, 1):
         if len(line) != len(names):
-            raise ValueError(f"line {rows} has other cells than the header")
-        for place, column, known, codes in columns:
+            raise ValueError(f"line {rows} has a different number of cells from the header")
+        for place, _, code_of, known, codes in columns:
             text = line[place]
             if text not in known:
-                known[text] = code_of(column, text)
+                known[text] = code_of(text)
             codes.append(known[text])
-    return {column["name"]: np.array(codes, dtype=np.int64) for _, column, _, codes in columns}, rows
+    return {name: np.array(codes, dtype=np.int64) for _, name, _, _, codes in columns}, rows
 
 
-def code_of(column: dict[str, Any], text: str) -> int:
-    """The code of a cell."""
+def coder(column: dict[str, Any]) -> Callable[[str], int]:
+    """The code of a cell, as a function of its text."""
     values = column.get("categories")
-    if text == "" and column.get("missing"):
-        return len(values or edges_of(column)[1:])
-    if values is not None:
-        return list(values).index(restored(text))
-    edges, number = edges_of(column), float(date.fromisoformat(text).toordinal() if "dates" in column else text)
-    if not edges[0] <= number <= edges[-1] or (column.get("integer") and number != int(number)):
-        raise ValueError(f"a cell of {column['name']} is outside the column's domain")
-    return min(int(np.searchsorted(edges, number, side="right")) - 1, len(edges) - 2)
+    values, edges = (None, edges_of(column)) if values is None else (list(values), [])
+
+    def code_of(text: str) -> int:
+        if text == "" and column.get("missing"):
+            return len(values or edges[1:])
+        if values is not None:
+            return values.index(restored(text))
+        number = float(date.fromisoformat(text).toordinal() if "dates" in column else text)
+        if not edges[0] <= number <= edges[-1] or (column.get("integer") and number != int(number)):
+            raise ValueError(f"a cell of {column['name']} is outside the column's domain")
+        return min(bisect_right(edges, number) - 1, len(edges) - 2)
+
+    return code_of
 
 
 def check_linked(folder: Folder) -> None:
@@ -69,16 +76,17 @@ def check_linked(folder: Folder) -> None:
         columns = [name for name in kinds if name.startswith(f"{table}.")]
         named = {key, linked[table].get("key", key), *(["visit"] if kind == "visits" else [])}
         if set(lines[kind][0]) != {*named, *(n[len(table) + 1 :] for n in columns)}:
-            raise ValueError(f"{table}.csv has other columns than the schema")
+            raise ValueError(f"the columns of {table}.csv differ from the schema's")
         for name in columns:
             cells = {line[name[len(table) + 1 :]] for line in lines[kind]}
             if kind == "visits" and "dates" in linked[table] and name.endswith(f".{linked[table]['order']}"):
                 cells = {min(cells - {""})}  # later dates follow from the gaps, and may pass the last bin
+            code_of = coder(kinds[name])
             for text in cells:
-                code_of(kinds[name], text)
+                code_of(text)
     people = set(keys["people"])
     if len(people) != len(keys["people"]) or len(people) != folder.facts["rows"]:
-        wrong.append(f"there are {len(people):,} people, others are stated")
+        wrong.append(f"the table has {len(people):,} people, but a different number is stated")
     last = dict[str, int]()
     for person, line in zip(keys["visits"], lines["visits"], strict=True):
         wrong += [] if int(line["visit"]) == last.get(person, 0) + 1 else ["visits are not numbered in order"]
@@ -93,14 +101,16 @@ def check_rows(folder: Folder, model: Model | None, answers: Answers | None) -> 
     facts = folder.facts
     codes, rows = read_rows(folder, folder.read("synthetic.csv"))
     wrong = (
-        [] if rows == facts.get("rows_shown", facts["rows"]) else [f"the table has {rows:,} rows, others are stated"]
+        []
+        if rows == facts.get("rows_shown", facts["rows"])
+        else [f"the table has {rows:,} rows, but a different number is stated"]
     )
     for clique, mask in answers.impossible.items() if answers else ():
         if mask[tuple(codes[n] for n in clique)].any():
             wrong.append(f"rows lie in impossible cells of {' × '.join(clique)}")
     copies = sorted(n for n in folder.names if n.startswith("copies/") and n.endswith(".csv.gz"))
     odd = [n for n in copies if read_rows(folder, folder.unpacked(n))[1] != facts["rows"]]
-    wrong += [f"{name} has another number of rows" for name in odd]
+    wrong += [f"{name} has a different number of rows" for name in odd]
     if model is None:
         folder.say(5, wrong, f"{rows:,} rows in their domains; no model to compare them with")
         return
@@ -111,7 +121,7 @@ def check_rows(folder: Folder, model: Model | None, answers: Answers | None) -> 
     wrong += rounded(nodes, codes, rows) if even else []
     for name, square, df in tests:  # χ² is divided by 1.25: cells of eight rows have a heavier tail
         if df and gammaincc(df / 2, square / 2.5) < ALARM / len(tests):
-            wrong.append(f"{name} of the rows is not the model's: χ² = {square:.0f} on {df}")
+            wrong.append(f"{name} of the rows does not match the model: χ² = {square:.0f} on {df}")
     said = ", as evenly as whole numbers allow" if even else ""
     folder.say(5, wrong, f"{rows:,} rows follow the model in {len(tests)} tables{said}")
 
@@ -123,12 +133,12 @@ def rounded(nodes: Nodes, codes: Codes, rows: int) -> list[str]:
         found = np.bincount(at, minlength=table.size).reshape(-1, table.shape[-1])
         far = float(np.abs(found - found.sum(axis=1, keepdims=True) * table.reshape(found.shape)).max())
         if far > 1 + 1e-6 * max(1.0, math.sqrt(rows)):
-            return [f"{name} is {far:.1f} rows from the model in a group, and evenly drawn rows are at most one"]
+            return [f"{name} is {far:.1f} rows from the model in a group, but evenly drawn rows are at most one"]
     return []
 
 
 def spread(nodes: Nodes, codes: Codes) -> list[tuple[str, float, int]]:
-    """χ² of each column with each earlier one: rows with w = i have Σ_g n(i, g)·p(v | g) with v to expect.
+    """χ² of each column with each earlier one: rows with w = i have Σ_g n(i, g)·p(v | g) expected with v.
 
     Given all earlier columns, v depends on its ``given`` alone. Even rows vary less, so the test is one-sided.
     """

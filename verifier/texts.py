@@ -15,7 +15,7 @@ from .folder import Folder, parsed
 FIXED = {"5a973d46db148905", "6f3287a73cff94c0", "9be0c9eebba49535", "bb59732f4510d255"}
 FIXED |= {"294f93884010ce43", "59fa5107b8077e4c"}  # of linked tables
 FIXED_PURE = {"48a989d38986c8a0", "1ba91ab975e5daeb", "340109bcd5580920", "63a813be0781b420"}
-"""Beginnings of the SHA-256 of the sentences that are the same in all releases of a unit, and of those with δ = 0."""
+"""SHA-256 prefixes of the sentences that are the same in all releases of a unit, and of those with δ = 0."""
 NUMBER = re.compile(r"([εδρ])\s*[=≈<≤:]\s*([0-9]+(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?)")
 HIDING = re.compile(
     r"<!--|<script|<template|<[^>]*\shidden|display:\s*none|visibility:|font-size:\s*0|opacity:\s*0", re.I
@@ -29,7 +29,7 @@ deployment.privacy_loss.privacy_parameters_details  guarantee.sentence
 deployment.privacy_loss.privacy_unit                unit.sentence
 deployment.basic.publication_date                   release.date
 """
-"""Entries of the registry's file, each with that of the statement that it repeats."""
+"""Entries of the registry's file, each with the statement's entry that it repeats."""
 LEDGER = """
 reserve.table_name       ledger.table
 reserve.population       ledger.population
@@ -53,7 +53,7 @@ FURTHER = re.compile(r"statement\.(json|sig)|dictionary\..*|synthetic-whole\.csv
 
 
 def leaves(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
-    """All values of JSON, each with its key."""
+    """All values in JSON, each with its key."""
     if isinstance(value, dict | list):
         for k, v in value.items() if isinstance(value, dict) else ((key, v) for v in value):
             yield from leaves(v, k)
@@ -72,7 +72,9 @@ def words(folder: Folder, name: str) -> str:
 
 
 def check_texts(folder: Folder) -> None:
-    """Report, label, registry entry and Croissant card repeat the statement, and name no other ε, δ or ρ."""
+    """Check that report, label, registry entry and Croissant card repeat the statement, and state no other ε, δ or
+    ρ.
+    """
     made, facts, wrong = folder.statement, folder.facts, list[str]()
     names = [n for n in ("report.html", "label.html", "registry.yaml", "croissant.json") if n in folder.names]
     claims = [made, *map(facts.get, ("asked", "spent", "ledger", "looking"))]
@@ -82,10 +84,10 @@ def check_texts(folder: Folder) -> None:
         said = NUMBER.findall(text)
         for c, x in said:
             if not any(k in KEYS[c] and math.isclose(float(x), v, rel_tol=1e-3) for k, v in known):
-                wrong.append(f"{name} says {c} = {x}")
+                wrong.append(f"{name} states {c} = {x}")
         for c, key in (("ε", "epsilon"), ("δ", "delta")):
             if not any(a == c and math.isclose(float(x), facts["asked"][key], rel_tol=1e-3) for a, x in said):
-                wrong.append(f"{name} does not say {c}")
+                wrong.append(f"{name} does not state {c}")
         if made:
             unit, signer = made["unit"], (made["signer"] or {}).get("fingerprint", "was not signed when it was made")
             needed += [unit["sentence"], *made["not_protected"], *made["assumed"]]
@@ -95,12 +97,12 @@ def check_texts(folder: Folder) -> None:
                 else [unit["adjacent"], made["guarantee"]["sentence"]]
             )
         needed += [f"{facts['rows']:,}"] if name != "croissant.json" else []
-        wrong += [f"{name} does not say “{s[:60]}”" for s in needed if s not in text]
+        wrong += [f"{name} does not contain “{s[:60]}”" for s in needed if s not in text]
     if made:
         e, d, card = facts["asked"]["epsilon"], facts["asked"]["delta"], folder.json("croissant.json")
         right = min(1.0, (1 + d * math.exp(-e)) / (1 + math.exp(-e)))
         if not math.isclose(made["guarantee"]["guess_right"], right, rel_tol=1e-9):
-            wrong.append("the chance to guess right does not follow from (ε, δ)")
+            wrong.append("the probability of guessing right does not follow from (ε, δ)")
         schema = [c["name"] for c in facts["project"]["schema"] if c["kind"] != "identifier" or c.get("invented")]
         digests = [hashlib.sha256(folder.read(name)).hexdigest() for name in folder.tables]
         schema = [n for n in schema if n != "visits per person"] if folder.linked else schema
@@ -110,16 +112,18 @@ def check_texts(folder: Folder) -> None:
         wrong += [f"registry.yaml: another {path}" for path in differing(SAME, folder.json("registry.yaml"), made)]
         keep = facts["project"]["tables"][folder.linked["visits"]]["keep"] if folder.linked else None
         wrong += fixed(made, keep)
-    folder.say(6, wrong, f"{', '.join(names)} say the same")
+    folder.say(6, wrong, f"{', '.join(names)} agree with the statement")
 
 
 def fixed(made: dict[str, Any], keep: int | None) -> list[str]:
-    """Sentences that the unit fixes: who is protected, which tables are adjacent, what is not protected or assumed."""
+    """Check the sentences fixed by the unit: who is protected, which tables are adjacent, what is not protected or
+    assumed.
+    """
     unit, k, person = made["unit"], made["unit"]["rows_per_person"], made["unit"]["person"]
     change = ("becoming another, or no one" if person else "changing in place", "being there or not")
     who = f"{'one row' if k == 1 else f'up to {k} rows'} of one person"
     who = f"one person with all their rows (“{person}”, at most {k} of them kept)" if person else who
-    if keep:  # linked tables, of which so many visits of a person are kept
+    if keep:  # linked tables, with this many visits kept per person
         who, k = f"one person with all their rows in both tables (“{person}”)", keep
     lines = unit["adjacent"].replace(f"“{person}”", "{person}").replace(f" {k} ", " {k} ")
     said = [made["accounting"]["currency"], made["accounting"]["conversion"], made["composition"]["own"]["rule"]]
@@ -127,14 +131,16 @@ def fixed(made: dict[str, Any], keep: int | None) -> list[str]:
     mark = hashlib.sha256("\n".join(said).encode()).hexdigest()
     known = FIXED if made["guarantee"]["delta"] else FIXED_PURE
     good = unit["sentence"] == f"Protected: {who} {change[unit['neighbors'] != 'replace-one']}." and mark[:16] in known
-    return [] if good else ["the unit, or the limits of the guarantee, are described as others"]
+    return [] if good else ["the unit or the limits of the guarantee are described incorrectly"]
 
 
 def check_ledger(folder: Folder, export: bytes | None) -> None:
-    """The exported ledger: its chain holds, the release is in it once, and its population stays within its total."""
+    """Check the exported ledger: its chain holds, the release is in it once, and its population stays within its
+    total.
+    """
     facts, said = folder.facts, folder.facts.get("ledger")
     if export is None:
-        folder.note(7, "recorded in a ledger; give its export to check it" if said else "not recorded in a ledger")
+        folder.note(7, "recorded in a ledger; pass its export to check it" if said else "not recorded in a ledger")
         return
     events, previous = parsed(export, "the export")["events"], "0" * 64
     for i, event in enumerate(events, 1):
@@ -149,7 +155,7 @@ def check_ledger(folder: Folder, export: bytes | None) -> None:
     mine = [e for e in moves if e["entry"] == said["entry"]]
     opened = [e for e in events if e["kind"] == "open" and e["population"] == said["population"]]
     if [e["kind"] for e in mine] != ["reserve", "spend"] or len(opened) != 1:
-        folder.say(7, [f"the ledger does not hold entry {said['entry']} once"])
+        folder.say(7, [f"the ledger does not contain entry {said['entry']} exactly once"])
         return
     (total,), (start, end), before, counted = opened, mine, Fraction(0), Fraction(0)
     wrong = differing(LEDGER, {"open": total, "reserve": start, "spend": end}, facts)
@@ -160,14 +166,14 @@ def check_ledger(folder: Folder, export: bytes | None) -> None:
         wrong += [f"the total is exceeded at event {e['seq']}"] if counted > Fraction(total["rho"]) else []
     stated = said["before"]
     if not before <= Fraction(stated["rho"]) <= before * (1 + Fraction(1, 10**12)) or end["rho"] > start["rho"]:
-        wrong.append("what was spent does not add up")
+        wrong.append("the spent amounts do not add up")
     if epsilon_of(stated["rho"], total["delta"]) * (1 - 1e-9) > stated["epsilon"]:
-        wrong.append("more was spent before than stated")
+        wrong.append("more was spent earlier than stated")
     if json.loads(start["plan"])["plan"].get("person") != facts["spent"].get("person"):
-        wrong.append("ledger and release name other person columns")
+        wrong.append("ledger and release name different person columns")
     names = sorted(n for n in folder.names if not FURTHER.fullmatch(n))
     lines = "".join(f"{hashlib.sha256(folder.read(n)).hexdigest()}  {n}\n" for n in names)
     digest = hashlib.sha256(lines.encode()).hexdigest()
     if [e["kind"] for e in events if e["released"] == digest] != ["spend"]:
-        wrong.append("the files are not those of the entry")
-    folder.say(7, wrong, f"the ledger holds this release once, and its total is kept (last hash {previous})")
+        wrong.append("the files do not match the entry")
+    folder.say(7, wrong, f"the ledger contains this release once, and its total is kept (last hash {previous})")

@@ -24,7 +24,7 @@ def add(commands: Any) -> None:
         "--data", type=Path, required=True, metavar="TABLE", help="the private table, of a size that fits into memory"
     )
     attack.add_argument(
-        "--models", type=whole, default=96, metavar="N", help="releases that the attacker sees (default: 96)"
+        "--models", type=whole, default=96, metavar="N", help="number of releases that the attacker sees (default: 96)"
     )
     attack.add_argument(
         "--targets",
@@ -42,17 +42,17 @@ def add(commands: Any) -> None:
         choices=ATTACKS,
         default=list(ATTACKS[:4]),
         metavar="NAME",
-        help=f"attacks that are played, the main one first: {', '.join(ATTACKS)} (default: all but ensemble)",
+        help=f"attacks to play, the main one first: {', '.join(ATTACKS)} (default: all but ensemble)",
     )
     attack.add_argument(
         "--classifier",
         choices=CLASSIFIERS,
         default=CLASSIFIERS[0],
-        help="what learns from the summaries (default: forest)",
+        help="classifier for the summaries (default: forest)",
     )
     attack.add_argument("--json", action="store_true", help="all figures as JSON")
     ledger.add_options(attack)
-    attack.add_argument("--by", default="", metavar="WHO", help="who looks (default: the user of this machine)")
+    attack.add_argument("--by", default="", metavar="WHO", help="viewer's name (default: the user of this machine)")
     attack.set_defaults(run=run)
 
 
@@ -99,6 +99,6 @@ def summary(played: Any) -> list[str]:
     lines += [
         "",
         "published rows: the AUC of the same attack where the rows themselves are published, as a control. An attack",
-        f"with less than {BLIND_BELOW:g} there is blind: its other figures say nothing.",
+        f"with less than {BLIND_BELOW:g} there is blind: its other figures mean nothing.",
     ]
     return [*lines, "", "All figures: add --json"]

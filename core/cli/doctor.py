@@ -1,4 +1,4 @@
-"""``espalier doctor``: what an operator should know before people work on a server."""
+"""``espalier doctor``: checks for an operator before people work on a server."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def add(commands: Any) -> None:
 
 
 def run(opt: argparse.Namespace) -> int:
-    """Print one line for each check; returns 1 if a line asks for an answer."""
+    """Print one line for each check; return 1 if any line needs attention."""
     from espalier.core.server.doctor import examine
 
     lines = list(examine(opt.ledger, opt.secrets, opt.proxy))
@@ -27,5 +27,5 @@ def run(opt: argparse.Namespace) -> int:
         print(line)
     wrong = sum(line.state == "fix" for line in lines)
     if wrong:
-        print(f"{wrong} {'lines ask' if wrong > 1 else 'line asks'} for an answer")
+        print(f"{wrong} {'lines need' if wrong > 1 else 'line needs'} attention")
     return 1 if wrong else 0

@@ -31,7 +31,9 @@ def add(commands: Any) -> None:
     evaluate.add_argument("--relation", metavar="NAME", help="the name of the table in the engine that --data names")
     evaluate.add_argument("--holdout", type=Path, metavar="TABLE", help="rows that were not released from")
     evaluate.add_argument(
-        "--classifiers", action="store_true", help="five classifiers for up to 20 columns as targets too; a minute"
+        "--classifiers",
+        action="store_true",
+        help="also five classifiers for up to 20 columns as targets; takes a minute",
     )
     evaluate.add_argument(
         "--price", metavar="COLUMN", help="this column is a price: compare price elasticities of sales"
@@ -41,11 +43,13 @@ def add(commands: Any) -> None:
         "--per", metavar="COLUMN", help="an elasticity for each value of this column, such as a brand"
     )
     evaluate.add_argument(
-        "--public", metavar="FILE", help="a public table of the same columns: what the rows add to it (ΔMSE)"
+        "--public",
+        metavar="FILE",
+        help="a public table with the same columns, to measure what the rows add to it (ΔMSE)",
     )
     evaluate.add_argument("--json", action="store_true", help="all figures as JSON")
     ledger.add_options(evaluate)
-    evaluate.add_argument("--by", default="", metavar="WHO", help="who looks (default: the user of this machine)")
+    evaluate.add_argument("--by", default="", metavar="WHO", help="viewer's name (default: the user of this machine)")
     evaluate.set_defaults(run=run)
 
 
@@ -106,7 +110,7 @@ def check_markets(opt: argparse.Namespace, project: Project) -> None:
     from espalier.core.evaluation.marketing import check_prices, check_target, holds_amounts
 
     if opt.price is None and (opt.sales or opt.per):
-        raise ProjectError("--sales and --per belong to --price, which names the column of prices", key="price")
+        raise ProjectError("--sales and --per need --price, the column of prices", key="price")
     target = project.plan.target
     if opt.price is not None and not opt.sales and (target is None or not holds_amounts(project.schema[target])):
         why = "the plan has no target" if target is None else f"the plan's target {target!r} is no number"
@@ -119,7 +123,7 @@ def check_markets(opt: argparse.Namespace, project: Project) -> None:
 
 
 def markets(opt: argparse.Namespace, project: Project, tables: tuple[Source, Table, Table | None]) -> dict[str, Any]:
-    """Price elasticities, and what the rows add to a public table, where they were asked for."""
+    """Price elasticities and the gain for a public table, if requested."""
     from espalier.core.evaluation.marketing import gain_of, prices_of
 
     (real, synthetic, public), found = tables, {}
@@ -146,7 +150,7 @@ def summary(found: dict[str, Any]) -> list[str]:
     tstr, looks, fair = found["tstr"], found["fidelity"], found["fairness"]
     lines = ["CONFIDENTIAL: computed on real rows. Do not share."]
     if warning := found.get("warning"):
-        lines.append(f"{warning}. Such rows come close to the real ones: that is no sign of a good release.")
+        lines.append(f"{warning}. Such rows are close to the real ones, but that does not make a release good.")
     lines.append("")
     if tstr.get("auc_synthetic") is not None:
         lines.append(
@@ -184,7 +188,7 @@ def summary(found: dict[str, Any]) -> list[str]:
 
 
 def _markets(found: dict[str, Any]) -> list[str]:
-    """Price elasticities and ΔMSE, where they were asked for."""
+    """Price elasticities and ΔMSE, if requested."""
     lines = []
     if prices := found.get("prices"):
         about = f"Price elasticity of {prices['sales']}"
@@ -208,7 +212,7 @@ def _markets(found: dict[str, Any]) -> list[str]:
 
 
 def _classifiers(found: dict[str, Any] | None) -> list[str]:
-    """Macro figures of each classifier over all targets; nothing where they were not asked for."""
+    """Macro figures of each classifier over all targets; nothing if not requested."""
     if not found or not found["macro"]:
         return []
     lines = ["", f"{'over all targets':<18} {'AUC real':>9} {'synthetic':>10} {'F1 real':>9} {'synthetic':>10}"]

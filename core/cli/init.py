@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from espalier.core.tables.text_table import TextTable
 
 MANY = 50
-"""Categories from which on a column may be one of names or numbers of people."""
+"""Number of categories at or above which a column may contain people's names or numbers."""
 
 BUYING = """Next:
   1. In {out} (or on the Data page of the app) declare which columns are numbers, dates or identifiers, and declare
@@ -119,12 +119,12 @@ def run(opt: argparse.Namespace) -> None:
     name = path.name.split(".")[0].encode("utf-8", "replace").decode()  # a file's name need not be UTF-8
     out = opt.out or path.with_name(f"{name}.json")
     if out.exists():
-        raise ProjectError(f"{out} is there already; nothing is overwritten. Name another file: --out FILE")
+        raise ProjectError(f"{out} already exists; nothing is overwritten. Choose another file: --out FILE")
     _check_people(opt)
     if opt.buy and (opt.dictionary or opt.code_book):
         raise ProjectError("--buy takes names alone: leave --dictionary and --code-book out, or --buy")
     if opt.undeclared and not opt.dictionary:
-        raise ProjectError("--undeclared belongs to --dictionary")
+        raise ProjectError("--undeclared needs --dictionary")
     if opt.buy and opt.missing:
         raise ProjectError("--missing reads the rows, and --buy takes names alone: give only one")
     read = read_data(opt.table, opt.relation)
@@ -137,17 +137,17 @@ def run(opt: argparse.Namespace) -> None:
         )
         draft = _answered(draft, opt, list(filter(None, read.columns)))
         _write(draft, out)
-        print(f"{out}: a draft for {len(draft.schema.columns)} columns; it holds their names, and nothing of the rows")
+        print(
+            f"{out}: a draft for {len(draft.schema.columns)} columns; it contains their names and nothing from the rows"
+        )
         print(BUYING.format(out=out, table=_again(opt), person=_to_answer(draft)), file=sys.stderr)
         return
     far = relation_of(read)
-    if opt.every_row and far is None:
-        raise ProjectError("every row of a small file is read already: leave --every-row out")
     text = read.sample() if far is None else far.sample(every_value=opt.every_row)
     if far is not None and not opt.every_row:
         print(
-            f"guessed from {text.rows:,} rows from all over the table: other rows may hold other values. To read every "
-            "row once: --every-row",
+            f"guessed from {text.rows:,} rows from all over the table: other rows may contain other values. To read "
+            "every row once: --every-row",
             file=sys.stderr,
         )
     schema, used = _drafted(text, opt) if opt.dictionary else (guess_schema(text, opt.missing), ())
@@ -161,7 +161,9 @@ def run(opt: argparse.Namespace) -> None:
     _write(draft, out)
     out_of_it = [c.name for c in schema.left_out if c.name != person]
     left = f", left out as identifiers: {', '.join(out_of_it)}" if out_of_it else ""
-    print(f"{out}: a draft for {len(schema.columns)} columns{left}. It may hold private values until it is confirmed")
+    print(
+        f"{out}: a draft for {len(schema.columns)} columns{left}. It may contain private values until it is confirmed"
+    )
     dates = [c.name for c in schema.guessed if c.dates is not None]
     if dates:
         print(
@@ -178,7 +180,7 @@ def run(opt: argparse.Namespace) -> None:
     ]
     if many:
         print(
-            f"Columns of many values: {', '.join(many)}. If they name people, delete them here or give them "
+            f"Columns with many values: {', '.join(many)}. If they name people, delete them here or give them "
             '"kind": "identifier", and name the people\'s column as the plan\'s "person".',
             file=sys.stderr,
         )
@@ -288,7 +290,7 @@ def _check_people(opt: argparse.Namespace) -> None:
 
 
 def _answered(draft: Project, opt: argparse.Namespace, columns: list[str]) -> Project:
-    """The draft with the answer that options or a person at the terminal give; open if neither does."""
+    """The draft with the answer from options or from the terminal; open without one."""
     person, k = opt.person, opt.rows_per_person
     if person is not None:
         return _with_person(draft, person, k or ROWS_KEPT, columns)
@@ -371,7 +373,7 @@ def _number(prompt: str, least: int, usual: int | None) -> int:
 
 
 def _to_answer(draft: Project) -> str:
-    """The step that answers the question, or what the draft says."""
+    """The step that answers the question, or the draft's answer."""
     if not draft.unit_open:
         said = f"     {in_words(draft.one_row_per_person, draft.plan)}\n"
         if draft.plan.person is None:

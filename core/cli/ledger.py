@@ -64,27 +64,31 @@ def add(commands: Any) -> None:
         "--delta-for-draws",
         type=number,
         metavar="D",
-        help="how much of δ plans may spend on draws with a δ₀ of their own (default: 0); the rest converts ρ to ε",
+        help="share of δ for draws with their own δ₀ (default: 0); the rest converts ρ to ε",
     )
     opened.add_argument(
         "--neighbors",
         choices=("replace-one", "add-remove"),
-        help="what protects a person: rows changing in place, or coming and going (default: replace-one)",
+        help="neighbouring tables: rows change in place, or are added or removed (default: replace-one)",
     )
     opened.add_argument(
-        "--rows-per-person", type=whole, metavar="K", help="rows that one person has at most (default: 1)"
+        "--rows-per-person", type=whole, metavar="K", help="largest number of rows per person (default: 1)"
     )
-    opened.add_argument("--person", metavar="COLUMN", help="who a row is about (default: no column, K is a promise)")
-    opened.add_argument("--population", metavar="NAME", help="the people it is about; tables of one share its budget")
-    opened.add_argument("--by", default="", metavar="WHO", help="who sets it (default: the user of this machine)")
+    opened.add_argument("--person", metavar="COLUMN", help="person column (default: none, K is a promise)")
+    opened.add_argument(
+        "--population", metavar="NAME", help="the people in it; tables of one population share its budget"
+    )
+    opened.add_argument(
+        "--by", default="", metavar="WHO", help="name of the person who sets it (default: the user of this machine)"
+    )
     opened.add_argument("--note", default="", metavar="TEXT", help="a note for readers of the ledger")
 
-    listed = acts.add_parser("list", help="totals, what is left, and every entry")
+    listed = acts.add_parser("list", help="totals, remaining budget, and every entry")
     verify = acts.add_parser("verify", help="check every hash, sum and rule; also of an export, or a release's folder")
     verify.add_argument("what", nargs="?", type=Path, help="an exported JSON file, or a release's folder")
     export = acts.add_parser("export", help="the whole ledger as CSV or JSON")
     take = acts.add_parser("take", help="write a release that was kept to a folder again")
-    close = acts.add_parser("close", help="end a release that was interrupted and that no one will resume")
+    close = acts.add_parser("close", help="end an interrupted release that no one will resume")
     for command in (listed, verify, export, take, close):
         command.add_argument("--ledger", metavar="FILE_OR_URL", help=WHERE)
     listed.add_argument("--table", metavar="NAME", help="only the budget of this table")
@@ -93,7 +97,9 @@ def add(commands: Any) -> None:
     take.add_argument("entry", help="an entry's id, as list shows it, or its first digits (4 at least)")
     take.add_argument("--out", type=Path, required=True, help="a new or empty folder")
     close.add_argument("entry", help="an entry's id, as list shows it, or its first digits (4 at least)")
-    close.add_argument("--by", default="", metavar="WHO", help="who closes it (default: the user of this machine)")
+    close.add_argument(
+        "--by", default="", metavar="WHO", help="name of the person who closes it (default: the user of this machine)"
+    )
     ledger.set_defaults(run=run)
 
 
@@ -110,11 +116,11 @@ def open_ledger(opt: argparse.Namespace, create: bool = False) -> Ledger:
 
 
 def record_diagnostics(opt: argparse.Namespace, facts: Mapping[str, Any], digests: Sequence[bytes]) -> None:
-    """Tell the ledger that a command is about to compute figures that are not private.
+    """Record in the ledger that a command is about to compute figures that are not private.
 
-    ``facts`` are the release's, or empty where there is none. The ledger is the one that ``--ledger`` names, or the
-    default; the budgets are those of ``--table``, of the release's entry, and those that the tables with these
-    ``digests`` were released from. If the ledger is missing, or knows none of them, nothing is recorded, and a
+    ``facts`` are the release's, or empty if there is none. The ledger is that of ``--ledger``, or the default. The
+    budgets are those of ``--table``, of the release's entry, and of earlier releases of the tables with these
+    ``digests``. If the ledger is missing, or knows none of them, nothing is recorded, and a
     release with an entry gets a warning.
     """
     entry = facts.get("ledger")
@@ -147,7 +153,7 @@ def _entries(ledger: Ledger) -> dict[str, Entry]:
 
 def _open(opt: argparse.Namespace) -> None:
     if opt.table is None:
-        raise ProjectError("give the table a name: --table NAME")
+        raise ProjectError("name the table: --table NAME")
     if opt.population is None and (opt.epsilon is None or opt.delta is None):
         raise ProjectError(
             "a new budget needs its total: --epsilon and --delta (or --population NAME, to share one that is open)"
@@ -256,7 +262,7 @@ def _export(opt: argparse.Namespace) -> None:
         with opt.out.open("x", encoding="utf-8", newline="") as file:
             file.write(text)
     except FileExistsError:
-        raise ProjectError(f"{opt.out} is there already; nothing is overwritten", path=str(opt.out)) from None
+        raise ProjectError(f"{opt.out} already exists; nothing is overwritten", path=str(opt.out)) from None
     except OSError as error:
         raise ProjectError(f"cannot write {opt.out}: {error.strerror or error}", path=str(opt.out)) from None
 

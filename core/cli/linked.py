@@ -72,7 +72,7 @@ def draft(opt: argparse.Namespace) -> None:
     names = linked_text.table_names(opt.table)
     out = opt.out or Path(opt.table[-1]).with_name(f"{names[1]}.json")
     if out.exists():
-        raise ProjectError(f"{out} is there already; nothing is overwritten. Name another file: --out FILE")
+        raise ProjectError(f"{out} already exists; nothing is overwritten. Choose another file: --out FILE")
     read = [read_table(path) for path in opt.table]
     keep = opt.keep or linked_text.KEEP
     link = Linked(*names, opt.by, opt.by, opt.order, keep, opt.visit_key or "", together)
@@ -152,4 +152,4 @@ FIGURES = {
     "within_real": "Share of a number's variance that lies within people, real",
     "within": "Share of a number's variance that lies within people, synthetic",
 }
-"""What each figure is, for a terminal."""
+"""Names of the figures, for a terminal."""

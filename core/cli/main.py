@@ -37,7 +37,7 @@ from espalier.core.cli.terminal import Plain
 from espalier.core.errors import BudgetError, EspalierError
 
 LONGEST = 800
-"""Characters of a message; names and values may be longer."""
+"""Largest number of characters in a message; names and values may be longer."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -99,7 +99,7 @@ def _run(opt: argparse.Namespace) -> int:
         return 2
     except MemoryError as error:
         print(
-            "espalier: not enough memory for this; coarsen the columns with the most categories" + _notes(error),
+            "espalier: not enough memory; coarsen the columns with the most categories" + _notes(error),
             file=sys.stderr,
         )
         return 2
@@ -112,7 +112,7 @@ def _run(opt: argparse.Namespace) -> int:
     except KeyboardInterrupt as error:
         spends = opt.command in ("release", "resume", "demo")
         print(
-            f"\nespalier: cancelled; {'what had been drawn counts as' if spends else 'nothing was'} spent"
+            f"\nespalier: cancelled; {'noise already drawn counts as' if spends else 'nothing was'} spent"
             + _notes(error),
             file=sys.stderr,
         )
@@ -147,12 +147,12 @@ def _terminable() -> Iterator[None]:
 
 
 def _notes(error: BaseException) -> str:
-    """Return what a failed release adds to its error: how to finish it."""
+    """Return the sentence that a failed release adds to its error: how to finish it."""
     return "".join(f". {note}" for note in getattr(error, "__notes__", ()))
 
 
 def _line(error: EspalierError) -> str:
-    """One line for the terminal: what names and cells hold must neither steer it nor flood it."""
+    """One line for the terminal: the content of names and cells must not control or flood it."""
     text = " ".join([*str(error).split(), *getattr(error, "__notes__", ())])
     shown = "".join(c if c.isprintable() else "�" for c in text)
     return "espalier: " + (shown if len(shown) <= LONGEST else f"{shown[: LONGEST - 200]} … {shown[-180:]}")

@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 
 MOST_SHOWN = 40
-"""Questions that are listed on a terminal."""
+"""Largest number of questions listed on a terminal."""
 
-UP_TO = "; a release may spend the rest too, where its choices fall otherwise"
+UP_TO = "; a release may also spend the rest if its choices differ"
 
 
 def add(commands: Any) -> None:
     """Declare the command."""
-    plan = commands.add_parser("plan", help="show what a plan would spend, and on what; reads no data")
+    plan = commands.add_parser("plan", help="show the spending of a plan; reads no data")
     plan.add_argument("project", type=Path, help="the project file (JSON)")
-    plan.add_argument("--rows", type=whole, help="number of rows n, where it is public")
+    plan.add_argument("--rows", type=whole, help="number of rows n, if it is public")
     plan.add_argument("--auc", type=between(0.5, 1.0), help="for the verdict: the AUC you expect without noise (0.75)")
     plan.add_argument("--rarer", type=between(0.0, 0.5), help="for the verdict: the share of the target's rarer value")
     plan.add_argument("--json", action="store_true", help="print JSON instead of a table")
@@ -56,7 +56,7 @@ def _explain(project: Project, data: str | None, relation: str | None) -> None:
 
 
 def _origin(data: str | None, relation: str | None) -> str | None:
-    """Return the catalogue's type of the relation; None where no engine is named."""
+    """Return the catalogue's type of the relation; None if no engine is named."""
     from espalier.core.tables.frames import located
 
     if data is None or relation is None:
@@ -90,7 +90,7 @@ def run(opt: argparse.Namespace) -> None:
             raise
         raise ProjectError(
             "δ is 1/n² here, so the plan needs the number of rows n, which is public under replace-one: add "
-            f"--rows N (such as --rows 1000), or give the plan a delta in {opt.project}",
+            f"--rows N (such as --rows 1000), or set delta in {opt.project}",
             **error.data,
         ) from None
     if account is not None:
@@ -122,20 +122,24 @@ def run(opt: argparse.Namespace) -> None:
     for apart in shown.apart:
         print(f"\n{apart}")
     up_to = UP_TO if shown.spent < b.rho * (1 - 1e-9) else ""
-    print(f"\nspent in all: ρ = {round_up(shown.spent, 6)} of {b.rho:.6g}{up_to}")
+    if b.pure:
+        epsilon = round_up(sum(shown.alone.values()), 6)
+        print(f"\nspent in all: ε = {epsilon} of {b.epsilon:g}, ρ = {round_up(shown.spent, 6)}")
+    else:
+        print(f"\nspent in all: ρ = {round_up(shown.spent, 6)} of {b.rho:.6g}{up_to}")
     if left is not None:
         fits = f"would leave ρ = {left['after']:.4g}" if left["fits"] else "is more than is left: it would be refused"
         if not left["fits"] and left["largest"]:
             fits += f". A plan with ε up to {left['largest']:g} fits"
         print(f"ledger: {left['population']} has ρ = {left['left']:.4g} of {left['total']:.4g} left; this plan {fits}")
     if shown.private_evaluation:
-        print("\nshareable figures, on people (rows) held out at random: the same ρ over again, which adds nothing")
+        print("\nshareable figures, on people (rows) held out at random: the same ρ again, which adds nothing")
         _print_lines(shown.private_evaluation)
         for figure in shown.expected:
             if figure.value is None:
-                print(f"  {figure.name}: cannot be carried: {figure.reason}")
+                print(f"  {figure.name}: not available: {figure.reason}")
             elif figure.name in ("one_way_tv", "cmi"):
-                print(f"  {figure.name}: at most about {figure.high:.3f} where the truth is 0")
+                print(f"  {figure.name}: at most about {figure.high:.3f} if the true value is 0")
             else:
                 print(f"  {figure.name}: about ± {(figure.high or 0) - figure.value:.3f}")
     if shown.asked:
@@ -176,7 +180,7 @@ def memory_line(shown: Preview) -> str:
 
 
 def _print_verdict(shown: Preview) -> None:
-    """Print the differences that noise hides under this plan, or the missing facts for that statement."""
+    """Print the verdict on this plan, or the facts missing for it."""
     found = shown.verdict
     if found is None:
         if shown.project.plan.neighbors == "add-remove" and shown.project.plan.rows is None:
@@ -205,6 +209,6 @@ def _print_lines(lines: Iterable[Line]) -> None:
 
 
 def _range(values: Iterable[float], form: str) -> str:
-    """The smallest and the largest value, or one where they read the same, or nothing."""
+    """The smallest and the largest value, a single one if they look the same, or nothing."""
     ordered = sorted(values)
     return "–".join(dict.fromkeys(form.format(v) for v in (ordered[:1] + ordered[-1:])))

@@ -2,8 +2,8 @@
 
 One file per question: :mod:`~espalier.core.evaluation.utility` (does a model trained on it work on real rows?),
 :mod:`~espalier.core.evaluation.fidelity` (does it look like the real table?), :mod:`~espalier.core.evaluation.fairness`
-(what does the outcome owe to protected features?). No figure here was paid for from a budget; none belongs
-into a release.
+(how does the outcome depend on protected features?). No figure here was paid for from a budget, so none belongs in a
+release.
 """
 
 from __future__ import annotations
@@ -49,19 +49,19 @@ __all__ = [
 ]
 
 MOST_ROWS = 1_000_000
-"""Rows that classifiers and fairness read, of a table that is read where it is stored."""
+"""Largest number of rows that classifiers and fairness read from a table that is read in place."""
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Everything :func:`evaluate` found. All of it was computed on real rows.
+    """All results of :func:`evaluate`. Everything was computed on real rows.
 
     ``tested_on`` names the rows on which the classifiers were tested: "holdout" or "the table itself". ``utility`` and
     ``fairness`` are about the first target, ``further`` about the plan's further ones.
-    ``fairness`` is None where roles are missing; ``reasons`` then has the reason. ``asked`` compares the answers to the
-    project's questions, None where it has none; ``numbers`` compares numeric columns as numbers
+    ``fairness`` is None if roles are missing; ``reasons`` then has the reason. ``asked`` compares the answers to the
+    project's questions, None if it has none; ``numbers`` compares numeric columns as numbers
     (`espalier.core.evaluation.numeric_fidelity`), None for a reason in ``reasons``. ``drawn`` is the number of rows
-    that the classifiers and ``fairness`` read at random, where the table stays where it is; None where they read all.
+    that the classifiers and ``fairness`` read at random from a table read in place; None if they read all.
     """
 
     tested_on: str
@@ -114,18 +114,18 @@ def evaluate(
     holdout: Table | None = None,
     report: Report | None = None,
 ) -> Evaluation:
-    """Compare ``synthetic`` with ``real``, the table it was released from. Not private: reads every real
-    row, also those of one person beyond the plan's bound.
+    """Compare ``synthetic`` with ``real``, the table from which it was released. Not private: reads every real row,
+    including those beyond the plan's row limit per person.
 
-    There are classifiers for every target of the plan, tested on ``holdout`` where given, else on ``real``
+    There are classifiers for every target of the plan, tested on ``holdout`` if given, else on ``real``
     itself; fidelity and conditional mutual information always compare with ``real``. ``model`` is the released
-    graphical model, for its exact conditional mutual information. ``report(fraction, message)`` tells progress;
-    raising from it cancels. The same arguments always give the same figures. Raises :class:`TableError` for a
-    table that has no rows or another schema.
+    graphical model, for its exact conditional mutual information. ``report(fraction, message)`` reports progress;
+    raising from it cancels. The same arguments always give the same figures. Raises :class:`TableError` for a table
+    without rows or with a different schema.
 
-    A snapshot of a table that is read where it is stored gives counts of all its rows for fidelity and questions.
-    Classifiers and fairness read `MOST_ROWS` random rows of a local file. A database's rows stay there, so they are
-    None with the reason.
+    A table read in place gives counts of all its rows for fidelity and questions. Classifiers and fairness read
+    `MOST_ROWS` random rows of a local file. Database rows stay in the database, so these figures are None with the
+    reason.
     """
     for what, table in {"real table": real, "synthetic table": synthetic, "hold-out": holdout}.items():
         if table is not None:
@@ -167,7 +167,7 @@ def evaluate(
 
 def _of_counts(project: Project, real: Source, synthetic: Table, report: Report) -> Evaluation:
     """Evaluate from counts and sums alone, for a database that keeps its rows."""
-    why = "it needs rows, and those of a database stay there"
+    why = "it needs rows, but database rows stay in the database"
     unknown = dict.fromkeys(UTILITY_FIGURES, why)
     used, *further = (
         Utility(t, ITSELF, 0, reasons=unknown) for t in [target_of(project), *[*project.plan.weights][1:]]
@@ -178,23 +178,23 @@ def _of_counts(project: Project, real: Source, synthetic: Table, report: Report)
 
 
 def some_rows(source: Source) -> Table:
-    """All rows of a table in memory, and `MOST_ROWS` of another at most, drawn at random (fixed seed)."""
+    """All rows of a table in memory, or at most `MOST_ROWS` random rows of another (fixed seed)."""
     return source.sample(MOST_ROWS, np.random.default_rng(SEED))
 
 
 def split_holdout(table: Table, share: float, rng: np.random.Generator) -> tuple[Table, Table]:
-    """(rest, holdout): a random ``share`` of the rows set aside before a release, each part in the table's
+    """Return (rest, holdout): a random ``share`` of the rows is set aside before a release; each part keeps the table's
     order.
 
-    The hold-out makes honest test rows and costs the release that many rows. At least one row goes to each
+    The holdout provides unbiased test rows and costs the release that many rows. At least one row goes to each
     part; raises :class:`TableError` where ``share`` is not between 0 and 1 or the table has fewer than two
     rows.
     """
     if not 0 < share < 1:
-        text = f"the hold-out's share ({share:g}) must lie between 0 and 1, both left out"
+        text = f"the holdout's share ({share:g}) must lie strictly between 0 and 1"
         raise TableError(text, share=share)
     if table.rows < 2:
-        raise TableError("a hold-out needs a table of at least two rows", rows=table.rows)
+        raise TableError("a holdout needs a table of at least two rows", rows=table.rows)
     size = min(max(round(share * table.rows), 1), table.rows - 1)
     held = np.zeros(table.rows, dtype=np.bool_)
     held[rng.choice(table.rows, size, replace=False)] = True

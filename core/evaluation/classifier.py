@@ -1,9 +1,7 @@
-"""The classifier that utility and fairness share: logistic regression on the one-hot codes of all other
-columns.
+"""The classifier of utility and fairness: logistic regression on the one-hot codes of all other columns.
 
-It is the downstream analyst of PRISM §7 and appendix C: train on one table, predict the target on another.
-Training is scikit-learn's; a prediction only looks each row's weights up, so tested rows are never
-expanded.
+It plays the downstream analyst of PRISM §7 and appendix C: train on one table, predict the target on another. Training
+uses scikit-learn; a prediction only looks up each row's weights, so tested rows are never expanded.
 """
 
 from __future__ import annotations
@@ -22,9 +20,9 @@ if TYPE_CHECKING:
 
 FOLDS = 5
 SEED = 20_251_101
-"""Of the folds and of the thinning of very long tables: the same table always gets the same figures."""
+"""Seed of the folds and of the thinning of very long tables: the same table always gets the same figures."""
 MAX_ENTRIES = 20_000_000
-"""Rows × features one fit may use (about 240 MB): a longer table is thinned to a random part of its rows."""
+"""Largest rows × features of one fit (about 240 MB): a longer table is thinned to random rows."""
 
 FloatArray = NDArray[np.float64]
 
@@ -34,7 +32,7 @@ class Classifier:
     """A multinomial logistic regression over K target codes.
 
     ``weights[column]`` is (codes of the column) × K, ``bias`` has K entries; a target code that was not
-    among the training rows has bias −∞ and is never predicted. ``rows`` is how many rows trained it.
+    among the training rows has bias −∞ and is never predicted. ``rows`` is the number of training rows.
     """
 
     weights: Mapping[str, FloatArray]
@@ -42,11 +40,11 @@ class Classifier:
     rows: int
 
     def scores(self, table: Table) -> FloatArray:
-        """Log-probabilities of the target's codes up to a constant per row: rows × K."""
+        """Return log-probabilities of the target's codes up to a constant per row: rows × K."""
         return self.scores_of(table.codes, table.rows)
 
     def scores_of(self, codes: Mapping[str, NDArray[Any]], rows: int) -> FloatArray:
-        """The same for ``rows`` rows as codes by column."""
+        """Return the same for ``rows`` rows given as codes by column."""
         out = np.tile(self.bias, (rows, 1))
         for name, weight in self.weights.items():
             out += weight[codes[name]]
@@ -64,7 +62,7 @@ def fit(table: Table, target: str) -> Classifier:
     truth, size = table.codes[target], table.schema[target].size
     seen = np.unique(truth)
     bias = np.full(size, -np.inf)
-    if not len(seen):  # no row has a target: all its values are alike
+    if not len(seen):  # no row has a target: all values are equally likely
         bias[: table.schema[target].values] = 0.0
         return Classifier({}, bias, 0)
     if len(seen) == 1 or not features:
@@ -73,7 +71,7 @@ def fit(table: Table, target: str) -> Classifier:
 
     from sklearn.linear_model import LogisticRegression
 
-    # Newton steps reach the optimum in about ten passes however skewed the categories are.
+    # Newton steps reach the optimum in about ten passes, even for very skewed categories.
     model = LogisticRegression(solver="newton-cg", max_iter=1000).fit(_one_hot(table, features), truth)
     coefficients = np.zeros((size, model.coef_.shape[1]))
     if len(seen) == 2:  # one row of coefficients: the log-odds of the second code
@@ -125,8 +123,8 @@ def cross_scores(table: Table, target: str, report: Report) -> FloatArray:
 def auc(scores: FloatArray, truth: NDArray[Any]) -> float:
     """Area under the ROC curve; macro one-vs-rest over the codes in ``truth`` where there are more than two.
 
-    ``scores`` (rows × K) are those of :meth:`Classifier.scores`; the statistic of code c is its log-odds. A
-    code that the classifier never saw ranks all rows alike and counts ½. ``truth`` must hold at least two
+    ``scores`` (rows × K) are those of :meth:`Classifier.scores`; the statistic of code c is its log-odds. A code that
+    the classifier never saw ranks all rows equally and counts ½. ``truth`` must hold at least two
     codes.
     """
     from sklearn.metrics import roc_auc_score
@@ -141,16 +139,16 @@ def auc(scores: FloatArray, truth: NDArray[Any]) -> float:
 
 
 def log_odds(scores: FloatArray) -> FloatArray:
-    """log P(c)/(1 − P(c)) for every code; does not saturate where P is within rounding of 1."""
+    """log P(c)/(1 − P(c)) for every code; does not saturate if P is within rounding of 1."""
     rows, top = np.arange(len(scores)), scores.argmax(axis=1)
     shifted = scores - scores[rows, top][:, None]
     weight = np.exp(shifted)
     rest = weight.sum(axis=1, keepdims=True) - weight
     weight[rows, top] = 0.0
-    rest[rows, top] = weight.sum(axis=1)  # without the cancellation of 1 + tiny − 1
+    rest[rows, top] = weight.sum(axis=1)  # avoids the cancellation of 1 + tiny − 1
     return np.asarray(shifted - np.log(np.maximum(rest, np.finfo(float).tiny)))
 
 
 def accuracy(scores: FloatArray, truth: NDArray[Any]) -> float:
-    """Share of rows whose likeliest code is the true one."""
+    """Share of rows whose most likely code is the true one."""
     return float(np.mean(scores.argmax(axis=1) == truth))

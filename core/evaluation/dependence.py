@@ -1,4 +1,6 @@
-"""Conditional mutual information of the columns of a table, and what chance makes of a true 0 (PrivCI §III-B)."""
+"""Conditional mutual information of the columns of a table, and its chance level when the truth is 0 (PrivCI
+§III-B).
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,8 @@ from espalier.core.graph.separations import Clique, Separation
 from espalier.core.tables.table import Table
 
 SHUFFLES = 199
-"""Number of shuffled tables that show the CMI of chance alone. A true separation exceeds the 190th of
-them, the floor, in 5 % of cases exactly (a permutation test), and ties never count as more."""
+"""Number of shuffled tables that give the CMI by chance alone. Under a true separation the CMI exceeds the 190th of
+them, the floor, in exactly 5 % of cases (a permutation test); ties do not count as exceeding."""
 
 LEVEL = 0.95
 
@@ -20,7 +22,7 @@ IntArray = NDArray[np.int64]
 
 
 class Dependence(NamedTuple):
-    """A plug-in CMI in nats, its mean where the separation is true, and what it then exceeds in 5 % of tables."""
+    """A plug-in CMI in nats, its mean under a true separation, and the value that it then exceeds in 5 % of tables."""
 
     value: float
     chance: float
@@ -28,13 +30,13 @@ class Dependence(NamedTuple):
 
 
 def cmi(table: Table, separation: Separation) -> Dependence:
-    """Plug-in I(left; right | given) of a table in nats, and what chance makes of a true 0.
+    """Return the plug-in I(left; right | given) of a table in nats, with its chance level when the truth is 0.
 
     I = Σ n(x,y,z)/n · log(n(x,y,z) n(z) / (n(x,z) n(y,z))) over the cells that occur (PrivCI §III-B), so no
-    table is too large. With an empty ``given`` it is the mutual information. What chance makes comes from `SHUFFLES`
+    table is too large. With an empty ``given`` it is the mutual information. The chance level comes from `SHUFFLES`
     tables in which ``left`` is shuffled among the rows that agree on ``given`` (fixed seed): the same number of rows,
-    the same margins, and the separation true. The χ² distribution of the likelihood ratio would be too low where cells
-    are few.
+    the same margins, and a true separation. The χ² distribution of the likelihood ratio would be too low for sparse
+    tables.
     """
     x, y, z = (cells_of(table, names)[0] for names in (separation.left, separation.right, separation.given))
     value = _plug_in(x, y, z)
@@ -46,15 +48,15 @@ def cmi(table: Table, separation: Separation) -> Dependence:
 def link(table: Table, one: str, other: str) -> float:
     """Total variation between a pair of columns and the same two columns unlinked: ½ Σ|p(x,y) − p(x)p(y)|, 0 … 1.
 
-    It is the smallest share of the rows that must change for the two to be independent and each to stay as it is, up
-    to rounding. The pair's table is counted whole.
+    It is the smallest share of rows that must change to make the two independent without changing either column, up to
+    rounding. The pair's whole table is counted.
     """
     p = table.count((one, other)) / table.rows
     return 0.5 * float(np.abs(p - np.outer(p.sum(axis=1), p.sum(axis=0))).sum())
 
 
 def _shuffled(x: IntArray, y: IntArray, z: IntArray, rng: np.random.Generator) -> NDArray[np.float64]:
-    """`_joint_term` of tables with ``x`` shuffled inside each value of ``z``, less that of the table as it is.
+    """Return `_joint_term` of tables with ``x`` shuffled inside each value of ``z``, minus that of the original table.
 
     One sort shuffles: its keys hold z, random bits, and x, from the highest bits to the lowest.
     """
@@ -73,7 +75,7 @@ def _shuffled(x: IntArray, y: IntArray, z: IntArray, rng: np.random.Generator) -
 
 
 def _joint_term(x: IntArray, yz: IntArray) -> float:
-    """Σ n(x,y,z) log n(x,y,z): all of a CMI, times n, that the margins n(x,z) and n(y,z) do not decide."""
+    """Σ n(x,y,z) log n(x,y,z): the part of n · CMI that the margins n(x,z) and n(y,z) do not determine."""
     cells = yz * (x.max() + 1) + x
     few = int(cells.max()) <= 4 * len(x) + 10**6
     count = np.bincount(cells) if few else np.unique(cells, return_counts=True)[1]
@@ -90,7 +92,7 @@ def _plug_in(x: IntArray, y: IntArray, z: IntArray) -> float:
 
 
 def cells_of(table: Table, names: Clique) -> tuple[IntArray, list[tuple[int, ...]]]:
-    """Return the combination of ``names`` in each row; and, in order, the codes of those that occur."""
+    """Return the combination of ``names`` in each row, and the codes of the occurring combinations in order."""
     cells = np.zeros(table.rows, dtype=np.int64)
     for name in names:
         cells = _dense(cells * table.schema[name].size + table.codes[name])

@@ -1,8 +1,8 @@
 """Downstream classification: up to 20 targets × 5 classifiers, trained on real and on synthetic rows (paper 003, B.4).
 
-Each target asks whether a column takes its commonest category or another, so that every task is binary and AUC and F1
-mean the same everywhere. Both classifiers of a pair are judged on the same real rows that neither trained on. The
-figures are computed on real rows and are for the curator.
+Each task is to predict whether a column takes its most common category, so every task is binary and AUC and F1 are
+comparable. Both classifiers of a pair are judged on the same real rows, on which neither was trained. The figures are
+computed on real rows and are for the curator.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ random forest of 50 trees, and 15 nearest neighbours."""
 
 TRAIN_ROWS = 4000
 TEST_ROWS = 2000
-"""Longer tables are thinned at random to these, so that 200 fits take a minute."""
+"""Longer tables are thinned at random to this number of rows, so that 200 fits take a minute."""
 
 MAX_FEATURES = 1000
 """A wider one-hot table is refused: neighbours and kernels would take minutes for each target."""
@@ -42,7 +42,7 @@ class ClassifierFigures:
     """One target and one classifier: figures of the classifier trained on real rows and on synthetic ones.
 
     ``target`` is the column, ``rarer`` the share of tested rows on the rarer side, which F1 counts as positive.
-    Accuracy is what the paper prints; on a target with a rare side it says little.
+    The paper prints accuracy, which means little for a target with a rare side.
     """
 
     target: str
@@ -64,14 +64,14 @@ class Downstream:
     left_out: tuple[str, ...]
 
     def macro(self, classifier: str | None = None, target: str | None = None) -> dict[str, float]:
-        """Means over all tasks, or those of one classifier or one target; empty where there are none."""
+        """Means over all tasks, or those of one classifier or one target; empty if there are none."""
         chosen = [t for t in self.tasks if classifier in (None, t.classifier) and target in (None, t.target)]
         if not chosen:
             return {}
         return {figure: float(np.mean([getattr(t, figure) for t in chosen])) for figure in FIGURES}
 
     def to_json(self) -> dict[str, Any]:
-        """As ``evaluate`` prints it."""
+        """Return it as ``evaluate`` prints it."""
         return {
             "macro": self.macro(),
             "classifiers": {name: self.macro(classifier=name) for name in CLASSIFIERS},
@@ -83,7 +83,7 @@ class Downstream:
 
 @dataclass(frozen=True)
 class Tables:
-    """Encoded rows of the same columns: ``real`` trains, ``synthetic`` trains, ``holdout`` (real) is predicted."""
+    """Encoded rows of the same columns: ``real`` and ``synthetic`` for training, ``holdout`` (real) for testing."""
 
     real: Codes
     synthetic: Codes
@@ -99,9 +99,9 @@ def many_targets(
     targets: Sequence[str] | None = None,
     report: Report | None = None,
 ) -> Downstream:
-    """`downstream` of a release: tested on ``holdout``, else on a third of ``real`` that trains nothing.
+    """Return `downstream` of a release, tested on ``holdout``, else on a third of ``real`` not used for training.
 
-    Without a hold-out the release was made from the tested rows too. Raises :class:`TableError` for a table without
+    Without a holdout, the release was also made from the tested rows. Raises :class:`TableError` for a table without
     rows to train and test on, :class:`SizeError` as `downstream`.
     """
     if min(synthetic.rows, real.rows - (holdout is None), 1 if holdout is None else holdout.rows) < 1:
@@ -116,16 +116,18 @@ def many_targets(
 def downstream(
     tables: Tables, rng: np.random.Generator, targets: Sequence[str] | None = None, report: Report | None = None
 ) -> Downstream:
-    """Train and judge every task; ``targets`` default to 20 columns at random, or all where there are fewer.
+    """Train and judge every task; ``targets`` default to 20 random columns, or to all if there are fewer.
 
-    ``report`` hears of every fit and cancels by raising. Raises :class:`SizeError` where the one-hot table would have
+    ``report`` is called for every fit and cancels by raising. Raises :class:`SizeError` if the one-hot table would have
     more than `MAX_FEATURES` columns.
     """
     from threadpoolctl import threadpool_limits
 
     width = sum(tables.sizes.values())
     if width > MAX_FEATURES:
-        raise SizeError(f"{width:,} categories in all are more than the {MAX_FEATURES:,} that this table can judge")
+        raise SizeError(
+            f"{width:,} categories in total are more than the {MAX_FEATURES:,} that this comparison supports"
+        )
     names = [name for name, size in tables.sizes.items() if size > 1]
     if targets is None:
         drawn = set(rng.permutation(names)[:TARGETS].tolist())

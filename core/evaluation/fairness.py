@@ -1,9 +1,8 @@
 """Dependence of the outcome on a protected feature, beyond what the admissible ones explain.
 
-In the data: conditional mutual information I(outcome; protected | admissible) in nats, which is 0 exactly
-where the separation holds (PrivCI §III-B). In a model trained on the data: equalized odds and demographic
-parity (fairlearn), over the groups that all protected columns make together, with each group's accuracy, AUC and
-calibration.
+In the data: conditional mutual information I(outcome; protected | admissible) in nats, which is 0 exactly if the
+separation holds (PrivCI §III-B). In a model trained on the data: equalized odds and demographic
+parity (fairlearn), over the joint groups of all protected columns, with each group's accuracy, AUC and calibration.
 """
 
 from __future__ import annotations
@@ -38,18 +37,18 @@ if TYPE_CHECKING:
     from espalier.core.progress import Report
 
 MAX_GROUPS = 1_000
-"""Above this many protected groups no largest difference is sought: chance alone would make it 1."""
+"""Above this number of protected groups no largest difference is computed: chance alone would make it 1."""
 
 
 @dataclass(frozen=True)
 class Group:
     """One combination of protected values among the tested rows; all rates are shares of its rows.
 
-    ``selection_rate_*`` is how often the model trained on synthetic (real) rows says ``positive``,
+    ``selection_rate_*`` is how often the model trained on synthetic (real) rows predicts ``positive``,
     ``accuracy_*`` how often it is right; ``outcome_rate_*`` how often ``positive`` is true among the tested
     real rows, and in the synthetic table. ``auc_*`` is the AUC among the group's rows with its 95 % bootstrap
-    interval; ``calibration_error_*`` the mean distance between predicted probability and what came true, and
-    ``calibration_*`` the bins it is made of. A figure that cannot be had is None and ``reasons`` says why.
+    interval; ``calibration_error_*`` the mean distance between predicted probability and observed frequency, and
+    ``calibration_*`` its bins. A figure that is not available is None, with the cause in ``reasons``.
     """
 
     values: Mapping[str, str]
@@ -85,16 +84,15 @@ class Group:
 
 @dataclass(frozen=True)
 class Fairness:
-    """Dependence in the tables and in the model, and what a trained classifier makes of it. Computed on
-    real rows.
+    """Dependence in the tables and in the model, and its effect on a trained classifier. Computed on real rows.
 
-    ``cmi_*`` are in nats; ``cmi_model`` is exact, the others are plug-in estimates, which chance alone
-    lifts to about ``cmi_*_chance`` where the separation holds and above ``cmi_*_floor`` in 5 % of tables;
-    ``cmi_*_debiased`` is the estimate less chance, and may be below 0. Differences are between the groups that fare
+    ``cmi_*`` are in nats; ``cmi_model`` is exact, the others are plug-in estimates, which under a true separation are
+    about ``cmi_*_chance`` by chance alone, and above ``cmi_*_floor`` in 5 % of tables; ``cmi_*_debiased`` is the
+    estimate minus chance, and may be below 0. Differences are between the groups that fare
     best and worst, 0 to 1, of the model trained on synthetic rows; ``*_real`` of the one trained on real
     rows; ``*_interval`` are 95 % bootstrap intervals over the tested rows. Groups without both target values among
-    the tested rows have no odds and are ``left_out`` of the equalized odds. A figure that cannot be had is None and
-    ``reasons`` says why.
+    the tested rows have no odds and are ``left_out`` of the equalized odds. A figure that is not available is None,
+    with the cause in ``reasons``.
     """
 
     separation: Separation
@@ -121,12 +119,12 @@ class Fairness:
 
     @property
     def cmi_real_debiased(self) -> float:
-        """The real table's CMI less what chance makes."""
+        """The real table's CMI minus its chance level."""
         return self.cmi_real - self.cmi_real_chance
 
     @property
     def cmi_synthetic_debiased(self) -> float:
-        """The synthetic table's CMI less what chance makes."""
+        """The synthetic table's CMI minus its chance level."""
         return self.cmi_synthetic - self.cmi_synthetic_chance
 
     def to_json(self) -> dict[str, Any]:
@@ -147,7 +145,7 @@ class Fairness:
 
 
 def _known(intervals: Mapping[str, Interval | None]) -> dict[str, Interval]:
-    """Those intervals that there are."""
+    """The available intervals."""
     return {name: found for name, found in intervals.items() if found is not None}
 
 
@@ -193,16 +191,16 @@ def fairness_of(
     predictions: Predictions,
     report: Report,
 ) -> Fairness | None:
-    """All fairness figures of a release, or None where no column is an outcome or none is protected.
+    """Return all fairness figures of a release, or None if no column is an outcome or none is protected.
 
     CMI of the real rows is that of ``real``; group figures are those of ``predictions``' tested rows, where the target
-    is observed. In a CMI a missing cell is one more value, as a fence holds for missing cells too.
+    is observed. In a CMI a missing cell is one more value, because a fence applies to missing cells too.
     """
     clique, roles = project.schema.clique, project.roles
     separation = Separation(clique(roles.outcome), clique(roles.protected), clique(roles.admissible))
     if not separation.left or not separation.right:
         return None
-    report(0.0, "Measuring what the outcome owes to protected columns")
+    report(0.0, "Measuring the dependence on protected columns")
     figures: dict[str, Figure] = {}
     for which, table in (("real", real), ("synthetic", synthetic)):
         found = cmi(table, separation)
@@ -249,18 +247,18 @@ def _cmi_model(model: Model | None, s: Separation) -> Figure:
         pass
     large = "the conditional table would have more than 10⁷ cells"
     if path := s.path(model.edges):
-        return f"{large}, and the model's graph has a path that may carry it: {' – '.join(path)}"
+        return f"{large}, and the model's graph has a path that may connect them: {' – '.join(path)}"
     return (
-        f"{large}; the separation itself is the proof that it is 0: in the model's graph every path from the "
+        f"{large}; it is 0 by the separation itself: in the model's graph every path from the "
         "outcome to the protected columns passes through the admissible ones"
     )
 
 
 def _differences(tested: Table, target: str, protected: Clique, guess: NDArray[Any]) -> tuple[Figure, Figure]:
-    """(equalized odds, demographic parity) difference of the guesses between protected groups.
+    """Return the (equalized odds, demographic parity) differences of the predictions between protected groups.
 
     Equalized odds (Hardt, Price & Srebro 2016): the larger of the spreads in true and in false positive rate.
-    A group without one of the target's values has no such rate (fairlearn says 0) and is left out.
+    A group without one of the target's values has no such rate (fairlearn returns 0) and is left out.
     """
     truth, (group, _) = tested.codes[target], cells_of(tested, protected)
     why_not = _not_binary(tested, target)
@@ -275,7 +273,7 @@ def _differences(tested: Table, target: str, protected: Clique, guess: NDArray[A
 
     from fairlearn.metrics import demographic_parity_difference, equalized_odds_difference
 
-    # fairlearn takes 10 µs a row, so it is given each kind of row once, with its count as a weight.
+    # fairlearn takes 10 µs per row, so it gets each distinct row once, with its count as a weight.
     kinds, weight = np.unique(np.stack([group, truth, guess]), axis=1, return_counts=True)
     g, t, y = kinds
     parity = float(demographic_parity_difference(t, y, sensitive_features=g, sample_weight=weight))
@@ -287,13 +285,13 @@ def _differences(tested: Table, target: str, protected: Clique, guess: NDArray[A
 
 
 def _too_many(groups: int) -> str:
-    return f"the protected columns make {groups:,} groups, of few rows each: coarsen them first"
+    return f"the protected columns form {groups:,} groups with few rows each: coarsen them first"
 
 
 def _intervals(
     tested: Table, target: str, protected: Clique, guess: NDArray[Any], parity: Figure
 ) -> tuple[Interval | None, Interval | None]:
-    """95 % bootstrap intervals of the two differences; none where there are no differences."""
+    """95 % bootstrap intervals of the two differences; none without differences."""
     if isinstance(parity, str):
         return None, None
     group = cells_of(tested, protected)[0]
@@ -301,14 +299,14 @@ def _intervals(
 
 
 def _with_both(truth: NDArray[Any], group: IntArray) -> NDArray[np.bool_]:
-    """For each group: do both values of a binary target occur in it?"""
+    """Return, for each group, whether both values of a binary target occur in it."""
     positives = np.bincount(group, weights=truth)
     return np.asarray((positives > 0) & (positives < np.bincount(group)))
 
 
 def _not_binary(table: Table, target: str) -> str:
     size = table.schema[target].values
-    return "" if size == 2 else f"{target} has {size} declared values; this figure is for exactly two"
+    return "" if size == 2 else f"{target} has {size} declared values, but this figure needs exactly two"
 
 
 def _groups(p: Predictions, target: str, synthetic: Table, protected: Clique) -> tuple[Group, ...]:
@@ -363,7 +361,7 @@ def _groups(p: Predictions, target: str, synthetic: Table, protected: Clique) ->
 
 
 def _of_group(scores: NDArray[Any], truth: NDArray[Any]) -> tuple[Figure, Interval | None, tuple[CalibrationBin, ...]]:
-    """(AUC or why not, its interval, calibration) of one group's rows."""
+    """(AUC or the reason for its absence, its interval, calibration) of one group's rows."""
     bins = calibration(probability(scores), truth)
     if len(np.unique(truth)) < 2:
         return "all tested rows of this group have the same outcome", None, bins

@@ -1,8 +1,8 @@
 """Similarity of the synthetic table to the real one, column by column and pair by pair.
 
 Total variation TV(p, q) = ½ Σ|p − q| is the largest difference in share that any set of cells can show: 0
-is equal, 1 is disjoint. The Kullback-Leibler divergence KL(real‖synthetic) is in nats, with ½ added to
-every cell's count in both tables so that an empty cell does not make it infinite. (PrivCI §V-B.)
+is equal, 1 is disjoint. The Kullback-Leibler divergence KL(real‖synthetic) is in nats, with ½ added to every cell's
+count in both tables, so empty cells do not make it infinite. (PrivCI §V-B.)
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from espalier.core.progress import Report
 
 TOLERANCE = 0.005
-"""Differences in total variation below this, and below what sampling does, are not worth a line."""
+"""Differences in total variation below this, and below the effect of sampling, are not reported."""
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -48,9 +48,9 @@ class ColumnFidelity:
 class PairFidelity:
     """The errors of a pair of columns.
 
-    ``tv`` and ``kl`` compare the pair's synthetic with its real distribution; ``tv_independent`` is what the
-    product of the synthetic table's own two columns would have scored; ``sampling`` bounds what drawing the
-    synthetic rows adds to a total variation on average, ½ (Σ√q_a)(Σ√q_b)/√rows for column distributions q.
+    ``tv`` and ``kl`` compare the pair's synthetic with its real distribution; ``tv_independent`` is the score of the
+    product of the synthetic table's two columns; ``sampling`` bounds the average contribution of drawing the synthetic
+    rows, ½ (Σ√q_a)(Σ√q_b)/√rows for column distributions q.
     """
 
     columns: Clique
@@ -72,9 +72,9 @@ class PairFidelity:
 
 @dataclass(frozen=True)
 class Fidelity:
-    """Means over columns and over pairs, and the lists they are means of. Computed on real rows.
+    """Means over columns and over pairs, and the underlying lists. Computed on real rows.
 
-    ``two_way_tv`` and ``kl`` are None where there is a single column.
+    ``two_way_tv`` and ``kl`` are None if there is a single column.
     """
 
     compared_with: str
@@ -105,9 +105,9 @@ class Fidelity:
 
 
 def fidelity_of(real: Source, synthetic: Table, report: Report) -> Fidelity:
-    """Compare every column and every pair of columns; ``real`` is the table the release was made from.
+    """Compare every column and every pair of columns; ``real`` is the table from which the release was made.
 
-    Raises :class:`TableError` for a pair of columns with more cells than can be counted where the rows are stored.
+    Raises :class:`TableError` for a pair of columns with more cells than can be counted in the database.
     """
     names, sizes = real.schema.names, real.schema.sizes
     one_by_one = [(name,) for name in names]

@@ -1,7 +1,7 @@
 """A trained model's effect on each protected group: AUC, calibration, and the uncertainty of either.
 
-Intervals are percentile intervals of the bootstrap over the tested rows: what another draw of as many rows might
-have shown. They say nothing about another draw of the release's noise.
+Intervals are percentile intervals of the bootstrap over the tested rows: they reflect another draw of the same number
+of rows, not another draw of the release's noise.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from espalier.core.evaluation.classifier import FloatArray, auc
 REPEATS = 400
 """Bootstrap samples."""
 STEPS = 500
-"""Scores are ranked in so many steps while an AUC is resampled; the AUC itself is exact."""
+"""Number of steps into which scores are ranked while an AUC is resampled; the AUC itself is exact."""
 BINS = 10
 """Bins of equal width for calibration."""
 
@@ -26,7 +26,7 @@ Interval = tuple[float, float]
 
 @dataclass(frozen=True)
 class CalibrationBin:
-    """Rows whose predicted probability falls into one bin: the mean prediction, and how often it came true."""
+    """Rows whose predicted probability falls into one bin: the mean prediction, and the observed frequency."""
 
     predicted: float
     observed: float
@@ -41,7 +41,7 @@ def differences(counts: NDArray[Any]) -> tuple[FloatArray, FloatArray]:
     """(equalized odds, demographic parity) difference of counts over (…, group, truth, guess), binary truth and guess.
 
     Equalized odds: the larger of the spreads in true and in false positive rate, over groups that have such a rate.
-    NaN where fewer than two groups have it.
+    NaN if fewer than two groups have it.
     """
     rows = counts.sum(axis=-1)
     rate = np.divide(counts[..., 1], rows, out=np.full(rows.shape, np.nan), where=rows > 0)
@@ -62,7 +62,7 @@ def _spread(rates: FloatArray, axis: int) -> FloatArray:
 def difference_intervals(
     group: NDArray[np.int64], truth: NDArray[Any], guess: NDArray[Any], rng: np.random.Generator
 ) -> tuple[Interval | None, Interval | None]:
-    """95 % intervals of the equalized odds and of the demographic parity difference. None where there is none."""
+    """95 % intervals of the equalized odds and of the demographic parity difference. None if there is none."""
     groups = int(group.max()) + 1
     cells = (group * 2 + truth) * 2 + guess
     counts = np.bincount(cells, minlength=groups * 4)

@@ -1,4 +1,4 @@
-"""How close a synthetic panel is to a real one. Confidential: the figures compare real rows with synthetic ones.
+"""Distance of a synthetic panel from a real one. Confidential: the figures compare real rows with synthetic ones.
 
 Distances are total variation distances (TV), means over columns or pairs. A step is a visit after the first.
 """
@@ -20,14 +20,14 @@ Array = NDArray[np.float64]
 def figures_of(real: Panel, synthetic: Panel) -> dict[str, float | None]:
     """Return the figures of two panels of one project, by name.
 
-    - ``next_visit_same``: TV of a column at two visits that follow each other; ``next_visit_any`` of any two columns.
+    - ``next_visit_same``: TV of a column at two consecutive visits; ``next_visit_any`` of any two columns.
     - ``transition_error``: TV of a column given its value at the visit before, averaged over the real values.
     - ``visit_pairs``, ``person_visit``: TV of two columns of a visit, and of a person's and a visit's column.
     - ``visits_per_person``: TV of the number of visits.
     - ``echo_real``, ``echo``: how often a column repeats the visit before the last.
     - ``same_first_third_real``, ``same_first_third``: how often a column has the same value at visits 1 and 3.
     - ``distinct_real``, ``distinct``: distinct values of a column over a person's visits, for people with all of them.
-    - ``within_real``, ``within``: the share of a number's variance that lies within people, over bins.
+    - ``within_real``, ``within``: the share of a number's variance within people, over bins.
     """
     (one, other), names = (real.steps, synthetic.steps), _linked(real).step_columns(real.schema)
     person = _linked(real).person_columns(real.schema)
@@ -104,7 +104,7 @@ def _distinct(panel: Panel, names: Sequence[str]) -> float | None:
 
 
 def _within(panel: Panel, names: Sequence[str]) -> float | None:
-    """Return the mean share of variance within people over columns of numbers and ordered names; `None` without one."""
+    """Return the mean share of variance within people over numeric and ordinal columns; `None` without one."""
     ordered = [n for n in names if n in panel.schema and panel.schema[n].kind in ("numeric", "ordinal")]
     seen = np.arange(_linked(panel).keep) < panel.steps.numbers[:, None]
     several = panel.steps.numbers > 1

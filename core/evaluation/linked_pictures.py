@@ -1,6 +1,6 @@
-"""What the pictures of linked tables show: transitions, flows over visits, and survival to the next visit.
+"""Data for the pictures of linked tables: transitions, flows over visits, and survival to the next visit.
 
-Confidential where the panel is the real one.
+Confidential if the panel is the real one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A verdict on linked tables: whether visits still belong to their people and follow each other as the real ones do.
+"""A verdict on linked tables: whether visits belong to their people and follow each other like the real ones.
 
 Each distance is judged next to its *floor*, that of real people drawn again with replacement. Confidential.
 """
@@ -18,8 +18,8 @@ from espalier.core.project.file import Project
 from espalier.core.tables.panel import Panel
 
 GOOD, POOR = 0.04, 0.10
-"""A distance up to which visits are close, unless another sample of the same people differs more, and beyond which
-they are not."""
+"""Distances up to which visits are close, unless another sample of the same people differs more, and beyond which they
+are not."""
 RATE_GOOD, RATE_POOR = 0.03, 0.10
 """The same for a difference of rates; distinct values are compared as a ratio."""
 SEED = 20_251_124
@@ -39,7 +39,7 @@ RATES = {
     "distinct": "distinct values of a column over all kept visits",
     "within": "share of a number's variance that lies within people",
 }
-"""Figures that are given for real and for synthetic people."""
+"""Figures reported for real and for synthetic people."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def _task(task: NextVisit) -> Grade:
 def _headline(grade: Grade, grades: Mapping[str, Grade]) -> str:
     weak = [(DISTANCES | RATES).get(n, "predicting the next visit") for n, g in grades.items() if g in ("fair", "poor")]
     if grade == "good":
-        return "Visits follow each other, and belong to their people, as in the real tables."
+        return "Visits follow each other and belong to their people as in the real tables."
     if grade == "poor":
-        return f"Visits should not be analysed together: far from the real tables are {', '.join(weak)}."
+        return f"Visits should not be analysed together. Far from the real tables: {', '.join(weak)}."
     return f"Visits follow each other roughly as in the real tables. Weaker: {', '.join(weak)}."

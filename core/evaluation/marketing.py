@@ -1,4 +1,5 @@
-"""The paper's measures: what released rows add to a public table (ΔMSE), and the price metrics of its Table 4.
+"""The paper's measures: the gain from adding released rows to a public table (ΔMSE), and the price metrics of its Table
+4.
 
 The measures depend on real rows or a public table, so they are for the curator alone.
 """
@@ -18,19 +19,19 @@ from espalier.core.project.schema import Column, Schema
 from espalier.core.tables.table import Table
 
 FEWEST = 10
-"""Rows with a price and a sale that an elasticity is worked out from, at least."""
+"""Least number of rows with a price and sales for an elasticity."""
 
 FEWEST_PUBLIC = 20
-"""Rows of a public table, at least."""
+"""Least number of rows of a public table."""
 
 
 def delta_mse(public: float, combined: float) -> float:
-    """(MSE_D′ − MSE_{D*+D′}) / MSE_D′ (Table 3): what share of a public table's error the released rows take away.
+    """(MSE_D′ − MSE_{D*+D′}) / MSE_D′ (Table 3): the share of a public table's error that the released rows remove.
 
     ``public`` is the mean squared error of a model trained on D′ alone, ``combined`` on D′ and D* together.
     """
     if not public > 0:
-        raise ValueError(f"an error of {public:g} leaves nothing to improve")
+        raise ValueError(f"an error of {public:g} cannot be improved")
     return (public - combined) / public
 
 
@@ -45,7 +46,7 @@ def mapd(estimated: NDArray[np.float64], true: NDArray[np.float64]) -> float:
 
 
 def optimal_markup(beta: float) -> float:
-    """The profit-maximising mark-up 1/(|β| − 1) as a share; infinite where demand is inelastic (|β| ≤ 1)."""
+    """The profit-maximising mark-up 1/(|β| − 1) as a share; infinite if demand is inelastic (|β| ≤ 1)."""
     return 1 / (abs(beta) - 1) if abs(beta) > 1 else float("inf")
 
 
@@ -63,7 +64,7 @@ def profit_ratio(estimated: float, true: float) -> float:
 def gain_of(schema: Schema, target: str | None, made: Table, public: Table) -> dict[str, Any]:
     """Return the gain from adding ``made`` to a ``public`` table D′ of the same columns: ΔMSE of a forest, five folds.
 
-    It is tested on public rows alone: no real row enters but through the rows made. Raises as `check_target` does, and
+    It is tested on public rows alone: real rows enter only through the blurred rows. Raises as `check_target` does, and
     :class:`TableError` for too few public rows.
     """
     check_target(schema, target)
@@ -89,16 +90,18 @@ def gain_of(schema: Schema, target: str | None, made: Table, public: Table) -> d
 def check_target(schema: Schema, target: str | None) -> None:
     """Raise :class:`ProjectError` unless ``target`` is a number, which `gain_of` needs."""
     if target is None or target not in schema or schema[target].kind != "numeric":
-        raise ProjectError("ΔMSE is about predicting a number: choose a numeric column as the target", key="target")
+        raise ProjectError(
+            "ΔMSE measures the prediction of a number: choose a numeric column as the target", key="target"
+        )
 
 
 def prices_of(real: Table, synthetic: Table, price: str, sales: str, per: str | None = None) -> dict[str, Any]:
     """Compare price elasticities of synthetic and real rows, and compute the cost of pricing by the former (Table 4).
 
-    ``price`` and ``sales`` are numeric columns of both tables; ``per`` one of categories (brands), each with an
-    elasticity of its own. An elasticity is the slope of ln sales on ln price with a constant, over rows where both are
+    ``price`` and ``sales`` are numeric columns of both tables; ``per`` is a column of categories (brands), each with
+    its own elasticity. An elasticity is the slope of ln sales on ln price with a constant, over rows where both are
     above 0; the paper's has none, as its logarithms are centred. A group with fewer than ``FEWEST`` such rows, or with
-    a single price, is left out. ``mapd`` is None where none is left. Raises as `check_prices` does.
+    a single price, is left out. ``mapd`` is None if none is left. Raises as `check_prices` does.
     """
     schema = real.schema
     check_prices(schema, price, sales, per)
@@ -146,7 +149,7 @@ def holds_amounts(column: Column) -> bool:
 
 
 def _slope(table: Table, price: str, sales: str, group: tuple[str, int] | None) -> float | None:
-    """Return the slope of ln sales on ln price, None where the rows do not determine it."""
+    """Return the slope of ln sales on ln price, None if the rows do not determine it."""
     numbers = _numbers(table)
     kept = (numbers[price] > 0) & (numbers[sales] > 0)
     if group is not None:

@@ -24,13 +24,13 @@ from espalier.core.graph.separations import Separation
 
 Arrow = tuple[str, str]
 MOST_COLUMNS = 5
-"""Sets of more columns are not listed; the cheapest one is still found."""
+"""Largest size of a listed set; the cheapest set is still found beyond it."""
 MOST_STEPS = 5000
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A valid adjustment set: its ``columns``, and how many ``strata`` they form (the product of their sizes)."""
+    """A valid adjustment set: its ``columns``, and the number of ``strata`` they form (the product of their sizes)."""
 
     columns: tuple[str, ...]
     strata: int
@@ -50,8 +50,8 @@ class Validity:
 class Effect:
     """The question "what is the effect of ``treatment`` on ``outcome``" put to a drawing.
 
-    ``latent`` are drawn columns that the table does not have; the drawing's ``hidden`` pairs share a cause as well.
-    Raises :class:`GraphError` for a question that the drawing cannot take.
+    ``latent`` are drawn columns missing from the table; the drawing's ``hidden`` pairs share a cause as well.
+    Raises :class:`GraphError` for a question that is impossible in the drawing.
     """
 
     dag: Dag
@@ -73,7 +73,7 @@ class Effect:
 
     @cached_property
     def on_causal_paths(self) -> frozenset[str]:
-        """Columns on a causal path from treatment to outcome, the outcome with them, the treatment not."""
+        """Columns on a causal path from treatment to outcome, including the outcome but not the treatment."""
         below = _descendants({self.treatment}, self.edges, avoid=frozenset())
         above = _descendants({self.outcome}, [(e, c) for c, e in self.edges], avoid=frozenset({self.treatment}))
         return frozenset(below & above - {self.treatment})
@@ -97,11 +97,11 @@ class Effect:
 
     @property
     def unseen(self) -> frozenset[str]:
-        """Everything drawn that the table does not have."""
+        """All drawn columns missing from the table."""
         return frozenset({*self.latent, *self.dag.unmeasured})
 
     def hidden_causes(self) -> tuple[str, ...]:
-        """Return a sentence for every hidden common cause that could bias the effect. Each report of it shows them."""
+        """Return a sentence for every hidden common cause that could bias the effect, shown with each report of it."""
         out = list(self.dag.unmeasured)
         out += [
             f"{name}, which is not in the table, is a cause of {_listed(children)}"
@@ -112,12 +112,12 @@ class Effect:
 
     @property
     def caveat(self) -> str:
-        """A caveat that no table can settle; shown with each effect."""
+        """A caveat that no table can resolve; shown with each effect."""
         named = self.hidden_causes()
-        drawn = f" Hidden common causes that the drawing holds: {'; '.join(named)}." if named else ""
+        drawn = f" Hidden common causes in the drawing: {'; '.join(named)}." if named else ""
         return (
-            f"A common cause of {self.treatment} and {self.outcome} that is not drawn would bias the effect, and no "
-            f"table can show it.{drawn}"
+            f"An undrawn common cause of {self.treatment} and {self.outcome} would bias the effect, and no table can "
+            f"reveal it.{drawn}"
         )
 
     def sentence_of(self, path: tuple[str, ...]) -> str:
@@ -130,7 +130,7 @@ class Effect:
 
 
 def _descendants(names: set[str], edges: Iterable[Arrow], avoid: frozenset[str]) -> set[str]:
-    """``names`` and what their arrows lead to, not through ``avoid``."""
+    """``names`` and all columns that their arrows reach, except through ``avoid``."""
     effects: dict[str, list[str]] = {}
     for cause, effect in edges:
         effects.setdefault(cause, []).append(effect)
@@ -167,7 +167,7 @@ def checked(effect: Effect, chosen: Iterable[str]) -> tuple[str, ...]:
     found = verdict(effect, columns)
     if not found.valid:
         raise GraphError(
-            f"the effect of {effect.treatment} on {effect.outcome} cannot be read off so: {found.sentence}",
+            f"the effect of {effect.treatment} on {effect.outcome} cannot be identified in this way: {found.sentence}",
             path=found.path,
             forbidden=found.forbidden,
         )
@@ -175,10 +175,10 @@ def checked(effect: Effect, chosen: Iterable[str]) -> tuple[str, ...]:
 
 
 def choices(effect: Effect, sizes: Mapping[str, int]) -> tuple[Choice, ...]:
-    """The minimal valid sets among the columns of ``sizes``, fewest strata first; empty where there is none.
+    """The minimal valid sets among the columns of ``sizes``, fewest strata first; empty if there is none.
 
     All of those of at most ``MOST_COLUMNS`` columns, unless the drawing has so many that the search stops after
-    ``MOST_STEPS`` steps; where only larger ones are valid, the cheapest of them.
+    ``MOST_STEPS`` steps; if only larger ones are valid, the cheapest of them.
     """
     allowed = set(sizes) - effect.forbidden - effect.unseen
     return minimal_separators(effect.back_door, effect.treatment, effect.outcome, allowed, sizes)
@@ -259,7 +259,7 @@ def _is_minimal(around: Mapping[str, set[str]], one: str, other: str, columns: s
 
 
 def refuse_fenced(effect: Effect, chosen: Iterable[str], separations: Iterable[Separation]) -> None:
-    """Raise :class:`GraphError` where a separation keeps two of the columns apart that the effect needs together.
+    """Raise :class:`GraphError` if a separation keeps two columns apart that the effect needs together.
 
     Needed together are treatment and outcome, and each of ``chosen`` with both.
     """
@@ -269,7 +269,7 @@ def refuse_fenced(effect: Effect, chosen: Iterable[str], separations: Iterable[S
         for a, b in needed:
             if separation.forbids(a, b):
                 raise GraphError(
-                    f"the effect of {t} on {y} cannot be released: it needs {a} and {b} counted together, and the "
+                    f"the effect of {t} on {y} cannot be released: it needs {a} and {b} counted together, but the "
                     f"fence between {_listed(separation.left)} and {_listed(separation.right)} forbids it",
                     pair=(a, b),
                 )
@@ -277,7 +277,7 @@ def refuse_fenced(effect: Effect, chosen: Iterable[str], separations: Iterable[S
 
 @dataclass(frozen=True)
 class Way:
-    """A path between treatment and outcome: is it part of the effect, is it open, and a sentence."""
+    """A path between treatment and outcome: whether it is part of the effect, whether it is open, and a sentence."""
 
     path: tuple[str, ...]
     causal: bool
@@ -330,7 +330,7 @@ def _why_not(effect: Effect, name: str) -> str:
         (name in effect.unseen, f"{name} is not a column of the table: it cannot be adjusted for."),
         (
             name in effect.mediators,
-            f"{name} lies on the way from {t} to {y}: adjusting for it takes part of the effect away.",
+            f"{name} lies on the way from {t} to {y}: adjusting for it removes part of the effect.",
         ),
     ]
     for true, reason in reasons:

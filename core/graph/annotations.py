@@ -18,7 +18,7 @@ class Annotation:
     """A note on an arrow or a column. ``belief`` is one of :data:`BELIEFS`, or empty if none was given;
     ``may_break`` (arrows only) means that the arrow may not hold where the table will be used.
 
-    Raises :class:`GraphError` for another belief, or a text that is none or too long.
+    Raises :class:`GraphError` for an unknown belief, or an invalid or too long text.
     """
 
     note: str = ""
@@ -43,7 +43,7 @@ class Annotation:
 
     @property
     def words(self) -> str:
-        """All that was said, on one line; empty where nothing was."""
+        """The whole note on one line; empty without one."""
         said = [
             self.belief,
             "may break elsewhere" if self.may_break else "",

@@ -18,8 +18,8 @@ def cheapest_cut(
 ) -> tuple[str, ...] | None:
     """The columns of least total ``cost`` that every path from ``one`` to ``other`` passes, sorted by name.
 
-    ``cost`` must be positive; math.inf where a column may not be taken. None where no set will do: the two are linked
-    directly, or through such columns only. Of several equal cuts it is the one nearest to ``one``. Maximum flow with
+    ``cost`` must be positive; math.inf excludes a column. None if no set works: the two are linked directly, or only
+    through excluded columns. Of several equal cuts it is the one nearest to ``one``. Maximum flow with
     each column split in two (Even & Tarjan 1975; Edmonds & Karp 1972).
     """
     left: dict[_End, dict[_End, float]] = defaultdict(dict)

@@ -13,18 +13,18 @@ from espalier.core.graph.annotations import Annotation, annotations_from_json, a
 
 Arrow = tuple[str, str]
 Interaction = tuple[tuple[str, ...], str]
-"""Two or more causes that act together, and the column that they act on."""
+"""Two or more interacting causes, and their effect."""
 
 
 @dataclass(frozen=True)
 class Dag:
     """Arrows ``(cause, effect)``; ``notes`` and ``positions`` belong to the drawing and are kept as they are.
 
-    ``annotations`` are of a column, ``(column,)``, or of an arrow, ``(cause, effect)``. One whose arrow or column is
-    not in the drawing is kept and ignored, so that it returns with the arrow. ``hidden`` are pairs
+    ``annotations`` belong to a column, ``(column,)``, or to an arrow, ``(cause, effect)``. One without its arrow or
+    column in the drawing is kept and ignored, so it returns with the arrow. ``hidden`` are pairs
     that share an unmeasured cause (a ↔ b). ``interactions`` are causes that act together on a column, as
-    (causes, effect); one of an arrow that is not drawn is kept and ignored, as annotations are. ``groups`` are columns
-    that a picture may show as one box, by the group's name.
+    (causes, effect); one of an arrow that is not drawn is kept and ignored, as annotations are. ``groups`` maps a
+    group's name to columns that a picture may show as one box.
 
     Raises :class:`GraphError` for a cycle (naming its path), an arrow from a column to itself, or a doubled one.
 
@@ -57,21 +57,21 @@ class Dag:
             if len(pair) != 2 or len(ends) != 2:
                 raise GraphError(f"an unmeasured cause is shared by two columns, not by {' and '.join(pair)}")
         if len(set(pairs)) < len(pairs):
-            raise GraphError("hidden lists a pair twice; give it once")
+            raise GraphError("hidden lists a pair twice; list it once")
         for causes, effect in self.interactions:
             if len(set(causes)) < 2 or len(set(causes)) < len(causes) or effect in causes:
                 raise GraphError(
                     f"an interaction needs two or more different causes of one column; {', '.join(causes)} on "
-                    f"{effect!r} is none"
+                    f"{effect!r} is not an interaction"
                 )
         if len({(frozenset(causes), effect) for causes, effect in self.interactions}) < len(self.interactions):
-            raise GraphError("interactions lists the same causes of a column twice; give them once")
+            raise GraphError("interactions lists the same causes of a column twice; list them once")
         grouped = [name for inside in self.groups.values() for name in inside]
         if (twice := first_twice(grouped)) is not None:
             raise GraphError(f"{twice!r} is in two groups; a column is in one group at most", column=twice)
 
     def check_columns(self, names: Iterable[str]) -> None:
-        """Raise :class:`GraphError` if an arrow ends in something that is not a column."""
+        """Raise :class:`GraphError` if an end of an arrow is not a column."""
         known = set(names)
         for pair in self.hidden:
             for name in pair:
@@ -113,13 +113,13 @@ class Dag:
         return tuple(sorted({*self.parents(column), *children, *co_parents} - {column}))
 
     def path(self, start: str, end: str) -> tuple[str, ...] | None:
-        """A shortest chain of arrows from ``start`` to ``end``, or None: the cycle that ``end → start`` would close."""
+        """A shortest chain of arrows from ``start`` to ``end``, or None; ``end → start`` would close it to a cycle."""
         after: dict[str, list[str]] = {}
         for cause, effect in self.edges:
             after.setdefault(cause, []).append(effect)
         came_from: dict[str, str | None] = {start: None}
         queue = [start]
-        for name in queue:  # grows while it is walked: breadth-first
+        for name in queue:  # grows during the loop: breadth-first
             if name == end:
                 walk = [name]
                 while (before := came_from[walk[-1]]) is not None:
@@ -132,7 +132,7 @@ class Dag:
         return None
 
     def drawn(self, cause: str, effect: str) -> Dag:
-        """With one arrow more; raises :class:`GraphError` naming the path that it would close."""
+        """Return the drawing with one more arrow; raises :class:`GraphError` naming a cycle that it would close."""
         if (cause, effect) in self.edges:
             return self
         if cause != effect and (back := self.path(effect, cause)):
@@ -150,19 +150,19 @@ class Dag:
         return replace(self, edges=tuple(e for e in self.edges if e not in gone))
 
     def sharing(self, one: str, other: str, shared: bool = True) -> Dag:
-        """With an unmeasured cause that the two share, or without one."""
+        """Return the drawing with or without an unmeasured cause shared by the two."""
         rest = tuple(pair for pair in self.hidden if set(pair) != {one, other})
         return replace(self, hidden=(*rest, (one, other)) if shared else rest)
 
     @property
     def confounded(self) -> tuple[Arrow, ...]:
-        """The arrows whose two ends share an unmeasured cause as well."""
+        """The arrows whose two ends also share an unmeasured cause."""
         pairs = {frozenset(pair) for pair in self.hidden}
         return tuple(e for e in self.edges if frozenset(e) in pairs)
 
     @property
     def unmeasured(self) -> dict[str, Arrow]:
-        """A name for each unmeasured cause, which no column has, and the pair that shares it."""
+        """A unique name for each unmeasured cause, and the pair that shares it."""
         return {f"an unmeasured cause of {a} and {b}": (a, b) for a, b in self.hidden}
 
     @property
@@ -173,7 +173,7 @@ class Dag:
 
     @property
     def links(self) -> tuple[Arrow, ...]:
-        """All that links columns: the arrows, and two from each unmeasured cause. Paths run along these."""
+        """All links between columns: the arrows, and two from each unmeasured cause. Paths follow these."""
         return (*self.edges, *((cause, name) for cause, pair in self.unmeasured.items() for name in pair))
 
     def annotation(self, *of: str) -> Annotation:
@@ -181,7 +181,7 @@ class Dag:
         return self.annotations.get(of, Annotation())
 
     def annotated(self, of: tuple[str, ...], said: Annotation) -> Dag:
-        """With another annotation of a column or an arrow; an empty one is taken away."""
+        """Return the drawing with another annotation of a column or an arrow; an empty one is removed."""
         kept = {key: value for key, value in self.annotations.items() if key != of}
         return replace(self, annotations={**kept, of: said} if said else kept)
 
@@ -242,7 +242,7 @@ class Dag:
 
 
 def find_cycle(edges: Iterable[tuple[str, str]]) -> tuple[str, ...]:
-    """One cycle among the arrows as the path that closes, first column again at the end; empty if there is none."""
+    """One cycle among the arrows, as a closed path that repeats its first column; empty if there is none."""
     arrows = set(edges)
     after: dict[str, list[str]] = {}
     for cause, effect in edges:

@@ -1,12 +1,12 @@
-"""Elimination orders: which column to sum out next so that no table on the way grows larger than it must.
+"""Elimination orders: the order of summing out columns that keeps intermediate tables small.
 
 A set of cliques is a graph (two columns are joined when some clique holds both). Eliminating a column joins
 its remaining neighbours to each other; the column and those neighbours form a clique of the junction tree.
 Finding the best order is NP-hard; min-fill and min-weight are the usual greedy rules (Koller & Friedman 2009,
-section 9.4.3). Both are tried. Where the graph without one column is a forest (a star and a tree of the others), so is
-the order that keeps that column for last: it costs no more than the forest's tables times that column, which the
-greedy rules can miss. The order whose tables hold fewest cells wins, and ties fall to schema order, so that a graph
-always gives the same tree. Neighbourhoods are bit masks: one Python integer per column.
+section 9.4.3). Both are tried. If the graph without one column is a forest (a star and a tree of the others), the order
+with that column last is tried too: it costs no more than the forest's tables times that column, which the greedy rules
+can miss. The order with the fewest cells wins, and schema order breaks ties, so a graph always gives the same
+tree. Neighbourhoods are bit masks: one Python integer per column.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def eliminate(sizes: Mapping[str, int], cliques: Iterable[Clique]) -> list[Bucke
 
 
 def follow(sizes: Mapping[str, int], cliques: Iterable[Clique], order: Sequence[str]) -> list[Bucket]:
-    """The buckets of one elimination ``order`` of the columns with two categories or more; searches for no better."""
+    """The buckets of one elimination ``order`` of the columns with two categories or more, without a search."""
     position = {name: i for i, name in enumerate(name for name, size in sizes.items() if size > 1)}
     columns = list(position)
     buckets = _follow(_neighbourhoods(cliques, position), [position[name] for name in order])
@@ -69,8 +69,8 @@ def _members(mask: int) -> list[int]:
 
 
 def _peel(masks: list[int]) -> tuple[list[tuple[int, int]], list[int]]:
-    """Eliminate columns with at most one neighbour for as long as there are any: always optimal, and all of
-    a forest. Changes ``masks``; returns the buckets and the columns that remain."""
+    """Eliminate columns with at most one neighbour while there are any: always optimal, and enough for a
+    forest. Changes ``masks``; returns the buckets and the columns that remain."""
     order: list[tuple[int, int]] = []
     gone = [False] * len(masks)
     waiting = [v for v in range(len(masks) - 1, -1, -1) if masks[v].bit_count() <= 1]

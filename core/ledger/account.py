@@ -1,4 +1,4 @@
-"""One release and its budget: what is checked and reserved before the first draw, and how the reservation ends."""
+"""One release and its budget: checks and the reservation before the first draw, and the end of the reservation."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TOO_LARGE = "too large to keep"
 
 @dataclass(frozen=True)
 class Account:
-    """One table's account, for one release: who releases, a note, and what is let pass.
+    """One table's account for one release: the person, a note, and the confirmed warnings.
 
     See :meth:`espalier.core.ledger.ledger.Ledger.account`.
     """
@@ -54,13 +54,13 @@ class Account:
         return read_events(self.store.read())
 
     def check(self, project: Project) -> Project:
-        """The project as it may run; raises :class:`LedgerError` early, before a table is read.
+        """Return the project with the ledger's δ; raises :class:`LedgerError` early, before a table is read.
 
-        A plan takes all of its (ε, δ) in ρ, whatever is spent of that in the end.
+        A plan reserves all of its (ε, δ) in ρ, even if less is spent in the end.
         """
         if not project.plan.has_epsilon:
             raise LedgerError(
-                "a ledger counts private releases: this plan gives no epsilon, so its release is not private",
+                "a ledger counts private releases, but this plan sets no epsilon, so its release is not private",
                 key="epsilon",
             )
         population = self.population
@@ -83,8 +83,8 @@ class Account:
     ) -> Reservation:
         """Set ``budget.rho`` and ``delta`` (the δ₀ of all draws) aside, or raise :class:`LedgerError`.
 
-        ``relation`` is what an engine's catalogue says the relation is, such as "view"; the entry records it. ``begun``
-        are the public facts that a resumed release needs; they are stored in the same transaction.
+        ``relation`` is the kind of the relation in the engine's catalogue, such as "view"; the entry records it.
+        ``begun`` are the public facts that a resumed release needs; they are stored in the same transaction.
 
         Nothing may be drawn before this returns.
         """
@@ -100,14 +100,14 @@ class Account:
             population = population_of(replay(events), self.table, store.name)
             population.fits(project, self.table, self.another_unit)
             if not budget.pure and number("delta", budget.delta) != population.delta:
-                raise LedgerError(f"the budget is for another δ than the ledger's, {population.delta}", key="delta")
+                raise LedgerError(f"the budget has a different δ from the ledger's, {population.delta}", key="delta")
             population.allows(rho, delta)
             found = _warnings(events, store, self.table, digest)
             warnings[:] = [text for text, _ in found]
             if not self.again and (elsewhere := [text for text, refused in found if refused]):
                 raise LedgerError(
-                    f"the ledger refuses: {'; '.join(elsewhere)}. Nothing was drawn. To release all the "
-                    "same, confirm it (--again on the command line)",
+                    f"the ledger refuses: {'; '.join(elsewhere)}. Nothing was drawn. To release anyway, confirm it "
+                    "(--again on the command line)",
                     key="again",
                 )
             another = person != population.persons.get(self.table, person)
@@ -144,7 +144,7 @@ class Account:
         return Reservation(self, population, entry, tuple(warnings))
 
     def resumed(self, entry: str) -> Reservation:
-        """Return the reservation of a release that was interrupted, or of one that was too large to keep."""
+        """Return the reservation of an interrupted release, or of one that was too large to keep."""
         population = self.population
         found = next((e for e in population.entries if e.id == entry), None)
         if found is None or found.status == "returned":
@@ -179,10 +179,10 @@ class Reservation:
         }
 
     def spend(self, rho: float, files: Mapping[str, bytes], acts: Sequence[Subtotal] = (), delta: float = 0.0) -> str:
-        """The release is made by ``acts``: it counts ``rho`` and ``delta`` (its δ₀), and its ``files`` are kept.
+        """Record the release: ``acts`` made it, it counts ``rho`` and ``delta`` (its δ₀), and its ``files`` are kept.
 
         Neither may be more than was reserved. Returns the empty text, or a warning if the ledger could not be
-        written: the release is paid for by its reservation and is handed over all the same.
+        written: the reservation pays for the release, which is returned anyway.
         """
         rho, delta = number("rho", rho), number("delta_for_draws", delta, most=1.0)
         acts = [part(act) for act in acts]
@@ -205,12 +205,14 @@ class Reservation:
                 break
             time.sleep(wait)
         return (
-            f"{trouble} The release counts in full, as it was reserved; the ledger does not know its hash. To write it "
+            f"{trouble} The release counts with its full reservation; the ledger does not know its hash. To write it "
             f"again and record it: espalier resume {self.entry.id} --out ANOTHER_FOLDER"
         )
 
     def forget(self) -> None:
-        """Delete the stored answers of a release that is kept or was written. A failure leaves them, without harm."""
+        """Delete the stored answers of a release that is kept or was written. If this fails, they remain without
+        harm.
+        """
         with suppress(EspalierError):
             self.account.store.forget(self.entry.id)
 
@@ -227,20 +229,20 @@ class Reservation:
                 self._close(_End("return", 0.0, 0.0, reason), ())
                 self.account.store.forget(self.entry.id)
         except EspalierError as error:
-            return f"{error} What was reserved counts as spent."
+            return f"{error} The reserved amount counts as spent."
         return ""
 
     def close(self, reason: str, acts: Sequence[Subtotal] = ()) -> None:
-        """End a release that no one will resume. All that was reserved stays spent; its answers are deleted.
+        """End a release that no one will resume. The reserved amount stays spent; its answers are deleted.
 
-        ``acts`` are what had been drawn, where that is known.
+        ``acts`` are the finished draws, if known.
         """
         e = self.entry
         self._close(_End("spend", e.reserved, e.delta_reserved, reason), acts)
         self.account.store.forget(e.id)
 
     def append(self, place: int, record: bytes) -> None:
-        """Store the answer at ``place`` durably. A lost connection is tried again; then the run must stop."""
+        """Store the answer at ``place`` durably. After a lost connection it retries; then the run must stop."""
         for wait in (0.2, 1.0, 3.0, None):
             try:
                 self.account.store.note(self.entry.id, place + 1, record)
@@ -261,7 +263,7 @@ class Reservation:
             events = read_events(rows)
             replayed = replay(events)[entry.population]
             if not any(e.id == entry.id and e.status == "reserved" for e in replayed.entries):
-                raise LedgerError(f"the entry {entry.id} has ended already", entry=entry.id)
+                raise LedgerError(f"the entry {entry.id} has already ended", entry=entry.id)
             fields = {"population": entry.population, "table_name": entry.table, "entry": entry.id, "note": reason}
             return [next_event(events, kind="stop", who=self.account.who, **fields).row()]
 
@@ -283,7 +285,7 @@ class Reservation:
                 return []  # it was written the last time, and only the answer was lost
             population = replay(events)[entry.population]
             if not any(e.id == entry.id and e.status == "reserved" for e in population.entries):
-                raise LedgerError(f"the entry {entry.id} has ended already", entry=entry.id)
+                raise LedgerError(f"the entry {entry.id} has already ended", entry=entry.id)
             others, added = population.rho_counted - Fraction(entry.reserved), list(events)
             for place, act in enumerate(acts):
                 before, after = (rounded_up(others + rho_drawn(acts[:i])) for i in (place, place + 1))
@@ -345,10 +347,10 @@ def _in_words(act: Subtotal) -> str:
 
 
 def _warnings(events: Sequence[Event], store: Store, table: str, digest: bytes) -> list[tuple[str, bool]]:
-    """Return what a table's fingerprints show: changed under an old name, old under a new one.
+    """Compare a table's fingerprints: changed under a known name, or known under another name.
 
-    Each text comes with whether it needs consent: the table was, or may have been, released from another budget, or for
-    another person column.
+    Each text comes with a flag that consent is needed: the table was, or may have been, released from another budget or
+    for another person column.
     """
     marks = [e for e in events if e.fingerprint]
     if not marks:
@@ -376,12 +378,12 @@ def _warnings(events: Sequence[Event], store: Store, table: str, digest: bytes) 
             how = "Both count in the same budget"
         else:
             how = f"That was counted in another budget, {population!r}: the two add up, and no total covers both"
-        out.append((f"this very table was released from before, as {other!r}. {how}", mixed or population != here))
+        out.append((f"this table was already released as {other!r}. {how}", mixed or population != here))
     if unknown := [e for e in marks if seen[e.seq] is None]:
         out.append(
             (
-                f"some earlier releases carry fingerprints of another key than {store.key_file}: the ledger cannot "
-                "check whether they were of this table. Give all machines the same key file "
+                f"some earlier releases have fingerprints made with a different key from {store.key_file}: the ledger "
+                "cannot check whether they used this table. Use the same key file on all machines "
                 "(set its path in ESPALIER_LEDGER_KEY)",
                 any(e.population != here for e in unknown),
             )

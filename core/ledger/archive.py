@@ -1,4 +1,4 @@
-"""The files of a release: which names they may have, their hash, and the zip in which they are kept and shared."""
+"""The files of a release: allowed names, their hash, and the zip for storing and sharing them."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ LINKED_TABLES = 2
 """Tables of a release of linked tables, which has no ``synthetic.csv``."""
 MODEL = "model.npz"
 MOST_BYTES = 1 << 30
-"""What the files of a release may unpack to."""
+"""Largest unpacked size of a release's files."""
 MOST_ARRAYS = 100_000
-"""Arrays in one file of a model or of counts."""
+"""Largest number of arrays in one file of a model or of counts."""
 _HEADER_2 = np.lib.format.read_array_header_2_0
 ADDED = ("statement.json", "statement.sig")
 """Files that describe the others. The hash of a release leaves them out, so it can be signed later."""
@@ -35,7 +35,7 @@ _OPTIONAL = re.compile(
 
 
 def is_known(name: str) -> bool:
-    """Return whether a file of a release may have this name. No other is ever packed, unpacked or written."""
+    """Return whether a file of a release may have this name. No other file is ever packed, unpacked or written."""
     return name in REQUIRED or _OPTIONAL.fullmatch(name) is not None
 
 
@@ -50,7 +50,7 @@ def tables_of(names: Iterable[str]) -> list[str]:
 def check_names(names: Iterable[str], has_model: bool) -> None:
     """Raise :class:`ProjectError` unless ``names`` are those of one whole release.
 
-    :data:`REQUIRED`, the model where the release ``has_model``, and any of the files that a release may have besides.
+    :data:`REQUIRED`, the model where the release ``has_model``, and any of the optional files of a release.
     """
     names = list(names)
     tables = tables_of(names)
@@ -64,14 +64,15 @@ def check_names(names: Iterable[str], has_model: bool) -> None:
 
 
 def has_model(release_json: bytes) -> bool:
-    """Return whether the release of this ``release.json`` holds its model. One that must not be written is null there.
+    """Return whether the release of this ``release.json`` includes its model. A model that must not be written is null
+    there.
 
     Raises :class:`ProjectError` for another file.
     """
     facts = read_json(release_json, "its release.json")
     if not isinstance(facts, dict):
         raise ProjectError("its release.json is damaged")
-    return facts.get("model", MODEL) is not None  # earlier releases do not say, and hold it
+    return facts.get("model", MODEL) is not None  # earlier releases do not state it, and include it
 
 
 def digest_of(files: Mapping[str, bytes]) -> str:
@@ -97,23 +98,24 @@ def zipped(files: Mapping[str, bytes]) -> bytes:
 def check_size(archive: zipfile.ZipFile) -> None:
     """Raise :class:`ProjectError` for an archive (an .npz is one too) that unpacks to more than `MOST_BYTES`.
 
-    Sizes are those that its directory states. Only Deflate unpacks no more than it is asked for, so bzip2 and LZMA,
-    which no release uses, are refused.
+    Sizes are those that its directory states. Only Deflate can be limited while unpacking, so bzip2 and LZMA, which no
+    release uses, are refused.
     """
     if sum(info.file_size for info in archive.infolist()) > MOST_BYTES:
         raise ProjectError("it unpacks to more than 1 GiB")
     if any(info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for info in archive.infolist()):
-        raise ProjectError("it is packed by another method than Deflate")
+        raise ProjectError("it is not packed with Deflate")
 
 
 def _member(archive: zipfile.ZipFile, name: str) -> bytes:
-    """One file of an archive; never more bytes than its directory states, whatever they would unpack to."""
+    """Return one file of an archive, never more bytes than its directory states."""
     with archive.open(name) as file:
         return file.read(archive.getinfo(name).file_size + 1)  # without a length, all would be unpacked at once
 
 
 def check_arrays(data: bytes, name: str) -> None:
-    """Raise :class:`ProjectError` for an ``.npz`` that unpacks to too much, or whose arrays claim more than it holds.
+    """Raise :class:`ProjectError` for an ``.npz`` that unpacks to too much, or whose arrays claim more than it
+    contains.
 
     Sizes are read from its directory and from the arrays' headers, before anything is unpacked.
     """
@@ -122,7 +124,7 @@ def check_arrays(data: bytes, name: str) -> None:
             check_size(archive)
             members = archive.infolist()
             if len(members) > MOST_ARRAYS or len({info.filename for info in members}) < len(members):
-                raise ProjectError(f"{name} holds too many arrays, or two arrays of one name")
+                raise ProjectError(f"{name} contains too many arrays, or two arrays with the same name")
             for info in members:
                 with archive.open(info) as file:
                     version = np.lib.format.read_magic(file)
@@ -148,7 +150,7 @@ def unpacked(data: bytes, names: Sequence[str] | None = None) -> dict[str, bytes
             check_names(found, has_model(_member(archive, "release.json")))
             return {name: _member(archive, name) for name in (found if names is None else names)}
     except (OSError, ValueError, EOFError, NotImplementedError, RuntimeError, zlib.error, zipfile.BadZipFile):
-        raise ProjectError("it is damaged, or no archive") from None
+        raise ProjectError("it is damaged, or not an archive") from None
 
 
 def check_release(folder: Path) -> None:
@@ -162,7 +164,7 @@ def check_release(folder: Path) -> None:
 
 
 def files_of(folder: Path, also: Sequence[str] = ()) -> dict[str, bytes]:
-    """The files of a release's folder, those alone that a release may have, and ``also`` these.
+    """Return the allowed files of a release's folder, and those in ``also``.
 
     Raises :class:`ProjectError`; pipes and devices are never opened, and sizes are checked before anything is read.
     """

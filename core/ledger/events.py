@@ -1,11 +1,11 @@
-"""The ledger's events: what is stored, one line each, and the chain of hashes that links them.
+"""The ledger's events, one line each, and the chain of hashes that links them.
 
 Events are only ever added: ``open`` and ``join`` (a table), ``reserve``, ``stop`` (a release that was interrupted and
 can be resumed; it stays reserved), ``spend``, ``return``, ``diagnose``, and for the parts of an entry ``select``,
 ``measure``, ``look`` (the private evaluation). Parts are written together with the event that ends their entry, in one
-transaction. Writing each as it is paid for would protect nothing, since all of the reservation counts until the end
-whatever was drawn, and it would show how long each took. So a run that crashed has no parts, and counts in full. Its
-noisy answers are in a table of their own until it is resumed or closed.
+transaction. Writing each when it is paid for would protect nothing, since the whole reservation counts until the end,
+and it would reveal how long each took. So a crashed run has no parts and counts in full. Its noisy answers are in a
+separate table until it is resumed or closed.
 
 Nothing in an event depends on private rows: plans, sums of ρ and δ₀, hashes of what was released, keyed fingerprints
 (`espalier.core.ledger.fingerprint`), and times to the minute (finer ones would reveal the time of counting).
@@ -28,18 +28,18 @@ Row = Mapping[str, Any]
 """An event as the database stores it: its fields and its hash."""
 Kind = Literal["open", "join", "reserve", "select", "measure", "look", "stop", "spend", "return", "diagnose"]
 START = "0" * 64
-"""What the first event follows."""
+"""Predecessor of the first event."""
 
 
 @dataclass(frozen=True)
 class Event:
-    """One line of the ledger. What a kind does not need is None.
+    """One line of the ledger. Fields that a kind does not need are None.
 
     ``epsilon`` and ``rho`` are the total's (open), the plan's (reserve), what was drawn (a part), or what counts in the
     end (spend). ``delta`` is the total's (open), the plan's (reserve), or the δ₀ of what was drawn (a part) and of what
     counts in the end (spend), None where that is 0. ``rho_before`` and ``rho_after`` are what counts in the population
     before and after this event (for a part: if its entry counted what had been drawn by then, and not what is reserved
-    for it). ``released`` is the hash of what was handed over (:func:`espalier.core.ledger.archive.digest_of`). ``plan``
+    for it). ``released`` is the hash of the released files (:func:`espalier.core.ledger.archive.digest_of`). ``plan``
     is JSON. Of a ``reserve`` it holds the project's name, its plan, whether it is for another unit than the table's,
     whether the project states one row per person (if it states either), and the δ₀ that is reserved, if any. Of
     ``open`` and ``join`` it holds the person column (or null); of ``open`` also how much of δ is for draws, if any, and
@@ -69,7 +69,7 @@ class Event:
 
     @property
     def hash(self) -> str:
-        """SHA-256 of everything above, ``previous`` included, as JSON with sorted keys."""
+        """SHA-256 of everything above, including ``previous``, as JSON with sorted keys."""
         text = json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -105,9 +105,9 @@ def next_event(events: Sequence[Event], **fields: Any) -> Event:
 
 
 def tampered(seq: int, why: str) -> LedgerError:
-    """Return the error for an event ``seq`` that cannot be true."""
+    """Return the error for an impossible event ``seq``."""
     return LedgerError(
-        f"the ledger was tampered with, or is damaged, at event {seq}: {why}. Nothing is released on it; bring back a "
-        "backup and count what was released since",
+        f"the ledger was tampered with, or is damaged, at event {seq}: {why}. Nothing can be released on it; restore a "
+        "backup and account for the releases made since",
         seq=seq,
     )

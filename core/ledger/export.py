@@ -1,4 +1,4 @@
-"""The ledger as it leaves: plain values for a JSON file, lines for a CSV file. No private figure is in either."""
+"""Export of the ledger: plain values for a JSON file, lines for a CSV file. Neither contains a private figure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FORMAT = "espalier-ledger/1"
 
 
 def exported(events: Sequence[Event]) -> dict[str, Any]:
-    """The events as plain values, and what replaying them gives."""
+    """The events as plain values, and the result of replaying them."""
     out = []
     for p in replay(events).values():
         facts = {k: v for k, v in vars(p).items() if k not in ("entries", "tables", "diagnoses")}

@@ -1,7 +1,7 @@
 """The allowed content of an event: the type and the range of each field, checked before anything is written.
 
-A database converts types silently: SQLite stores True as 1, PostgreSQL rounds 1.5 to 2. An event's hash would then be
-that of another value than the stored one. So a value is accepted only if it is exactly of its field's kind. Whole
+A database converts types silently: SQLite stores True as 1, PostgreSQL rounds 1.5 to 2. An event's hash would then
+differ from that of the stored value. So a value is accepted only if it has exactly its field's type. Whole
 numbers and floats of NumPy become Python's.
 """
 
@@ -23,7 +23,7 @@ MOST_NUMBER = 1e6
 """No ε, δ or ρ of a ledger is larger."""
 MOST_TEXT = 2000
 MOST_PLAN = 1 << 24
-"""Letters of a plan as JSON."""
+"""Largest number of characters of a plan as JSON."""
 INVISIBLE = {chr(code) for code in (0x034F, 0x115F, 0x1160, 0x2065, 0x2800, 0x3164, 0xFFA0, 0x16FE4, 0x1D159)}
 """Letters, marks and unassigned codes that show nothing."""
 for _codes in ((0x17B4, 0x17B6), (0x180B, 0x1810), (0xFE00, 0xFE10), (0xFFF0, 0xFFF9), (0xE0000, 0xE1000)):
@@ -45,11 +45,11 @@ FLOATS = ("epsilon", "delta", "rho", "rho_before", "rho_after")
 WHOLE = ("seq", "rows_per_person")
 KINDS = ("open", "join", "reserve", "select", "measure", "look", "stop", "spend", "return", "diagnose")
 OPTIONAL = ("entry", "neighbors", "rows_per_person", *FLOATS, "plan", "fingerprint", "released")
-"""Fields that a kind of event may leave out."""
+"""Optional fields by kind of event."""
 
 
 def checked_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The ``fields`` of a new event as they are stored; raises :class:`ProjectError` that names the first wrong one."""
+    """Return the ``fields`` of a new event as stored; raises :class:`ProjectError` that names the first wrong one."""
     out: dict[str, Any] = {}
     for name, value in fields.items():
         if value is None and name in OPTIONAL:
@@ -154,7 +154,7 @@ def part(act: Subtotal) -> Subtotal:
 
 
 def _wrong(name: str, value: Any, expected: str) -> ProjectError:
-    """The error for a ``value``: its type, and itself where that is short."""
+    """The error for a ``value``: its type, and the value if it is short."""
     kind = type(value).__name__
     long = isinstance(value, int) and abs(value) >= 10**18
     said = f"{kind} {ascii(value)[:40]}" if isinstance(value, str | float | int) and not long else kind

@@ -1,4 +1,4 @@
-"""Keyed fingerprints: is this the table that was released from before? Without the key a fingerprint says nothing.
+"""Keyed fingerprints that recognise a table released before. Without the key a fingerprint reveals nothing.
 
 A mark is ``key:nonce:tag``. ``key`` names the secret that made it, ``nonce`` is drawn anew each time and ``tag`` is
 HMAC-SHA256 of nonce and table digest under the secret. Linked tables have one digest for each table and one tag for
@@ -27,7 +27,7 @@ def mark(secret: bytes, digest: bytes) -> str:
 def matches(secret: bytes, digest: bytes, made: str, *, whole: bool = False) -> bool | None:
     """Return whether ``made`` is a mark of this table; None if it was made with another secret, or is no mark.
 
-    Of linked tables one match is enough; ``whole`` asks whether all tables are the same.
+    For linked tables one match is enough; ``whole`` requires all tables to match.
     """
     key, _, rest = made.partition(":")
     nonce, _, tags = rest.partition(":")

@@ -1,6 +1,6 @@
 """The ledger's tables and the least rights on them, as SQL for PostgreSQL's administrator.
 
-With these, the app's role adds events and never changes one: it owns no table, so it can drop no trigger. The files
+With these, the app's role can add events but never change one: it owns no table, so it cannot drop a trigger. The files
 ``deploy/ledger-roles.sql`` and ``deploy/ledger-tables.sql`` hold this text; a test compares them.
 """
 

@@ -1,27 +1,31 @@
-"""The steward's ledger: one budget for all that is ever released about the same people.
+"""The steward's ledger: one budget for all releases about the same people.
 
 A **population** is a set of people with one total (ε, δ), set once, and one unit of privacy (neighbours, rows per
 person, δ). The **tables** that describe these people share it. Each table's **person column**, which identifies the
 person of a row, is fixed when it is opened. With one, the rows per person are *enforced* in every release; with none,
 the plan's author *promises* them. A release from one of the tables is an **entry**: its ρ and its δ₀ are
-*reserved* before the first draw, and count from then on; in the end they are *spent*, or *returned* if nothing had been
-drawn. A run that crashed stays reserved, and counts. An entry's **parts** are what was drawn for it: selections,
-measurements, and the private evaluation on rows held out.
+*reserved* before the first draw, and count from then on; in the end they are *spent*, or *returned* if nothing was
+drawn. A crashed run stays reserved and counts. An entry's **parts** are its draws: selections, measurements, and the
+private evaluation on held-out rows.
 
-Guarantee: everything ever released about a population is together δ₀-approximately ρ-zCDP for its unit, ρ and δ₀ the
-sums of what counts, never above the totals, hence (ε, δ)-DP as the total says. Proof: each release is δ₀ᵢ-approximately
-ρᵢ-zCDP for this unit (the curator; δ₀ᵢ = 0 for nearly all), each pair may be chosen after seeing what came before, and
+Guarantee: all releases about a population together are δ₀-approximately ρ-zCDP for its unit, where ρ and δ₀ are the
+sums of the counted amounts and never exceed the totals, hence (ε, δ)-DP with the total's ε and
+δ. Proof: each release is δ₀ᵢ-approximately
+ρᵢ-zCDP for this unit (the curator; δ₀ᵢ = 0 for nearly all), each pair may be chosen after seeing the earlier ones, and
 a filter that stops at a fixed ρ and a fixed δ₀ holds for such choices (Whitehouse et al. 2023, Theorem 1). A person in
-several tables of a population meets all of their releases, which is the same sum. δ is divided when the budget is
+several tables of a population is affected by all of their releases, which is the same
+sum. δ is divided when the budget is
 opened: ``delta_for_draws`` = D for the draws, δ − D for the conversion of ρ. What is δ₀-approximately ρ-zCDP is
 (ε, δ₀ + (1 − δ₀)δ′)-DP where ρ-zCDP alone would be (ε, δ′)-DP (Bun & Steinke 2016, Section 8); with δ₀ ≤ D and
-δ′ = δ − D that is at most δ. D is fixed, and not whatever the draws have used by then, since the theorem needs fixed
-totals: anyone who may trade δ₀ for ρ after seeing an answer can take almost 2δ (`tests/ledger/test_delta.py` does).
-(ε, δ − D) is converted to ρ once, rounded down; sums are exact (rational numbers), shown rounded up, and what is left
-is rounded down. The ρ of parts adds up likewise, but for the private evaluation, which meets other people than the rest
-of its entry: an entry counts the larger of the two sums (`espalier.core.evaluation.private.held_out`). Their δ₀ all add
-up. The sum is for one person and at most that many of their rows in each table, so all releases of a table must mean
-the same people: one with another person column is refused. With consent it may be released for **another unit**. The
+δ′ = δ − D that is at most δ. D is fixed, and not the amount used so far, since the theorem needs fixed totals: anyone
+who could trade δ₀ for ρ after seeing an answer could take almost 2δ (`tests/ledger/test_delta.py` does).
+(ε, δ − D) is converted to ρ once, rounded down; sums are exact (rational numbers) and shown rounded up, and the rest is
+rounded down. The ρ of parts adds up likewise, except for the private evaluation, which affects other people than the
+rest of its
+entry: an entry counts the larger of the two sums (`espalier.core.evaluation.private.held_out`). Their δ₀ all add
+up. The sum is for one person and at most that many of their rows in each table, so all releases of a table must refer
+to the same people: one with a different person column is
+refused. With consent it may be released for **another unit**. The
 ledger records and shows this, and the sum is then of ρ for different units. Without a person column the sum is valid
 if the promise is true.
 
@@ -53,7 +57,7 @@ from espalier.core.ledger.terms import Terms, checked, given_terms
 
 
 class Ledger:
-    """A ledger by path or URL. Reading it checks it: a ledger that was tampered with raises :class:`LedgerError`.
+    """A ledger by path or URL. Reading it also checks it: a manipulated ledger raises :class:`LedgerError`.
 
     >>> import espalier as es
     >>> ledger = es.Ledger("ledger.db", create=True)
@@ -76,7 +80,7 @@ class Ledger:
         return read_events(self.store.read())
 
     def populations(self) -> dict[str, Population]:
-        """Everybody's budget, by name, in the order of opening."""
+        """All populations with their budgets, by name, in the order of opening."""
         return replay(self.events())
 
     def population_of(self, table: str) -> Population:
@@ -93,14 +97,14 @@ class Ledger:
         note: str = "",
         **terms: Unpack[Terms],
     ) -> Population:
-        """Give a table an identity and a person column, and its population a total, once and for all.
+        """Register a table with its person column, and set its population's total permanently.
 
         ``person`` is the column that identifies a row's person. None: a promise of at most ``rows_per_person`` rows per
         person.
 
-        A new population needs at least ``epsilon`` and ``delta`` of its :class:`Terms`. A table that describes the
-        people of one that is open shares its budget: name it as ``population`` and give no terms. Raises
-        :class:`LedgerError` where something is open already, :class:`ProjectError` for values that cannot be.
+        A new population needs at least ``epsilon`` and ``delta`` of its :class:`Terms`. A table about the people of an
+        open population shares its budget: pass it as ``population`` without terms. Raises :class:`LedgerError` if the
+        table is already open, :class:`ProjectError` for impossible values.
         """
         table = _name("table", table)
         shared_with = "" if population is None else _line("population", population)
@@ -113,19 +117,19 @@ class Ledger:
             events = read_events(rows)
             known = replay(events)
             if any(table in p.tables for p in known.values()):
-                raise LedgerError(f"{table!r} is open already; its total was set once and stays", table=table)
+                raise LedgerError(f"{table!r} is already open; its total was set once and cannot change", table=table)
             names = {name for p in known.values() for name in (p.name, *p.tables)}
             for key, name in (("table", table), ("population", people)):
                 if name not in known and (other := look_alike(name, sorted(names))) is not None:
                     raise LedgerError(
-                        f"the {key} {name!a} looks like {other!a}, which is open, but is written in other "
-                        "characters. Write the same name for the same people, and a clearly different one for others",
+                        f"the {key} {name!a} looks like {other!a}, which is open, but uses different characters. Use "
+                        "the same name for the same people, and a clearly different one for others",
                         table=table,
                     )
             if people in known and not shared_with:
                 raise LedgerError(
-                    f"there is a population {people!r}; if this table is about the same people, name it as "
-                    "this table's population, else choose another name",
+                    f"a population {people!r} already exists; if this table is about the same people, use it as the "
+                    "table's population, otherwise choose another name",
                     population=people,
                 )
             fields = {"who": who, "table_name": table, "population": people, "note": note}
@@ -145,7 +149,7 @@ class Ledger:
     def account(
         self, table: str, who: str = "", note: str = "", *, again: bool = False, another_unit: bool = False
     ) -> Account:
-        """The account that a release from ``table`` is paid from; raises :class:`LedgerError` if it is not open.
+        """Return the account that pays for a release from ``table``; raises :class:`LedgerError` if it is not open.
 
         ``again`` lets a release pass although the table was, or may have been, released before from another budget, or
         under another name with another person column;
@@ -160,7 +164,7 @@ class Ledger:
     def diagnosed(
         self, digests: Sequence[bytes], tables: Sequence[str] = (), who: str = "", what: str = ""
     ) -> list[str]:
-        """Record that figures that are not private are about to be computed; returns the populations it concerns.
+        """Record that figures that are not private are about to be computed; return the populations concerned.
 
         They are computed on tables with these ``digests``: it concerns the populations of ``tables``, and those that
         one of the digests was released from by its fingerprint. Names that are not open are passed over.
@@ -196,17 +200,17 @@ class Ledger:
         released = {e.released for p in populations.values() for e in p.entries if e.released}
         for hash_ in sorted(self.store.hashes()):
             if hash_ not in released:
-                problems.append(f"a release is kept that no entry speaks of: {hash_}")
+                problems.append(f"a stored release belongs to no entry: {hash_}")
                 continue
             try:
                 self.files(hash_)
             except LedgerError as error:
                 problems.append(str(error))
-        problems += [f"{path} may be read by others than its owner" for path in self.store.open_to_others()]
+        problems += [f"{path} can be read by users other than its owner" for path in self.store.open_to_others()]
         return problems
 
     def head(self) -> tuple[int, str]:
-        """The number of events and the hash of the last: what to write down elsewhere, to notice missing ends."""
+        """The number of events and the last hash, to be recorded elsewhere so that missing events are noticed."""
         events = self.events()
         return len(events), events[-1].hash if events else START
 
@@ -225,7 +229,7 @@ class Ledger:
         return files
 
     def to_json(self) -> dict[str, Any]:
-        """The whole ledger: populations with their entries, and the chain of events. No private figure is in it."""
+        """The whole ledger: populations with their entries, and the chain of events. It contains no private figure."""
         return exported(self.events())
 
     def csv(self) -> str:
@@ -234,7 +238,7 @@ class Ledger:
 
 
 def _check_same(population: Population, terms: Mapping[str, Any]) -> None:
-    """Raise :class:`LedgerError` where a table that joins a population brings other terms."""
+    """Raise :class:`LedgerError` if a table joins a population with different terms."""
     for key, value in terms.items():
         if value != getattr(population, key):
             raise LedgerError(
@@ -246,7 +250,7 @@ def _check_same(population: Population, terms: Mapping[str, Any]) -> None:
 
 
 def default_ledger() -> str:
-    """Return the default place of the ledger: ESPALIER_LEDGER (a path or URL), else a file of this user's."""
+    """Return the default place of the ledger: ESPALIER_LEDGER (a path or URL), else a file of the current user."""
     if place := os.environ.get("ESPALIER_LEDGER"):
         return place
     from platformdirs import user_data_path

@@ -19,7 +19,7 @@ def database_url(where: str | Path) -> sa.URL:
         return sa.URL.create("sqlite", database=str(where))
     try:
         url = sa.make_url(str(where))
-    except (ArgumentError, ValueError):  # a port that is no number
+    except (ArgumentError, ValueError):  # the port is not a number
         raise LedgerUnavailable("the ledger's URL cannot be read; write postgresql://user@host/database") from None
     backend = url.drivername.split("+")[0]
     if backend == "sqlite" and url.database and url.database != ":memory:":
@@ -35,13 +35,11 @@ def database_url(where: str | Path) -> sa.URL:
                 "ALTER ROLE ... SET search_path"
             )
         return url.set(drivername="postgresql+psycopg")
-    raise LedgerUnavailable(
-        f"a ledger lives in a SQLite file (give its path) or in PostgreSQL (give its URL), not in {backend!r}"
-    )
+    raise LedgerUnavailable(f"a ledger must be a SQLite file (a path) or in PostgreSQL (a URL), not in {backend!r}")
 
 
 def remembered(identity: str) -> Path:
-    """The file of this user's that remembers the ledger whose first event has the hash ``identity``."""
+    """The current user's file that remembers the ledger whose first event has the hash ``identity``."""
     from platformdirs import user_data_path
 
     return user_data_path("espalier", appauthor=False) / "seen" / f"{identity[:32]}.seen"

@@ -1,4 +1,4 @@
-"""Populations, their entries and the parts of those: the state of a ledger, and the arithmetic of what is left.
+"""Populations, their entries and parts: the state of a ledger, and the arithmetic of the remaining budget.
 
 Sums of ρ and of δ₀ are exact (rational numbers). Spent amounts are shown rounded up, remaining ones rounded down.
 """
@@ -23,14 +23,14 @@ from espalier.core.project.plan import Neighbors
 
 Status = Literal["reserved", "spent", "returned"]
 PART_NAMES: Mapping[PartKind, str] = {"select": "selection", "measure": "measurement", "look": "private evaluation"}
-"""What the parts of an entry are called wherever they are shown."""
+"""Displayed names of an entry's parts."""
 
 
 @dataclass(frozen=True)
 class Part:
     """All selections, measurements or private evaluation of an entry that one pool of its budget paid for, ``what``.
 
-    ``rho_before`` and ``rho_after`` are what counts in the population before and after it, other entries included.
+    ``rho_before`` and ``rho_after`` are the counted ρ of the population before and after it, including other entries.
     ``delta`` is its δ₀.
     """
 
@@ -44,10 +44,10 @@ class Part:
 
 @dataclass(frozen=True)
 class Entry:
-    """A release as the ledger knows it. ``counted`` is the ρ that counts for it now; ``parts`` what it was drawn for.
+    """A release in the ledger. ``counted`` is the ρ that counts for it now; ``parts`` are its purposes.
 
-    ``delta`` is the plan's. ``delta_reserved`` and ``delta_counted`` are the δ₀ that its draws were allowed and that
-    counts for them now. Parts are known once the entry has ended, and share its plan and its status.
+    ``delta`` is the plan's. ``delta_reserved`` and ``delta_counted`` are the δ₀ allowed for its draws and the δ₀
+    counted now. Parts are known once the entry has ended, and share its plan and its status.
     """
 
     id: str
@@ -70,15 +70,15 @@ class Entry:
     released: str | None = None
     parts: tuple[Part, ...] = ()
     another_unit: bool = False
-    """Was it for another person column than the one fixed for its table?"""
+    """Whether it used a different person column from the one fixed for its table."""
     diagnostics_before: int = 0
     """Number of views of its population's diagnostics when it was reserved."""
     delta_reserved: float = 0.0
     delta_counted: float = 0.0
     one_row_per_person: bool | None = None
-    """What its project states; ``None`` if it does not say, as before projects held an answer."""
+    """The project's statement; ``None`` if it has none, as in old projects."""
     relation: str | None = None
-    """What the catalogue said the relation is, such as "view"; None for files, and in older entries."""
+    """Kind of the relation in the catalogue, such as "view"; None for files, and in older entries."""
 
     @property
     def person(self) -> str | None:
@@ -90,21 +90,23 @@ class Entry:
         """Half a sentence: whether rows per person are enforced or promised, and whether that is the table's unit."""
         one = self.person is None and self.one_row_per_person
         promised = "; the project states one row per person" if one else ""
-        return unit_in_words(self.person) + promised + ("; another unit than the table's" if self.another_unit else "")
+        return (
+            unit_in_words(self.person) + promised + ("; a different unit from the table's" if self.another_unit else "")
+        )
 
     @property
     def rho_now(self) -> float:
-        """The earlier total at the reservation, plus what this counts now. Rounded up."""
+        """The earlier total at the reservation, plus the amount counted now. Rounded up."""
         return rounded_up(Fraction(self.rho_before) + Fraction(self.counted))
 
     @property
     def stopped_short(self) -> bool:
-        """Whether something that counts was never drawn, and not only by rounding."""
+        """Whether some of the counted ρ was never drawn, beyond rounding."""
         return self.undrawn > 1e-9 * self.counted
 
     @property
     def undrawn(self) -> float:
-        """ρ that counts although nothing was drawn for it: of a run that was ended after its first draw."""
+        """ρ that counts although it was never drawn, because the run was ended after its first draw."""
         if self.status != "spent" or self.released or not self.parts:
             return 0.0
         return max(rounded_down(Fraction(self.counted) - rho_drawn(self.parts)), 0.0)
@@ -124,9 +126,9 @@ class Diagnosis:
 class Population:
     """People with one budget: (``epsilon``, ``delta``) in all.
 
-    ``delta_for_draws`` is how much of ``delta`` is kept for the δ₀ of draws; the rest is for the conversion. ``rho`` is
-    the total, rounded down from ``epsilon`` and that rest when it was set. ``persons`` is the person column fixed for
-    each table, None for one whose unit is promised. A table that is not in it was opened before person columns were
+    ``delta_for_draws`` is the share of ``delta`` reserved for the δ₀ of draws; the rest is for the conversion. ``rho``
+    is the total, rounded down from ``epsilon`` and that rest when it was set. ``persons`` is the person column fixed
+    for each table, None for one whose unit is promised. A table that is not in it was opened before person columns were
     fixed, and nothing was released from it yet: the first release fixes it.
     """
 
@@ -155,8 +157,8 @@ class Population:
         out = []
         if others := sum(e.another_unit and e.counted > 0 for e in self.entries):
             out.append(
-                f"{others} release{'s were' if others > 1 else ' was'} for another unit than the table's: the sums add "
-                "up ρ of different units, and the total holds for neither"
+                f"{others} release{'s were' if others > 1 else ' was'} for a different unit from the table's: the sums "
+                "add up ρ of different units, and the total holds for neither"
             )
         if promised := [t for t in self.tables if self.persons.get(t, "") is None]:
             out.append(
@@ -216,17 +218,17 @@ class Population:
         return _epsilon(rho, conversion_delta(self.delta, self.delta_for_draws))
 
     def largest(self, left: float | None = None) -> float:
-        """The largest ε, to four figures, that one more plan may ask for out of ``left`` (default: what is left)."""
+        """The largest ε, to four digits, of one more plan within ``left`` (default: the remaining ρ)."""
         left = self.left if left is None else left
         if left <= 0:
             return 0.0
-        epsilon = _four_figures_down(_epsilon(left, self.delta) * (1 + 1e-6))  # ε → ρ → ε loses a last digit
+        epsilon = _four_figures_down(_epsilon(left, self.delta) * (1 + 1e-6))  # ε → ρ → ε loses the last digit
         while epsilon >= 1e-6 and rho_of(epsilon, self.delta) > left:
             epsilon = _four_figures_down(epsilon * (1 - 1e-4))
         return epsilon if epsilon >= 1e-6 else 0.0
 
     def fits(self, project: Project, table: str, another_unit: bool = False) -> Project:
-        """The project as it may be released from ``table``: a plan without a δ takes the population's.
+        """Return the project for a release from ``table``: a plan without a δ gets the population's.
 
         Raises :class:`LedgerError` for a plan with another unit of privacy; ``another_unit`` lets another person column
         pass.
@@ -239,8 +241,8 @@ class Population:
             given = getattr(plan, key)
             if given != fixed and not (key == "delta" and given is None):
                 raise LedgerError(
-                    f"the ledger fixed {key.replace('_', ' ')} at {fixed} for {self.name!r} when it was opened, and "
-                    f"the plan says {given}: ρ of different units does not add up. Set the plan's to {fixed}",
+                    f"the ledger fixed {key.replace('_', ' ')} at {fixed} for {self.name!r} when it was opened, but "
+                    f"the plan uses {given}: ρ of different units does not add up. Set the plan's to {fixed}",
                     key=key,
                     fixed=fixed,
                     population=self.name,
@@ -250,7 +252,7 @@ class Population:
             column = "no person column" if person is None else f"the person column {person!r}"
             named = "none" if plan.person is None else short(plan.person)
             raise LedgerError(
-                f"the ledger fixed {column} for the table {table!r}, and the plan names {named}: ρ of different units "
+                f"the ledger fixed {column} for the table {table!r}, but the plan uses {named}: ρ of different units "
                 "does not add up. Change the plan's person column; or release for another unit on the command line "
                 "(--another-unit), which is recorded and shown",
                 key="person",
@@ -275,11 +277,9 @@ class Population:
         }
 
     def allows(self, rho: float, delta: float = 0.0) -> None:
-        """Raise :class:`LedgerError` unless ``rho`` more fits into what is left, and ``delta`` (δ₀) too."""
+        """Raise :class:`LedgerError` unless ``rho`` and ``delta`` (δ₀) fit into the remaining budget."""
         if not (rho > 0 and math.isfinite(rho)):
-            raise LedgerError(
-                f"a release needs a positive share of the budget, not ρ = {rho}", key="rho", requested=rho
-            )
+            raise LedgerError(f"a release needs a positive ρ, not {rho}", key="rho", requested=rho)
         if not 0 <= delta < 1:
             raise LedgerError(
                 f"the δ₀ of a release must be at least 0 and below 1, not {delta}",
@@ -288,8 +288,8 @@ class Population:
             )
         if self.rho_counted + Fraction(rho) > Fraction(self.rho):
             raise LedgerError(
-                f"the ledger refuses: this needs ρ = {round_up(rho)}, and of {self.name!r} only {self.left:.4g} of "
-                f"{self.rho:.4g} is left; nothing was read. "
+                f"the ledger refuses: this needs ρ = {round_up(rho)}, but {self.name!r} has only {self.left:.4g} of "
+                f"{self.rho:.4g} left; nothing was read. "
                 + (f"One plan with ε up to {self.largest():g} still fits" if self.largest() else "Nothing more fits"),
                 key="rho",
                 requested=rho,
@@ -300,8 +300,8 @@ class Population:
             kept = f"{self.delta_left:.4g} of {self.delta_for_draws:.4g} is" if self.delta_for_draws else "nothing was"
             raise LedgerError(
                 f"the ledger refuses: the draws of this plan need δ₀ = {round_up(delta)}, and of the δ of "
-                f"{self.name!r} {kept} left for draws; nothing was read. How much of δ is for draws is set when a "
-                "budget is opened (--delta-for-draws)",
+                f"{self.name!r} {kept} left for draws; nothing was read. The share of δ for draws is set when a budget "
+                "is opened (--delta-for-draws)",
                 key="delta_for_draws",
                 requested=delta,
                 remaining=self.delta_left,
@@ -317,8 +317,8 @@ def population_of(populations: Mapping[str, Population], table: str, where: str)
     other = look_alike(table, [t for p in populations.values() for t in p.tables])
     if other is not None:
         raise LedgerError(
-            f"the ledger {where} has no table {table!a}, but {other!a}, which looks like it. Write the name as "
-            "the ledger has it",
+            f"the ledger {where} has no table {table!a}, but {other!a}, which looks like it. Use the name exactly as "
+            "in the ledger",
             table=table,
         )
     known = ", ".join(repr(t) for p in list(populations.values())[:8] for t in p.tables[:4])
@@ -331,23 +331,23 @@ def population_of(populations: Mapping[str, Population], table: str, where: str)
 
 
 def rho_drawn(parts: Sequence[Part | Subtotal]) -> Fraction:
-    """The ρ that parts of one entry count: the private evaluation meets other people than all the rest."""
+    """The counted ρ of one entry's parts: the private evaluation affects other people than the rest."""
     evaluated = sum((Fraction(p.rho) for p in parts if p.kind == "look"), Fraction(0))
     return max(evaluated, sum((Fraction(p.rho) for p in parts if p.kind != "look"), Fraction(0)))
 
 
 def delta_drawn(parts: Sequence[Part | Subtotal]) -> Fraction:
-    """The δ₀ that parts of one entry count: all of them add up."""
+    """The counted δ₀ of one entry's parts: all of them add up."""
     return sum((Fraction(p.delta) for p in parts), Fraction(0))
 
 
 def person_in(plan: Any) -> str | None:
     """The person column in a plan, or in what opens a table; raises ValueError for what is neither."""
     if not isinstance(plan, Mapping):
-        raise ValueError("its plan is none")
+        raise ValueError("its plan is not a plan")
     person = plan.get("person")
     if not (person is None or isinstance(person, str)):
-        raise ValueError("its person column is no name")
+        raise ValueError("its person column is not a name")
     return person
 
 
@@ -366,7 +366,7 @@ def _times(count: int) -> str:
 
 
 def _four_figures_down(x: float) -> float:
-    if x == 0:  # δ alone covers a ρ as small as what rounding leaves
+    if x == 0:  # δ alone covers a ρ as small as a rounding error
         return 0.0
     step = 10.0 ** (math.floor(math.log10(x)) - 3)
     return float(f"{math.floor(x / step * (1 + 1e-12)) * step:.4g}")

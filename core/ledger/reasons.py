@@ -4,7 +4,7 @@ from __future__ import annotations
 
 PATIENCE = 30
 """Seconds to wait for another writer."""
-DAMAGED = "it is damaged; bring back a backup, and count what was released since"
+DAMAGED = "it is damaged; restore a backup, and account for the releases made since"
 
 
 def reason(error: Exception) -> str:
@@ -21,9 +21,9 @@ def reason(error: Exception) -> str:
         ("lock timeout", f"another process has been writing for more than {PATIENCE} seconds; try again"),
         ("readonly", "the file or its folder may not be written to; allow it, or name another ledger"),
         ("unable to open", "the file or its folder may not be written to; allow it, or name another ledger"),
-        ("disk is full", "the disk is full; make room and try again"),
-        ("disk I/O", "the disk takes no more (full, or a limit, or broken); make room and try again"),
-        ("not a database", "it is another kind of file; name a ledger"),
+        ("disk is full", "the disk is full; free some space and try again"),
+        ("disk I/O", "the disk accepts no more data (full, at a limit, or broken); free some space and try again"),
+        ("not a database", "it is not a ledger; use a ledger file"),
         ("malformed", DAMAGED),
         ("Could not decode", DAMAGED),
         ("only grows", "an event of a ledger is never changed or deleted"),

@@ -1,4 +1,4 @@
-"""The state that events lead to. Every sum and every rule is checked again, event by event."""
+"""Replay of the events: computes the state, and checks every sum and rule again, event by event."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def replay(events: Sequence[Event]) -> dict[str, Population]:
 
 @dataclass
 class _State:
-    """The state after the events so far. ``rho`` and ``delta`` are the exact sums that count in each population."""
+    """The state after the events so far. ``rho`` and ``delta`` are the exact counted sums of each population."""
 
     populations: dict[str, Population] = field(default_factory=dict)
     entries: dict[str, Entry] = field(default_factory=dict)
@@ -57,7 +57,7 @@ class _State:
     delta: dict[str, Fraction] = field(default_factory=dict)
 
     def take(self, e: Event) -> None:
-        """One event more; raises ValueError, KeyError or TypeError where it breaks a rule."""
+        """Apply one more event; raises ValueError, KeyError or TypeError if it breaks a rule."""
         _check_fields(e)
         if e.kind in ("open", "join"):
             self._table(e)
@@ -106,12 +106,12 @@ class _State:
         _require(e.population not in self.populations, "a total is set twice")
         epsilon, delta, rho = _given(e.epsilon), _given(e.delta), _given(e.rho)
         for_draws = 0.0 if e.plan is None else _share(_read(e.plan), "delta_for_draws")
-        _require(0 < epsilon <= 100 and 0 < delta < 1 and 0 <= for_draws < delta, "its total cannot be")
+        _require(0 < epsilon <= 100 and 0 < delta < 1 and 0 <= for_draws < delta, "its total is impossible")
         most = rho_of(epsilon, conversion_delta(delta, for_draws))
         _require(LEAST_RHO <= rho <= most * (1 + 1e-6), "its ρ is more than its (ε, δ) allows")
         neighbors: Neighbors = _given(e.neighbors)
         k = _given(e.rows_per_person)
-        _require(neighbors in get_args(Neighbors) and 1 <= k <= MOST_ROWS_PER_PERSON, "its unit cannot be")
+        _require(neighbors in get_args(Neighbors) and 1 <= k <= MOST_ROWS_PER_PERSON, "its unit is impossible")
         self.populations[e.population] = Population(
             e.population,
             epsilon,
@@ -137,12 +137,12 @@ class _State:
         _require(same, "its unit is not the population's")
         _require(rho > 0, "it reserves nothing")
         draws = _share(stored, "delta_for_draws")
-        _require(draws >= 0, "it reserves less than no δ₀")
+        _require(draws >= 0, "it reserves a negative δ₀")
         before, after = self._change(e, Fraction(rho), Fraction(draws))
         _require(self.rho[p.name] <= Fraction(p.rho), "it reserves more than the total")
-        _require(self.delta[p.name] <= Fraction(p.delta_for_draws), "it reserves more δ₀ than is for draws")
+        _require(self.delta[p.name] <= Fraction(p.delta_for_draws), "it reserves more δ₀ than allowed for draws")
         relation = stored.get("relation")
-        _require(isinstance(stored["project"], str) and isinstance(relation, str | None), "its plan is of another kind")
+        _require(isinstance(stored["project"], str) and isinstance(relation, str | None), "its plan has the wrong type")
         entry = Entry(
             id_,
             p.name,
@@ -181,7 +181,7 @@ class _State:
         others = self.rho[e.population] - Fraction(entry.reserved)
         parts = (*entry.parts, Part(kind, e.note, rho, _given(e.rho_before), _given(e.rho_after), delta))
         sums = rounded_up(others + rho_drawn(entry.parts)), rounded_up(others + rho_drawn(parts))
-        _require((e.rho_before, e.rho_after) == sums, "what it says was drawn before and after is not the sum")
+        _require((e.rho_before, e.rho_after) == sums, "its sums drawn before and after are wrong")
         self.entries[entry.id] = replace(entry, parts=parts)
 
     def _end(self, e: Event) -> None:
@@ -192,7 +192,7 @@ class _State:
         for counted, drawn in ((rho, float(rho_drawn(entry.parts))), (delta, float(delta_drawn(entry.parts)))):
             _require(drawn <= counted * (1 + ROUNDED), "it counts less than was drawn")
             whole = not (e.released and entry.parts) or drawn >= counted * (1 - ROUNDED)
-            _require(whole, "its parts are not all that it counts")
+            _require(whole, "its parts do not add up to its count")
         self._change(e, Fraction(rho) - Fraction(entry.reserved), Fraction(delta) - Fraction(entry.delta_reserved))
         self.entries[entry.id] = replace(
             entry,
@@ -210,7 +210,7 @@ class _State:
 
     def _running(self, e: Event) -> Entry:
         entry = self.entries[_given(e.entry)]
-        _require((entry.population, entry.table) == (e.population, e.table_name), "its entry is of another table")
+        _require((entry.population, entry.table) == (e.population, e.table_name), "its entry belongs to another table")
         _require(entry.status == "reserved", "its entry has ended")
         return entry
 
@@ -219,18 +219,18 @@ class _State:
         now = self.rho[e.population]
         before, after = rounded_up(now), rounded_up(now + rho)
         sums = e.rho_before, e.rho_after
-        _require(sums == (before, after), "what it says was spent before and after is not the sum")
+        _require(sums == (before, after), "its sums spent before and after are wrong")
         self.rho[e.population] += rho
         self.delta[e.population] += delta
         return before, after
 
 
 def _check_fields(e: Event) -> None:
-    """Raise ValueError for a number that no event has, and for an entry where there is none."""
+    """Raise ValueError for an impossible number, or an entry in an event that must not have one."""
     for name in FLOATS:
         value = getattr(e, name)
-        _require(value is None or 0 <= value <= MOST_NUMBER, f"its {name} cannot be")
-    _require(e.entry is None or e.kind not in ("open", "join", "diagnose"), "it is of no entry")
+        _require(value is None or 0 <= value <= MOST_NUMBER, f"its {name} is impossible")
+    _require(e.entry is None or e.kind not in ("open", "join", "diagnose"), "it belongs to no entry")
 
 
 def _read(plan: str) -> Any:
@@ -245,7 +245,7 @@ def _read(plan: str) -> Any:
 
 def _share(stored: Any, key: str) -> float:
     if not isinstance(stored, dict) or not isinstance(stored.get(key, 0.0), float):
-        raise ValueError(f"its {key} is no number")
+        raise ValueError(f"its {key} is not a number")
     return float(stored.get(key, 0.0))
 
 

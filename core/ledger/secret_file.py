@@ -1,4 +1,4 @@
-"""Key files: a secret that only its owner can read, made where there is none yet."""
+"""Key files: a secret that only its owner can read, created if missing."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def secret_in(path: Path) -> bytes:
                     file.write(secrets.token_hex(KEY_BYTES) + "\n")
                     file.flush()
                     os.fsync(file.fileno())
-                os.link(new, path)  # all or nothing; a second process takes what is there
+                os.link(new, path)  # all or nothing; a second process uses the existing file
             except FileExistsError:
                 pass
             finally:
@@ -55,7 +55,7 @@ def secret_in(path: Path) -> bytes:
 
 
 def tighten(path: Path) -> None:
-    """Take away what others may do with the file, where we may."""
+    """Remove other users' permissions on the file, if possible."""
     mode = path.stat().st_mode
     if os.name == "posix" and mode & 0o077:
         with suppress(OSError):

@@ -2,16 +2,16 @@
 
 SQLite in a file that only its owner can read, or PostgreSQL by URL, both through SQLAlchemy. A writer locks the
 whole ledger (``BEGIN IMMEDIATE``; an advisory lock), reads it and appends, in one transaction that is on the disk when
-it returns. SQLite keeps a rollback journal and syncs its folder too (``synchronous=EXTRA``): a power cut takes back no
-reservation, and no file that other machines must share memory for is needed. Triggers refuse to change or delete an
+it returns. SQLite keeps a rollback journal and syncs its folder too (``synchronous=EXTRA``): a power cut undoes no
+reservation, and no shared-memory file is needed. Triggers refuse to change or delete an
 event, and each event names the hash of the one before, once: two writers cannot both follow the same one.
 
 A chain of hashes does not show that its end was cut off. The number of events and the last hash are therefore in the
 database too, and in two files on this machine (``.seen``). The first is next to the ledger and named after its place.
 It also detects that a ledger was deleted and made anew. The other is in this user's folder and named after the ledger's
-identity. It knows the ledger also by another path, or by another spelling of its host. The identity is the hash of the
-first event, which holds a random number: it cannot be changed without changing every hash after it. A ledger that was
-put back to an earlier copy is refused, whatever it is called.
+identity. It also recognises the ledger by another path, or by another spelling of its host. The identity is the hash of
+the first event, which holds a random number: it cannot be changed without changing every hash after it. A ledger that
+was restored to an earlier copy is refused under any name.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ from espalier.core.ledger.secret_file import secret_in, tighten
 from espalier.core.limited_file import read_limited
 
 VERSION, STOPPED = "4", "5"
-"""The layout that is written; the one of a ledger in which a release was stopped, so that it can be resumed."""
+"""The layout for writing, and the layout of a ledger with a stopped release that can be resumed."""
 READS = ("1", "2", "3", VERSION, STOPPED)
-"""Layouts that are read. In 1 an entry has no parts; before 3 a table has no person column, and nothing is known of
-diagnostics; before 4 nothing has a δ₀; before 5 nothing was stopped. The first event that is added makes it a 4."""
+"""Readable layouts. In 1 an entry has no parts; before 3 a table has no person column and there are no diagnostics;
+before 4 there is no δ₀; before 5 nothing was stopped. The first added event upgrades it to 4."""
 _LOCK = 0x45_53_50_41_4C_49_45_52  # "ESPALIER", the advisory lock's number
 
 _metadata = sa.MetaData()
@@ -112,14 +112,14 @@ _ONLY_GROWS = {
 
 
 class Store:
-    """A ledger's database. ``name`` is what to call it in a message: a path, or a URL without its password."""
+    """A ledger's database. ``name`` is its name in messages: a path, or a URL without its password."""
 
     def __init__(self, where: str | Path, create: bool = False) -> None:
-        """Connect; ``create`` makes the database where there is none. Raises :class:`LedgerUnavailable`."""
+        """Connect; ``create`` makes a missing database. Raises :class:`LedgerUnavailable`."""
         url = database_url(where)
         self.name = shown(url)
         self.path = None
-        if url.get_backend_name() == "sqlite":  # resolved: a link to it is the same ledger
+        if url.get_backend_name() == "sqlite":  # resolved, so a link to it is the same ledger
             self.path = Path(os.path.realpath(url.database or ""))
             url = url.set(database=str(self.path))
         self.key_file = key_file(url, self.path)
@@ -135,7 +135,9 @@ class Store:
                 tighten(self.path)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what another process of this machine needs: everything but the engine, which holds no connection."""
+        """Return the state for another process of this machine: everything except the engine, which holds no
+        connection.
+        """
         return {key: value for key, value in self.__dict__.items() if key != "_engine"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -143,7 +145,7 @@ class Store:
         self._engine = _engine(self._url)
 
     def read(self) -> list[Row]:
-        """All events, oldest first. Raises :class:`LedgerError` where some that were there are not any more."""
+        """All events, oldest first. Raises :class:`LedgerError` if earlier events are missing."""
         rows = self._read()
         before = self._seen(rows)
         if any(count > len(rows) for _, count, _ in before):
@@ -164,8 +166,8 @@ class Store:
         Nothing is written if ``make`` raises or returns nothing. ``kept`` is a release to keep with it: hash and zip.
         ``begun`` starts the journal of an entry with the facts of its release. ``undrawn`` is an entry for which no
         answer may be stored: another process may have resumed it.
-        Before the commit the events are read back and replayed; where the database stored another value, or an event
-        breaks a rule, the transaction is rolled back and :class:`LedgerError` raised.
+        Before the commit the events are read back and replayed. If the database stored a different value, or an event
+        breaks a rule, the transaction is rolled back and :class:`LedgerError` is raised.
         """
         with self._plainly("write"), self._writing() as connection:
             there = self._all(connection)
@@ -182,14 +184,14 @@ class Store:
             layout = STOPPED if any(row["kind"] == "stop" for row in [*there, *rows]) else VERSION
             connection.execute(_meta.update().where(_meta.c.key == "version").values(value=layout))
             if begun is not None:
-                _journal.create(connection, checkfirst=True)  # an earlier Espalier may have made the ledger
+                _journal.create(connection, checkfirst=True)  # an earlier version may have created the ledger
                 self._insert(connection, begun[0], 0, begun[1])
             if kept is not None and not connection.scalar(sa.select(_kept.c.hash).where(_kept.c.hash == kept[0])):
                 connection.execute(_kept.insert().values(hash=kept[0], zip=kept[1]))
         self._remember([*there, *rows])
 
     def kept(self, hash_: str) -> bytes | None:
-        """The zip of a release that was kept, or None."""
+        """The zip of a stored release, or None."""
         with self._plainly("read"), self._reading() as connection:
             found = connection.scalar(sa.select(_kept.c.zip).where(_kept.c.hash == hash_))
             if not isinstance(found, bytes | None):
@@ -197,7 +199,7 @@ class Store:
             return found
 
     def hashes(self) -> set[str]:
-        """The hashes of the releases that were kept."""
+        """The hashes of the stored releases."""
         with self._plainly("read"), self._reading() as connection:
             return set(map(str, connection.scalars(sa.select(_kept.c.hash))))
 
@@ -210,7 +212,7 @@ class Store:
     def journal(self, entry: str) -> list[bytes]:
         """Return the stored records of an entry's unfinished release, in order; empty for none."""
         with self._plainly("read"), self._reading() as connection:
-            if not sa.inspect(connection).has_table(_journal.name):  # an earlier Espalier made the ledger
+            if not sa.inspect(connection).has_table(_journal.name):  # an earlier version created the ledger
                 return []
             asked = sa.select(_journal.c.record).where(_journal.c.entry == entry).order_by(_journal.c.place)
             return [bytes(record) for record in connection.scalars(asked)]
@@ -246,7 +248,7 @@ class Store:
                 raise LedgerError(f"another process is working on the release of entry {entry}", entry=entry)
 
     def forget(self, entry: str) -> None:
-        """Delete the journal of a release that is finished or given up."""
+        """Delete the journal of a release that is finished or abandoned."""
         with self._plainly("write"), self._writing() as connection:
             if sa.inspect(connection).has_table(_journal.name):
                 connection.execute(_journal.delete().where(_journal.c.entry == entry))
@@ -261,14 +263,14 @@ class Store:
         connection.execute(_journal.insert().values(entry=entry, place=place, record=record))
 
     def open_to_others(self) -> list[Path]:
-        """Files of this ledger that others than their owner may read."""
+        """Files of this ledger that users other than their owner may read."""
         if os.name != "posix":
             return []
         files = [p for p in (self.path, self.key_file) if p is not None and p.exists()]
         return [p for p in files if p.stat().st_mode & 0o077]
 
     def _check_stored(self, connection: sa.Connection, meant: Sequence[Row]) -> None:
-        """Raise :class:`LedgerError` unless the database holds the events as given, and they keep all rules."""
+        """Raise :class:`LedgerError` unless the database contains the events as given, and they keep all rules."""
         stored = connection.execute(sa.select(_events).order_by(_events.c.seq)).mappings()
         nothing: Row = {}
         for row, given in itertools.zip_longest(map(dict, stored), meant, fillvalue=nothing):
@@ -276,7 +278,7 @@ class Store:
                 found, wanted = row.get(key), given.get(key)
                 if type(found) is not type(wanted) or found != wanted:
                     raise LedgerError(
-                        f"the ledger {self.name} stored another {key} than it was given, for event "
+                        f"the ledger {self.name} stored a different {key} from the one it was given, for event "
                         f"{given.get('seq', row.get('seq'))}. The event was rolled back; nothing was released. "
                         "Check the encoding and the triggers of the database",
                         key=key,
@@ -300,17 +302,17 @@ class Store:
         return rows
 
     def _compare(self, rows: Sequence[Row], before: Sequence[tuple[Path, int, str]]) -> None:
-        """Raise :class:`LedgerError` unless ``rows``, read after ``before``, go on from what was seen then."""
+        """Raise :class:`LedgerError` unless ``rows``, read after ``before``, continue the events seen then."""
         for file, count, hash_ in before:
             if len(rows) < count or (count and rows[count - 1]["hash"] != hash_):
                 raise LedgerError(
-                    f"the ledger {self.name} was tampered with, or put back to an earlier copy: it had {count} events "
-                    "when this machine last saw it. Nothing is released on it. Bring back the later copy. Otherwise "
+                    f"the ledger {self.name} was tampered with, or restored to an earlier copy: it had {count} events "
+                    "when this machine last saw it. Nothing can be released on it. Restore the later copy. Otherwise "
                     f"account for the missing releases, then delete {file}"
                 )
 
     def _seen(self, rows: Sequence[Row]) -> list[tuple[Path, int, str]]:
-        """Each memory, by place and by identity: its file, how many events were seen, and the hash of the last."""
+        """Each memory, by place and by identity: its file, the number of events seen, and the last hash."""
         if rows and (misfit(rows[0]) or not re.fullmatch("[0-9a-f]{64}", rows[0]["hash"])):
             # it names a file, and is not checked yet
             raise LedgerError(f"the ledger {self.name} was tampered with: its first hash is none")
@@ -326,15 +328,15 @@ class Store:
                 text = ""
             if not re.fullmatch(r"[0-9]{1,20} [0-9a-f]{64}\s*", text):
                 raise LedgerError(
-                    f"{file} is where this machine remembers the ledger {self.name}, and it cannot be read or holds "
-                    "something else. Nothing is released. Move that file away, or name another ledger"
+                    f"{file} is where this machine remembers the ledger {self.name}, but it cannot be read or contains "
+                    "something else. Nothing can be released. Move that file away, or use another ledger"
                 )
             count, hash_ = text.split()
             out.append((file, int(count), hash_))
         return out
 
     def _remember(self, rows: Sequence[Row]) -> None:
-        """Keep the last event in each memory; a folder that may only be read keeps nothing."""
+        """Store the last event in each memory; a read-only folder stores nothing."""
         for file, count, _ in self._seen(rows):
             if len(rows) <= count:
                 continue
@@ -351,11 +353,11 @@ class Store:
             found = connection.scalar(sa.select(_meta.c.value).where(_meta.c.key == "version")) if there else None
         if found is None and not create:
             raise LedgerUnavailable(
-                f"{self.name} holds no ledger yet; opening a table's budget makes one", missing=True
+                f"{self.name} contains no ledger yet; opening a table's budget creates one", missing=True
             )
         if found is None:
             with self._writing() as connection:
-                if not sa.inspect(connection).has_table(_meta.name):  # no other process was faster
+                if not sa.inspect(connection).has_table(_meta.name):  # unless another process was faster
                     _metadata.create_all(connection)
                     for statement in _ONLY_GROWS[self._engine.dialect.name]:
                         connection.exec_driver_sql(statement)
@@ -364,14 +366,15 @@ class Store:
         elif found not in READS:
             known = f"{', '.join(READS[:-1])} and {READS[-1]}"
             raise LedgerUnavailable(
-                f"{self.name} has the layout {found}, this Espalier knows {known}; use the Espalier that made it"
+                f"{self.name} has the layout {found}, but this version of Espalier knows {known}; use the version "
+                "that made it"
             )
 
     @contextmanager
     def _reading(self) -> Iterator[sa.Connection]:
-        """All that is read is of one moment, also while others write."""
+        """All reads see one state, even while others write."""
         with self._engine.connect() as connection:
-            if self._engine.dialect.name == "postgresql":  # SQLite's transactions are so by themselves
+            if self._engine.dialect.name == "postgresql":  # SQLite's transactions do this by default
                 connection.execution_options(isolation_level="REPEATABLE READ")
             yield connection
 
@@ -379,7 +382,7 @@ class Store:
     def _writing(self) -> Iterator[sa.Connection]:
         with self._engine.connect().execution_options(espalier_writes=True) as connection, connection.begin():
             if self._engine.dialect.name == "postgresql":
-                connection.execute(sa.text("SET LOCAL synchronous_commit = on"))  # durable before it is used
+                connection.execute(sa.text("SET LOCAL synchronous_commit = on"))  # durable before use
                 connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
             yield connection
 
@@ -390,12 +393,12 @@ class Store:
             yield
         except (SQLAlchemyError, OSError, UnicodeDecodeError) as error:
             gone = self.path is not None and not self.path.exists() and not isinstance(error, PermissionError)
-            why = "it is not there any more; bring it back" if gone else reason(error)
+            why = "it no longer exists; restore it" if gone else reason(error)
             raise LedgerUnavailable(f"cannot {act} the ledger {self.name}: {why}", ledger=self.name) from None
 
 
 def _head(count: int, hash_: str) -> str:
-    """A number of events and the last hash, always as long."""
+    """A number of events and the last hash, at a fixed length."""
     return f"{count:020d} {hash_ or '0' * 64}"
 
 
@@ -403,14 +406,14 @@ def _engine(url: sa.URL) -> sa.Engine:
     """An engine that opens a connection per use and keeps none: nothing is shared between threads or forks."""
     if url.get_backend_name() == "postgresql":
         options = f"-c lock_timeout={PATIENCE}s -c idle_in_transaction_session_timeout={2 * PATIENCE}s"
-        # every statement sees what was committed before it, also the one after the lock was waited for
+        # every statement sees all earlier commits, including the one after waiting for the lock
         return sa.create_engine(
             url,
             poolclass=sa.NullPool,
             isolation_level="READ COMMITTED",
             connect_args={"connect_timeout": 10, "options": options, "client_encoding": "utf8"},
         )
-    file = f"{Path(url.database or '').absolute().as_uri()}?mode=rw"  # a ledger that is gone is not made anew, empty
+    file = f"{Path(url.database or '').absolute().as_uri()}?mode=rw"  # a missing ledger is not recreated empty
     engine = sa.create_engine(
         url, poolclass=sa.NullPool, creator=lambda: sqlite3.connect(file, timeout=PATIENCE, uri=True)
     )
@@ -435,7 +438,9 @@ def _engine(url: sa.URL) -> sa.Engine:
 
 
 def _need_file(path: Path, create: bool) -> None:
-    """Raise :class:`LedgerUnavailable` unless the file is there; ``create`` makes an empty one, its owner's alone."""
+    """Raise :class:`LedgerUnavailable` unless the file exists; ``create`` makes an empty one, readable by its owner
+    only.
+    """
     if create:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with suppress(FileExistsError):

@@ -16,8 +16,8 @@ from espalier.core.project.plan import Neighbors
 class Terms(TypedDict, total=False):
     """The total and the unit of a population, as a user gives them.
 
-    ``epsilon`` and ``delta`` are the total; ``delta_for_draws`` is how much of ``delta`` the δ₀ of all draws together
-    may use (default 0). ``neighbors`` defaults to replace-one, ``rows_per_person`` to 1.
+    ``epsilon`` and ``delta`` are the total; ``delta_for_draws`` is the share of ``delta`` for the δ₀ of all draws
+    together (default 0). ``neighbors`` defaults to replace-one, ``rows_per_person`` to 1.
     """
 
     epsilon: float | None
@@ -28,7 +28,7 @@ class Terms(TypedDict, total=False):
 
 
 def given_terms(terms: Terms) -> dict[str, Any]:
-    """Return the given ``terms``, each of its kind; raise :class:`ProjectError` for any other."""
+    """Return the given ``terms``, each checked for its type; raise :class:`ProjectError` for any other."""
     checks: Mapping[str, Callable[[Any], Any]] = {
         **{key: partial(number, key) for key in ("epsilon", "delta", "delta_for_draws")},
         "neighbors": partial(one_of, "neighbors", known=get_args(Neighbors)),
@@ -38,24 +38,24 @@ def given_terms(terms: Terms) -> dict[str, Any]:
 
 
 def checked(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The terms of a new population as its ``open`` event holds them; raises :class:`ProjectError`."""
+    """Return the terms of a new population for its ``open`` event; raises :class:`ProjectError`."""
     if lacking := [key for key in ("epsilon", "delta") if key not in given]:
-        raise ProjectError("a new budget needs its total: give ε and δ", key=lacking[0])
+        raise ProjectError("a new budget needs a total: set ε and δ", key=lacking[0])
     epsilon, delta, kept = given["epsilon"], given["delta"], given.get("delta_for_draws", 0.0)
     if not 1e-6 <= epsilon <= 100:
         raise ProjectError(f"the total's epsilon ({epsilon:g}) must be at least 1e-6 and at most 100", key="epsilon")
     if not 1e-300 <= delta < 1:
-        raise ProjectError(f"the total's delta ({delta:g}) must lie between 0 and 1, both left out", key="delta")
+        raise ProjectError(f"the total's delta ({delta:g}) must lie strictly between 0 and 1", key="delta")
     if delta > LARGEST_DELTA:
         raise ProjectError(
-            f"the total's delta ({delta:g}) must not be above {LARGEST_DELTA:g}: publishing one row outright, drawn at "
-            "random, would satisfy such a promise. Give a delta far below 1/n, such as 1e-9",
+            f"the total's delta ({delta:g}) must not be above {LARGEST_DELTA:g}: publishing one random row would "
+            "satisfy such a promise. Set delta far below 1/n, such as 1e-9",
             key="delta",
         )
     if not 0 <= kept < delta:
         raise ProjectError(
-            f"the delta for draws ({kept:g}) must be at least 0 and below the total's delta ({delta:g}): what it "
-            "leaves converts ρ to ε",
+            f"the delta for draws ({kept:g}) must be at least 0 and below the total's delta ({delta:g}): the rest "
+            "converts ρ to ε",
             key="delta_for_draws",
         )
     return {
@@ -68,5 +68,5 @@ def checked(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def conversion_delta(delta: float, delta_for_draws: float) -> float:
-    """Return the part of δ that remains to convert ρ with, rounded down."""
+    """Return the part of δ that remains to convert ρ, rounded down."""
     return rounded_down(Fraction(delta) - Fraction(delta_for_draws))

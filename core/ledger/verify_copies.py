@@ -23,7 +23,7 @@ _COLUMNS = {*Event.__dataclass_fields__, "hash"}
 def check_export(path: Path, ledger: Ledger | None = None) -> str:
     """Check an exported JSON file against itself, and against the beginning of ``ledger``; return what was checked.
 
-    Raises :class:`ProjectError` for what is no export, :class:`LedgerError` for one that was changed.
+    Raises :class:`ProjectError` for a file that is not an export, :class:`LedgerError` for one that was changed.
     """
     said = _object(_read(path), path)
     rows = said.get("events")
@@ -38,25 +38,29 @@ def check_export(path: Path, ledger: Ledger | None = None) -> str:
     except LedgerError as error:
         raise LedgerError(f"{path}: {str(error).partition('. ')[0]}") from None
     if where := _differs(said["populations"], found["populations"]):
-        raise LedgerError(f"{path} was changed: {where} is not what its events add up to")
+        raise LedgerError(f"{path} was changed: {where} does not follow from its events")
     last = events[-1].hash if events else START
     count = f"{len(events):,} event{'s' * (len(events) != 1)}"
     report = f"{path}: {count}, every hash, sum and rule holds; the last hash is {last}"
     if ledger is None:
-        return report + ". Only the ledger (--ledger) or a hash you noted can show that none were cut off at its end"
+        return (
+            report
+            + ". Only the ledger (--ledger) or a hash you recorded can show that no events are missing at the end"
+        )
     there = ledger.events()
     if len(there) < len(events) or (events and there[len(events) - 1].hash != last):
         raise LedgerError(
-            f"{path} agrees with itself, but not with {ledger.name}: it is of another ledger, or an event was rewritten"
+            f"{path} is consistent, but does not match {ledger.name}: it belongs to another ledger, or an event was "
+            "rewritten"
         )
     since = len(there) - len(events)
     return f"{report}; so does {ledger.name}" + (f", which has {since} more since" if since else ", and ends there too")
 
 
 def check_release(folder: Path, ledger: Ledger) -> str:
-    """Check that the files of ``folder`` are those handed over as an entry of ``ledger``; return a report on the entry.
+    """Check that the files of ``folder`` are those of an entry of ``ledger``; return a report on the entry.
 
-    Raises :class:`ProjectError` for what is no release's folder, :class:`LedgerError` where it and the ledger differ.
+    Raises :class:`ProjectError` for a folder without a release, :class:`LedgerError` if it and the ledger differ.
     """
     files = files_of(folder)
     facts = _object(files["release.json"], folder / "release.json").get("ledger")
@@ -65,7 +69,7 @@ def check_release(folder: Path, ledger: Ledger) -> str:
     except ProjectError as error:
         raise ProjectError(f"{folder} is not a whole release: {error}") from None
     if not isinstance(facts, dict):
-        raise LedgerError(f"{folder} says of itself that it is not recorded in a ledger")
+        raise LedgerError(f"{folder} states that it is not recorded in a ledger")
     id_ = facts.get("entry")
     entry = next((e for p in ledger.populations().values() for e in p.entries if e.id == id_), None)
     if entry is None:
@@ -76,21 +80,21 @@ def check_release(folder: Path, ledger: Ledger) -> str:
         )
     if entry.released is None:
         raise LedgerError(
-            f"{folder} has the chain of entry {entry.id}, but the ledger has no record of the files handed over: its "
-            "files cannot be checked"
+            f"{folder} has the chain of entry {entry.id}, but the ledger has no record of the released files, so they "
+            "cannot be checked"
         )
     if digest_of(files) != entry.released:
         changed = _changed(files, ledger, entry.released)
-        raise LedgerError(f"{folder} is not what entry {entry.id} handed over: {changed}")
+        raise LedgerError(f"{folder} differs from the release of entry {entry.id}: {changed}")
     return f"{folder}: the release of entry {entry.id} of {entry.population} in {ledger.name}, unchanged"
 
 
 def _changed(files: Mapping[str, bytes], ledger: Ledger, released: str) -> str:
-    """Return half a sentence that names the changed files, where the release was kept."""
+    """Return half a sentence that names the changed files, if the release was kept."""
     try:
         kept = ledger.files(released)
     except LedgerError:
-        return "a file or more was changed"
+        return "at least one file was changed"
     names = sorted(name for name in {*files, *kept} - {*ADDED} if kept.get(name) != files.get(name))
     return f"{', '.join(names)} {'was' if len(names) == 1 else 'were'} changed"
 
@@ -106,14 +110,14 @@ def _read(path: Path) -> bytes:
 
 
 def _object(data: bytes, path: Path) -> dict[str, Any]:
-    said = read_json(data, str(path), finite=False)  # a changed number is no bad input
+    said = read_json(data, str(path), finite=False)  # a changed number is not bad input
     if not isinstance(said, dict):
-        raise ProjectError(f"{path} is not what a ledger or a release writes", path=str(path))
+        raise ProjectError(f"{path} was not written by a ledger or a release", path=str(path))
     return said
 
 
 def _differs(said: Any, found: Any, where: str = "populations") -> str:
-    """The first place where ``said`` is not what was ``found``; empty if it is. What it leaves out is not missed."""
+    """Return the first place where ``said`` differs from ``found``; empty if there is none. Omissions are ignored."""
     if isinstance(said, dict) and isinstance(found, dict):
         for key, value in said.items():
             if key not in found:

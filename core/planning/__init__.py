@@ -1,1 +1,1 @@
-"""A plan without rows: its frame, every draw with its price, sizes and warnings."""
+"""Planning without rows: the frame, every draw with its price, sizes and warnings."""

@@ -21,11 +21,11 @@ IN_ROWS = ("step-counts", "echoes")
 class Line:
     """One row of the budget table.
 
-    ``columns`` is None where a private choice decides them at release; then ``cells`` and ``sigma`` are those of the
+    ``columns`` is None if a private choice decides them at release; then ``cells`` and ``sigma`` are those of the
     largest candidate. ``sigma`` is in rows (for a choice: the scale of its score's noise); ``error`` the expected
-    absolute error per cell σ√(2/π) as a share of n, None where n is not known; ``bound`` (a total variation distance,
-    see `espalier.core.planning.error_bounds`) is what the whole marginal stays within with all others in 95 of 100
-    releases. ``sums``: a vector of sums that are no counts, such as a gradient, with σ in their own unit and not in
+    absolute error per cell σ√(2/π) as a share of n, None if n is not known; ``bound`` (a total variation distance, see
+    `espalier.core.planning.error_bounds`) holds for all marginals together in 95 of 100 releases. ``sums``: a vector of
+    sums other than counts, such as a gradient, with σ in its own unit and not in
     rows. ``epsilon`` is the ε of its pure guarantee, None without one.
     """
 
@@ -42,7 +42,7 @@ class Line:
 
 
 def lines_of(draws: Iterable[Draw], rows: int | None = None, bounds: ErrorBounds | None = None) -> Iterator[Line]:
-    """The draws as rows of the budget table; ``rows`` is n where it is known."""
+    """Return the draws as rows of the budget table; ``rows`` is n if it is known."""
     most = {m.clique: m.tv for m in bounds.marginals} if bounds else {}
     for d in draws:
         epsilon = None if d.epsilon == math.inf else d.epsilon
@@ -61,19 +61,19 @@ def lines_of(draws: Iterable[Draw], rows: int | None = None, bounds: ErrorBounds
 
 
 def grouped(lines: Iterable[Line]) -> list[tuple[int, Line]]:
-    """Runs of equal lines, each as (number of lines, first line)."""
+    """Return runs of equal lines, each as (number of lines, first line)."""
     runs = (list(run) for _, run in itertools.groupby(lines, key=lambda x: (x.pool, x.what, x.rho)))
     return [(len(run), run[0]) for run in runs]
 
 
 def not_in_rows(lines: Iterable[Line]) -> str:
-    """Return a sentence on lines with σ in another unit than rows; empty if there is none."""
+    """Return a sentence on lines whose σ is not in rows; empty if there is none."""
     what = dict.fromkeys(line.what for line in lines if line.sums)
     return f"σ of {', '.join(what)} is in the unit of these sums, not in rows." if what else ""
 
 
 def given_by_hand(plan: Plan, lines: tuple[Line, ...]) -> list[str]:
-    """Return sentences on shares given by hand that do not count, or are scaled down."""
+    """Return sentences on shares given by hand that are ignored or scaled down."""
     if isinstance(plan.allocation, str):
         return []
     out = []
@@ -85,6 +85,6 @@ def given_by_hand(plan: Plan, lines: tuple[Line, ...]) -> list[str]:
         if taken > MOST_BY_HAND and any(p == pool and name not in plan.allocation for name, p in counted.items()):
             out.append(
                 f"The shares given by hand would take {taken:.0%} of the pool {pool}: they are scaled down to "
-                f"{MOST_BY_HAND:.0%}, so that something is left for the other marginals."
+                f"{MOST_BY_HAND:.0%}, to leave a share for the other marginals."
             )
     return out

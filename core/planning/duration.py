@@ -1,4 +1,4 @@
-"""The seconds that a release takes, foreseen from its plan."""
+"""The estimated seconds of a release, from its plan."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from espalier.core.privacy.draws import Draw
 from espalier.core.privacy.rehearsal import UNKNOWN_ROWS
 
 START, FITTED, PER_FIT, PER_ROW, PER_PAIR = 0.013, 0.75, 0.0136, 0.97e-6, 0.165e-5
-"""Seconds of a release: at least; of the last fit, as a part of the model's own estimate; of each fit on the way; of a
+"""Seconds of a release: the minimum; the last fit, as a fraction of the model's own estimate; each intermediate fit; a
 private choice per row, and per pair of columns. Fitted to seven tables and seven methods (``TUNED`` in
 benchmarks/verdict.py); on eight others 51 of 58 releases took between half and twice
 as long."""
 
 
 def seconds_of(size: Size, draws: Sequence[Draw], rows: int | None, columns: int, fits: int) -> float:
-    """Return the seconds that a release takes. Private choices score every pair of columns on all rows."""
+    """Return the estimated seconds of a release. Private choices score every pair of columns on all rows."""
     if any(draw.kind == "gradient" for draw in draws):
         return size.seconds
     choices = sum(draw.kind == "choice" for draw in draws)

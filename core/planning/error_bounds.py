@@ -1,7 +1,7 @@
-"""What theory promises about a plan's error: bounds that hold for every table, from public quantities alone.
+"""Theoretical bounds on a plan's error: they hold for every table and use public quantities alone.
 
-They are much larger than what happens; people should plan by the expected error, σ√(2/π) per cell. A bound above 1 on
-a total variation distance says nothing and is called *vacuous*.
+They are much larger than typical errors, so plans should use the expected error, σ√(2/π) per cell. A bound above 1 on a
+total variation distance is useless and called *vacuous*.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ BETA = 0.05
 
 @dataclass(frozen=True)
 class Counted:
-    """One marginal that a plan counts, as the bounds see it: ``sigma`` in rows per cell."""
+    """One marginal of a plan, as used by the bounds: ``sigma`` in rows per cell."""
 
     clique: Clique
     cells: int
@@ -36,7 +36,7 @@ class Counted:
 class MarginalBound:
     """Expected TV (share of rows in the wrong cell) of one marginal, and a bound on it.
 
-    ‖p̃ − p̂‖₁ is 2 ``tv`` at most. ``expected_tv`` is ½ · cells · σ√(2/π)/n, before the fit lowers it.
+    ‖p̃ − p̂‖₁ is at most 2 ``tv``. ``expected_tv`` is ½ · cells · σ√(2/π)/n, before the fit lowers it.
     """
 
     clique: Clique
@@ -46,7 +46,7 @@ class MarginalBound:
 
     @property
     def vacuous(self) -> bool:
-        """Is the bound above what any two distributions may differ by?"""
+        """Whether the bound exceeds the largest possible distance."""
         return self.tv > 1
 
 
@@ -83,11 +83,12 @@ def error_bounds(
     norm: float = 1.0,
     beta: float = BETA,
 ) -> ErrorBounds:
-    """The bounds for marginals counted on a table of ``rows`` rows; a marginal counted twice is taken at its best.
+    """Return the bounds for marginals counted on a table of ``rows`` rows; of repeated counts of a marginal the best is
+    used.
 
     They are bounds on the noisy counts, each projected onto the simplex, not on the model that is fitted to all of them
     together. The star around ``target`` (its pairs) is the tree of the tree's bound, and its columns are S: it bounds
-    what those pairs alone would give. Under add-remove ``rows`` is a noisy total, whose own error is left out.
+    what those pairs alone would give. Under add-remove ``rows`` is a noisy total, whose error is ignored.
     """
     best: dict[Clique, Counted] = {}
     for item in counted:
@@ -139,7 +140,7 @@ def excess_risk(distance: float, features: int, rows: float, loss: float, norm: 
 
 
 def error_bounds_of(draws: Sequence[Draw], rows: float, plan: Plan) -> ErrorBounds:
-    """What theory says of everything that ``draws`` counted, on a table of ``rows`` rows."""
+    """Return the bounds for all counts in ``draws``, on a table of ``rows`` rows."""
     counted = (
         Counted(d.columns, d.cells, d.scale, d.noise)
         for d in draws

@@ -1,4 +1,4 @@
-"""The error that a plan expects in the answers to its questions and counts."""
+"""The expected error of a plan's answers to its questions and counts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Expected:
 
 
 def expected(fitted: Any) -> tuple[Expected, ...]:
-    """Return the expected errors of all questions that a rehearsed method asked."""
+    """Return the expected errors of all questions of a rehearsed method."""
     if not isinstance(fitted, HasAnswers):
         return ()
     answers = fitted.answers
@@ -39,7 +39,7 @@ def expected(fitted: Any) -> tuple[Expected, ...]:
         told = answers.told(j)
         how = "asked directly" if answers.direct else "from the counts of its columns"
         if told is None:
-            out.append(Expected(question.name, "question", "asked if it is chosen", None, None))
+            out.append(Expected(question.name, "question", "measured if it is chosen", None, None))
         else:
             out.append(Expected(question.name, "question", how, told[1], factor * told[1]))
     for count, m in zip(answers.counts, answers.histograms, strict=False):
@@ -49,7 +49,7 @@ def expected(fitted: Any) -> tuple[Expected, ...]:
 
 @runtime_checkable
 class HasAnswers(Protocol):
-    """The result of a method that asked questions."""
+    """The result of a method that answered questions."""
 
     @property
     def answers(self) -> Answers:
@@ -58,6 +58,6 @@ class HasAnswers(Protocol):
 
 
 def factor_of_all(answers: Answers) -> float:
-    """Return how many σ bound all errors together."""
+    """Return the multiple of σ that bounds all errors together."""
     numbers = len(answers.questions) + sum(m.values.size for m in answers.histograms)
     return bound_in_sigmas(numbers, BETA, laplace=answers.noise == "laplace")

@@ -1,8 +1,8 @@
-"""The codes of a hierarchy that a plan expects to distinguish, and those that a release distinguished.
+"""The codes of a hierarchy that a plan is expected to distinguish, and those that a release distinguished.
 
-A synthetic row carries its code if the release distinguished it, and else the name of its group. An invented code
-would look like a finding, because no one counted it. Users who need codes can draw from those that the released schema
-lists for the group.
+A synthetic row contains its code if the release distinguished it, and otherwise the name of its group. An invented code
+would look like a finding although no one counted it. Users who need codes can draw from those listed for the group in
+the released schema.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from espalier.core.project.hierarchy import expected
 from espalier.core.project.schema import HierarchyToBuy, Schema
 
 SHOWN = 5
-"""Groups that a plan names."""
+"""Largest number of groups that a plan names."""
 
-CARRIED = "A row carries its code if that is distinguished, and else the name of its group. No code is invented."
+CARRIED = "A row contains its code if that is distinguished, and otherwise the name of its group. No code is invented."
 
 
 @dataclass(frozen=True)
 class Foreseen:
-    """A column with a hierarchy, in a plan: ``codes`` in ``levels``, ``top`` of them and their groups at the top.
+    """A column with a hierarchy, in a plan: ``codes`` in ``levels``, ``top`` codes and groups at the top level.
 
-    ``sigma`` is the noise of each count in rows. ``divided`` are groups at the top with how many parts they have and
-    how many rows, by their noisy count, divide them. ``evenly`` is the number of values that would be distinguished if
+    ``sigma`` is the noise of each count in rows. ``divided`` are groups at the top, with their number of parts and the
+    noisy count at which they are divided. ``evenly`` is the number of values that would be distinguished if
     ``rows`` were spread evenly over the codes (None if ``rows`` is not known).
     """
 
@@ -41,19 +41,19 @@ class Foreseen:
     evenly: int | None
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values, for the command line."""
+        """Return plain values, for the command line."""
         groups = [{"group": group, "parts": parts, "rows_needed": rows} for group, parts, rows in self.divided]
         return {**vars(self), "divided": groups}
 
     def __str__(self) -> str:
         text = (
             f"{self.column}: {self.codes:,} codes in {self.levels} level{'s' * (self.levels > 1)}. The {self.top:,} "
-            f"codes and groups at the top are distinguished, and the parts of those with enough rows: {self.at_most:,} "
-            "values at most."
+            f"codes and groups at the top are distinguished, and so are the parts of those with enough rows: at most "
+            f"{self.at_most:,} values."
         )
         if self.divided:
             listed = "; ".join(f"{group} ({parts} parts) from {rows:,.0f} rows" for group, parts, rows in self.divided)
-            text += f" A group is divided where its noisy count is large enough: {listed}."
+            text += f" A group is divided if its noisy count is large enough: {listed}."
         if self.evenly is not None:
             text += f" If the {self.rows:,} rows were spread evenly, {self.evenly:,} values would be distinguished."
         return f"{text} {CARRIED}"
@@ -85,7 +85,7 @@ def _foreseen(column: HierarchyToBuy, sigma: float, rows: int | None) -> Foresee
 
 @dataclass(frozen=True)
 class ToldApart:
-    """A released column with a hierarchy: of ``codes``, ``alone`` are values of their own, the others in ``groups``."""
+    """A released column with a hierarchy: of ``codes``, ``alone`` are separate values, the others are in ``groups``."""
 
     column: str
     codes: int

@@ -22,9 +22,9 @@ EXPECTED = math.sqrt(2 / math.pi)
 class Noise:
     """Scales of the noise in rows, for a table of ``rows`` rows. Arrays follow the order of ``names``.
 
-    ``one`` has σ of each column's counts, and ``pair`` that of each pair if it is counted; both are infinite where
-    nothing counts them. A private choice decides whether the pairs marked in ``chosen`` are counted, and ``choice`` is
-    its noise in rows. ``with_target`` is the probability that each column's pair with ``target`` is counted.
+    ``one`` has σ of each column's counts, and ``pair`` that of each pair if it is counted; both are infinite for
+    uncounted ones. A private choice decides whether the pairs marked in ``chosen`` are counted, and ``choice`` is its
+    noise in rows. ``with_target`` is the probability that each column's pair with ``target`` is counted.
     """
 
     names: tuple[str, ...]
@@ -58,7 +58,8 @@ class Noise:
 
     @property
     def visible(self) -> FloatArray:
-        """Cramér's V that noise alone shows in each pair, or that a private choice overlooks: below it, pairs drown.
+        """Cramér's V that noise alone produces in each pair, or that a private choice overlooks. Weaker associations
+        are lost.
 
         Noise of σ in every cell gives φ² ≈ (a − 1)(b − 1)·a·b·σ²/n² in a table of a × b values with even margins. A
         choice scores n·‖p − p_a p_b‖₁, about 0.8·n·φ, and prefers it to a pair without association with odds of
@@ -86,8 +87,8 @@ def noise_of(
 ) -> Noise | None:
     """Return the noise of the counts among ``draws``; None if there are none.
 
-    Columns of one value are left out. ``features``: the method counts tables with the target as such, so a table that a
-    private choice decides holds the target if the rehearsed one does.
+    Columns of one value are left out. ``features``: the method counts tables with the target as such, so a privately
+    chosen table contains the target if the rehearsed one does.
     """
     names = tuple(name for name, size in sizes.items() if size > 1)
     place = {name: i for i, name in enumerate(names)}

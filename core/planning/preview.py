@@ -1,7 +1,7 @@
-"""What a plan would do: its frame, every draw with its price, sizes and warnings. Reads no data.
+"""Preview of a plan: its frame, every draw with its price, sizes and warnings. Reads no data.
 
 The method itself is run against a :class:`~espalier.core.privacy.rehearsal.Rehearsal`, so the preview and the release
-cannot disagree about the arithmetic.
+use the same arithmetic.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ from espalier.core.project.file import Project
 from espalier.core.project.options import declared
 
 NAMED = 2
-"""Methods that a refusal names, if a plan's questions do not fit."""
+"""Methods that a refusal suggests if a plan's questions do not fit."""
 
 
 @dataclass(frozen=True)
 class Preview:
-    """A plan, rehearsed. ``features`` is how many columns are measured with a target, ``bounds`` what theory says of
-    the error (None where n is not known).
+    """A plan, rehearsed. ``features`` is the number of columns measured with a target, ``bounds`` the theoretical error
+    bounds (None if n is not known).
 
     ``private_evaluation`` lists the draws on the held-out part, which are not in ``lines`` and not in ``spent``;
-    ``expected`` are private figures with intervals as wide as theirs are likely to be (empty where n is not known).
+    ``expected`` are private figures with intervals as wide as theirs are likely to be (empty if n is not known).
     ``asked`` has the expected error of each answer to a question or count.
     """
 
@@ -75,19 +75,19 @@ class Preview:
     expected: tuple[PrivateFigure, ...] = ()
     asked: tuple[Expected, ...] = ()
     delta: float = 0.0
-    """The δ₀ of all its draws, those on the held-out part included."""
+    """The δ₀ of all its draws, including those on the held-out part."""
     tests: tuple[Test, ...] = ()
-    """What of the drawing would be tested, on made-up counts."""
+    """The planned test of the drawing, on made-up counts."""
     analyses: tuple[Analysed, ...] = ()
     """The planned analyses, each with its promise."""
     needs: tuple[Need, ...] = ()
-    """What the bought regressions need from the rows; empty where n is not known."""
+    """The data that the bought regressions need; empty if n is not known."""
     apart: tuple[Foreseen, ...] = ()
     """The codes that the release will distinguish in columns with a hierarchy."""
     stage: str = ""
-    """What a second stage for whole rows costs and can detect; empty without one."""
+    """Cost and detection limit of a second stage for whole rows; empty without one."""
     verdict: Verdict | None = None
-    """What noise hides; None where the number of rows is neither known nor declared, and where nothing is counted."""
+    """The verdict; None if the number of rows is neither known nor declared, or if nothing is counted."""
 
     @property
     def pools(self) -> dict[str, float]:
@@ -161,13 +161,13 @@ class Preview:
 
 
 def preview(project: Project, rows: int | None = None, assumed: Mapping[str, float] | None = None) -> Preview:
-    """The preview of a project; ``rows`` is n where it is known and public.
+    """Return the preview of a project; ``rows`` is n if it is known and public.
 
     ``assumed`` are assumptions of the verdict that differ from the usual ones
     (:class:`~espalier.core.planning.verdict.Assumed`).
 
-    Raises :class:`EspalierError` for a conflict, a missing δ, or a plan too large for ``plan.max_cells``; where that
-    is for its questions, it names methods with which they fit.
+    Raises :class:`EspalierError` for a conflict, a missing δ, or a plan too large for ``plan.max_cells``. If its
+    questions are the cause, the error names methods with which they fit.
 
     >>> import espalier as es, pandas as pd
     >>> frame = pd.DataFrame({"smoker": ["yes", "no"] * 500, "sick": ["yes", "no", "no", "no"] * 250})
@@ -186,7 +186,7 @@ def preview(project: Project, rows: int | None = None, assumed: Mapping[str, flo
 
 
 def _fitting(project: Project, rows: int | None) -> Iterator[str]:
-    """The methods that could ask the project's questions within its ``max_cells``, all else as planned."""
+    """Return the methods that could answer the project's questions within its ``max_cells``, all else as planned."""
     for other in METHODS.values():
         if other.capabilities.questions == "beside" and other.capabilities.links and other.name != project.plan.method:
             try:
@@ -204,7 +204,7 @@ class _NoRows:
     schema_spending: Spending
 
     def describe(self, project: Project, parts: Sequence[Part]) -> Project:
-        """Pay for the schema; the project stays as it is."""
+        """Pay for the schema; the project stays unchanged."""
         self.schema_spending.debit(part.draw for part in parts)
         return project
 
@@ -228,9 +228,10 @@ def _preview(project: Project, rows: int | None, assumed: Mapping[str, float] | 
     of_schema = Spending.of(budget)
     carried = carry_out(project, budget, frame, _NoRows(rows, of_schema))
     curator, fitted = carried.curator, carried.fitted
-    if plan.copies and NoisyCounts.of(fitted) is None:
+    counted = NoisyCounts.of(fitted)
+    if plan.copies and (counted is None or counted.in_part):
         raise ProjectError(
-            "copies are refitted to noisy counts of marginals, and this plan fits something else: set copies to "
+            "copies are refitted to noisy counts of marginals, which this plan does not measure: set copies to "
             "0, or change the method or the questions",
             key="copies",
         )
@@ -286,7 +287,7 @@ def _verdict(
     features: bool,
     assumed: Mapping[str, float],
 ) -> Verdict | None:
-    """The verdict on the plan for ``rows`` rows, which are public or declared."""
+    """Return the verdict on the plan for ``rows`` rows, a public or declared number."""
     plan, method = project.plan, method_of(project.plan)
     if rows is None or method.capabilities.questions == "alone":
         return None
@@ -299,7 +300,7 @@ def _verdict(
 
 
 def _parts(names: list[str], edges: Iterable[Clique]) -> int:
-    """How many unconnected parts the model's graph has."""
+    """Return the number of connected components of the model's graph."""
     part = {name: {name} for name in names}
     for clique in edges:
         joined = set().union(*(part[name] for name in clique if name in part))
@@ -321,7 +322,7 @@ def _warnings(
             f"{' …' if len(doubtful) > 4 else ''}. A release will be refused until they are."
         )
     if plan.schema_share and not project.schema.undeclared:
-        out.append("Every column is declared, so the share for the schema buys nothing: it goes to the counts.")
+        out.append("Every column is declared, so the share for the schema goes to the counts.")
     if frame.refused:
         out.append(f"The fence keeps {', '.join(frame.refused)} away from {plan.target}: left out of the features.")
     if forest and method.capabilities.links and not frame.warnings:
@@ -332,23 +333,25 @@ def _warnings(
     if project.question_list and not asks(project):
         out.append("The project lists questions or counts, but their share of the budget is 0: they are not measured.")
     if project.analyses and not plan.analysis_share:
-        out.append("The project lists analyses, but their share of the budget (analysis_share) is 0: none is bought.")
+        out.append(
+            "The project lists analyses, but their share of the budget (analysis_share) is 0, so none is bought."
+        )
     if bool(plan.regressions) != bool(plan.regression_share):
         out.append(
-            "The plan lists regressions, but their share of the budget is 0: they are not bought."
+            "The plan lists regressions, but their share of the budget is 0, so they are not bought."
             if plan.regressions
             else "The plan lists no regression, so the share for regressions goes to the method."
         )
     if plan.question_share and not project.question_list:
-        out.append("Nothing is asked, so the share for questions goes to the method.")
+        out.append("There are no questions, so their share goes to the method.")
     if plan.test_drawing and not any(line.pool == POOL for line in lines):
         out.append(
-            "Nothing of the drawing can be tested: it implies no independence, or no odds ratio up to 2.5 would be "
-            "noticed with so few rows. The share for the test goes to the method."
+            "The drawing cannot be tested: it implies no independence, or there are too few rows to detect an odds "
+            "ratio of 2.5. The share for the test goes to the method."
         )
     if asks_causes_only(plan) and not method.causes_only(plan):
         out.append(
-            f"The plan asks for a table in which {plan.target} depends on its drawn causes only. The method "
+            f"The plan requires a table in which {plan.target} depends on its drawn causes only. The method "
             f"{method.title} does not keep that."
         )
     if others := unused_options(plan):
@@ -362,17 +365,17 @@ def _warnings(
     if plan.epsilon > 8:
         out.append(f"ε = {plan.epsilon:g} protects little: an attacker's odds may change by a factor of e^ε.")
     if rows and budget.delta > 1 / rows:
-        out.append("δ is above 1/n: publishing one random row outright would satisfy it. Choose a smaller δ.")
+        out.append("δ is above 1/n: publishing one random row would satisfy it. Choose a smaller δ.")
     elif budget.delta > 1e-5:
         out.append(
-            f"δ = {budget.delta:.2g} is large: with about that probability nothing is promised. Give a smaller one."
+            f"δ = {budget.delta:.2g} is large: with about that probability nothing is promised. Choose a smaller one."
         )
     drowned = [x for x in lines if x.columns and x.cells and x.error and x.error * x.cells > 1]
     if rows and drowned:
-        best = {x.columns: x for x in sorted(drowned, key=lambda x: -(x.error or 0))}  # the last of its columns stays
+        best = {x.columns: x for x in sorted(drowned, key=lambda x: -(x.error or 0))}  # the last of its columns remains
         shown = "; ".join(
-            f"{' × '.join(columns or ())}: {rows / (x.cells or 1):,.0f} rows a cell, "
-            f"noise ±{(x.error or 0) * rows:,.0f}"
+            f"{' × '.join(columns or ())}: {rows / (x.cells or 1):,.0f} rows per cell, noise "
+            f"±{(x.error or 0) * rows:,.0f}"
             for columns, x in list(best.items())[:4]
         )
         out.append(
@@ -386,11 +389,9 @@ def _warnings(
     if plan.person is not None and plan.neighbors == "replace-one":
         out.append(
             f"The table will be filled with invented rows, or cut, to the declared {plan.rows:,} rows before it is "
-            "counted, and how many is confidential: declare a number close to what is left when each person keeps "
-            f"{plan.rows_per_person}."
+            "counted, and the real number is confidential: declare a number close to the number of rows left when "
+            f"each person keeps {plan.rows_per_person}."
         )
     if plan.private_evaluation and rows is None:
-        out.append(
-            "Which shareable figures the rows held out can carry depends on their number; all of them are listed."
-        )
+        out.append("The number of held-out rows decides which shareable figures are possible; all of them are listed.")
     return out

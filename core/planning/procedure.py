@@ -22,7 +22,7 @@ from espalier.core.project.file import Project
 
 
 class Rows(Protocol):
-    """The rows that a procedure asks: none for a preview, the private ones for a release."""
+    """The rows of a procedure: none for a preview, the private ones for a release."""
 
     @property
     def schema_spending(self) -> Spending:
@@ -53,7 +53,7 @@ class Carried:
 def carry_out(project: Project, budget: Budget, frame: Frame, rows: Rows, report: Report = silent) -> Carried:
     """Spend ``budget`` on ``rows``: first the schema, the test of the drawing, analyses and regressions.
 
-    The method divides what these leave, inside ``frame``. Raises :class:`EspalierError` for a conflict or a plan that
+    The method divides the rest, inside ``frame``. Raises :class:`EspalierError` for a conflict or a plan that
     is too large.
     """
     described = rows.describe(project, prices(project, budget))
@@ -65,4 +65,5 @@ def carry_out(project: Project, budget: Budget, frame: Frame, rows: Rows, report
         regressed(curator, described) as regressions,
     ):
         fitted = fit(curator, described, frame, report)
-    return Carried(described, curator, tests, fitted, regressions, analyses)
+    planned = tuple(one.regressed for one in analyses if one.regressed is not None)
+    return Carried(described, curator, tests, fitted, (*regressions, *planned), analyses)

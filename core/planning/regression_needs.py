@@ -1,4 +1,6 @@
-"""What a bought regression needs from the rows, before anything is spent: rows in a category, spread of a number."""
+"""The data that a bought regression needs, computed before anything is spent: rows in a category, spread of a
+number.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,11 @@ from typing import Any
 import numpy as np
 
 from espalier.core.analysis.bought_regressions import QUANTILE, Regressed
-from espalier.core.errors import ProjectError
+from espalier.core.errors import GraphError, ProjectError
+from espalier.core.graph.adjustment import Effect, checked
 from espalier.core.methods import Frame
 from espalier.core.privacy.regression_sums import ONE, OTHER, OUTCOME
+from espalier.core.project.analyses import PlannedCounts
 from espalier.core.project.file import Project
 from espalier.core.project.regressions import centre_and_half
 from espalier.core.project.schema import Schema
@@ -21,10 +25,10 @@ from espalier.core.project.schema import Schema
 
 @dataclass(frozen=True)
 class Need:
-    """The least that ``column`` must hold for a bounded interval in a regression.
+    """The least data in ``column`` for a bounded interval in a regression.
 
-    ``least`` counts rows in each category, or is the standard deviation of a number. ``even`` is what the column would
-    hold if its values were spread evenly. For a rare event more is needed.
+    ``least`` counts rows in each category, or is the standard deviation of a number. ``even`` is the same figure for
+    evenly spread values. A rare event needs more.
     """
 
     regression: str
@@ -35,7 +39,7 @@ class Need:
 
     @property
     def met(self) -> bool:
-        """Whether evenly spread values would do."""
+        """Whether evenly spread values would suffice."""
         return self.least <= self.even
 
     @property
@@ -74,13 +78,30 @@ def _sigma(one: Regressed) -> float:
     return by.get("curvature", by["moments"] * OUTCOME / OTHER)
 
 
+def _check_adjustment(project: Project, analysis: PlannedCounts, adjust: Iterable[str]) -> None:
+    """Raise :class:`ProjectError` unless the drawing makes this adjustment valid."""
+    treatment, outcome = (text.partition("=")[0] for text in (analysis.group, analysis.event))
+    drawn = {name for edge in project.dag.edges for name in edge}
+    if lacking := {treatment, outcome} - drawn:
+        raise ProjectError(
+            f"analysis {analysis.name!r}: an effect needs a drawing, and {sorted(lacking)[0]!r} is not drawn",
+            key="analyses",
+        )
+    try:
+        checked(Effect(project.dag, treatment, outcome), adjust)
+    except GraphError as error:
+        raise ProjectError(f"analysis {analysis.name!r}: {error}", key="analyses") from None
+
+
 def check_fence(project: Project, frame: Frame) -> None:
     """Raise :class:`ProjectError` for a regression or analysis that relates columns which the frame keeps apart."""
     for analysis in project.analyses if project.plan.analysis_share else ():
-        columns = sorted({name for pair in analysis.cells(project.schema) for cell in pair for name in cell})
+        if isinstance(analysis, PlannedCounts) and analysis.adjust is not None:
+            _check_adjustment(project, analysis, analysis.adjust)
+        columns = analysis.columns(project.schema)
         if any(frame.forbids(a, b) for a, b in itertools.combinations(columns, 2)):
             raise ProjectError(
-                f"analysis {analysis.name!r}: the fence keeps {' and '.join(columns)} apart, and this analysis would "
+                f"analysis {analysis.name!r}: the fence keeps {' and '.join(columns)} apart, but this analysis would "
                 "publish their association. Leave it out, or plan without the fence",
                 key="analyses",
             )
@@ -88,7 +109,7 @@ def check_fence(project: Project, frame: Frame) -> None:
         names = (one.target(project.schema)[0].name, *one.on)  # products of two predictors are published as well
         if apart := [pair for pair in itertools.combinations(names, 2) if frame.forbids(*pair)]:
             raise ProjectError(
-                f"regression {one.name!r}: the fence keeps {' and '.join(apart[0])} apart, and this regression would "
-                "publish their association. Leave one of them out of it, or plan without the fence",
+                f"regression {one.name!r}: the fence keeps {' and '.join(apart[0])} apart, but this regression would "
+                "publish their association. Leave one of them out, or plan without the fence",
                 key="regressions",
             )

@@ -20,7 +20,7 @@ FURTHER = 4 << 20
 
 @dataclass(frozen=True)
 class Space:
-    """Bytes at most: ``out`` in the folder, ``temporary`` in TMPDIR, ``ledger`` in the ledger's database."""
+    """Upper bounds in bytes: ``out`` in the folder, ``temporary`` in TMPDIR, ``ledger`` in the ledger's database."""
 
     out: int
     temporary: int
@@ -28,7 +28,9 @@ class Space:
 
     @classmethod
     def of(cls, shown: Preview, rows: int) -> Space:
-        """Return what a release of ``rows`` rows needs, from public facts: labels, cells and the model's size."""
+        """Return the space needed by a release of ``rows`` rows, from public facts: labels, cells and the model's
+        size.
+        """
         schema = shown.project.schema
         table = rows * sum(_longest(column) + 1 for column in schema.columns)
         answers = 8 * sum(line.cells or 1 for line in (*shown.lines, *shown.private_evaluation))
@@ -38,7 +40,7 @@ class Space:
         return cls(out, codes if rows > IN_MEMORY else 0, answers + min(files, 64 << 20))
 
     def check(self, out: Path | None, ledger: Path | None) -> None:
-        """Raise :class:`SizeError` if one of the disks has less room; nothing was drawn yet."""
+        """Raise :class:`SizeError` if one of the disks has too little room; nothing was drawn yet."""
         wanted: dict[int, tuple[int, Path]] = {}
         for needed, place in ((self.out, out), (self.temporary, Path(tempfile.gettempdir())), (self.ledger, ledger)):
             if place is None or not needed:

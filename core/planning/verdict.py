@@ -1,9 +1,10 @@
-"""The verdict on a plan before anything is spent: what its noise hides, from public facts and declared assumptions.
+"""The verdict on a plan before anything is spent: the effect of its noise, from public facts and declared assumptions.
 
-Public facts give the noise, not the signal. So a verdict says "a loss of up to 0.04 AUC" and "associations below
-V = 0.1 drown". Its words are those of the verdict on a release (`espalier.core.evaluation.verdict`). The constants were
+Public facts give the noise, not the signal. So a verdict states "a loss of up to 0.04 AUC" and "associations below V =
+0.1 are hidden". Its ratings are those of the verdict on a
+release (`espalier.core.evaluation.verdict`). The constants were
 fitted on one set of tables (``python -m benchmarks.verdict``). The form of the formula was chosen when the figures of
-the other set were known, so these are no clean check of it.
+the other set were known, so that set is not a clean check.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ of the mean error of the counts of pairs. Fitted to the tables of ``TUNED`` in b
 
 ODDS, CROWD = 0.2, 300.0
 """Weights of the two sources of noise in a score that predicts the outcome: the log odds of the counts with the target;
-and, where private choices decide which columns are counted with it, the squared mean error of single columns, which
-measures how noisy these choices are. Chosen on the tables of ``TUNED``."""
+and, if private choices decide which columns are counted with it, the squared mean error of single columns, which
+measures the noise of these choices. Chosen on the tables of ``TUNED``."""
 
 SURE = 1.5
-"""Factor between the expected loss and the one that is stated as "up to"."""
+"""Ratio of the loss stated as "up to" to the expected loss."""
 
 DROWNED, FAINT = 0.1, 0.3
 """Cramér's V of a small and of a medium association (Cohen 1988): below `DROWNED` a pair must be visible to be rated
@@ -42,7 +43,7 @@ DROWNED, FAINT = 0.1, 0.3
 EPSILONS = tuple(round(10 ** (k / 10), 3) for k in range(-13, 11))
 """The grid of ε, from 0.05 to 10."""
 SHOWN, WORTH = 3, 0.8
-"""Changes that a verdict offers at most, and the part of ε that must be enough after one that is offered."""
+"""Largest number of changes that a verdict offers, and the share of ε that must suffice after an offered one."""
 
 
 @dataclass(frozen=True)
@@ -66,11 +67,11 @@ class Assumed:
 
 @dataclass(frozen=True)
 class Expectation:
-    """What noise costs at one ε.
+    """The cost of noise at one ε.
 
-    ``loss`` is the loss of AUC that is not exceeded in most releases, None if nothing is predicted. ``tv`` is the share
-    of rows that noise moves in a typical pair of columns. Associations below Cramér's V = ``drowned`` drown in a
-    typical pair. ``outcome`` is the rating for predicting the target, "noise" if the assumed AUC falls below
+    ``loss`` bounds the loss of AUC in most releases; None if nothing is predicted. ``tv`` is the share
+    of rows that noise moves in a typical pair of columns. In a typical pair, noise hides associations below Cramér's V
+    = ``drowned``. ``outcome`` is the rating for predicting the target, "noise" if the assumed AUC falls below
     `CHANCE`.
     """
 
@@ -90,7 +91,7 @@ class Expectation:
         return self.outcome or self.pairs if purpose == "outcome" else self.pairs
 
     def to_json(self) -> dict[str, Any]:
-        """As plans and releases carry it."""
+        """Return it as stored in plans and releases."""
         return {**vars(self), "pairs": self.pairs}
 
 
@@ -110,9 +111,9 @@ class ColumnVerdict:
 
 @dataclass(frozen=True)
 class Step:
-    """A change of one column, and the smallest ε that is enough after it (None: none up to the grid's end).
+    """A change of one column, and the smallest ε that suffices after it (None: none up to the grid's end).
 
-    ``values_left`` is the number of values that are left of a column that is coarsened; None where it is left out.
+    ``values_left`` is the number of values of a coarsened column; None if the column is left out.
     """
 
     column: str
@@ -131,7 +132,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What noise hides under one plan. ``grid`` is the same for other ε, all else as planned."""
+    """The verdict on one plan. ``grid`` is the same for other ε, all else as planned."""
 
     purpose: Purpose
     target: str | None
@@ -149,7 +150,7 @@ class Verdict:
 
     @cached_property
     def columns(self) -> tuple[ColumnVerdict, ...]:
-        """All columns of more than one value, those with most of the noise first."""
+        """All columns with more than one value, the noisiest first."""
         noise, errors = self.noise, self.noise.column_errors
         shares, counted = _shares(noise, self.purpose, self.assumed), noise.with_target > 0
         out = []
@@ -162,7 +163,7 @@ class Verdict:
         return tuple(sorted(out, key=lambda c: -c.share))
 
     def pair(self, one: str, other: str) -> tuple[Rating, float]:
-        """The rating of a pair of columns, and Cramér's V below which its association drowns."""
+        """The rating of a pair of columns, and Cramér's V below which noise hides its association."""
         i, j = self.noise.names.index(one), self.noise.names.index(other)
         drowned = float(self.noise.visible[i, j])
         return _rating(drowned, DROWNED, FAINT), drowned
@@ -190,10 +191,10 @@ class Verdict:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """The other findings, one sentence or two each."""
+        """The other findings, one or two sentences each."""
         now = self.now
         out = [] if self.purpose == "pairs" or now.loss is None else [self._pairs]
-        out.append(f"Associations below V = {now.drowned:.2g} drown in a typical pair of columns.")
+        out.append(f"In a typical pair of columns, noise hides associations below V = {now.drowned:.2g}.")
         if noisy := [c.column for c in self.columns if c.rating == "noise"]:
             more = f" and {len(noisy) - 5} more" if len(noisy) > 5 else ""
             out.append(f"Mostly noise: {', '.join(noisy[:5])}{more}.")
@@ -215,7 +216,7 @@ class Verdict:
         }[self.now.pairs]
 
     def to_json(self) -> dict[str, Any]:
-        """As plans and releases carry it: no value of it depends on the rows."""
+        """Return it as stored in plans and releases: no value depends on the rows."""
         return {
             "purpose": self.purpose,
             "rating": self.rating,
@@ -234,8 +235,8 @@ class Verdict:
 def verdict_of(noise: Noise, purpose: Purpose, epsilon: float, delta: float, assumed: Assumed) -> Verdict:
     """Return the verdict on a plan with this ``noise`` at (``epsilon``, ``delta``).
 
-    At another ε, all noise of the plan is multiplied by the root of the ratio of ρ. (A method may also divide its
-    budget otherwise there; planning that ε shows it.)
+    At another ε, all noise of the plan is multiplied by the root of the ratio of ρ. (A method may divide its budget
+    differently there; a plan with that ε shows it.)
     """
     if noise.target is None or not noise.with_target.any():
         purpose = "pairs"
@@ -309,7 +310,7 @@ def _smallest(noise: Noise, purpose: Purpose, rho: float, delta: float, assumed:
 
 
 def _shares(noise: Noise, purpose: Purpose, assumed: Assumed) -> FloatArray:
-    """Return each column's part of the noise that the purpose suffers from."""
+    """Return each column's share of the noise that affects the purpose."""
     if purpose == "outcome":
         odds = np.where(noise.with_target > 0, np.minimum(noise.log_odds(assumed.rarer) ** 2, 16.0), 0.0)
         found = np.nan_to_num(noise.with_target * odds)
@@ -378,7 +379,7 @@ def _worse(one: Rating, other: Rating) -> Rating:
 
 
 def enough(epsilon: float) -> str:
-    """Return ε with two figures, rounded up so that it still meets the purpose."""
+    """Return ε with two significant digits, rounded up so that it still meets the purpose."""
     step = 10 ** (math.floor(math.log10(epsilon)) - 1)
     return f"{math.ceil(epsilon / step - 1e-9) * step:.2g}"
 

@@ -108,9 +108,8 @@ class Journal:
             if kept.request != digest:
                 raise RequestDiffers(
                     f"The resumed release makes a different request from the one stored with answer {place + 1} of "
-                    "{len(self._stored)}. Resume with the same version of Espalier, the same libraries and the same "
-                    "number of threads. "
-                    "The stored answers are unchanged."
+                    f"{len(self._stored)}. Resume with the same version of Espalier, the same libraries and the same "
+                    "number of threads. The stored answers are unchanged."
                 )
             self.place += 1
             return kept.answer

@@ -1,8 +1,8 @@
-"""Public coarsening: fewer bins, fewer categories, decided from the schema and the user's word alone.
+"""Public coarsening: fewer bins or categories, decided from the schema and the user's choices alone.
 
-Every cell costs noise; a table with rare categories or long tails is released better when it is coarser. Nothing
-here reads the data. Each function returns a new column; a range that was guessed stays a
-guess, since the new edges still begin and end where the data did.
+Every cell gets noise, so a table with rare categories or long tails is released more accurately when it is coarser.
+Nothing here reads the data. Each function returns a new column; a guessed range stays a guess, since the new edges
+still begin and end at the same values.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def even_bins(column: Column, bins: int) -> Column:
 def growing_bins(column: Column, bins: int) -> Column:
     """``bins`` bins that widen by a constant factor away from zero, for skewed amounts; the range must start at ≥ 0.
 
-    Where the range starts at 0 the first bin is [0, 1) for whole numbers and a thousandth of the range otherwise.
+    If the range starts at 0, the first bin is [0, 1) for whole numbers and a thousandth of the range otherwise.
     """
     low, high = column.edges[0], column.edges[-1]
     if low < 0:
@@ -40,7 +40,7 @@ def growing_bins(column: Column, bins: int) -> Column:
 
 
 def _with_edges(column: Column, edges: list[float]) -> Column:
-    """Inner edges rounded to two figures that stay apart; the range itself is kept."""
+    """Inner edges rounded to two digits if they stay distinct; the range itself is kept."""
     inner = (round(e) if column.integer else _two_figures(e) for e in edges[1:-1])
     kept = sorted({e for e in inner if edges[0] < e < edges[-1]})
     assert isinstance(column, Numbers)
@@ -52,7 +52,7 @@ def _two_figures(x: float) -> float:
 
 
 def group(column: Column, members: Iterable[str], name: str) -> Column:
-    """Count the categories ``members`` as one category called ``name``; cells are still read as written."""
+    """Merge the categories ``members`` into one called ``name``; cells are still read as written."""
     chosen = tuple(c for c in column.categories if c in set(members))
     if not chosen:
         return column

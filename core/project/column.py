@@ -4,14 +4,14 @@ A column is one of these types. Code outside this room asks the common interface
 
 | type | what it describes | file |
 | --- | --- | --- |
-| `Categories` | closed categories, ordered where ``kind`` is "ordinal" | `column_types` |
+| `Categories` | closed categories, ordered if ``kind`` is "ordinal" | `column_types` |
 | `Numbers` | numbers in bins | `column_types` |
 | `Dates` | days in calendar bins; their numbers count days | `column_types` |
 | `CategoriesToBuy`, `NumbersToBuy`, `HierarchyToBuy` | columns whose description a release buys | `columns_to_buy` |
 
-An identifier is no column: it is never read (`espalier.core.project.schema.Identifier`). Nothing here reads a private
-value to learn a domain: the schema comes from the user or a data dictionary. Guesses from the data are listed in
-``guessed``, and a release refuses them.
+An identifier is not a column: it is never read (`espalier.core.project.schema.Identifier`). Nothing here reads a
+private value to learn a domain: the schema comes from the user or a data dictionary. Guesses from the data are listed
+in ``guessed``, and a release refuses them.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ FIELDS = {
     "integer": "whole numbers",
     "missing": "empty cells",
 }
-"""What can be guessed from a table, and its name on screen and in the report."""
+"""Fields that can be guessed from a table, and their names on screen and in the report."""
 LONGEST_LABEL = 10_000
 """Largest number of characters of a label, unit or description."""
 
@@ -66,7 +66,7 @@ class Column:
     when they confirmed them.
 
     ``label``, ``unit`` and ``description`` are texts for people; ``value_labels`` pairs values with theirs (in the
-    project file: ``labels``). They change no cell. They are untrusted: what shows them escapes them.
+    project file: ``labels``). They change no cell. They are untrusted, so all code that shows them escapes them.
 
     Raises :class:`SchemaError` for an impossible description.
 
@@ -114,15 +114,15 @@ class Column:
         if self.unknown not in ("refuse", "missing"):
             raise self.error(f'unknown is {self.unknown!r}; the only other policy is "missing"')
         if self.unknown == "missing" and not self.missing:
-            raise self.error('"unknown": "missing" needs "missing": true, so that there is a place for them')
+            raise self.error('"unknown": "missing" needs "missing": true')
         if self.missing_marks and not self.missing:
-            raise self.error('"missing_marks" needs "missing": true, so that there is a place for them')
+            raise self.error('"missing_marks" needs "missing": true')
         if taken := set(self.missing_marks) & {MISSING, *self.categories, *(t for _, g in self.groups for t in g)}:
             raise self.error(f"{min(taken)!r} cannot be both a mark of a missing value and a value, or an empty text")
         if self.code_book:
             code_book(self.code_book)
         if not isinstance(self.shown, str):
-            raise self.error('"shown" is the digest of what was shown, as a text')
+            raise self.error('"shown" must be a digest, as text')
         for text in (self.label, self.unit, self.description, *(t for pair in self.value_labels for t in pair)):
             if not isinstance(text, str) or len(text) > LONGEST_LABEL:
                 raise self.error(f"labels, units and descriptions are texts of at most {LONGEST_LABEL:,} characters")
@@ -157,7 +157,7 @@ class Column:
 
     @cached_property
     def texts(self) -> Mapping[str, int]:
-        """Every text with a code of its own: categories, members of groups, and other spellings of both.
+        """Every text with its own code: categories, members of groups, and other spellings of both.
 
         No text of :attr:`missing_marks` is among them. Numbers in bins have none.
         """
@@ -177,7 +177,7 @@ class Column:
 
     @property
     def code_book(self) -> str:
-        """The book of `espalier.core.code_books` that the codes are from; empty for none."""
+        """The book in `espalier.core.code_books` that contains the codes; empty for none."""
         return ""
 
     @property
@@ -214,7 +214,7 @@ class Column:
 
     @property
     def size(self) -> int:
-        """Number of codes: categories or bins, and one more where cells may be missing."""
+        """Number of codes: categories or bins, plus one if cells may be missing."""
         return self.values + self.missing
 
     @property
@@ -300,7 +300,7 @@ class Column:
     def refuse_empty(self) -> NoReturn:
         """Raise the refusal of an empty cell."""
         raise TableError(
-            f'column {self.name!r} has empty cells, but its schema does not say "missing": true',
+            f'column {self.name!r} has empty cells, but its schema does not set "missing": true',
             column=self.name,
             value=MISSING,
         )
@@ -329,11 +329,13 @@ class Column:
         return np.append((edges[:-1] + edges[1:]) / 2, [np.nan] * self.missing)
 
     def bins_of(self, numbers: NDArray[Any]) -> NDArray[np.int64]:
-        """Return the bin of each number: how many inner edges are at or below it."""
+        """Return the bin of each number: the number of inner edges at or below it."""
         return np.searchsorted(np.asarray(self.edges[1:-1], dtype=np.float64), numbers, side="right").astype(np.int64)
 
     def coarser(self, values: int) -> Column | None:  # noqa: ARG002
-        """This column with at most so many ``values``, missing included; `None` if a person must choose them."""
+        """Return this column with at most this many ``values``, including missing; `None` if a person must choose
+        them.
+        """
         return None
 
     def numbers(self, texts: Sequence[str]) -> NDArray[np.float64]:  # noqa: ARG002
@@ -349,7 +351,7 @@ class Column:
         return replace(self, guessed=(), confirmed=tuple(dict.fromkeys((*self.confirmed, *self.guessed))), shown=digest)
 
     def reopened(self) -> Self:
-        """Return this description with what was confirmed marked as guessed again."""
+        """Return this description with confirmed guesses marked as guessed again."""
         return replace(self, guessed=tuple(dict.fromkeys((*self.guessed, *self.confirmed))), confirmed=(), shown="")
 
     def marked_like(self, origin: Column) -> Self:

@@ -24,7 +24,7 @@ LARGEST_EDGE = 1e307
 
 @dataclass(frozen=True, repr=False)
 class Categories(Column, kinds=("categorical", "ordinal")):
-    """Closed categories, ordered where ``kind`` is "ordinal".
+    """Closed categories, ordered if ``kind`` is "ordinal".
 
     ``groups`` pairs a category with texts of the table that count as it (public coarsening: ``("Other", ("baker",
     "diver"))``). A text that counts as a code of the ``code_book`` is read as that code.
@@ -42,7 +42,7 @@ class Categories(Column, kinds=("categorical", "ordinal")):
         if not all(isinstance(c, str) for c in self.categories):
             raise self.error("categories must be texts, in quotes")
         if MISSING in self.categories:
-            raise self.error('an empty text is not a category; say "missing": true instead')
+            raise self.error('an empty text is not a category; set "missing": true instead')
         if (twice := first_twice(self.categories)) is not None:
             raise self.error(f"category {twice!r} is listed twice")
         known, seen = set(self.categories), set(self.categories)
@@ -51,7 +51,7 @@ class Categories(Column, kinds=("categorical", "ordinal")):
                 raise self.error(f"the group {group!r} must be one of the categories")
             for member in members:
                 if member in seen or member == MISSING:
-                    raise self.error(f"{member!r} in group {group!r} is empty, a category, or in a group already")
+                    raise self.error(f"{member!r} in group {group!r} is empty, a category, or already in a group")
                 seen.add(member)
 
     @property
@@ -107,15 +107,15 @@ class Numbers(Column, kinds=("numeric",)):
             for i, (low, high) in enumerate(zip(self.edges, self.edges[1:], strict=False)):
                 last = math.floor(high) if i == len(self.edges) - 2 else math.ceil(high) - 1
                 if math.ceil(low) > last:
-                    raise self.error(f"the bin from {low:g} to {high:g} holds no whole number")
+                    raise self.error(f"the bin from {low:g} to {high:g} contains no whole number")
         if self.number_style and self.number_style not in STYLES:
             raise self.error(f"number_style belongs to numbers, and is one of {', '.join(STYLES)}")
 
     def _check_decimals(self) -> None:
         if isinstance(self.decimals, bool) or not isinstance(self.decimals, int) or not 1 <= self.decimals <= 9:
-            raise self.error('"decimals" is a whole number from 1 to 9; for whole numbers say "integer": true')
+            raise self.error('"decimals" must be a whole number from 1 to 9; for whole numbers set "integer": true')
         if self.integer:
-            raise self.error('whole numbers have no decimals: give "integer" or "decimals"')
+            raise self.error('whole numbers have no decimals: set either "integer" or "decimals"')
         if odd := [e for e in self.edges if abs(round(e, self.decimals) - e) > 1e-9 * max(1.0, abs(e))]:
             raise self.error(f"the edge {odd[0]:.12g} has more than {self.decimals} decimals, the declared precision")
 
@@ -132,7 +132,7 @@ class Numbers(Column, kinds=("numeric",)):
         return (*shown, *(f"{plain_text(a)} – {plain_text(b)}" for a, b in bins[-1:]))
 
     def coarser(self, values: int) -> Column | None:
-        """This column with neighbouring bins joined until at most ``values`` are left, missing included."""
+        """This column with neighbouring bins joined until at most ``values`` are left, including missing."""
         bins = max(1, values - self.missing)
         if bins >= self.values:
             return self
@@ -182,7 +182,7 @@ class Numbers(Column, kinds=("numeric",)):
     def write(self, numbers: NDArray[np.float64], codes: NDArray[Any]) -> list[str]:
         """Return texts for ``numbers``, each inside the bin of its code.
 
-        A whole number or one of the declared decimals, else five figures of the bin's width.
+        A whole number or the declared decimals, else five significant digits of the bin's width.
         """
         if self.integer:
             known, place = np.unique(numbers, return_inverse=True)
@@ -190,7 +190,7 @@ class Numbers(Column, kinds=("numeric",)):
         else:
             low = np.asarray(self.edges[:-1])[np.minimum(codes, self.values - 1)]
             high = np.asarray(self.edges[1:])[np.minimum(codes, self.values - 1)]
-            # five figures of a bin's width are enough, where no precision is declared
+            # five digits of a bin's width are enough if no precision is declared
             step = self.step or np.maximum(10.0 ** (np.floor(np.log10(high - low)) - 4), math.ulp(0.0))
             numbers = np.maximum(np.floor(numbers / step + 1e-9) * step, low)
             texts = [f"{x:.12g}" if self.decimals is None else f"{x:.{self.decimals}f}" for x in numbers]

@@ -25,12 +25,11 @@ from espalier.core.project.hierarchy import Cut, Hierarchy
 APART = 100
 """Largest number of codes and groups after expansion of a hierarchy, unless the column gives another."""
 MOST_BINS, MOST_CATEGORIES = 64, 10_000
-"""Largest numbers of bins and categories that can be bought of a column."""
+"""Largest numbers of bins and categories that can be bought for a column."""
 BINS_FOUND, MOST_FOUND = 10, 50
 """Default number of bins, and largest default number of categories, of a column that is bought."""
 NOT_KNOWN = (
-    "What its bins or categories will be is bought at release and not known before: declare them, or leave the column "
-    "out here"
+    "Its bins or categories are bought at release and not known before: declare them, or leave the column out here"
 )
 """Why a question or a constraint cannot name a column that is to be bought."""
 TOP_ONLY = (
@@ -49,7 +48,7 @@ class ToBuy(Column):
 
     @property
     def nameable(self) -> tuple[str, ...]:
-        """The values that are known before the release."""
+        """The values known before the release."""
         return tuple(self.named)
 
 
@@ -92,7 +91,7 @@ class CategoriesToBuy(ToBuy):
 
 @dataclass(frozen=True, repr=False)
 class NumbersToBuy(ToBuy):
-    """A column of numbers: the release buys at most ``bins`` bins, over ``range`` where it is known."""
+    """A column of numbers: the release buys at most ``bins`` bins, over ``range`` if it is known."""
 
     bins: int = BINS_FOUND
     range: tuple[float, float] | None = None
@@ -107,9 +106,9 @@ class NumbersToBuy(ToBuy):
             return
         low, high = self.range
         if not (math.isfinite(low) and math.isfinite(high) and low < high):
-            raise self.error("a range goes from a number up to a larger one")
+            raise self.error("a range must go from a number to a larger one")
         if self.integer and math.floor(high) - math.ceil(low) < 2:
-            raise self.error("the range holds too few whole numbers")
+            raise self.error("the range contains too few whole numbers")
 
     @property
     def edges(self) -> tuple[float, ...]:
@@ -189,13 +188,13 @@ class HierarchyToBuy(ToBuy):
             alone = [self.tree.labels[node] for node in self.tree.children[-1] if node < self.tree.codes]
             codes = f" ({len(alone)} of them codes, such as {alone[0]!r})" if alone else ""
             raise self.error(
-                f"the top of the hierarchy has {top:,} codes and groups{codes}, and at most {self.at_most} are "
+                f"the top of the hierarchy has {top:,} codes and groups{codes}, but at most {self.at_most} are "
                 "allowed: put them into groups, or raise at_most"
             )
 
     @cached_property
     def tree(self) -> Hierarchy:
-        """The hierarchy, read; raises :class:`SchemaError`."""
+        """The parsed hierarchy; raises :class:`SchemaError`."""
         return Hierarchy.of(self.name, dict(self.hierarchy), missing=self.missing)
 
     @property
@@ -212,8 +211,8 @@ class HierarchyToBuy(ToBuy):
     def named(self) -> dict[str, tuple[int, ...]]:
         """The codes and groups at the top, with their placeholder codes.
 
-        The top stays separate whatever the budget (:func:`espalier.core.project.hierarchy.descend`). Each entry has one
-        placeholder, and the last one also all that are left over.
+        The top stays separate under any budget (:func:`espalier.core.project.hierarchy.descend`). Each entry has one
+        placeholder, and the last one also gets the remaining ones.
         """
         tops = [self.tree.labels[n] for n in self.tree.children[-1] if not (self.missing and n == self.tree.codes - 1)]
         last = len(tops) - 1
@@ -225,7 +224,7 @@ class HierarchyToBuy(ToBuy):
         return True
 
     def judge(self, texts: Sequence[str]) -> NDArray[np.int64]:
-        """Return a placeholder for each text: which codes will be separate is not known, only that it is a code."""
+        """Return a placeholder for each text: it is a known code, but the separate codes are not known yet."""
         return np.where(self.leaves(texts) < len(self.tree.texts), 0, self.values)
 
     def leaves(self, texts: Sequence[str]) -> NDArray[np.int64]:
@@ -296,7 +295,7 @@ def to_buy(
     range: tuple[float, float] | None = None,
     integer: bool = False,
 ) -> CategoriesToBuy | NumbersToBuy:
-    """Return a column with declared name and kind only (and the range of its numbers, where it is known)."""
+    """Return a column with declared name and kind only (and the range of its numbers, if it is known)."""
     if kind == "numeric":
         return NumbersToBuy(name, kind, bins, range, integer)
     return CategoriesToBuy(name, kind, at_most)
@@ -305,7 +304,7 @@ def to_buy(
 def with_categories(column: str, hierarchy: Mapping[str, str], categories: Sequence[str]) -> Mapping[str, str]:
     """Return ``hierarchy`` with the declared ``categories`` that it does not name, at the top; unchanged if none are.
 
-    Raises :class:`SchemaError` for a code that is no category, and for a category that is a group.
+    Raises :class:`SchemaError` for a code that is not a category, and for a category that is a group.
     """
     if not categories:
         return hierarchy

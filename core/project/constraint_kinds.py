@@ -1,6 +1,6 @@
-"""The kinds of constraints: impossible combinations, ordered pairs of columns, dependencies; and how each is written.
+"""The kinds of constraints: impossible combinations, ordered pairs of columns, dependencies; and their text form.
 
-A missing cell breaks nothing, unless a constraint names it as an empty text.
+A missing cell violates nothing unless a constraint names it as an empty text.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Values = tuple[str, ...] | Range
 
 @dataclass(frozen=True)
 class Impossible:
-    """No row has one of the ``values`` in every column that they name."""
+    """No row has one of the ``values`` in every named column."""
 
     values: Mapping[str, Values]
     mark: Mark = ""
@@ -100,8 +100,7 @@ class Monotone:
         for column in columns:
             if column.kind == "categorical":
                 raise SchemaError(
-                    f"monotone: column {column.name!r} has categories without an order; make it ordinal, or leave "
-                    f"{self} out",
+                    f"monotone: column {column.name!r} has unordered categories; make it ordinal, or leave {self} out",
                     column=column.name,
                 )
         if low.kind != high.kind or low.edges != high.edges or low.categories != high.categories:
@@ -144,11 +143,11 @@ class Determines:
         return f"{self.cause} determines {self.effect}"
 
     def mask(self, columns: Sequence[Column]) -> Mask:
-        """Return the cells with another ``effect``. Raises :class:`SchemaError` for a table that does not fit."""
+        """Return the cells with a different ``effect``. Raises :class:`SchemaError` for a table that does not fit."""
         cause, effect = columns
         if cause.kind == "numeric":
             raise SchemaError(
-                f"determines: {cause.name!r} is numeric; a bin does not say a value, so it must have categories",
+                f"determines: {cause.name!r} is numeric; a bin does not determine a value, so it must have categories",
                 column=cause.name,
             )
         for text in cause.categories:
@@ -156,10 +155,10 @@ class Determines:
                 raise SchemaError(f"determines: the table of {self} lacks {text!r}", column=cause.name, value=text)
         for text in self.table:
             if text != MISSING and text not in cause.categories:
-                raise SchemaError(f"determines: {text!r} is no category of {cause.name!r}", column=cause.name)
+                raise SchemaError(f"determines: {text!r} is not a category of {cause.name!r}", column=cause.name)
         out = np.zeros((cause.size, effect.size), dtype=np.bool_)
         for i, text in enumerate((*cause.categories, MISSING)[: cause.size]):
-            if text not in self.table:  # a missing cause says nothing, unless the table does
+            if text not in self.table:  # a missing cause implies nothing, unless the table lists it
                 continue
             out[i, : effect.values] = True
             try:
@@ -258,7 +257,7 @@ def _marked(data: Any, inside: str, key: str, also: tuple[str, ...] = ()) -> tup
         raise entry_error(key, f"{inside} is missing")
     guessed, confirmed = (data.get(m) is True for m in ("guessed", "confirmed"))
     if guessed and confirmed:
-        raise entry_error(key, "an entry is guessed or confirmed, not both")
+        raise entry_error(key, "an entry is either guessed or confirmed, not both")
     return data[inside], "guessed" if guessed else "confirmed" if confirmed else ""
 
 

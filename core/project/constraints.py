@@ -1,4 +1,4 @@
-"""The combinations that no row may have, all together. All of it is public.
+"""All constraints of a project: the combinations that no row may have. They are public.
 
 Constraints hold inside the model: :meth:`Constraints.masks` gives the cells that get no probability, which the fit
 takes as its `Zeros`. No sensitivity uses them, because private rows may break them.
@@ -46,7 +46,7 @@ class Constraints:
 
     @property
     def edges(self) -> tuple[tuple[str, str], ...]:
-        """The pairs of columns that they join in the model's graph."""
+        """The pairs of columns that they link in the model's graph."""
         return clique_edges(c.columns for c in self)
 
     def check_columns(self, names: Iterable[str]) -> None:
@@ -59,7 +59,7 @@ class Constraints:
 
     @property
     def confirmed(self) -> Constraints:
-        """The same, the guessed ones marked as confirmed."""
+        """Return the same constraints, with guessed ones marked as confirmed."""
         return Constraints(
             tuple(replace(c, mark="confirmed") if c.mark == "guessed" else c for c in self.impossible),
             tuple(replace(c, mark="confirmed") if c.mark == "guessed" else c for c in self.monotone),
@@ -67,7 +67,7 @@ class Constraints:
         )
 
     def without(self, left_out: Iterable[Constraint]) -> Constraints:
-        """The same without some of them."""
+        """Return the same constraints without some of them."""
         gone = list(left_out)
         return Constraints(
             tuple(c for c in self.impossible if c not in gone),
@@ -96,8 +96,8 @@ class Constraints:
     def masks(self, schema: Schema, max_cells: int = 10_000_000) -> dict[Clique, Mask]:
         """The cells without probability: clique in schema order → mask, true where no row may be.
 
-        A pair a ≤ c that follows from a ≤ b ≤ c is left out, where b is never missing: it would only make the model
-        thicker. Raises :class:`SchemaError` or :class:`SizeError` where a constraint does not fit the columns.
+        A pair a ≤ c that follows from a ≤ b ≤ c is left out if b is never missing: it would only enlarge the
+        model. Raises :class:`SchemaError` or :class:`SizeError` where a constraint does not fit the columns.
         """
         out: dict[Clique, Mask] = {}
         found: list[Constraint] = [*self.impossible, *_needed(self.monotone, schema), *self.determines]
@@ -129,7 +129,7 @@ class Constraints:
         return out
 
     def _check_numbers(self, schema: Schema) -> None:
-        """A numeric effect takes its number from a table, an ordered number from its neighbours: not both."""
+        """A number may come from a table (as an effect) or from its neighbours (in order), not both."""
         ordered = {name for c in self.monotone for name in c.columns}
         for c in self.determines:
             if schema[c.effect].kind == "numeric" and c.effect in ordered:
@@ -138,7 +138,8 @@ class Constraints:
     def conflict(
         self, separations: Iterable[Separation], edges: Iterable[tuple[str, str]] = ()
     ) -> tuple[Separation, str] | None:
-        """A separation that the constraints (with ``edges`` that a plan needs anyway) break, and why; None: all hold.
+        """A separation that the constraints (with ``edges`` that a plan needs anyway) break, and the reason; None if
+        all hold.
 
         A constraint joins its columns in the model's graph, since which values are possible in one depends on the
         others. The separation holds only if no path leads around it.
@@ -183,9 +184,7 @@ class Constraints:
             tuple(map(Determines.from_json, given["determines"])),
         )
         if ring := _ring(made.monotone):
-            raise entry_error(
-                "monotone", f"{' ≤ '.join(ring)} is a circle; all of these columns would have to be equal"
-            )
+            raise entry_error("monotone", f"{' ≤ '.join(ring)} is a cycle; all of these columns would have to be equal")
         return made
 
 
@@ -211,7 +210,7 @@ def _needed(pairs: Sequence[Monotone], schema: Schema) -> list[Monotone]:
 
 
 def _ring(pairs: Sequence[Monotone]) -> tuple[str, ...]:
-    """A circle of pairs, or nothing."""
+    """A cycle of pairs, or nothing."""
     above: dict[str, list[str]] = {}
     for p in pairs:
         above.setdefault(p.lower, []).append(p.upper)

@@ -1,4 +1,4 @@
-"""Dates in bins of weeks, months, quarters or years over a declared range; and identifiers, which are invented.
+"""Dates in bins of weeks, months, quarters or years over a declared range; and invented identifiers.
 
 A date is a whole number, the day counted from 1 January of the year 1 (:meth:`datetime.date.toordinal`), so a column of
 dates is a numeric one of whole numbers whose bins end where calendar periods do. Both ends of the range are public.
@@ -28,8 +28,8 @@ _ISO = re.compile(r"\s*(\d{4}-\d{2}-\d{2})([T ]\d{2}:\d{2}\S*)?\s*", re.ASCII)
 class DateBins:
     """The bins of a date column: each calendar ``by`` from ``first`` to ``last``, both of them in the range.
 
-    The outermost bins are cut off where the range ends. Weeks begin on Monday. Raises :class:`SchemaError` for a range
-    that cannot be, or of more than `MOST_PERIODS` bins.
+    The outermost bins are cut off where the range ends. Weeks begin on Monday. Raises :class:`SchemaError` for an
+    impossible range, or one with more than `MOST_PERIODS` bins.
     """
 
     first: date

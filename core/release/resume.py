@@ -1,4 +1,4 @@
-"""Resumed releases: the stored answers again, then what is missing, from the rows only where an answer is missing."""
+"""Resumed releases: replay the stored answers, then compute the missing ones; the rows are read only for these."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def resume(
     report: Report = silent,
     signer: Signer | None = None,
 ) -> Release:
-    """Finish a release that was interrupted, at no further cost.
+    """Finish an interrupted release at no further cost.
 
-    ``unfinished`` is the folder that the release was to be saved to, or a reservation of
+    ``unfinished`` is the folder to which the release was to be saved, or a reservation of
     :meth:`espalier.core.ledger.account.Account.resumed`. Stored answers are used again in their order. ``data`` is the
     private table, as for :func:`espalier.core.release.spend.release`; it is read only if an answer is missing, and must
     be the table that the release began with, by its keyed fingerprint.
@@ -91,7 +91,7 @@ class _Needed:
         if begun.held is not None and schema.undeclared:
             raise Unfinished(
                 "Rows are held out, and columns were bought: Espalier cannot show that the same people would be held "
-                "out again. What was drawn stays spent. Close the entry: espalier ledger close ENTRY"
+                "out again. The drawn noise stays spent. Close the entry: espalier ledger close ENTRY"
             )
         if secret is None or not begun.marks:
             raise Unfinished("The release began without a key file, so its table cannot be recognised.")

@@ -124,7 +124,7 @@ def _digest(synthetic: Table) -> str:
 
 @dataclass(frozen=True)
 class Run:
-    """State of one release, of a new one or one that is resumed.
+    """State of one release, new or resumed.
 
     ``begun`` are its public facts. ``storage`` keeps the answers if there is no ``reservation``. ``signer`` is the key
     that signs.
@@ -141,12 +141,12 @@ class Run:
         """Return the release, and end its reservation. If that fails, its answers stay stored."""
         reservation, rows = self.reservation, self.private
         try:
-            report(0.0, "Measuring")  # the last moment to cancel without a cost
+            report(0.0, "Measuring")  # last moment to cancel without cost
             made = self._made(report)
             if rows.journal.replays and NOT_JUDGED not in made.warnings:
                 raise RequestDiffers(
-                    "The resumed release asks less than was drawn for it. Resume with the version of Espalier, the "
-                    "libraries and the number of threads that began it. The stored answers are unchanged."
+                    "The resumed release makes fewer requests than were stored. Resume with the same version of "
+                    "Espalier, the same libraries and the same number of threads. The stored answers are unchanged."
                 )
             kept = made.files if reservation else {}
         except BaseException as error:
@@ -176,7 +176,8 @@ class Run:
         where = self.reservation.entry.id if self.reservation else self.storage.folder if self.storage else None
         if where is not None and (self.private.journal.place or (drawn and self.reservation)):
             error.add_note(
-                f"What was drawn is stored. To finish the release at no further cost: espalier resume {where}"
+                "The answers drawn so far are stored. To finish the release at no further cost: espalier resume "
+                f"{where}"
             )
         return trouble
 
@@ -210,7 +211,7 @@ class Run:
         judged, lost = None, ""
         try:
             judged = self.private.judge(project, synthetic, carried.curator.budget, spending.rho)
-        except RequestDiffers:  # other rows were drawn from the same answers: another machine, or other libraries
+        except RequestDiffers:  # a different machine or libraries drew other rows from the same answers
             lost = NOT_JUDGED
         wanted = self.begun.given.schema
         made = Release(
@@ -243,15 +244,16 @@ class Run:
             start = time.perf_counter()
             copies = tuple(Study.of(made).more(plan.copies, rng, part(report, 0.95, 0.98)))
             made = replace(made, copies=copies, seconds={**seconds, "copies": time.perf_counter() - start})
-        if NoisyCounts.of(fitted) is not None:
+        counted = NoisyCounts.of(fitted)
+        if counted is not None and not counted.in_part:
             made = replace(made, effect=effect_facts(Study.of(made), part(report, 0.98, 1.0)))
         report(1.0, "Done")
         return made
 
 
 NOT_JUDGED = (
-    "The private evaluation began before the release was interrupted, and this machine draws other synthetic rows "
-    "from the same answers. It was not finished. Its budget is spent."
+    "The private evaluation began before the release was interrupted, but this machine draws different synthetic rows "
+    "from the same answers. The evaluation was not finished. Its budget is spent."
 )
 """Warning of a release that was resumed elsewhere in the middle of its evaluation."""
 

@@ -44,7 +44,7 @@ _RESERVED = {
     *("all", "and", "by", "eq", "ge", "gt", "le", "lt", "ne", "not", "or", "to", "with", "byte", "double", "float"),
     *("if", "in", "int", "long", "str", "using"),
 }
-"""Names that SPSS or Stata keep for themselves."""
+"""Names reserved by SPSS or Stata."""
 
 
 def numbers_as_codes(column: Column) -> bool:
@@ -53,7 +53,7 @@ def numbers_as_codes(column: Column) -> bool:
 
 
 def stat_names(names: Sequence[str], kind: StatFormat) -> dict[str, str]:
-    """A name for each column that the format allows; those that are allowed stay."""
+    """Return a name for each column that the format allows; allowed names stay."""
     out: dict[str, str] = {}
     taken: set[str] = set()
     for name in names:
@@ -70,7 +70,7 @@ def stat_names(names: Sequence[str], kind: StatFormat) -> dict[str, str]:
 
 
 def losses(schema: Schema, kind: StatFormat) -> list[str]:
-    """What a file of this format will not hold, one sentence each."""
+    """Return the limitations of this format, one sentence each."""
     limits, out, title = _LIMITS[kind], [], _TITLES[kind]
     renamed = {name: new for name, new in stat_names(schema.released, kind).items() if new != name}
     if renamed:
@@ -78,7 +78,7 @@ def losses(schema: Schema, kind: StatFormat) -> list[str]:
     for column in schema.columns:
         labelled = [c for c in column.categories if column.label_of(c)]
         if labelled and not _labels(column, kind):
-            why = "has no value labels" if kind == "xpt" else "labels no such texts"
+            why = "has no value labels" if kind == "xpt" else "cannot label such texts"
             out.append(f"{column.name}: {title} {why}; the dictionary next to the file has them.")
         elif limits.value and any(len(column.label_of(c).encode()) > limits.value for c in labelled):
             out.append(f"{column.name}: value labels are cut to {limits.value} bytes.")
@@ -112,7 +112,7 @@ def _title(column: Column) -> str:
 
 
 def _labels(column: Column, kind: StatFormat) -> dict[Any, str]:
-    """The labels of values that the format holds for a column, user-missing codes included."""
+    """The value labels that the format can store for a column, including user-missing codes."""
     limits, whole = _LIMITS[kind], numbers_as_codes(column) or column.kind == "numeric"
     if kind == "xpt" or column.dates is not None:
         return {}

@@ -1,4 +1,4 @@
-"""Unfinished releases: what is stored of a release before its first draw, and the folder of one without a ledger.
+"""Unfinished releases: the facts stored before the first draw, and the working folder of a release without a ledger.
 
 `Begun` holds the public facts that a resumed release needs besides its noisy answers. With a ledger both are stored
 with the entry (`espalier.core.ledger.store`). Without one they are in ``.NAME.unfinished``, next to the folder NAME
@@ -40,8 +40,8 @@ class Begun:
     """Public facts of a release that was about to draw. Nothing in it depends on the content of a row.
 
     ``planned`` is the project with the ledger's δ, ``given`` that of the caller; ``total`` is the public number of
-    rows. ``own`` describes the rows that the release is made from, ``held`` those held out. ``seed`` starts everything
-    random that is not noise. ``nonce`` makes, with the secret of the key file, the seed of the lots; ``lot_key`` is the
+    rows. ``own`` describes the rows of the release, ``held`` those held out. ``seed`` seeds everything random except
+    noise. ``nonce`` makes, with the secret of the key file, the seed of the lots; ``lot_key`` is the
     key of row limits, which needs no secrecy. ``marks`` are keyed fingerprints of the table, and of both parts of a
     divided one; empty without a key file.
     """
@@ -111,7 +111,7 @@ class Begun:
 
 
 def new_seed() -> int:
-    """Return a fresh seed for everything random that is not noise."""
+    """Return a fresh seed for everything random except noise."""
     return secrets.randbits(SEED_BITS)
 
 
@@ -122,23 +122,24 @@ def dealt(table: Source, secret: bytes, nonce: str) -> Source:
 
 
 def marks_of(secret: bytes, table: Source, own: Source, held: Source | None) -> tuple[str, ...]:
-    """Return keyed fingerprints of ``table`` and, where rows are held out, of both parts."""
+    """Return keyed fingerprints of ``table`` and, if rows are held out, of both parts."""
     digests = [table.digest] if held is None else [table.digest, digest_of(own), digest_of(held)]
     return tuple(fingerprint.mark(secret, one) for one in digests)
 
 
 def same_rows(secret: bytes, marks: tuple[str, ...], digest: bytes) -> None:
-    """Raise :class:`TableError` unless the table with this ``digest`` is the one that the release began with."""
+    """Raise :class:`TableError` unless the table with this ``digest`` is the one with which the release began."""
     same = fingerprint.matches(secret, digest, marks[0], whole=True)
     if same is None:
         raise TableError(
-            "the release began with another key file, so the table cannot be recognised. Set ESPALIER_LEDGER_KEY to "
+            "the release began with a different key file, so the table cannot be recognised. Set ESPALIER_LEDGER_KEY "
+            "to "
             "the path of that file, or of a copy"
         )
     if not same:
         raise TableError(
-            "this is not the table that the release began with, or it has changed. Nothing was drawn. Name the table "
-            "as it was"
+            "this is not the table with which the release began, or it has changed. Nothing was drawn. Use the "
+            "unchanged table"
         )
 
 
@@ -152,8 +153,8 @@ def same_parts(secret: bytes, marks: tuple[str, ...], own: Source, held: Source 
     wanted = zip(marks[1:], (own, held), strict=True)
     if not all(fingerprint.matches(secret, digest_of(rows), mark) for mark, rows in wanted):
         raise TableError(
-            "the rows come in another order than when the release began, so other people would be held out. Nothing "
-            "was drawn. Name the same file, read by the same version"
+            "the rows are in a different order from when the release began, so other people would be held out. Nothing "
+            "was drawn. Use the same file, read by the same version"
         )
 
 
@@ -167,7 +168,9 @@ def work_folder(folder: Path) -> Path:
 
 
 def check_none(folder: Path) -> None:
-    """Raise :class:`ProjectError` if answers of an unfinished release to ``folder`` are kept; remove a kill's rest."""
+    """Raise :class:`ProjectError` if answers of an unfinished release to ``folder`` are kept; remove leftovers of a
+    killed process.
+    """
     if (work_folder(folder) / JOURNAL).exists():
         left = FolderJournal(folder)
         if not left.answers:
@@ -175,8 +178,8 @@ def check_none(folder: Path) -> None:
             return
         left.leave()
         raise ProjectError(
-            f"An unfinished release to {folder} is kept. Finish it: espalier resume {folder}. To give it up, "
-            f"delete {work_folder(folder)}; what it drew stays spent.",
+            f"An unfinished release to {folder} is kept. Finish it: espalier resume {folder}. To abandon it, delete "
+            f"{work_folder(folder)}; the noise already drawn stays spent.",
             path=str(folder),
         )
 
@@ -189,8 +192,8 @@ class FolderJournal:
     """A journal in a hidden folder next to the release: frames of a length and a record, appended and synced.
 
     A torn frame at the end was not durable, so its answer was not used (`espalier.core.privacy.journal` has the proof);
-    it is cut off before anything is drawn. A damaged frame before the end is refused. The length has a checksum of its
-    own, so that what follows a damaged length is not taken for a torn end.
+    it is cut off before anything is drawn. A damaged frame before the end is refused. The length has its own checksum,
+    so a damaged length is not mistaken for a torn end.
     """
 
     def __init__(self, folder: Path, *, create: bool = False) -> None:
@@ -264,8 +267,8 @@ class FolderJournal:
             os.fsync(self._file.fileno())
         except OSError as error:
             raise Unfinished(
-                f"Cannot store an answer in {self.work}: {error.strerror}. The answer was not used. Make room, then: "
-                f"espalier resume {self.folder}"
+                f"Cannot store an answer in {self.work}: {error.strerror}. The answer was not used. Free some space, "
+                f"then run: espalier resume {self.folder}"
             ) from None
 
     def _frames(self) -> tuple[list[bytes], int]:
@@ -298,7 +301,7 @@ class FolderJournal:
         shutil.rmtree(self.work, ignore_errors=True)
 
     def leave(self) -> None:
-        """Let another process go on."""
+        """Release the lock for another process."""
         self._file.close()
 
 

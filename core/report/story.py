@@ -1,4 +1,4 @@
-"""The picture that each sample ends in, drawn from the figures that are shipped with the samples.
+"""The picture for each sample, drawn from figures shipped with the samples.
 
 The figures are computed from invented rows by ``python -m sample_data.stories``, never from the table of a release. A
 report shows the picture only if its project has the name and the columns of a sample.

@@ -39,8 +39,8 @@ class Allowed:
     def place(self, where: str) -> str:
         """Return what to open instead of ``where``; raises :class:`TableError` if it is not allowed.
 
-        The refusal is the same for a file that is missing and for one that is not allowed, so that it shows nothing of
-        the server's other folders.
+        The refusal is the same for a missing file and for a forbidden one, so it reveals nothing about the server's
+        other folders.
         """
         if where.startswith("env:"):
             if where[4:] not in self.connections:

@@ -1,7 +1,7 @@
 """Backup and restoration of a ledger: its database, its key, this machine's memories of its head, shared releases.
 
-The memories are what shows that a restored database is older than one that was seen. They are a few bytes: copy them
-often, and to another place than the database's dumps (``espalier backup --memories``). A restoration takes the latest
+The memories show whether a restored database is older than one seen before. They are a few bytes: copy them often, and
+not to the same place as the database's dumps (``espalier backup --memories``). A restoration takes the latest
 memory of all that it is given and of those on the machine. An older database is then refused like any other rollback.
 """
 
@@ -43,7 +43,7 @@ def back_up(where: str, folder: Path, shelf: Path | None = None, *, memories_onl
     try:
         folder.mkdir(mode=0o700, parents=True)
     except FileExistsError:
-        raise ProjectError(f"{folder} is there already; nothing is overwritten", path=str(folder)) from None
+        raise ProjectError(f"{folder} already exists; nothing is overwritten", path=str(folder)) from None
     try:
         (folder / MEMORIES).mkdir(mode=0o700)
         for memory in _memories(ledger):
@@ -69,7 +69,7 @@ def back_up(where: str, folder: Path, shelf: Path | None = None, *, memories_onl
 def restore(folder: Path, where: str, shelf: Path | None = None, memories: Iterable[Path] = ()) -> str:
     """Restore a backup where there is no ledger, and return a sentence; raises :class:`EspalierError`.
 
-    ``memories`` are further backups of memories alone. Nothing is overwritten but a memory, by a later one.
+    ``memories`` are further backups of memories alone. Nothing is overwritten except a memory, by a later one.
     """
     facts = _checked(folder)
     if not facts["database"]:
@@ -121,7 +121,7 @@ def _memories(ledger: Ledger) -> list[Path]:
 
 
 def _said(memory: Path) -> tuple[int, str]:
-    """Return the number of events that a memory states, and its text; none where it is not there."""
+    """Return the number of events that a memory states, and its text; 0 and empty if it is missing."""
     if not memory.exists():
         return 0, ""
     try:
@@ -129,7 +129,7 @@ def _said(memory: Path) -> tuple[int, str]:
     except (OSError, ValueError):
         text = ""
     if not re.fullmatch(r"[0-9]{1,20} [0-9a-f]{64}\s*", text):
-        raise ProjectError(f"{memory} is no memory of a ledger, or damaged; move it away first", path=str(memory))
+        raise ProjectError(f"{memory} is not a memory of a ledger, or is damaged; move it away first", path=str(memory))
     return int(text.split()[0]), text
 
 
@@ -152,7 +152,7 @@ def _dump(ledger: Ledger, where: str, to: Path) -> None:
 def _load(dump: Path, url: sa.URL, path: Path | None) -> None:
     if path is not None:
         if path.exists():
-            raise ProjectError(f"there is a ledger at {path}; move it away first", path=str(path))
+            raise ProjectError(f"a ledger already exists at {path}; move it away first", path=str(path))
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         _copy(dump, path)
         return
@@ -173,7 +173,7 @@ def _first_hash(url: sa.URL, path: Path | None) -> list[str]:
         with engine.connect() as connection:
             found = connection.scalar(sa.text("SELECT hash FROM espalier_events WHERE seq = 1"))
     except (sa.exc.SQLAlchemyError, ValueError):
-        raise LedgerUnavailable("the backup holds no ledger that can be read; restore another one") from None
+        raise LedgerUnavailable("the backup contains no readable ledger; restore another one") from None
     return [str(found)] if found and str(found).isalnum() else []
 
 
@@ -192,7 +192,7 @@ def _tool(name: str, url: sa.URL, *options: str) -> None:
 
 
 def _checked(folder: Path) -> dict[str, Any]:
-    """Return a backup's facts; raises :class:`ProjectError` unless every file is as it was written."""
+    """Return a backup's facts; raises :class:`ProjectError` if any file was changed."""
     try:
         facts = json.loads((folder / MANIFEST).read_text("utf-8"))
         if not isinstance(facts, dict) or facts.get("format") != FORMAT or type(facts.get("database")) is not bool:

@@ -1,4 +1,4 @@
-"""The checks of ``espalier doctor``: each returns lines, and each line is fine, a note, or asks for an answer."""
+"""The checks of ``espalier doctor``: each returns lines, and each line is fine, a note, or needs attention."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from espalier.core.server.allowed import Allowed, allowed
 from espalier.core.tables.frames import resolved
 
 ROOM = 2 << 30
-"""Free bytes of each folder below which an answer is needed."""
+"""Free bytes of each folder below which a line needs attention."""
 SKEW = 5.0
-"""Seconds that two clocks may differ."""
+"""Largest allowed difference between two clocks, in seconds."""
 DAYS = 21
-"""A certificate that ends sooner needs an answer."""
+"""A certificate that expires sooner needs attention."""
 EXPECTED = ("pandas", "numpy", "scipy", "pyarrow", "duckdb", "opendp", "ibis-framework", "sqlglot", "streamlit")
 """Libraries that read private rows, draw noise or show pages."""
 
@@ -40,7 +40,7 @@ _TABLES = ("espalier_events", "espalier_meta", "espalier_releases")
 
 @dataclass(frozen=True)
 class Line:
-    """One result. ``fix`` asks for an answer; ``note`` states something that may be meant."""
+    """One result. ``fix`` needs attention; ``note`` states something that may be intended."""
 
     state: Literal["ok", "note", "fix"]
     subject: str
@@ -56,12 +56,12 @@ def ok(subject: str, text: str) -> Line:
 
 
 def fix(subject: str, text: str) -> Line:
-    """A result that asks for an answer."""
+    """A result that needs attention."""
     return Line("fix", subject, text)
 
 
 def note(subject: str, text: str) -> Line:
-    """A result that may be meant."""
+    """A result that may be intended."""
     return Line("note", subject, text)
 
 
@@ -160,9 +160,9 @@ def _ledger(where: str) -> Iterator[Line]:
     memories = [store.seen_file.parent]
     for folder in memories:
         if not os.access(folder, os.W_OK):
-            yield fix("memory", f"{folder} cannot be written: this machine cannot notice an older copy of the ledger")
+            yield fix("memory", f"{folder} cannot be written: this machine cannot detect an older copy of the ledger")
         else:
-            yield ok("memory", f"{folder} remembers the last event")
+            yield ok("memory", f"{folder} stores the last event seen")
     written = ledger.events()
     if written:
         ahead = (datetime.fromisoformat(written[-1].at) - datetime.now(UTC)).total_seconds()

@@ -1,7 +1,7 @@
-"""What an operator asks a running server, on a port of this machine: ``/healthz``, ``/readyz`` and ``/metrics``.
+"""Monitoring of a running server, on a local port: ``/healthz``, ``/readyz`` and ``/metrics``.
 
 The answers hold memory and numbers of jobs, which depend on the tables that people opened. They are for the operator
-and confidential: the port listens on this machine only. They hold no time of a single job and no name.
+and confidential: the port listens on this machine only. They contain no name and no time of a single job.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from espalier.core.server.queue import QUEUE
 LEAST_DISK = 1 << 30
 """Free bytes of the temporary folder below which the server is not ready."""
 FRESH = 5.0
-"""Seconds for which an answer about the ledger is kept: a probe does not read the whole ledger each second."""
+"""Seconds for which the ledger's status is cached: a probe does not read the whole ledger each second."""
 
 Check = Callable[[], str]
 """Returns what is wrong; empty if nothing is."""
@@ -52,7 +52,7 @@ def disk_has_room() -> str:
 
 
 def worker_starts() -> str:
-    """Return why no job would run; empty if one would."""
+    """Return why no job would run; empty if jobs run."""
     return "the server is stopping" if QUEUE.draining else ""
 
 
@@ -65,7 +65,7 @@ CHECKS: Mapping[str, Check] = {
 
 
 class Monitor:
-    """The answers. ``sessions()`` is the number of open sessions, where the app has said how to count them."""
+    """The responses. ``sessions()`` returns the number of open sessions, if the app has registered a counter."""
 
     def __init__(self, checks: Mapping[str, Check] = CHECKS) -> None:
         self._checks, self._began = checks, time.time()
@@ -121,7 +121,7 @@ _counted: list[Callable[[], int]] = []
 
 
 def count_sessions(how: Callable[[], int]) -> None:
-    """State how open sessions are counted. The app calls this when its first session begins."""
+    """Register the counter of open sessions. The app calls this when its first session begins."""
     _counted[:] = [how]
 
 

@@ -1,9 +1,8 @@
-"""Work of seconds to minutes, in a thread of its own: a place in the queue, progress, cancel, one result.
+"""Work of seconds to minutes, in a separate thread: a place in the queue, progress, cancellation, one result.
 
-The thread never touches Streamlit. A page starts a job, a fragment polls it, and the session collects what it made.
-All sessions of the server share one queue: few jobs run at once, so that memory stays bounded however many people
-press the button, and each sees how many are before it. A server that stops drains the queue: no job is taken any more,
-and those that run may end.
+The thread never touches Streamlit. A page starts a job, a fragment polls it, and the session collects its result.
+All sessions of the server share one queue: few jobs run at once, so memory stays bounded for any number of users, and
+each sees how many are ahead. A stopping server drains the queue: it accepts no new job and lets running ones finish.
 """
 
 from __future__ import annotations
@@ -21,37 +20,37 @@ from espalier.core.progress import Report
 from espalier.core.server.settings import number
 
 LONGEST = 60.0 * number("ESPALIER_JOB_MINUTES")
-"""Seconds after which a running job gives up, also when its browser tab was closed."""
+"""Seconds after which a running job gives up, even if its browser tab was closed."""
 GONE = 60.0
-"""Seconds after which a job that still waits is dropped when its browser tab was closed: nothing is spent."""
+"""Seconds after which a waiting job is dropped if its browser tab was closed: nothing is spent."""
 
 
 class Queue:
-    """Who runs and who waits, in order of arrival."""
+    """Running and waiting jobs, in order of arrival."""
 
     def __init__(self, at_once: int, most: int) -> None:
-        """``at_once`` jobs run at a time; not more than ``most`` may wait."""
+        """At most ``at_once`` jobs run at a time, and at most ``most`` may wait."""
         self._at_once, self._most = at_once, most
         self._running: list[Job] = []
         self._waiting: list[Job] = []
         self._changed = threading.Condition()
         self._draining = False
         self.ended: Counter[str] = Counter()
-        """How many jobs ended, by their state."""
+        """Number of finished jobs, by state."""
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """Numbers of jobs that run and that wait."""
+        """Numbers of running and waiting jobs."""
         with self._changed:
             return len(self._running), len(self._waiting)
 
     @property
     def draining(self) -> bool:
-        """Whether the server stops, so that no job is taken."""
+        """Whether the server is stopping and accepts no job."""
         return self._draining
 
     def drain(self, seconds: float) -> bool:
-        """Take no job any more, drop those that wait, and wait for the others; True if all have ended."""
+        """Accept no more jobs, drop waiting ones, and wait for the others; True if all have ended."""
         with self._changed:
             self._draining = True
             for job in self._waiting:
@@ -59,18 +58,18 @@ class Queue:
             return self._changed.wait_for(lambda: not self._running, seconds)
 
     def join(self, job: Job) -> None:
-        """Take the last place; raises :class:`EspalierError` where there is none."""
+        """Take the last place; raises :class:`EspalierError` if there is none."""
         with self._changed:
             if self._draining:
                 raise EspalierError("The server is about to stop and takes no new work. Nothing is spent")
             if len(self._waiting) >= self._most:
                 raise EspalierError(
-                    f"the server is busy: {self._most} jobs are waiting already. Try again in a few minutes"
+                    f"the server is busy: {self._most} jobs are already waiting. Try again in a few minutes"
                 )
             self._waiting.append(job)
 
     def take(self, job: Job, seconds: float) -> bool:
-        """Wait so long for ``job`` to be next and a place to be free; True once it runs."""
+        """Wait this long for ``job`` to be next and a place to be free; True once it runs."""
         with self._changed:
             free = self._changed.wait_for(
                 lambda: self._waiting[0] is job and len(self._running) < self._at_once, seconds
@@ -82,7 +81,7 @@ class Queue:
             return free
 
     def leave(self, job: Job) -> None:
-        """Give up the place, whichever it was."""
+        """Give up the place."""
         with self._changed:
             for places in (self._waiting, self._running):
                 if job in places:
@@ -119,7 +118,7 @@ class Job:
 
         ``wanted()`` returns whether a session still waits for the result. Neither ``done`` nor ``ended`` should hold
         rows or a session: a result may outlive its tab. ``work`` may, and is dropped when it has ended. Raises
-        :class:`EspalierError` where the queue is full.
+        :class:`EspalierError` if the queue is full.
         """
         self.kind, self.done, self.ended = kind, done, ended
         self.state: Literal["waiting", "running", "done", "failed", "cancelled"] = "waiting"
@@ -127,7 +126,7 @@ class Job:
         self._began = 0.0
         self.result: Any = None
         self.if_cancelled: Callable[[], str] = lambda: ""
-        """Returns what a cancel costs now, as a sentence; the empty text for work that spends nothing."""
+        """Returns the current cost of cancelling, as a sentence; an empty text for work that spends nothing."""
         self.reason = ""
         self._work: Callable[[Report], Any] | None = work
         self._wanted, self._stop, self._deadline = wanted, threading.Event(), float("inf")
@@ -137,21 +136,21 @@ class Job:
 
     @property
     def finished(self) -> bool:
-        """Has it ended, one way or another?"""
+        """Whether it has ended, with or without a result."""
         return not self._thread.is_alive()
 
     def cancel(self) -> None:
-        """Ask it to stop at its next report."""
+        """Request a stop at its next report."""
         self._stop.set()
         self.message = "Cancelling …"
 
     @property
     def too_late(self) -> bool:
-        """Was it asked to stop when there was nothing left to stop?"""
+        """Whether a stop was requested too late."""
         return self.state == "done" and self._stop.is_set()
 
     def seconds_left(self, now: float | None = None) -> float | None:
-        """Return an estimate from the fraction that is done; None in the first seconds, and before it runs."""
+        """Return an estimate from the finished fraction; None in the first seconds, and before it runs."""
         past = (time.monotonic() if now is None else now) - self._began
         if self.state != "running" or self.fraction < 0.05 or past < 2.0:
             return None

@@ -197,7 +197,7 @@ def results(state: Session, plans_by_name: Mapping[str, Project]) -> None:
                 charts.show(charts.front(points, FIGURES[key], FIGURES["auc"]), f"compare-front-{key}", what)
     st.markdown(
         f"Models are judged by {term('TSTR')}. {term('AUC')}: 0.5 is a coin toss, 1 is perfect. The lines on the bars "
-        "are 95 % intervals for the choice of tested rows; another draw of the noise gives other figures too."
+        "are 95 % intervals for the choice of tested rows; another draw of the noise would also change the figures."
     )
     if any(keeps_causes_only(p.plan) for p in plans_by_name.values()):
         st.info(

@@ -1,4 +1,4 @@
-"""Public coarsening of one column on the Data page: fewer bins, or categories that count as one."""
+"""Public coarsening of one column on the Data page: fewer bins, or merged categories."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ from espalier.pages.session.session import Session
 
 
 def show(state: Session) -> None:
-    """Coarsen one column. This uses the schema and the person's choices, never the rows."""
+    """Coarsen one column. This uses the schema and the user's choices, never the rows."""
     schema = state.project.schema
     if not (by_size := sorted((c for c in schema.columns if c not in schema.undeclared), key=lambda c: -c.size)):
-        st.info("Nothing is declared yet that could be made coarser.")
+        st.info("No declared column can be made coarser yet.")
         return
     st.markdown(
-        "Every cell that is counted gets noise, so few, well-filled categories are released better than many "
-        "rare ones. "
+        "Every counted cell gets noise, so a few large categories are more accurate than many rare ones. "
         "These tools read the declared schema only, never the rows."
     )
     chosen = st.selectbox(
@@ -37,7 +36,7 @@ def show(state: Session) -> None:
         )
         with st.container(horizontal=True):
             _act(state, "Bins of equal width", lambda: even_bins(column, bins), "even")
-            _act(state, "Bins that grow (for skewed amounts)", lambda: growing_bins(column, bins), "growing")
+            _act(state, "Bins of growing width (for skewed amounts)", lambda: growing_bins(column, bins), "growing")
     else:
         members = st.multiselect(
             "Categories to count as one", column.categories, key=f"members-{state.opened}-{chosen}"

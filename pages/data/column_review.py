@@ -1,6 +1,6 @@
-"""The columns of the Data page in groups: what was guessed, what is declared, and what a person decides about each.
+"""The columns of the Data page in groups: guesses, declarations, and the user's decision about each.
 
-All values of a guessed column are text of the page, and the button that confirms a group follows the last of them.
+All values of a guessed column are text on the page, and the button that confirms a group comes after the last one.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from espalier.pages.session.session import Session
 
 FOLDER = Path(__file__).resolve().parent
 FEW = 8
-"""Values that are listed of a column whose description waits for no one."""
+"""Number of values listed for a column that needs no confirmation."""
 TITLES = {
     "obviously public": ("Obviously public", "Yes and no, small whole numbers, short lists without rare values."),
     "look closely": ("Look closely", "Rare values, free codes, dates, bounds of numbers, long lists."),
-    "identifies someone": ("Identifies someone", "Columns that tell people or cases apart."),
-    DECLARED: ("Declared", "Nothing here was guessed from the rows."),
+    "identifies someone": ("Identifies someone", "Columns that identify people or cases."),
+    DECLARED: ("Declared", "None of these was guessed from the rows."),
 }
 KINDS = {"categorical": "names", "ordinal": "names in an order", "numeric": "numbers in bins"}
 STAGES = {
@@ -52,7 +52,7 @@ def _component() -> Any:
 
 
 def show(state: Session) -> bool:
-    """Show all columns in their groups, each group with its button, and the way on once nothing is open.
+    """Show all columns in their groups, each with its button, and the next step once no group is open.
 
     Return whether there was anything to review.
     """
@@ -64,7 +64,7 @@ def show(state: Session) -> bool:
         st.markdown(
             f"{CONFIDENTIAL} A guess shows which values occur. **A group counts as public once you confirm it.** "
             "A rare category or the highest age can reveal a person: confirm only what you would have written without "
-            "the rows, such as a code book or a form says. Change or leave out the rest."
+            "the rows, for example from a code book or a form. Change or leave out the rest."
         )
     if "review" in state.trouble:
         st.error(plain(state.trouble.pop("review")))
@@ -126,7 +126,7 @@ def _proposals(state: Session, section: str, rows: Sequence[Row]) -> None:
             marks.setdefault(mark, []).append(row.name)
     for book, columns in books.items():
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.markdown(f"{plain(code_book(book).title)} holds every value of {names(columns)}.", width="stretch")
+            st.markdown(f"{plain(code_book(book).title)} contains every value of {names(columns)}.", width="stretch")
             st.button(
                 f"Use {book} for {len(columns)} column{'s' * (len(columns) > 1)}",
                 key=f"review-book-{section}-{book}-{state.opened}",
@@ -157,7 +157,7 @@ def _mean_missing(state: Session, mark: str, columns: Sequence[str]) -> None:
 
 
 def _sent(state: Session, row: Row) -> dict[str, Any]:
-    """A column as the browser gets it. The browser shows every text as text."""
+    """Return a column as sent to the browser, which shows every text literally."""
     column, waits = row.column, row.stage == "open"
     chosen = {"left out": "out", "person": "person", "identifier": ""}.get(row.stage, "keep")
     if row.stage == "open" and column is None:
@@ -176,7 +176,7 @@ def _sent(state: Session, row: Row) -> dict[str, Any]:
 
 
 def _described(column: Column, waits: bool, row: Row) -> dict[str, Any]:
-    """Kind, values and texts of a column; all values while its guess waits to be confirmed."""
+    """Kind, values and texts of a column; all values until its guess is confirmed."""
     kind = "dates" if column.dates else KINDS[column.kind]
     if isinstance(column, ToBuy):
         what = "bins" if column.kind == "numeric" else "categories"
@@ -213,7 +213,7 @@ def _described(column: Column, waits: bool, row: Row) -> dict[str, Any]:
 
 
 def _values(column: Column) -> list[dict[str, str]]:
-    """Each value with its label. A group lists its texts, so that its name hides no value of the table."""
+    """Each value with its label. A group lists its texts, so its name hides no value of the table."""
     inside = dict(column.groups)
     labels = dict(column.value_labels)
     out = []
@@ -235,8 +235,8 @@ def _bought(state: Session) -> None:
         f"**{share:.0%} of the budget buys** {listed}" if share else f"**Nothing buys yet** {listed}: see the Plan page"
     )
     st.markdown(
-        f"{paid}. Declare which columns are numbers, dates or identifiers, and declare what everybody knows, such as "
-        "“f; m”: what is declared costs nothing, and no category of it is lost. Numbers cost less with their range: "
+        f"{paid}. Declare which columns are numbers, dates or identifiers, and any public categories, such as “f; m”. "
+        "Declared columns cost nothing and lose no category. Numbers cost less if you give a range: "
         "“8 bins from 0 to 100”."
     )
 
@@ -253,7 +253,7 @@ def _add(state: Session) -> None:
             state.editor.change_schema(type(schema)(columns, schema.left_out, schema.identifiers))
             st.session_state[key] = ""
 
-    st.text_input("Add a column", key=key, on_change=add, placeholder="its name, as in the table's header")
+    st.text_input("Add a column", key=key, on_change=add, placeholder="name as in the table's header")
 
 
 def lead_on(state: Session) -> None:

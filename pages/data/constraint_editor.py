@@ -1,6 +1,6 @@
-"""What no row may be, on the Data page: impossible combinations, ordered pairs, dependencies.
+"""Constraints on the Data page: impossible combinations, ordered pairs, dependencies.
 
-Whatever is added here by hand is public. What is looked for in the rows is marked as guessed until it is confirmed.
+Constraints added by hand are public. Constraints found in the rows are marked as guessed until they are confirmed.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ KINDS = {
 
 
 def show(state: Session) -> None:
-    """The constraints of the open project, and a form for one more."""
+    """The constraints of the open project, and a form to add one."""
     st.markdown(
         "Combinations that cannot be: the model gives them no probability, so **no synthetic row has one**. They are "
-        "public; real rows may break them all the same."
+        "public; real rows may still violate them."
     )
     _listed(state)
     _form(state)
@@ -58,8 +58,8 @@ def _listed(state: Session) -> None:
         )
     if given.guessed:
         st.warning(
-            "Guessed constraints were read off the real rows. **Confirm them only if you would have written the "
-            "same without looking**; remove the others. A release is refused until none is left."
+            "Guessed constraints come from the real rows. **Confirm them only if you would have written the same "
+            "without looking**; remove the others. A release is refused while any guess is open."
         )
         st.button(
             f"Confirm the {len(given.guessed)} guessed",
@@ -69,7 +69,7 @@ def _listed(state: Session) -> None:
             icon=":material/check:",
         )
     if kept := state.editor.aside.constraints:
-        st.caption(f"Kept aside, as columns of theirs are left out: {len(list(kept))} constraints.")
+        st.caption(f"Set aside because some of their columns are left out: {len(list(kept))} constraints.")
 
 
 def _form(state: Session) -> None:
@@ -80,9 +80,9 @@ def _form(state: Session) -> None:
         list(KINDS),
         format_func=KINDS.__getitem__,
         key=f"{key}-kind",
-        help=f"These methods cannot hold constraints, and their plans are refused: {unable}. "
-        "Columns whose bins or categories are bought cannot be named here: their values are not known yet. Of a column "
-        "with a hierarchy an impossible combination can name its top groups only.",
+        help=f"These methods cannot keep constraints, and their plans are refused: {unable}. Columns whose bins or "
+        "categories are bought cannot be used here, because their values are not known yet. For a column with a "
+        "hierarchy, an impossible combination can use only its top groups.",
     )
     columns = [c.name for c in schema.columns if c not in schema.undeclared or (kind == "impossible" and c.named)]
     if kind == "impossible":
@@ -125,7 +125,7 @@ def _values(column: Column, key: str) -> Values | None:
 def _table(cause: Column, effect: Column, key: str) -> dict[str, str]:
     """The value table of a dependency, filled in by hand."""
     if cause.kind == "numeric":
-        st.info("A bin does not say a value: the first column must have categories.")
+        st.info("A bin does not determine a value: the first column must have categories.")
         return {}
     shown = st.data_editor(
         {cause.name: list(cause.categories), effect.name: [""] * len(cause.categories)},
@@ -156,14 +156,14 @@ def _add(state: Session, new: Constraints) -> None:
 
 
 def refuse(project: Project) -> None:
-    """Raise for constraints that do not fit the columns, or that lead around a separation of the plan."""
+    """Raise for constraints that do not match the columns, or that lead around a separation of the plan."""
     project.constraints.masks(project.schema, project.plan.max_cells)
     try:
         blurring_of(project.plan).check(project) if is_blurring(project.plan) else frame_of(project)
     except EspalierError as error:
         if error.data.get("key") == "constraints":
             raise
-        project.constraints.check(project.schema, project.separations)  # the plan lacks something else as yet
+        project.constraints.check(project.schema, project.separations)  # the plan is still incomplete
 
 
 def _put(state: Session, constraints: Constraints) -> None:
@@ -172,7 +172,7 @@ def _put(state: Session, constraints: Constraints) -> None:
 
 
 def _look(state: Session) -> None:
-    """Candidates read off the rows, on demand."""
+    """Candidates from the rows, on demand."""
     if state.text is None:
         return
     st.button(
@@ -203,7 +203,7 @@ def _guess(state: Session) -> None:
             refused.append(constraint)
     _put(state, fitting.constraints)
     if refused:
-        state.trouble["constraint"] = f"Left out, as the plan's frame separates their columns: {_some(refused)}"
+        state.trouble["constraint"] = f"Left out because the plan's frame separates their columns: {_some(refused)}"
 
 
 def _some(constraints: Sequence[Constraint]) -> str:

@@ -1,4 +1,4 @@
-"""A data dictionary on the Data page: uploaded, stated to be public, and used for the columns that it declares."""
+"""A data dictionary on the Data page: uploaded, declared public, and used for its columns."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from espalier.pages.common.text import CONFIDENTIAL, name, names, plain
 from espalier.pages.session.session import Session
 
 LARGEST = 50
-"""Megabytes of a dictionary's file."""
+"""Largest size of a dictionary's file, in megabytes."""
 
 
 def show(state: Session) -> None:
-    """The upload, what it declares, the statement, and the button."""
+    """The upload, its columns, the statement, and the button."""
     for used in state.project.dictionaries:
         st.caption(f"{name(used.name)} ({plain(used.format)}) declares {names(used.columns, 8)}.")
     if state.text is None:
@@ -70,7 +70,7 @@ def _offer(state: Session, text: TextTable, dictionary: Dictionary, key: str) ->
     choices: dict[str, Choice] = {}
     for open_ in draft_schema([dictionary], part, marks).undecided:
         picked = st.radio(
-            f"{CONFIDENTIAL} {name(open_.column)} holds {open_.problem}. What should happen?",
+            f"{CONFIDENTIAL} {name(open_.column)} contains {open_.problem}. What should happen?",
             list(CHOICES),
             index=None,
             format_func=lambda choice: CHOICES[choice].capitalize(),

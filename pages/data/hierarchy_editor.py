@@ -13,17 +13,17 @@ from espalier.pages.common.text import name, names, plain
 from espalier.pages.session.session import Session
 
 LARGEST = 5
-"""Megabytes of a file with a hierarchy."""
+"""Largest size of a file with a hierarchy, in megabytes."""
 
 
 def show(state: Session) -> None:
-    """The form, and what is taken already."""
+    """The form, and the existing hierarchies."""
     schema, key = state.project.schema, f"hierarchy-{state.opened}"
-    st.markdown("#### A hierarchy for a column of many codes")
+    st.markdown("#### A hierarchy for a column with many codes")
     st.markdown(
-        "Diagnoses in blocks and chapters, postcodes in regions: the groups are public. The codes are counted "
-        "from the top down, and distinguished **only where the budget suffices**. Both are paid from the share for the "
-        "schema on the Plan page, which shows the expected codes."
+        "Diagnoses in blocks and chapters, postcodes in regions: the groups are public. The codes are counted from the "
+        "top down, and distinguished **only where the budget suffices**. The share for the schema on the Plan page "
+        "pays for this; the page shows the expected codes."
     )
     for column in schema.columns:
         if isinstance(column, HierarchyToBuy):
@@ -35,14 +35,14 @@ def show(state: Session) -> None:
     chosen = st.selectbox("Column with a hierarchy", able, key=f"{key}-column")
     column = schema[chosen]
     pasted = st.text_area(
-        "Code and group, a line each",
+        "Code and group, one pair per line",
         key=f"{key}-text-{chosen}",
         placeholder="I21,I20-I25\nI22,I20-I25\nI20-I25,I00-I99",
-        help="Two cells a line, separated by a comma, a semicolon or a tab. Groups may belong to groups. A code "
-        "without a group is at the top.",
+        help="Two cells per line, separated by a comma, a semicolon or a tab. Groups may belong to other groups. A "
+        "code without a group is at the top.",
     )
     file = st.file_uploader(
-        "Or a file of two columns",
+        "Or a file with two columns",
         type=["csv", "tsv", "txt"],
         key=f"{key}-file-{chosen}",
         max_upload_size=LARGEST,
@@ -78,10 +78,12 @@ def show(state: Session) -> None:
 
 
 def _made(column: Column, given: Mapping[str, str], at_most: int) -> HierarchyToBuy:
-    """The column with this hierarchy; raises :class:`SchemaError` for circles and codes that are no categories."""
+    """Return the column with this hierarchy; raises :class:`SchemaError` for cycles and codes that are not
+    categories.
+    """
     if "categories" in column.guessed:
         raise SchemaError(
-            f"the categories of {column.name!r} were guessed off the rows: confirm them first, or open the table by "
+            f"the categories of {column.name!r} were guessed from the rows: confirm them first, or open the table by "
             "its names alone",
             column=column.name,
         )
@@ -96,13 +98,13 @@ def _made(column: Column, given: Mapping[str, str], at_most: int) -> HierarchyTo
 
 
 def _declared(column: Column) -> tuple[str, ...]:
-    """The texts that the column's description allows."""
+    """The texts allowed by the column's description."""
     grouped = dict(column.groups)
     return tuple(text for category in column.categories for text in grouped.get(category, (category,)))
 
 
 def _orphans(column: Column, given: Mapping[str, str]) -> list[str]:
-    """Declared categories that the hierarchy does not name."""
+    """Declared categories missing from the hierarchy."""
     return [] if isinstance(column, ToBuy) else [text for text in _declared(column) if text not in given]
 
 

@@ -1,4 +1,4 @@
-"""Linked tables on the Data page: open people with their visits, and show how the two tables belong together."""
+"""Linked tables on the Data page: open people with their visits, and show how the two tables are linked."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def upload(state: Session, project: Project | None = None) -> None:
             type=TYPES,
             key=f"visits-file-{state.opened}",
             max_upload_size=200,
-            help="Any number of rows per person: visits, stays, orders. Leave it empty if one table holds both.",
+            help="Any number of rows per person: visits, stays, orders. Leave it empty if one table contains both.",
         )
     )
     try:
@@ -68,7 +68,7 @@ def _with_project(state: Session, project: Project, read: Sequence[TextTable]) -
     """The button that opens a project of linked tables, with its tables once they are chosen."""
     assert project.linked is not None
     if read and len(read) < (1 if project.linked.together else 2):
-        st.info("Choose the other table too, or open the project without a table.")
+        st.info("Also choose the other table, or open the project without a table.")
         return
     try:
         text = LinkedText.of(project.linked, read) if read else None
@@ -109,7 +109,7 @@ def _questions(state: Session, read: Sequence[TextTable]) -> None:
         "What identifies a visit?",
         [NONE, *(n for n in rest if n != order)],
         key=f"linked-key-{key}",
-        help="Optional. It breaks ties of the order, and is released with invented values only.",
+        help="Optional. It breaks ties in the order, and is released only with invented values.",
     )
     keep = two.number_input(
         "How many visits of each person are kept?",
@@ -164,7 +164,7 @@ def _guess(state: Session, link: Linked, read: Sequence[TextTable], person_colum
 
 
 def _share(text: LinkedText, keep: int) -> None:
-    """The share of visits that is kept, for the steward alone."""
+    """Show the share of visits that is kept, only to the steward."""
     st.caption(
         f"{CONFIDENTIAL} Keeping {keep} retains **{text.kept(keep):.1%}** of the visits; one more would retain "
         f"{text.kept(keep + 1):.1%}. Choose a number that you would also have named without looking."
@@ -172,7 +172,7 @@ def _share(text: LinkedText, keep: int) -> None:
 
 
 def show(state: Session) -> None:
-    """How the open tables belong together; the number of visits that are kept can be changed."""
+    """Show how the open tables are linked, and let the user change the number of visits kept."""
     link = state.project.linked
     assert link is not None
     with st.container(border=True, key="linked-tables"):

@@ -44,7 +44,7 @@ def open_sample(state: Session, key: str, rows: int) -> None:
 
 
 def upload(state: Session) -> None:
-    """A table of one's own, with or without a project file; or a project file alone."""
+    """The user's own table, with or without a project file; or a project file alone."""
     left, right = st.columns(2)
     file = left.file_uploader(
         "Your table",
@@ -135,7 +135,7 @@ def _table_alone(state: Session, text: TextTable) -> None:
 
 
 def _buy(state: Session, text: TextTable) -> None:
-    """Open the table by its header alone, every column to be bought."""
+    """Open the table by its header alone; every column will be bought."""
     try:
         schema = Schema.to_buy(n for n in text.columns if n)
         project = blank(filename(text.source.split(".")[0]), schema).with_plan(schema_share=SCHEMA_SHARE)

@@ -1,4 +1,4 @@
-"""Open a file or a database on the server, if its operator listed it. Its rows are read where they are stored."""
+"""Open a file or a database on the server, if its operator listed it. Its rows are read in place."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from espalier.pages.session.session import Session, blank
 
 
 def show(state: Session) -> None:
-    """Two fields and what to do with them, for stewards of a server with an allow-list."""
+    """Two fields and their buttons, for stewards of a server with an allow-list."""
     if not (listed := allowed()) or sign_in.role() != "steward":
         return
     with st.container(border=True):
@@ -26,9 +26,9 @@ def show(state: Session) -> None:
             "A file or database on the server",
             key=f"far-{state.opened}",
             placeholder=f"{listed.folders[0]}/…" if listed.folders else f"env:{listed.connections[0]}",
-            help="A CSV or Parquet file or a folder of them, of any size, or env:NAME for a database, as the server's "
-            "operator has listed them. It is read in place. Once it is open, the page shows what a release keeps "
-            "of it on this machine.",
+            help="A CSV or Parquet file or a folder of them, of any size, or env:NAME for a database, as listed by the "
+            "server's operator. It is read in place. Once it is open, the page states what a release stores on this "
+            "machine.",
         )
         relation = st.text_input("Name of its table, in a database", key=f"far-table-{state.opened}")
         place = st.container(horizontal=True)

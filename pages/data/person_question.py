@@ -20,7 +20,7 @@ ANSWERS = {
 
 
 def show(state: Session) -> None:
-    """The question while it is open or reconsidered; else the answer, with a button to change it."""
+    """Show the question while it is open or being changed, else the answer with a button to change it."""
     if state.project.unit_open or state.drafts.answering:
         _ask(state)
         return
@@ -46,7 +46,7 @@ def _ask(state: Session) -> None:
         st.subheader("First: can one person have several rows?", anchor=False)
         st.markdown(
             "For example a patient with several visits, or a customer with several orders. Privacy protects a person "
-            "with **all** their rows, so Espalier must know. "
+            "with **all** their rows, so Espalier needs to know. "
             + ("You can plan and release once this is answered." if still_open else "")
         )
         current = _current(state)
@@ -83,7 +83,7 @@ def _ask(state: Session) -> None:
 
 
 def _current(state: Session) -> str | None:
-    """The answer that the project holds; ``None`` if it holds none."""
+    """The answer in the project; ``None`` if there is none."""
     if state.project.plan.person is not None:
         return COLUMN
     answer = state.project.one_row_per_person
@@ -91,8 +91,8 @@ def _current(state: Session) -> str | None:
 
 
 def _one_row(state: Session) -> None:
-    """What the answer promises, and which column speaks against it."""
-    st.caption("This is a promise. If someone has more rows after all, they are protected less than the report says.")
+    """State what the answer promises, and any column that contradicts it."""
+    st.caption("This is a promise. Anyone with more rows is protected less than the report states.")
     if state.text is None:
         return
     if found := repeating(state.text, [c for c in _set_aside(state) if c in state.text.columns]):
@@ -148,14 +148,14 @@ def _promise(state: Session) -> int:
         plan.rows_per_person if plan.person is None and plan.rows_per_person > 1 else None,
         placeholder="type a number",
         key=f"person-promised-{state.opened}",
-        help="Take it from how the table was made, such as one row per year for five years. More rows need more noise.",
+        help="Derive it from how the table was made, such as one row a year for five years. More rows need more noise.",
     )
-    st.caption("This is a promise; nothing checks it. Someone with more rows is protected less than the report says.")
+    st.caption("This is a promise; nothing checks it. Anyone with more rows is protected less than the report states.")
     return int(k or 1)
 
 
 def _set_aside(state: Session) -> list[str]:
-    """Columns that look like identifiers or are declared as such."""
+    """Return columns that look like identifiers or are declared as identifiers."""
     schema = state.project.schema
     return [*(c.name for c in schema.left_out), *(c.name for c in schema.identifiers)]
 

@@ -1,4 +1,4 @@
-"""The review of a project's columns: their places, the facts that were shown, and the person's decisions."""
+"""The review of a project's columns: their sections, the facts shown, and the user's decisions."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ NOT_OPEN = "It was guessed from a table that is not open now."
 
 @dataclass(frozen=True)
 class Row:
-    """A column in the review: its section, its stage, and why it is there.
+    """A column in the review: its section, its stage, and the reason.
 
-    ``digest`` identifies what must be shown before a guess can be confirmed. ``books`` are code books that hold all of
-    its values, and ``marks`` are values that may mean an empty cell.
+    ``digest`` identifies what must be shown before a guess can be confirmed. ``books`` are code books that contain all
+    of its values, and ``marks`` are values that may mean an empty cell.
     """
 
     name: str
@@ -62,13 +62,13 @@ class Row:
 
 @dataclass(frozen=True)
 class Settled:
-    """Columns that a person has settled: declared or confirmed, left out, or identifiers."""
+    """Settled columns: declared or confirmed, left out, or identifiers."""
 
     described: tuple[Column, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
     identifiers: tuple[Identifier, ...] = ()
     aside: tuple[str, ...] = ()
-    """Columns that the person left out and no guess did."""
+    """Columns left out by the user, not by a guess."""
 
     def __bool__(self) -> bool:
         return bool(self.described or self.left_out or self.identifiers or self.aside)
@@ -79,8 +79,8 @@ class ReviewDraft:
     """The unfinished review of one open project.
 
     ``sections`` is the section of each column, which stays once it is set. ``aside`` holds the descriptions of columns
-    that are left out. ``errors`` says why what was typed for a column cannot be used. ``seen`` holds the digest of what
-    the page has shown last of each open column: only that can be confirmed.
+    that are left out. ``errors`` gives the reason why a typed description cannot be used. ``seen`` holds the digest of
+    the facts last shown for each open column: only those can be confirmed.
     """
 
     sections: dict[str, str] = field(default_factory=dict)
@@ -92,7 +92,9 @@ class ReviewDraft:
     _fits: dict[str, tuple[Column, TextColumn, bool]] = field(default_factory=dict)
 
     def rows(self, project: Project, names: Iterable[str], text: TextTable | None) -> list[Row]:
-        """Return all columns in the order of the table, or else of the project. ``names`` are those of the table."""
+        """Return all columns in the order of the table, or otherwise of the project. ``names`` are those of the
+        table.
+        """
         schema, person = project.schema, project.plan.person
         known = dict.fromkeys((*names, *self.order, *schema.names, *(c.name for c in schema.left_out)))
         known |= dict.fromkeys((*(c.name for c in schema.identifiers), *([person] if person else [])))
@@ -107,7 +109,7 @@ class ReviewDraft:
             elif name in described:
                 found.append(self._described(described[name], text))
             elif name in told:
-                why = "It is declared to be an identifier: it is not read."
+                why = "It is declared as an identifier and is not read."
                 found.append(Row(name, self._section(name, "identifies someone"), "identifier", why))
             elif name in out and not out[name].confirmed:
                 place = self._section(name, "identifies someone")
@@ -147,7 +149,7 @@ class ReviewDraft:
         return known[2]
 
     def unfit(self, columns: Iterable[Column], text: TextTable) -> list[str]:
-        """Names of the columns that hold a value which their description does not allow. Private."""
+        """Names of the columns with a value that their description does not allow. Private."""
         found = []
         for column in columns:
             read = text.columns[column.name]
@@ -159,11 +161,11 @@ class ReviewDraft:
         return found
 
     def show(self, rows: Iterable[Row]) -> None:
-        """Note what the page shows of these rows, to its end."""
+        """Record what the page shows for these rows, to its end."""
         self.seen = {row.name: row.digest for row in rows if row.stage == "open"}
 
     def confirm(self, editor: ProjectEditor, names: Iterable[str]) -> None:
-        """Confirm the guesses about these columns that the page has shown as they are now."""
+        """Confirm the guesses about these columns, provided that the page has shown their current state."""
         schema, wanted = editor.project.schema, set(names)
 
         def seen(name: str, digest: str) -> bool:
@@ -179,7 +181,7 @@ class ReviewDraft:
         editor.change_schema(replace(schema, columns=columns, left_out=out))
 
     def act(self, editor: ProjectEditor, text: TextTable | None, act: Mapping[str, Any]) -> None:
-        """Carry out what a person did to one column. What cannot be done is noted in ``errors``."""
+        """Carry out the user's action on one column. A failure is recorded in ``errors``."""
         name = act.get("name")
         if not isinstance(name, str) or name not in self.order:
             return
@@ -191,7 +193,7 @@ class ReviewDraft:
         except EspalierError as error:
             self.errors[name] = str(error)
         except (KeyError, TypeError, AttributeError):
-            self.errors[name] = "The browser sent something that cannot be read. Try again."
+            self.errors[name] = "The browser sent an unreadable action. Try again."
 
     def _keep(self, editor: ProjectEditor, text: TextTable | None, name: str, _: Mapping[str, Any]) -> None:
         schema = editor.project.schema
@@ -278,7 +280,8 @@ class ReviewDraft:
     def use_book(self, editor: ProjectEditor, text: TextTable | None, book: str, names: Iterable[str]) -> None:
         """Declare the whole code book for these columns; raise :class:`SchemaError` if it lacks one of their values.
 
-        Empty cells are always allowed, so that nothing of the rows shows. The budget decides which codes stay separate.
+        Empty cells are always allowed, so nothing about the rows is revealed. The budget decides which codes stay
+        separate.
         """
         for name in names:
             before = editor.project.schema[name]
@@ -302,7 +305,7 @@ class ReviewDraft:
             editor.change_plan(schema_share=SCHEMA_SHARE)
 
     def mean_missing(self, editor: ProjectEditor, text: TextTable, mark: str, names: Iterable[str]) -> None:
-        """Take ``mark`` for an empty cell of these columns. An unchanged guess is made again."""
+        """Treat ``mark`` as an empty cell of these columns. An unchanged guess is made again."""
         for name in names:
             read, now = text.columns[name], editor.project.schema[name]
             marks = (*now.missing_marks, mark)
@@ -320,7 +323,7 @@ class ReviewDraft:
     def settle(
         self, editor: ProjectEditor, names: Sequence[str], settled: Settled, dictionaries: Iterable[DeclaredBy]
     ) -> None:
-        """Put settled columns back, instead of the guesses for the same columns of the table."""
+        """Restore settled columns in place of the guesses for the same columns of the table."""
         self.order = {n: i for i, n in enumerate(names)}
         schema, person = editor.project.schema, editor.project.plan.person
         new = {c.name: c for c in settled.described if c.name in self.order and c.name != person}

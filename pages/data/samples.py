@@ -15,8 +15,8 @@ SAMPLES = {
         "Readmission",
         "local_hospital",
         8000,
-        "8,000 patients, 14 columns. Four hospital codes look like causes of coming back and are not: in another "
-        "hospital they say nothing. *Shows why the causal regime matters.*",
+        "8,000 patients, 14 columns. Four hospital codes look like causes of readmission but are not: in another "
+        "hospital they mean nothing. *Shows why the causal regime matters.*",
     ),
     "hiring": (
         "Hiring",
@@ -29,29 +29,29 @@ SAMPLES = {
         "Visits",
         "event_repeat",
         8722,
-        "8,722 appointments of 3,000 patients, 8 columns. Some patients came once, some forty times. "
-        "*Shows how a person with all their rows is protected, and figures that may leave the building.*",
+        "8,722 appointments of 3,000 patients, 8 columns. Some patients came once, some forty times. *Shows how a "
+        "person with all their rows is protected, and which figures may leave the building.*",
     ),
     "services": (
         "Social services",
         "diversity_3",
         6000,
         "6,000 people, 40 columns: rare categories, empty cells, skewed amounts. "
-        "*Shows what makes a table hard, and what coarsening helps.*",
+        "*Shows what makes a table difficult, and how coarsening helps.*",
     ),
     "stays": (
         "Stays",
         "bed",
         6000,
-        "6,000 patients, 7 columns. The length of a stay is a number that depends on numbers along curves. "
-        "*Shows methods that keep numbers as numbers, and one that is plainly not private.*",
+        "6,000 patients, 7 columns. The length of a stay depends on other numbers along curves. *Shows methods that "
+        "keep numbers as numbers, and one that is clearly not private.*",
     ),
     "clinic": (
         "Clinic",
         "groups",
         4000,
         "4,000 patients and their visits, in two linked tables. A change of insulin brings patients back sooner. "
-        "*Shows how visits that belong together are released, and what follows what.*",
+        "*Shows how linked visits are released, and how visits follow each other.*",
     ),
 }
 OTHER = "readmission_other_hospital.csv"

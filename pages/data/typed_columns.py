@@ -1,4 +1,4 @@
-"""A column's description as texts that a person types, and back."""
+"""Convert a column's description to typed texts, and back."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def row_of(column: Column) -> dict[str, Any]:
 
 
 def column_of(row: Mapping[str, Any], origin: Column) -> Column:
-    """Return the column that ``row`` describes; raise :class:`SchemaError`.
+    """Return the column described by ``row``; raise :class:`SchemaError`.
 
     Only the texts that the kind needs are read.
 
@@ -62,7 +62,7 @@ def column_of(row: Mapping[str, Any], origin: Column) -> Column:
 
 
 def _column_of(row: Mapping[str, Any], origin: Column) -> Column:
-    """The column without its texts for people."""
+    """Return the column without its labels and notes."""
     numeric = row["kind"] == "numeric"
     found = IN_HIERARCHY.fullmatch(row["categories"])
     if isinstance(origin, HierarchyToBuy) and found and row["kind"] == "categorical":
@@ -132,9 +132,10 @@ def _edges(column: Column) -> str:
 
 
 def _to_buy(row: Mapping[str, Any], numeric: bool) -> Column | None:
-    """A row that leaves bins or categories to be bought; None for one that declares them.
+    """Return the column of a row that leaves bins or categories to be bought; None for one that declares them.
 
-    A kind that was changed while the other kind's cell still says “to be bought”, and its own nothing, leaves it so.
+    If the kind was changed, the other kind's cell still says “to be bought” and its own is empty, the column stays to
+    be bought.
     """
     texts = re.fullmatch(r"\s*at most (\d{1,6})\s*", row["categories"])
     found = re.fullmatch(r"\s*(\d{1,3}) bins(?: from (\S+) to (\S+))?\s*", row["edges"])
@@ -165,13 +166,13 @@ def _dates(text: str, column: str) -> DateBins:
 
 
 def join(categories: tuple[str, ...]) -> str:
-    """Categories as one line, parted by semicolons; one with a semicolon or a quote is quoted."""
+    """Categories on one line, separated by semicolons; one with a semicolon or a quote is quoted."""
     quoted = ['"' + p.replace('"', '""') + '"' if re.search(r'[;"\n]|^\s|\s$', p) else p for p in categories]
     return "; ".join(quoted)
 
 
 def split(text: str) -> tuple[str, ...]:
-    """Categories from a cell: parted by semicolons or line ends, quotes around one that holds either."""
+    """Categories from a cell: separated by semicolons or line breaks; quotes protect one that contains either."""
     out: list[str] = []
     for match in re.finditer(r'\s*(?:"((?:[^"]|"")*)"\s*(?=[;\n]|$)|([^;\n]*))(?:[;\n]|$)', text):
         quoted, bare = match.group(1), (match.group(2) or "").strip()
@@ -183,7 +184,7 @@ def split(text: str) -> tuple[str, ...]:
 
 
 def numbers(text: str, column: str) -> tuple[float, ...]:
-    """Bin edges from a cell, parted by semicolons or blanks."""
+    """Bin edges from a cell, separated by semicolons or spaces."""
     out = []
     for part in re.split(r"[;\s]+|,\s+", text.strip()):
         if part:

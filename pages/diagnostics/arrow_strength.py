@@ -17,14 +17,14 @@ MOST = 20
 Arrow = tuple[str, str]
 
 INTRODUCTION = (
-    "How much of each arrow survived? For that the link between the two columns is measured in the real rows, and in "
-    "the synthetic ones."
+    "How much of each arrow survived? The link between its two columns is measured in the real rows and in the "
+    "synthetic ones."
 )
 
 
 @dataclass(frozen=True)
 class ArrowLinks:
-    """How far an arrow's two columns are from unlinked, in the real and in the synthetic rows (see `link`)."""
+    """Distance of an arrow's two columns from independence, in the real and in the synthetic rows (see `link`)."""
 
     arrow: Arrow
     real: float
@@ -32,7 +32,7 @@ class ArrowLinks:
 
 
 def show(strength: Mapping[Arrow, float], drawn: bool) -> None:
-    """The strongest arrows as bars; without a drawing they say in which order columns were modelled, and no more."""
+    """The strongest arrows as bars; without a drawing they show only the order in which columns were modelled."""
     if not strength:
         st.info("The model has no arrows.")
         return
@@ -41,19 +41,22 @@ def show(strength: Mapping[Arrow, float], drawn: bool) -> None:
         charts.lying(
             [_name(arrow) for arrow, _ in ranked[:MOST]],
             {"": [value for _, value in ranked[:MOST]]},
-            "mean total variation that the cause makes (0 to 1)",
+            "mean total variation caused (0 to 1)",
             (charts.MODEL,),
         ),
         "arrow-strength",
-        "How strongly each arrow acts in the released model, the strongest first",
+        "Strength of each arrow in the released model, the strongest first",
     )
     if not drawn:
-        st.info("Nothing is drawn: each column was modelled from those before it in the schema. An order, not causes.")
+        st.info(
+            "Nothing is drawn: each column was modelled from the columns before it in the schema. The arrows show an "
+            "order, not causes."
+        )
     shown = f" The {MOST} strongest of {len(ranked)} arrows are shown." if len(ranked) > MOST else ""
     st.markdown(
-        "**How to read it.** For each arrow: how far the effect's distribution moves, in total variation, from "
-        "one category of the cause to another, with other causes held fixed. 0: the arrow does nothing in the "
-        f"synthetic table, because it does nothing in the real one or because noise has hidden it.{shown}"
+        "**How to read it.** For each arrow: how far the effect's distribution moves, in total variation, from one "
+        "category of the cause to another, with other causes held fixed. At 0 the arrow has no effect in the synthetic "
+        f"table, because it has none in the real one or because noise hides it.{shown}"
     )
 
 
@@ -81,10 +84,10 @@ def survived(found: list[ArrowLinks]) -> None:
         "How strong each arrow's link is in real and in synthetic rows, the strongest real one first",
     )
     kept, real = sum(one.synthetic for one in found), sum(one.real for one in found)
-    share = f"In all, synthetic links are **{100 * kept / real:.0f} %** of the real ones. " if real else ""
+    share = f"Overall, synthetic links are **{100 * kept / real:.0f} %** of the real ones. " if real else ""
     st.markdown(
-        f"{share}A bar that is much shorter than the real one is an arrow that the noise has swallowed; a longer one "
-        f"may be noise alone.{f' The {MOST} strongest of {len(found)} are shown.' if len(found) > MOST else ''}"
+        f"{share}If a bar is much shorter than the real one, noise hides the arrow; a longer one may be only "
+        f"noise.{f' The {MOST} strongest of {len(found)} are shown.' if len(found) > MOST else ''}"
     )
 
 

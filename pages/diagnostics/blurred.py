@@ -16,10 +16,10 @@ from espalier.pages.session.session import BlurredBundle, Session
 
 
 def show(state: Session, blurred: BlurredBundle) -> None:
-    """Show what the rows are and, on request, the comparison."""
+    """Describe the rows and show the comparison on request."""
     made = blurred.made
-    st.error(f"**{NOT_PRIVATE}.** Such rows come close to the real ones: that is no sign of a good release.")
-    st.markdown(f"Compared here are the {made.rows:,} rows of {name(made.project.name)} made last by this method.")
+    st.error(f"**{NOT_PRIVATE}.** Such rows are close to the real ones, but that does not make a release good.")
+    st.markdown(f"This compares the {made.rows:,} rows of {name(made.project.name)} that this method made last.")
     if state.job is not None:
         shell.progress()
     elif blurred.figures is None:

@@ -18,10 +18,10 @@ from espalier.pages.session.session import ReleaseBundle
 
 Facts = Mapping[str, Any]
 LARGEST, PAIRS = 10_000, 2_000
-"""Cells of a picture, and pairs, of a table that is read where it is: as many as are counted for pictures."""
+"""Largest number of cells and pairs counted for pictures of a table that is read in place."""
 MOST = 15
 UPRIGHT = 12
-"""Up to so many values stand as upright bars."""
+"""Largest number of values shown as vertical bars."""
 WIDEST = 40
 """Number of columns in a map of pairs: those with the worst pairs."""
 
@@ -33,7 +33,7 @@ def columns(facts: Facts, released: ReleaseBundle) -> None:
     st.subheader(
         f"Columns differ by {100 * facts['one_way_tv']:.1f} % on average",
         anchor=False,
-        help="Total variation: the share of rows that would have to move for both columns to be equal.",
+        help="Total variation: the share of rows that would have to change to make both columns equal.",
     )
     figure = charts.lying(
         names, {"": [c["tv"] for c in worst]}, "share of rows in the wrong place", (charts.SYNTHETIC,)
@@ -51,7 +51,7 @@ def columns(facts: Facts, released: ReleaseBundle) -> None:
 
 
 def counts(real: Source) -> dict[Clique, NDArray[np.int64]]:
-    """What pictures of single columns and pairs show of a table that is read where it is, counted in one go."""
+    """Return the counts for pictures of columns and pairs of a table that is read in place, in one pass."""
     sizes = real.schema.sizes
     singles = [(name,) for name in real.schema.names if sizes[name] <= LARGEST]
     pairs = [q for q in combinations(real.schema.names, 2) if sizes[q[0]] * sizes[q[1]] <= LARGEST][:PAIRS]
@@ -105,8 +105,8 @@ def pairs(facts: Facts, released: ReleaseBundle) -> None:
     )
     st.caption(
         f"{_of(worst, facts['pairs'], 'pairs')} A green bar as long as the grey one means that the link was lost. "
-        "Links that the frame forbids are lost on purpose."
-        + " No pair came out clearly worse than two unlinked columns would."
+        "Links that the frame forbids are lost by design."
+        + " No pair is clearly worse than two unlinked columns would be."
         * (not facts["worse_than_independence"])
     )
     every = [tuple(p["columns"]) for p in sorted(facts["pairs"], key=lambda p: -p["tv"])]
@@ -145,7 +145,7 @@ def _two(released: ReleaseBundle, pair: tuple[str, str]) -> None:
 
 
 def _lost(worse: Sequence[Facts]) -> None:
-    """Pairs that are worse than if their columns had no link."""
+    """Warn about pairs that are worse than if their columns had no link."""
     if not worse:
         return
     st.markdown(

@@ -1,4 +1,4 @@
-"""Fairness of a release, judged on real rows: dependence, gaps between groups, and what the fence cost."""
+"""Fairness of a release, judged on real rows: dependence, gaps between groups, and the cost of the fence."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ FEW = 20
 
 
 def show(facts: Facts | None, reason: str, tested: str) -> None:
-    """What the outcome owes to protected columns, and what a model makes of it when ``tested`` on those real rows."""
+    """Show the outcome's dependence on protected columns, and a model's gaps when ``tested`` on those real rows."""
     if facts is None:
-        st.info(f"No fairness figures: {plain(reason)}. Give the roles on the Structure page.")
+        st.info(f"No fairness figures: {plain(reason)}. Set the roles on the Structure page.")
         return
     _dependence(facts)
     st.subheader(f"Does a model treat the groups alike? Tested on {plain(tested.lower())}", anchor=False)
@@ -42,17 +42,17 @@ def _dependence(facts: Facts) -> None:
             "CMI: what the outcome tells (nats)",
             ((charts.REAL, charts.SYNTHETIC, charts.MODEL),),
             figures=".4f",
-            marks=("most that chance gives (95 %)", [facts["cmi_real_floor"], facts["cmi_synthetic_floor"], None]),
+            marks=("upper limit by chance (95 %)", [facts["cmi_real_floor"], facts["cmi_synthetic_floor"], None]),
         ),
         "cmi",
-        "What the outcome tells about protected columns in the real table, the synthetic table and the model",
+        "CMI of the outcome and protected columns in the real table, the synthetic table and the model",
     )
     given = ", ".join(name(c) for c in facts["admissible"]) or "nothing"
     st.markdown(
-        f"**How to read it.** The bars show how much {', '.join(map(name, facts['outcome']))} tells about "
-        f"{', '.join(map(name, facts['protected']))} once {given} is known. 0 means nothing. Chance alone lifts a "
-        "table's bar a little: without any link it stays below the red line in 95 tables of 100. *Model* is what the "
-        "synthetic rows were drawn from; its figure is exact."
+        f"**How to read it.** The bars show how much {', '.join(map(name, facts['outcome']))} reveals about "
+        f"{', '.join(map(name, facts['protected']))} once {given} is known. 0 means nothing. Chance alone raises a "
+        "table's bar slightly: without any link it stays below the red line in 95 of 100 tables. *Model* is the model "
+        "that drew the synthetic rows; its figure is exact."
     )
     st.dataframe(
         [
@@ -102,7 +102,7 @@ def _gaps(facts: Facts) -> None:
     )
     st.markdown(
         "**How to read it.** Each bar is the gap between the group that fares best and the one that fares worst. "
-        "*Equalized odds* compares right and false alarms, *selection rate* how often the model says yes. Whiskers "
+        "*Equalized odds* compares true and false alarms, *selection rate* how often the model says yes. Whiskers "
         "are 95 % intervals. Small groups make the largest gap look larger." + beside
     )
     reasons(facts, "equalized_odds_difference")
@@ -116,7 +116,7 @@ def _groups(facts: Facts) -> None:
     labels = [", ".join(map(str, g["group"].values())) for g in shown]
     some = f" The {len(shown)} largest of {len(groups)} groups are shown." if len(groups) > len(shown) else ""
     st.markdown(
-        f"**Group by group:** how often is {name(facts['target'])} = {name(str(facts['positive']))} said?{some}"
+        f"**Group by group:** how often is {name(facts['target'])} = {name(str(facts['positive']))} predicted?{some}"
     )
     charts.show(
         charts.bars(
@@ -156,7 +156,8 @@ def _groups(facts: Facts) -> None:
     if lines or left_out:
         st.markdown(
             "**Are its probabilities right in each group?** (the model trained on synthetic rows) On the dotted line "
-            f"it is right. Above the line it underrates a group, below it overrates one. {left_out}"
+            f"the probabilities are right. Above the line the model underestimates a group, below it overestimates "
+            f"one. {left_out}"
         )
     if lines:
         charts.show(
@@ -164,7 +165,7 @@ def _groups(facts: Facts) -> None:
                 lines,
                 charts.POOLS,
                 "predicted probability",
-                "share that came true",
+                "observed share",
             ),
             "calibration",
             "Calibration of the model trained on synthetic rows, by protected group",
@@ -204,8 +205,8 @@ def _no_promise(facts: Facts) -> None:
         "**What a separation does not promise**\n"
         + (f"- A model trained on this table may still treat groups differently **through {gate}**.\n" if gate else "")
         + "- Equalized odds and the selection rate **may not improve**, and may get worse: they judge a model on real "
-        f"rows, in which {outcome} may depend on {protected} as before.\n"
-        "- A model that is also given **other columns or other tables** can find its way around.\n"
+        f"rows, in which {outcome} may still depend on {protected}.\n"
+        "- A model that also gets **other columns or other tables** can circumvent it.\n"
         "- It says nothing about whether the admissible columns **deserve** to be admissible, or were measured fairly."
     )
 
@@ -226,15 +227,15 @@ def cost(found: dict[str, Any]) -> None:
         if why := found.get("fence_cost_reason"):
             st.info(f"There is nothing to compare: {plain(why)}.")
         else:
-            st.info("What the fence cost is worked out on the release's own table only.")
+            st.info("The cost of the fence is computed only on the release's own table.")
         return
-    st.subheader("What the fence cost, at the same budget", anchor=False)
+    st.subheader("Cost of the fence, at the same budget", anchor=False)
     units = {
         "q": "association kept (rows)",
         "two_way_tv": "error of pairs (share of rows)",
         "kl": "error of pairs (KL divergence, nats)",
         "auc": "AUC of a model trained on it",
-        "cmi": "CMI: what the outcome tells about the protected (nats)",
+        "cmi": "CMI: dependence on protected columns (nats)",
     }
     better = {"q": "more", "two_way_tv": "less", "kl": "less", "auc": "more", "cmi": "less"}
 
@@ -258,7 +259,8 @@ def cost(found: dict[str, Any]) -> None:
     st.markdown(
         f"**How to read it.** The same plan without its fence ({method(facts['method_without'])}"
         + (f", width {facts['width']}" if facts["width"] > 1 else "")
-        + f") was released {facts['repeats']} times at the same ε, and thrown away. *Association kept* counts the rows "
+        + f") was released {facts['repeats']} times at the same ε, and discarded. *Association kept* counts the rows "
         f"by which the measured pairs differ from unlinked ones; no tree of pairs could keep more than "
-        f"{facts['q_best']:,.0f}. The last line is what a fence is for: 0 means that only the admissible columns tell."
+        f"{facts['q_best']:,.0f}. The last line is the purpose of a fence: 0 means that all dependence runs through "
+        "the admissible columns."
     )

@@ -22,14 +22,14 @@ KINDS = ("many-targets", "attack", "public-table", "arrows")
 
 
 def show(state: Session, released: ReleaseBundle) -> None:
-    """Show the tabs. Arrows need a model that knows their strength; a public table needs a numeric target."""
+    """Show the tabs. Arrows need a model that measures their strength; a public table needs a numeric target."""
     project = released.release.project
     target = project.plan.target
     numeric = target is not None and project.schema[target].kind == "numeric"
     st.subheader("More tests", anchor=False)
     strength = getattr(released.release.model, "strength", None)
     if released.relation is not None and released.relation.remote:
-        st.info("These tests need the rows themselves, and those of a database stay there. Test on a file instead.")
+        st.info("These tests need the rows themselves, but database rows stay in the database. Test on a file instead.")
         return
     names = ["Many targets", "Membership attack", *["Public table"] * numeric, *["Arrows"] * bool(strength)]
     tabs = st.tabs(names, key=f"further-{released.number}", on_change="rerun")  # the tab stays open when a job ends
@@ -129,7 +129,7 @@ def _start(state: Session, released: ReleaseBundle, kind: str, work: Callable[[T
     def recorded(report: Report) -> Any:
         """Record the evaluation in the ledger, then run the test on real rows: all of them, or random ones."""
         with judgement.read_again(released, part(report, 0.0, 0.3)) as real:
-            # before anything is computed: who has looked cannot undo it
+            # before anything is computed: looking cannot be undone
             record([t for t in (real, released.holdout) if t is not None])
             rows = some_rows(real)
         return work(rows, report if released.real is not None else part(report, 0.3, 1.0))

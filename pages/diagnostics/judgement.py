@@ -1,4 +1,4 @@
-"""The comparison with real rows, which runs once in a job, and the prediction task for TSTR."""
+"""The comparison with real rows, which runs once in a job, and TSTR."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Facts = Mapping[str, Any]
 
 
 def start(state: Session, released: ReleaseBundle, other: tuple[str, Table] | None = None) -> None:
-    """Judge ``released`` on its own table (or the rows kept back), or on another real table.
+    """Judge ``released`` on its own table (or the holdout), or on another real table.
 
     The example of two hospitals is judged in both at once, since its answer is in the comparison.
     """
@@ -76,7 +76,7 @@ def start(state: Session, released: ReleaseBundle, other: tuple[str, Table] | No
 
 @contextmanager
 def read_again(released: ReleaseBundle, report: Any) -> Iterator[Source]:
-    """The real rows: in memory, or read again where they are, into codes that are gone at the end."""
+    """The real rows: in memory, or read again in place into codes that are deleted at the end."""
     if released.real is not None:
         yield released.real
         return
@@ -90,7 +90,7 @@ def _told(report: Any, start: float, part: float, fraction: float, message: str)
 
 
 def home(released: ReleaseBundle) -> tuple[str, Table | None]:
-    """What a release is judged on first: the rows kept back, or (None) the table that it was made from."""
+    """The first table for judging a release: the holdout, or (None) the table from which it was made."""
     return ("The rows kept back", released.holdout) if released.holdout else ("Its own table", None)
 
 
@@ -101,7 +101,9 @@ def _two_hospitals(state: Session, released: ReleaseBundle) -> bool:
 def another_table(state: Session, released: ReleaseBundle) -> None:
     """Test on a second real table: another hospital, another year."""
     with st.expander("Test on another real table (another place, another year)"):
-        st.markdown("A model that learned coincidences fails where they break. Test both on rows from elsewhere.")
+        st.markdown(
+            "A model that learned coincidences fails where they do not hold. Test both models on rows from elsewhere."
+        )
         file = st.file_uploader(
             "Another table with the same columns", type=["csv", "gz", "parquet", "xlsx"], key=f"other-{released.number}"
         )
@@ -144,7 +146,7 @@ def task(facts: Facts, where: str) -> None:
         f"are tested on the same real rows. {term('AUC')} 0.5 is a coin toss, 1 is perfect. Accuracy is the share of "
         "right guesses"
         + (
-            f"; always guessing the commonest value gives {facts['accuracy_baseline']:.3f}."
+            f"; always guessing the most common value gives {facts['accuracy_baseline']:.3f}."
             if facts["accuracy_baseline"]
             else "."
         )
@@ -155,6 +157,6 @@ def task(facts: Facts, where: str) -> None:
 
 
 def reasons(facts: Facts, *figures: str) -> None:
-    """Why figures are not shown, each reason once."""
+    """Show why figures are missing, each reason once."""
     for why in dict.fromkeys(facts[f"{f}_reason"] for f in figures if f"{f}_reason" in facts):
         st.caption(f"Not shown: {plain(why)}.")

@@ -70,7 +70,7 @@ def _start(state: Session, released: ReleaseBundle, real: Panel) -> None:
 
 
 def _figures(found: LinkedVerdict) -> None:
-    """The distances with their floors, the rates, and the task of the next visit."""
+    """The distances with their floors, the rates, and the prediction of the next visit."""
     st.dataframe(
         [
             {"compared": text, "distance": found.figures[n], "floor": found.floor[n], "verdict": found.grades[n]}
@@ -136,9 +136,9 @@ def _pictures(real: Panel, synthetic: Panel, number: int) -> None:
         charts.show(
             stairs({title: survival(panel, group) for title, panel in both.items()}, names),
             f"survival-{number}",
-            f"Share of people with at least so many visits, by {group}",
+            f"Share of people with at least this many visits, by {group}",
         )
-        st.caption(f"The last kept visit, number {link.keep}, is censored: whether another follows is not known.")
+        st.caption(f"The last kept visit, number {link.keep}, is censored: it is unknown whether another follows.")
 
 
 def sankey(panel: Panel, column: str, labels: list[str]) -> go.Figure:

@@ -14,7 +14,8 @@ from espalier.pages.session.session import ReleaseBundle
 
 INTRODUCTION = (
     "Is the table good for predictions that are not planned yet? Up to 20 columns take turns as the target, and five "
-    "classifiers learn to tell each column's commonest category from the others, once from real rows and once from "
+    "classifiers learn to distinguish each column's most common category from the "
+    "others, once from real rows and once from "
     "synthetic ones. It takes about a minute."
 )
 WORDS = {
@@ -39,7 +40,7 @@ def work(released: ReleaseBundle, real: Table, report: Any) -> Downstream:
 
 
 def show(found: Downstream, number: int) -> None:
-    """Macro figures by classifier; those of one target when it is chosen."""
+    """Macro figures by classifier, or the figures of one chosen target."""
     macro = found.macro()
     if not macro:
         st.info("No column has two sides of 20 rows or more, so there is nothing to judge.")
@@ -57,7 +58,7 @@ def show(found: Downstream, number: int) -> None:
         _table([{"target": name, **found.macro(target=name)} for name in targets])
     said = plain("AUC 0.5 is a coin toss, 1 is perfect. F1 counts the rarer side as positive.")
     if found.left_out:
-        said += f" Left out, as one side has fewer than 20 rows: {names(found.left_out)}."
+        said += f" Left out because one side has fewer than 20 rows: {names(found.left_out)}."
     st.caption(said)
 
 

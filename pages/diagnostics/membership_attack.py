@@ -24,12 +24,12 @@ INTRODUCTION = (
 
 
 def rows_field(number: int) -> str:
-    """Which rows to attack, as they are typed."""
+    """The rows to attack, as typed."""
     return st.text_input(
         "Rows to attack",
         key=f"attack-rows-{number}",
         placeholder=f"{TARGETS} rows, half of them outliers",
-        help="Leave it empty, or give two rows of the table or more, the first being 1: 3, 17, 250.",
+        help="Leave it empty, or list at least two row numbers, counted from 1: 3, 17, 250.",
     )
 
 
@@ -37,9 +37,11 @@ def work(released: ReleaseBundle, real: Table, rows: str, report: Any) -> Played
     """The game, in a job; ``rows`` as they were typed."""
     words = rows.replace(",", " ").split()
     if wrong := next((word for word in words if not word.isdecimal()), ""):
-        raise EspalierError(f"{wrong!r} is not the number of a row; give numbers such as 3, 17, 250")
+        raise EspalierError(f"{wrong!r} is not a row number; use numbers such as 3, 17, 250")
     targets = [int(word) - 1 for word in words] or TARGETS
-    project = released.release.project.with_plan(delta=released.release.budget.delta)  # of all rows, not of these
+    project = released.release.project.with_plan(
+        delta=released.release.budget.delta
+    )  # numbered among all rows, not these
     return play(project, real, np.random.default_rng(), targets=targets, report=report)
 
 
@@ -74,7 +76,7 @@ def show(played: Played) -> None:
     st.markdown(
         f"**How to read it.** {played.game} AUC 0.5 is a coin toss, 1 is always right. Advantage is the share of "
         "true-positive rate minus false-positive rate: 0 is chance. The intervals resample tables "
-        f"and rows. The budget allows an AUC of about {played.top:.3f} at most in this game. The control publishes "
-        f"the rows themselves, and the main attack tells these with AUC {control:.3f}: below {BLIND_BELOW:g} it would "
-        "be blind, and prove nothing."
+        f"and rows. The budget allows an AUC of about {played.top:.3f} at most in this game. The control publishes the "
+        f"rows themselves, and the main attack recognises them with AUC {control:.3f}: below {BLIND_BELOW:g} the "
+        f"attack would be blind and prove nothing."
     )

@@ -14,7 +14,7 @@ Facts = Mapping[str, Any]
 
 
 def show(found: Facts, schema: Schema) -> None:
-    """All of it, or why there is nothing to show."""
+    """Show all figures, or why there are none."""
     facts = found.get("numbers")
     if not facts:
         st.info(f"There are no numbers to compare: {plain(found.get('numbers_reason', 'they were not worked out'))}.")
@@ -31,8 +31,8 @@ def _regression(facts: Facts) -> None:
         f"Predicting the number {plain(facts['target'])}",
         anchor=False,
         help="Two random forests of the same kind, one trained on synthetic and one on real rows, both tested on real "
-        "rows. R² 1 is perfect, 0 is no better than always saying the mean. Without rows kept back, each tree of the "
-        "forest of real rows is tested on rows that it did not see.",
+        "rows. R² 1 is perfect, 0 is no better than always predicting the mean. Without a holdout, each tree of the "
+        "real forest is tested on rows that it did not see.",
     )
     if "r2_synthetic" not in facts:
         st.info(f"There is no regression: {plain(facts['r2_reason'])}.")
@@ -81,7 +81,7 @@ def _distances(facts: Facts, schema: Schema) -> None:
         st.markdown(
             f"**Rank correlation** differs by at most {largest:.3f}"
             + (f", between {name(one)} and {name(other)}." if largest > 0 else ".")
-            + " It goes from −1 to 1, and 0 is no link in either direction."
+            + " It ranges from −1 to 1; 0 means no link in either direction."
         )
 
 
@@ -104,5 +104,5 @@ def _quantiles(facts: Facts) -> None:
 
 
 def _written(value: float | str) -> str:
-    """A number as it is read; a date is a text already."""
+    """Format a number; a date is already text."""
     return value if isinstance(value, str) else f"{value:,.5g}"

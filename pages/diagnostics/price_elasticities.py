@@ -11,9 +11,9 @@ from espalier.pages.common.text import name, names
 
 
 def show(project: Project, tables: tuple[Table, Table], which: object) -> None:
-    """The columns to choose, and the figures once a price is chosen; ``tables`` are the real and the synthetic one.
+    """The fields for columns, and the figures once a price is chosen; ``tables`` are the real and the synthetic one.
 
-    ``which`` tells one release's fields from another's.
+    ``which`` distinguishes the fields of different releases.
     """
     schema = project.schema
     amounts = [c.name for c in schema.columns if holds_amounts(c)]
@@ -36,7 +36,7 @@ def show(project: Project, tables: tuple[Table, Table], which: object) -> None:
         return
     found = prices_of(*tables, price, sales, per)
     if found["mapd"] is None:
-        st.info("Too few rows have a price and a sale above 0, or all have one price.")
+        st.info("Too few rows have a price and sales above 0, or all have the same price.")
         return
     st.markdown(f"Elasticities are **{100 * found['mapd']:.1f} %** off on average (MAPD).")
     shares = ("markup_real", "markup_synthetic", "profit_ratio")
@@ -54,9 +54,9 @@ def show(project: Project, tables: tuple[Table, Table], which: object) -> None:
         },
     )
     st.caption(
-        f"Elasticity −2: sales of {name(sales)} fall by 2 % when {name(price)} rises by 1 %. Below −1 there is a best "
-        "mark-up on the cost; the last column is the profit with the synthetic rows' mark-up instead. "
-        "Rows with a price or a sale of 0 are left out."
+        f"Elasticity −2: sales of {name(sales)} fall by 2 % when {name(price)} rises by 1 %. Below −1 there is an "
+        "optimal mark-up on the cost; the last column is the profit with the synthetic rows' mark-up instead. Rows "
+        "with a price or sales of 0 are left out."
     )
     if found["left_out"]:
-        st.caption(f"Left out, with too few such rows or a single price: {names(found['left_out'])}.")
+        st.caption(f"Left out because of too few such rows or a single price: {names(found['left_out'])}.")

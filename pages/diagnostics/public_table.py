@@ -1,4 +1,4 @@
-"""What the released rows add to a public table of the same columns."""
+"""The value of the released rows when added to a public table with the same columns."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from espalier.pages.common.text import name
 from espalier.pages.session.session import ReleaseBundle
 
 INTRODUCTION = (
-    "Someone who has a public table of the same columns adds the synthetic rows to it. How much better is the number "
-    "predicted then? Rows of the public table are the test, in five parts in turn."
+    "Someone with a public table of the same columns adds the synthetic rows to it. How much better can they predict "
+    "the number? Five-fold cross-validation on the public rows answers this."
 )
 
 
 def file_field(number: int) -> Any:
     """The uploader."""
-    return st.file_uploader("A public table of the same columns", type=["csv"], key=f"public-file-{number}")
+    return st.file_uploader("A public table with the same columns", type=["csv"], key=f"public-file-{number}")
 
 
 def work(released: ReleaseBundle, given: Any) -> dict[str, Any]:
@@ -33,8 +33,7 @@ def work(released: ReleaseBundle, given: Any) -> dict[str, Any]:
 def show(found: dict[str, Any], target: str | None) -> None:
     """ΔMSE."""
     st.markdown(
-        f"Added to a public table of {found['rows']:,} rows, the synthetic rows take "
-        f"**{100 * found['delta_mse']:.0f} %** off the mean squared error of a forest that predicts "
-        f"{name(target or '')} (ΔMSE)."
+        f"Added to a public table of {found['rows']:,} rows, the synthetic rows lower the mean squared error of "
+        f"a forest that predicts {name(target or '')} by **{100 * found['delta_mse']:.0f} %** (ΔMSE)."
     )
-    st.caption("Below 0 the public table is better off alone.")
+    st.caption("Below 0 the public table alone is better.")

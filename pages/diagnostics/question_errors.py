@@ -15,7 +15,7 @@ from espalier.pages.common.text import plain
 
 
 def show(facts: Mapping[str, Any], model: Model) -> None:
-    """Both answers to each question, the values of each count, and how closely any table could agree."""
+    """Both answers to each question, the values of each count, and the best possible agreement of any table."""
     if facts["questions"]:
         st.dataframe(
             [
@@ -43,4 +43,4 @@ def show(facts: Mapping[str, Any], model: Model) -> None:
             f"Rows by the count {count['name']}, real and synthetic",
         )
     best = agreement(model)
-    st.caption("Synthetic rows are scaled to as many as the real ones." + (f" {agreement_said(best)}" if best else ""))
+    st.caption("Synthetic counts are scaled to the number of real rows." + (f" {agreement_said(best)}" if best else ""))

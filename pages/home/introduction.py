@@ -35,12 +35,12 @@ QUESTIONS = {
     "stays": "How do age and severity shape the length of a stay?",
     "clinic": "Do patients come back sooner after insulin was changed, across visits in two linked tables?",
 }
-"""What each bundled example answers; one that is missing here is offered by its name."""
+"""The question behind each bundled example; one missing here is offered by its name."""
 
 STEPS = (
     (":material/account_tree:", "Say what you know", "Draw what causes what. Mark who is protected. Describe columns."),
     (":material/savings:", "See what it costs", "A plan shows every count and its price, before any row is read."),
-    (":material/verified:", "Release and judge", "One deliberate act. Then see what the table is good for."),
+    (":material/verified:", "Release and judge", "One deliberate click. Then see what the table is good for."),
 )
 
 
@@ -53,7 +53,7 @@ def steps() -> None:
 
 
 def samples(state: Session) -> None:
-    """What is open and the way on; then the examples, each with its question. One click opens one."""
+    """The open project and the next step; then the examples, each with its question. One click opens one."""
     if state.sample:
         st.success(f"The example {plain(state.sample)} is open.")
         with st.container(horizontal=True):
@@ -70,11 +70,11 @@ def samples(state: Session) -> None:
 
 
 def tour(state: Session) -> None:
-    """Start the guided tour: a bar then leads from page to page, with the sample *readmission* open."""
+    """Start the guided tour: a bar leads from page to page, with the sample *readmission* open."""
     with st.container(border=True):
         st.markdown(
-            f"**A guided tour: readmission, in {len(STOPS)} stops.** A bar above each page says what to see there and "
-            "leads to the next."
+            f"**A guided tour: readmission, in {len(STOPS)} stops.** A bar above each page describes it and leads to "
+            "the next."
         )
         if state.touring:
             shell.link_to(STOPS[0][0], "Go to the first stop", primary=False)

@@ -1,4 +1,4 @@
-"""Shares of the budget set by hand: one marginal takes more or less of its pool, and the others share the rest."""
+"""Shares of the budget set by hand: one marginal gets more or less of its pool, and the others share the rest."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from espalier.pages.common.text import plain
 from espalier.pages.session.session import Session
 
 _WHY = {
-    "zcdp": "By itself every marginal of a pool gets the same share. Giving larger or more important tables more makes "
-    "a bound on the error smaller, but in our benchmarks it starved many weak columns and predicted no better. So the "
-    "even split is the default; below you can depart from it.",
-    "basic": "By itself a marginal gets a share of ε that grows with the square root of its cells (PRISM, Theorem "
-    "6.3). Under basic accounting noise is so large that this wins in our benchmarks. Below you can depart from it.",
-    "pure": "By itself a marginal gets a share of ε that grows with the square root of its cells. Below you can depart "
-    "from it.",
+    "zcdp": "By default every marginal of a pool gets the same share. Giving more to larger or more important tables "
+    "reduces a bound on the error, but in our benchmarks it starved many weak columns and predicted no better. You "
+    "can change the even split below.",
+    "basic": "By default a marginal gets a share of ε that grows with the square root of its cells (PRISM, Theorem "
+    "6.3). Under basic accounting the noise is so large that this wins in our benchmarks. You can change it below.",
+    "pure": "By default a marginal gets a share of ε that grows with the square root of its cells. You can change it "
+    "below.",
 }
 
 
 def show(state: Session, seen: Preview) -> None:
-    """A marginal to choose, its share to drag, and what that does to the error of all in its pool."""
+    """Choose a marginal, set its share, and see the effect on all errors in its pool."""
     plan = state.project.plan
     hand = {} if isinstance(plan.allocation, str) else dict(plan.allocation)
     lines = [line for line in seen.lines if line.columns and len(_pool(seen, line.pool)) > 1]
@@ -55,12 +55,12 @@ def show(state: Session, seen: Preview) -> None:
             round(100 * MOST_BY_HAND),
             key=f"{key}-{chosen}",
             on_change=take,
-            help="The others of these counts divide what is left.",
+            help="The other counts in the pool divide the rest.",
         )
         with st.container(horizontal=True):
-            st.button("This one by itself again", on_click=release, disabled=chosen not in hand)
+            st.button("Reset this one", on_click=release, disabled=chosen not in hand)
             st.button(
-                "All by themselves again",
+                "Reset all",
                 on_click=lambda: state.editor.change_plan(allocation="auto"),
                 disabled=not hand,
             )
@@ -82,7 +82,7 @@ def _effect(state: Session, seen: Preview, pool: str, hand: dict[str, float]) ->
                 "marginal": label(x.columns) if x.columns else x.what,
                 "share (%)": 100 * x.rho / whole,
                 "σ (rows)": x.sigma,
-                "σ by itself (rows)": before.get(label(x.columns or ())) if hand else None,
+                "default σ (rows)": before.get(label(x.columns or ())) if hand else None,
                 "error (% of n)": None if x.error is None or not n else 100 * x.error,
                 "by hand": "by hand" if x.columns and label(x.columns) in hand else "",
             }
@@ -95,7 +95,7 @@ def _effect(state: Session, seen: Preview, pool: str, hand: dict[str, float]) ->
         column_config={
             "share (%)": st.column_config.ProgressColumn(format="%.1f", min_value=0, max_value=100),
             "σ (rows)": st.column_config.NumberColumn(format="%.1f"),
-            "σ by itself (rows)": st.column_config.NumberColumn(format="%.1f"),
+            "default σ (rows)": st.column_config.NumberColumn(format="%.1f"),
             "error (% of n)": st.column_config.NumberColumn(format="%.3f"),
         },
     )

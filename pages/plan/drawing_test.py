@@ -17,30 +17,30 @@ Bound = Callable[..., dict[str, Any]]
 
 
 def fields(state: Session, bound: Bound) -> None:
-    """How much the test gets, and how many statements it is about."""
+    """The test's share of the budget, and its number of statements."""
     plan = state.project.plan
 
     def take(s: Session, percent: int) -> None:
         s.editor.change_plan(test_drawing=percent / 100)
 
     st.slider(
-        "Share of the budget that tests the drawing (%)",
+        "Share of the budget for testing the drawing (%)",
         0,
         50,
         round(100 * plan.test_drawing),
-        help="Some independences that the drawing implies are tested on noisy counts of their own. The results may "
-        "be shared; they show where an arrow may be missing.",
+        help="Tests some independences implied by the drawing on separate noisy counts. The results may be shared; "
+        "they show where an arrow may be missing.",
         **bound(state, "test_drawing", take),
     )
     if not plan.test_drawing:
         return
     if isinstance(plan.statements, int):
         st.slider(
-            "Statements to test, at most",
+            "Statements to test (at most)",
             1,
             MOST_STATEMENTS,
             plan.statements,
-            help="Those that the most absent arrows would break are chosen; pairs marked contested come first.",
+            help="Statements that most missing arrows would violate are chosen; pairs marked contested come first.",
             **bound(state, "statements"),
         )
     else:
@@ -48,13 +48,13 @@ def fields(state: Session, bound: Bound) -> None:
 
 
 def planned(seen: Preview) -> None:
-    """What would be tested, and the smallest association that would be noticed, before anything is paid."""
+    """Show the planned tests and the smallest association they would detect, before anything is paid."""
     if not seen.tests:
         return
     st.subheader(
         "The test of the drawing",
         anchor=False,
-        help="Predicted by even margins, from public numbers. Rare values notice less.",
+        help="Predicted for even margins, from public numbers. With rare values the test detects less.",
     )
     rho = sum(line.rho for line in seen.lines if line.pool == POOL)
     st.markdown(
@@ -69,10 +69,10 @@ def found(state: Session) -> None:
     made = state.released
     if made is None or not made.release.drawing:
         return
-    with st.expander(f"What release {made.number} says of the drawing", expanded=True):
+    with st.expander(f"Result of release {made.number} for the drawing", expanded=True):
         project = state.project
         if made.release.project.dag.edges != project.dag.edges:
-            st.info("The drawing has changed since. This is about the drawing as it stood then.")
+            st.info("The drawing has changed since. The result refers to the earlier drawing.")
         for test, result in made.release.drawing:
             s = test.statement
             line = plain(result.sentence(s.left[0], s.right[0], s.given, LEVEL))
@@ -80,10 +80,10 @@ def found(state: Session) -> None:
         missing = [names((*t.statement.left, *t.statement.right)) for t, r in made.release.drawing if r.contradicted()]
         if missing:
             st.markdown(
-                f"An arrow may be missing between {'; '.join(missing)}. Whether, and which way it points, is for "
-                "you to say: nothing here draws it."
+                f"An arrow may be missing between {'; '.join(missing)}. You decide whether it exists and which way it "
+                "points: nothing here draws it."
             )
         st.caption(
-            "Read the strength first: with many rows a weak association too contradicts a drawing. A drawing that "
+            "Read the strength first: with many rows, even a weak association contradicts a drawing. A drawing that "
             "passes is not confirmed. These figures are differentially private and may be shared."
         )

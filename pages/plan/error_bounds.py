@@ -13,8 +13,8 @@ from espalier.pages.common import text
 
 def show(tree: float, features: int, inputs: Mapping[str, float], plan: Plan) -> None:
     """Show the bound for the columns counted with the target, and for a model trained on the table."""
-    with st.expander("What theory promises about the target"):
-        st.markdown("Use the expected error. These **bounds** are a worst case.")
+    with st.expander("Theoretical bounds for the target"):
+        st.markdown("These **bounds** are a worst case. For decisions, use the expected error.")
         left, right = st.columns(2)
         loss = left.number_input(
             "The loss is at most", 0.01, 1000.0, float(inputs["loss"]), key="promise-loss", help="0–1 loss: 1."

@@ -12,13 +12,13 @@ from espalier.core.planning.budget_lines import Line, grouped, not_in_rows
 from espalier.pages.common.text import plain
 
 HIGHEST = 420
-"""Pixels; a longer table scrolls."""
+"""Largest height in pixels; a longer table scrolls."""
 
 
 def table(bought: Sequence[Line], of: str = "n") -> None:
-    """``of`` names the total that an error and a bound are a share of. A column that would be empty is left out.
+    """``of`` names the total to which errors and bounds are relative. Empty columns are left out.
 
-    A sentence below says in what unit σ is where it is not in rows.
+    A sentence below states the unit of σ if it is not rows.
     """
     rows = grouped(bought)
     error, bound = f"error (% of {of})", f"bound (% of {of})"

@@ -13,11 +13,11 @@ from espalier.pages.common import fields, text
 from espalier.pages.session.session import Session
 
 Bound = Callable[..., dict[str, Any]]
-"""Gives a field its key, and the callback that puts its value into the plan."""
+"""Returns a field's key and the callback that stores its value in the plan."""
 
 
 class Given(NamedTuple):
-    """An option of the plan's method, and the value that the plan gives it."""
+    """An option of the plan's method, and its value in the plan."""
 
     key: str
     option: Option
@@ -25,12 +25,12 @@ class Given(NamedTuple):
 
     @property
     def leads(self) -> bool:
-        """Does it shape the plan, so that its field stands below the method?"""
+        """Whether it shapes the plan, so that its field is directly below the method."""
         return bool(self.option.choices) and not self.option.only
 
 
 def first(state: Session, bound: Bound) -> dict[str, Any]:
-    """The choices that shape the plan, such as a regime, each with its meaning; returns the places under them."""
+    """Draw the choices that shape the plan, such as a regime, each with its meaning; return the places under them."""
     spots = {}
     for key, option, value in (given for given in _shown(state) if given.leads):
         choices = list(option.choices)
@@ -57,12 +57,12 @@ def further(state: Session, bound: Bound) -> None:
 
 
 def any_further(state: Session) -> bool:
-    """Does the plan's method have options beyond those that `first` draws?"""
+    """Return whether the plan's method has options beyond those that `first` draws."""
     return any(not given.leads for given in _shown(state))
 
 
 def any_changed(state: Session) -> bool:
-    """Does the plan give one of those another value than the method's own?"""
+    """Return whether the plan sets one of those to a value other than the default."""
     usual = vars(options_of(state.project.plan)())
     return any(given.value != usual[given.key] for given in _shown(state) if not given.leads)
 
@@ -124,7 +124,7 @@ def _field(state: Session, given: Given, bound: Bound) -> None:
 
 
 def _weights(state: Session, given: Given, bound: Bound) -> None:
-    """Numbers by column or columns, typed one a line."""
+    """Numbers by column or columns, one per line."""
     key, option, value = given
 
     def take(s: Session, typed: str) -> None:
@@ -135,7 +135,7 @@ def _weights(state: Session, given: Given, bound: Bound) -> None:
         s.editor.change_plan(**{key: weights})
 
     lines = "\n".join(f"{what}: {number:g}" for what, number in value.items())
-    tip = f"{option.help} One a line, such as {option.example}".strip()
+    tip = f"{option.help} One per line, such as {option.example}".strip()
     st.text_area(option.label, lines, placeholder=option.example, help=tip, **bound(state, key, take))
     if key in state.trouble:
         st.error(f"{text.plain(state.trouble[key])} The plan keeps its old weights.")

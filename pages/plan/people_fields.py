@@ -15,7 +15,7 @@ TENTH = 0.1
 
 
 def show(state: Session, spots: dict[str, Any], bound: Bound) -> None:
-    """The fields. ``bound`` gives a widget its key and puts its value into the plan."""
+    """Draw the fields. ``bound`` returns a widget's key and the callback that stores its value in the plan."""
     project, plan = state.project, state.project.plan
     st.markdown(f"**Rows per person.** {text.people(project)}")
     shell.link_to("Data", "Change this on Data", primary=False)
@@ -28,7 +28,7 @@ def show(state: Session, spots: dict[str, Any], bound: Bound) -> None:
             plan.rows_per_person,
             help="These rows of each person are kept, chosen at random. More rows need more noise."
             if plan.person
-            else "How many rows of the table may belong to one person. This is a promise.",
+            else "Largest number of rows that may belong to one person. This is a promise.",
             **bound(state, "rows_per_person"),
         )
     if plan.person is not None and plan.neighbors == "replace-one":
@@ -38,10 +38,9 @@ def show(state: Session, spots: dict[str, Any], bound: Bound) -> None:
             10_000_000,
             plan.rows,
             placeholder="type a round number",
-            help="How many rows are left when each person keeps only a few is confidential. The table is filled with "
-            "invented rows, or cut at random, to this number, which is public; the synthetic table has as many. "
-            "Take it from what is public anyway, such as an annual report, and not from a count of this table. "
-            "Add-remove does without.",
+            help="The number of rows after the limit per person is confidential. The table is filled with invented "
+            "rows, or cut at random, to this public number; the synthetic table has the same number. Take it from a "
+            "public source, such as an annual report, not from a count of this table. Add-remove does not need it.",
             **bound(state, "rows"),
         )
     spots["private_evaluation"] = st.container()
@@ -51,8 +50,8 @@ def show(state: Session, spots: dict[str, Any], bound: Bound) -> None:
         "Shareable figures, from people held out",
         plan.private_evaluation > 0,
         wrap=True,
-        help="A tenth of the people (without a person column: of the rows), chosen at random, is kept out of the "
-        "release and judges it. No one is in both parts, so it adds no privacy cost. The figures are safe to share. "
-        "The release is made from a tenth fewer rows.",
+        help="A random tenth of the people (without a person column: of the rows) is held out of the release and used "
+        "to judge it. No one is in both parts, so this adds no privacy cost. The figures are safe to share. The "
+        "release uses a tenth fewer rows.",
         **bound(state, "private_evaluation", lambda s, v: s.editor.change_plan(private_evaluation=TENTH if v else 0.0)),
     )

@@ -82,7 +82,7 @@ def show(state: Session) -> Spots:
 
 
 def _about(plan: Plan) -> str:
-    """Return what the plan's method does, and when to choose it."""
+    """Describe the plan's method and when to choose it."""
     if is_blurring(plan):
         method = blurring_of(plan)
         return f"**{method.title}**: {method.summary}. {method.when}"
@@ -114,7 +114,7 @@ def _advanced(state: Session, spots: Spots, public: bool) -> None:
             st.text_input(
                 "δ (blank: 1/n²)" if plan.neighbors == "replace-one" else "δ (needed here, such as 1e-9)",
                 _typed_delta(state),
-                help="The chance that the promise of ε fails. It must be far below 1/n.",
+                help="The probability that the promise of ε fails. It must be far below 1/n.",
                 **_bound(state, "delta", _delta),
             )
         spots["delta"] = st.container()
@@ -141,9 +141,8 @@ def _fence(state: Session, spots: Spots) -> None:
             "Strict: fence off the inadmissible columns too",
             plan.strict,
             wrap=True,
-            help="Without it, an inadmissible column may be linked to the outcome or to the protected "
-            "columns, not to both. "
-            "With it, such a column is on the protected columns' side.",
+            help="Without it, an inadmissible column may be linked to the outcome or to the protected columns, but not "
+            "to both. With it, such a column is on the protected side.",
             **_bound(state, "strict"),
         )
 
@@ -164,8 +163,8 @@ def _promise(state: Session, spots: Spots) -> None:
             10_000_000,
             plan.rows,
             placeholder="type a round number",
-            help="Under add-remove the number of rows is confidential. Type a public estimate, and not a count of this "
-            "table. The verdict assumes it, and the synthetic table has as many rows.",
+            help="Under add-remove the number of rows is confidential. Enter a public estimate, not a count of this "
+            "table. The verdict assumes it, and the synthetic table gets this number of rows.",
             **_bound(state, "rows"),
         )
         if plan.rows is None:
@@ -186,8 +185,8 @@ def _more(state: Session) -> None:
                 "Allocation inside a pool",
                 rules,
                 placeholder="by hand, below",
-                help="optimal gives larger tables of counts more; uniform gives all the same; auto takes the one that "
-                "did better in this project's benchmarks. Shares by hand are set further down.",
+                help="optimal gives larger tables of counts more; uniform gives all the same; auto uses the better one "
+                "in this project's benchmarks. Shares by hand are set further down.",
                 **_bound(state, "allocation"),
             )
         if method.offers(plan, "accounting"):
@@ -198,9 +197,9 @@ def _more(state: Session) -> None:
                 "Accounting",
                 kinds,
                 index=kinds.index(plan.accounting),
-                help="zcdp adds up ρ and converts once, tightly. basic adds up ε and chooses each noise by itself: it "
-                "spends less than the budget allows, so its noise is larger. pure has δ = 0 and Laplace noise, and "
-                "adds up ε.",
+                help="zcdp adds up ρ and converts once, tightly. basic adds up ε and sets the noise of each "
+                "measurement separately: it uses less than the budget allows, so its noise is larger. pure has δ = 0 "
+                "and Laplace noise, and adds up ε.",
                 **_bound(state, "accounting", _take_accounting),
             )
     with b:
@@ -216,13 +215,13 @@ def _more(state: Session) -> None:
                 **_bound(state, "rows"),
             )
         st.number_input(
-            "Share of the budget that buys the schema",
+            "Share of the budget for buying the schema",
             0.0,
             0.5,
             plan.schema_share,
             0.01,
-            help="For columns without declared bins or categories (Data page: “at most 50”, “8 bins”): they "
-            "are chosen privately, from this share, and the counts get that much less. 0.05 is a fair start.",
+            help="For columns without declared bins or categories (Data page: “at most 50”, “8 bins”): they are chosen "
+            "privately from this share, and the counts get the rest. 0.05 is a reasonable start.",
             **_bound(state, "schema_share"),
         )
         if method.offers(plan, "copies"):
@@ -231,8 +230,8 @@ def _more(state: Session) -> None:
                 0,
                 100,
                 plan.copies,
-                help="What the release might have been, had the people and the noise come out otherwise: with 20, an "
-                "interval can be worked out anywhere. They cost no budget, and can be made later too.",
+                help="Alternative versions of the release, as other people and other noise might have produced it. "
+                "With 20, intervals can be computed anywhere. They cost no budget and can also be made later.",
                 **_bound(state, "copies"),
             )
 
@@ -247,14 +246,14 @@ def _stage(state: Session) -> None:
         list(known),
         list(known).index(choice),
         format_func=known.__getitem__,
-        help="Some classes depend on many columns at once. Half of the budget then measures features of whole rows by "
-        "class of the target.",
+        help="Useful if classes depend on many columns at once. Half of the budget then measures features of whole "
+        "rows by class of the target.",
         **_bound(state, "embedding_share", lambda s, v: s.editor.change_plan(embedding_share=STAGES[v])),
     )
 
 
 STAGES: dict[str, float | str] = {"off": 0.0, AUTO: AUTO, "on": 0.5}
-"""The shares of the second stage that the page offers; a project file may give another one."""
+"""The shares of the second stage offered on the page; a project file may use another one."""
 
 
 def _further_targets(state: Session) -> None:
@@ -271,7 +270,7 @@ def _further_targets(state: Session) -> None:
         further,
         placeholder="none",
         disabled=plan.target is None,
-        help="Other columns that the table should be good at predicting. They share the target's part of the budget.",
+        help="Other columns that the table should be good at predicting. They share the target's budget.",
         **_bound(state, "targets", take),
     )
     for i, name in enumerate(further):
@@ -295,7 +294,7 @@ def _epsilon(state: Session) -> None:
     st.session_state[field["key"]] = f"{epsilon:g}" if typed is None else typed
     st.text_input(
         "ε (the budget)",
-        help="Smaller protects more and blurs more. About 1 is common; above 8 protects little.",
+        help="A smaller ε protects more and blurs more. About 1 is common; above 8 protects little.",
         **field,
     )
     if "epsilon" in state.trouble:
@@ -347,11 +346,11 @@ def _bound(state: Session, name: str, take: Callable[[Session, Any], None] | Non
 
 
 def _method(state: Session, method: str) -> None:
-    """Change the method. The plan's choice of the fence is remembered for methods that leave it to the plan."""
+    """Change the method. The plan's choice of the fence is remembered for methods with an optional fence."""
     plan = state.project.plan
     if not is_blurring(plan) and (method_of(plan).capabilities.fence == "optional" or plan.fair is not None):
         state.drafts.plan.fair = plan.fair
-    if method in BLURRINGS:  # it refuses a plan with a guarantee
+    if method in BLURRINGS:  # such methods refuse an ε
         state.editor.change_plan(
             method=method,
             fair=None,
@@ -372,10 +371,10 @@ def _method(state: Session, method: str) -> None:
 
 
 def _purposeful(state: Session, advice: Advice) -> None:
-    """Plan with the method that was recommended, and with the options that it needs for the purpose."""
+    """Apply the recommended method and the options that it needs for the purpose."""
     _method(state, advice.method.name)
     state.editor.change_plan(**advice.changes)
-    state.opened += 1  # fresh fields, which show the plan that was taken
+    state.opened += 1  # new widgets that show the new plan
 
 
 def _take_accounting(state: Session, rule: AccountingRule) -> None:

@@ -20,15 +20,15 @@ FIGURES = {
 }
 MEANING = (
     "**How to read it.** A model trained on the synthetic rows guesses the target of real rows that the release never "
-    "saw. *Accuracy* is the share it gets right. *AUC* rates how well it ranks them: 0.5 is a coin toss, 1 is perfect. "
-    "*One-way error* says how far a column's shares are off (mean total variation). *Dependence* says how much the "
-    "outcome tells about protected columns beyond the admissible ones (nats). Each interval holds the true figure in "
-    "95 cases of 100."
+    "saw. *Accuracy* is the share it gets right. *AUC* measures how well it ranks them: 0.5 is a coin toss, 1 is "
+    "perfect. *One-way error* is the mean error of a column's shares (total variation). *Dependence* is how much the "
+    "outcome reveals about protected columns beyond the admissible ones (nats). Each interval contains the true "
+    "figure in 95 of 100 cases."
 )
 
 
 def planned(seen: Preview) -> None:
-    """On the Plan page: what will be paid for, and how sharp the figures will be."""
+    """On the Plan page: the planned figures and their expected precision."""
     if not seen.private_evaluation:
         return
     st.subheader(
@@ -39,7 +39,7 @@ def planned(seen: Preview) -> None:
     share, by = seen.project.plan.private_evaluation, "people" if seen.project.plan.person else "rows"
     st.markdown(
         f"{100 * share:.3g} % of the {by}, chosen at random, judge the release (ρ = {round_up(seen.spent)}). "
-        "**This adds no privacy cost**: they are in no other part of it."
+        "**This adds no privacy cost**: the release itself does not use them."
     )
     expected = [_expected(f) for f in seen.expected]
     if expected:
@@ -51,9 +51,9 @@ def planned(seen: Preview) -> None:
 
 def _expected(figure: PrivateFigure) -> dict[str, str]:
     if figure.value is None or figure.high is None or figure.low is None:
-        return {"": FIGURES[figure.name], "expected": f"not to be had: {figure.reason}"}
+        return {"": FIGURES[figure.name], "expected": f"not available: {figure.reason}"}
     if figure.name in ("one_way_tv", "cmi"):
-        return {"": FIGURES[figure.name], "expected": f"at most about {figure.high:.3f} where the truth is 0"}
+        return {"": FIGURES[figure.name], "expected": f"at most about {figure.high:.3f} if the true value is 0"}
     return {"": FIGURES[figure.name], "expected": f"± {(figure.high - figure.low) / 2:.3f}"}
 
 
@@ -85,11 +85,11 @@ def show(evaluation: PrivateEvaluation, stem: str) -> None:
         if any(f.name == "accuracy" for f in there):
             guess = evaluation.accuracy_baseline
             st.markdown(
-                f"For comparison, always guessing the commonest value gives an accuracy of about **{guess:.3f}**, by "
+                f"For comparison, always guessing the most common value gives an accuracy of about **{guess:.3f}**, by "
                 "the same noisy counts."
                 if guess is not None
-                else "These counts do not show the accuracy of always guessing the commonest value. Its share in the "
-                "synthetic table is close to it."
+                else "These counts do not give the accuracy of always guessing the most common value. Its share in the "
+                "synthetic table is a good estimate."
             )
         st.markdown(MEANING)
         st.download_button(

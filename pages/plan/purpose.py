@@ -37,7 +37,7 @@ def show(state: Session, take: Callable[[Session, Advice], None]) -> None:
             st.markdown("You changed the method or its options since.")
             st.button("Plan for this purpose again", on_click=take, args=(state, advice), key="purpose-take")
         elif not advice.lacking:
-            st.markdown(":material/check: The plan below follows this.")
+            st.markdown(":material/check: The plan below uses this.")
         if advice.lacking:
             st.info(plain(advice.lacking))
             if "Structure" in advice.lacking:
@@ -45,7 +45,7 @@ def show(state: Session, take: Callable[[Session, Advice], None]) -> None:
 
 
 def _followed(project: Project, advice: Advice) -> bool:
-    """Does the plan have the method and the options of this advice?"""
+    """Return whether the plan has the method and the options of this advice."""
     usual = advice.method.options()
     given = project.plan.options
     return project.plan.method == advice.method.name and all(
@@ -54,10 +54,10 @@ def _followed(project: Project, advice: Advice) -> bool:
 
 
 def left_aside(state: Session) -> None:
-    """Show, on request, the parts of the drawing that the plan ignores. This is seldom a fault."""
+    """Show, on request, the parts of the drawing that the plan ignores. This is rarely a mistake."""
     if found := unused(state.project):
         with st.expander("More: parts of the drawing that this plan ignores"):
             st.markdown(
-                "This is no fault: a method uses what serves its purpose. To use more of the drawing, choose another "
-                "method or regime.\n" + "\n".join(f"- {plain(sentence)}" for sentence in found)
+                "This is not a mistake: a method uses only the parts it needs. To use more of the drawing, choose "
+                "another method or regime.\n" + "\n".join(f"- {plain(sentence)}" for sentence in found)
             )

@@ -16,11 +16,11 @@ from espalier.pages.common.text import plain
 from espalier.pages.session.session import Session
 
 SHOWN = 50
-"""Questions that are listed on the page; a file may bring thousands."""
+"""Largest number of questions listed on the page; a file may contain thousands."""
 _ABOUT = (
-    "What will your reports ask of the table? **A question** is how many rows are like this; **a count** is how many "
-    "of several conditions each row meets. A method keeps pairs of columns well and counts over a whole row badly, "
-    "unless they are measured: they can take a share of the budget."
+    "What will your reports ask of the table? **A question** asks how many rows match a description; **a count** is "
+    "the number of several conditions that each row meets. A method reproduces pairs of columns well and counts over "
+    "whole rows badly, unless they are measured: they can get a share of the budget."
 )
 
 
@@ -47,8 +47,8 @@ def show(state: Session) -> Any:
                 90,
                 key=key,
                 on_change=take,
-                help="The method gets that much less. Worth it where the table has many rows for its ε; with few rows "
-                "and a small ε, splitting the budget makes everything worse.",
+                help="The method gets the rest. This helps if the table has many rows for its ε; with few rows and a "
+                "small ε, splitting the budget makes everything worse.",
             )
         spot = st.container()
         if reason := state.trouble.get("questions"):
@@ -82,7 +82,7 @@ def _remove(state: Session, kind: str, i: int) -> None:
 
 
 def _build(state: Session, listed: QuestionList) -> None:
-    """The sentence: the kind, the columns, what each may be, a name."""
+    """The sentence: the kind, the columns, their values, a name."""
     schema, at = state.project.schema, f"{state.opened}-{len(listed.questions)}-{len(listed.counts)}"
     kind = st.segmented_control(
         "Add", ["a question", "a count"], default="a question", key=f"ask-kind-{at}", required=True
@@ -126,7 +126,7 @@ def _build(state: Session, listed: QuestionList) -> None:
 
 
 def _values(column: Column, key: str) -> list[Any]:
-    """What a column may be: a range along bin edges, or categories."""
+    """The values of a column: a range along bin edges, or categories."""
     if column.kind == "numeric":
         edges = [int(e) if e == int(e) else e for e in column.edges]
         low, high = st.select_slider(f"… {plain(column.name)} from, to", edges, (edges[0], edges[-1]), key=key)
@@ -169,10 +169,10 @@ def _file(state: Session, listed: QuestionList) -> None:
 
 
 def planned(seen: Preview) -> None:
-    """What each answer will err by, before any row is read."""
+    """Show the expected error of each answer, before any row is read."""
     if not seen.asked:
         return
-    st.subheader("What your questions will be answered with", anchor=False)
+    st.subheader("Expected precision of your answers", anchor=False)
     st.dataframe(
         [
             {
@@ -194,6 +194,6 @@ def planned(seen: Preview) -> None:
     worst = max((one.within for one in seen.asked if one.within is not None), default=None)
     if worst is not None:
         st.caption(
-            f"The noisy answers err by at most {worst:,.0f} rows, all of them together in 95 of 100 releases. That is "
-            "noise alone: the release states how well the fitted table follows them."
+            f"In 95 of 100 releases, all noisy answers err by at most {worst:,.0f} rows. That is noise alone: the "
+            "release states how well the fitted table follows them."
         )

@@ -1,4 +1,4 @@
-"""The verdict before spending on the Plan page: one sentence, one dial for ε, and what noise hides in each column."""
+"""The verdict on the Plan page before spending: one sentence, a dial for ε, and the effect of noise on each column."""
 
 from __future__ import annotations
 
@@ -41,7 +41,14 @@ export default function ({ data, parentElement, setTriggerValue }) {
 _HTML = """<div class="dial"><label>Try another value: <output></output><input type="range" min="0" step="1"></label>
 <p role="status" aria-live="polite"></p></div>"""
 _CSS = """.dial { font-family: var(--st-font); color: var(--st-text-color); font-size: .95rem; }
-.dial input { display: block; width: 100%; margin: .3rem 0; accent-color: var(--st-primary-color); }
+.dial input { display: block; width: 100%; height: 1.4rem; margin: .3rem 0; appearance: none; background: none;
+  --track: color-mix(in srgb, var(--st-text-color) 50%, transparent); }
+.dial input::-webkit-slider-runnable-track { height: .35rem; border-radius: .2rem; background: var(--track); }
+.dial input::-moz-range-track { height: .35rem; border-radius: .2rem; background: var(--track); }
+.dial input::-webkit-slider-thumb { appearance: none; width: 1.2rem; height: 1.2rem; margin-top: -.43rem;
+  border-radius: 50%; background: var(--st-primary-color); }
+.dial input::-moz-range-thumb { width: 1.2rem; height: 1.2rem; border: 0; border-radius: 50%;
+  background: var(--st-primary-color); }
 .dial input:focus-visible { outline: 3px solid var(--st-primary-color); outline-offset: 2px; }
 .dial output { font-weight: 700; } .dial p { margin: .2rem 0; min-height: 1.4em; }"""
 _BOX: dict[Rating, Callable[..., Any]] = {"works": st.success, "weak": st.warning, "noise": st.warning}
@@ -105,7 +112,7 @@ def _left(population: Population, rho: float) -> str:
 
 
 def details(state: Session, found: Verdict) -> None:
-    """Show what noise hides in each column, and the columns to leave out or to coarsen."""
+    """Show the effect of noise on each column, and the columns to leave out or to coarsen."""
     st.subheader("What noise hides", anchor=False)
     number, text = st.column_config.NumberColumn, st.column_config.TextColumn
     columns: dict[str, list[Any]] = {
@@ -125,7 +132,7 @@ def details(state: Session, found: Verdict) -> None:
         height=min(36 * (len(found.columns) + 1) + 4, HIGHEST),
         column_config={
             "verdict": text(width=80, help="How usable the column is: works, weak, or mostly noise."),
-            "share of the noise (%)": number(format="%.1f", help="The part of the plan's noise that it causes."),
+            "share of the noise (%)": number(format="%.1f", help="Its share of the plan's noise."),
             "rows moved (%)": number(format="%.2g", help="The share of rows that noise moves to another value."),
             "hidden below V": number(
                 format="%.2f",

@@ -1,4 +1,4 @@
-"""Rows of a method that is not private: a confirmation before, and what they reveal after."""
+"""Rows of a method that is not private: a confirmation before, and their disclosure after."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from espalier.pages.session.session import BlurredBundle, Session
 
 
 def show(state: Session) -> None:
-    """The whole of the Release page for such a method."""
+    """The Release page for such a method."""
     st.error(f"**{NOT_PRIVATE}.** {SENTENCE} It has no ε and no ledger entry, and it cannot be shared with viewers.")
     if state.job is not None:
         shell.progress()
@@ -43,10 +43,10 @@ def _make(state: Session, text: TextTable) -> None:
         shell.link_to("Plan", "Fix this on the Plan page")
         return
     given = st.file_uploader(
-        "A public table of the same columns (optional)",
+        "A public table with the same columns (optional)",
         type=["csv"],
         key=f"public-{state.opened}",
-        help="Shows what the rows would add to it (ΔMSE). It is not kept.",
+        help="Used to measure what the rows would add to it (ΔMSE). It is not stored.",
     )
     agreed = st.checkbox(
         f"I understand: each row of {name(text.source)} is a blurred real person", key=f"blur-{state.opened}"

@@ -49,7 +49,7 @@ def budgets(ledger: Ledger | None) -> tuple[dict[str, Population], str]:
 
 
 def chosen(state: Session) -> tuple[Population | None, str]:
-    """Return the budget that a release of the open table is paid from, and an error.
+    """Return the budget that pays for a release of the open table, and an error.
 
     Before a choice, the table with the project's name is taken if the ledger has one. A sample has invented rows and is
     not recorded unless it is chosen.
@@ -63,7 +63,7 @@ def chosen(state: Session) -> tuple[Population | None, str]:
     if state.paid_from is None or trouble or more:
         return None, trouble or more
     if state.paid_from not in known:
-        return None, f"the ledger has no table {state.paid_from!r} any more: choose where the release is paid from"
+        return None, f"the ledger no longer has a table {state.paid_from!r}: choose the budget for the release"
     return known[state.paid_from], ""
 
 
@@ -102,7 +102,9 @@ def choose(state: Session) -> tuple[bool, Population | None]:
 
 
 def fits(state: Session, population: Population) -> bool:
-    """Is the plan in the budget's unit of privacy? If not, show a warning and a button that changes the plan."""
+    """Return whether the plan uses the budget's unit of privacy. If not, show a warning and a button that changes the
+    plan.
+    """
     plan = state.project.plan
     try:
         population.fits(state.project, state.paid_from or "")
@@ -141,8 +143,9 @@ def outlook(state: Session, population: Population, seen: Preview) -> bool:
     total = f"of {name(population.name)}, whose total is ε = {population.epsilon:g} at δ = {population.delta:g}"
     if not left["fits"]:
         st.error(
-            f"Not enough is left {total}: this plan needs ρ = {round_up(seen.budget.rho)}, ρ = {left['left']:.4g} is "
-            "left. " + (f"One plan of ε up to {left['largest']:g} still fits." if left["largest"] else "It is spent.")
+            f"Not enough is left {total}: this plan needs ρ = {round_up(seen.budget.rho)}, but only ρ = "
+            f"{left['left']:.4g} is "
+            f"left. " + (f"One plan of ε up to {left['largest']:g} still fits." if left["largest"] else "It is spent.")
         )
         if left["largest"]:
             st.button(
@@ -164,7 +167,7 @@ def outlook(state: Session, population: Population, seen: Preview) -> bool:
 
 
 def known_table(state: Session) -> tuple[bool, bool]:
-    """Does the ledger know the open table, by this name and no other? If not, the person is asked.
+    """Return whether the ledger knows the open table by this name alone. If not, ask the user.
 
     Return whether a release may continue, and whether the current warning is confirmed.
     """
@@ -172,7 +175,9 @@ def known_table(state: Session) -> tuple[bool, bool]:
     ledger, trouble = open_ledger()
     if state.relation is not None:
         if state.known_elsewhere != (state.tables, state.paid_from):
-            st.caption("The ledger is asked about this table when it is read. A known table is refused then.")
+            st.caption(
+                "The ledger checks this table when it is read, and refuses it if it is known under another name."
+            )
             return True, False
         ticked = st.checkbox(
             "I have read why the ledger refused, and want to release from this table under this name",
@@ -187,7 +192,7 @@ def known_table(state: Session) -> tuple[bool, bool]:
         st.warning(f"Confidential: {plain(warning)}.", icon=":material/fingerprint:")
     ticked = bool(warnings) and st.checkbox(
         "I have read this, and want to release from this table under this name",
-        key=f"known-{state.tables}-{state.paid_from}-{warnings}",  # a tick is for these warnings, not for as many
+        key=f"known-{state.tables}-{state.paid_from}-{warnings}",  # a tick confirms these warnings, not others
     )
     return ticked or not warnings, ticked
 
@@ -243,7 +248,7 @@ def opening_form(state: Session, known: dict[str, Population]) -> None:
                 "Total ε",
                 f"{min(epsilon, 100.0):g}",
                 key=f"{key}-epsilon",
-                help="All releases together, for ever. ρ adds up, not ε: ε = 2 pays for some four plans of ε = 1.",
+                help="The total of all releases, forever. ρ adds up, not ε: ε = 2 pays for about four plans of ε = 1.",
             )
             place = b.empty()
             planned, k = (plan.neighbors, plan.rows_per_person) if plan else ("replace-one", 1)
@@ -259,18 +264,18 @@ def opening_form(state: Session, known: dict[str, Population]) -> None:
                 "δ",
                 f"{_delta(state, neighbors, person):.3g}",
                 key=_delta_key(key, neighbors, person),
-                help="Far below 1/n. Every plan has this δ from now on.",
+                help="Far below 1/n. Every plan from now on uses this δ.",
             )
             b.number_input("Rows per person, at most", 1, 10_000, k, key=f"{key}-rows")
         else:
-            st.markdown(f"It shares the total and the unit of {name(shared)}: what is left there is left here.")
+            st.markdown(f"It shares the total and the unit of {name(shared)}, so both have the same rest.")
         st.text_input(
             "Person column of this table",
             plan.person or "" if plan else "",
             key=f"{key}-person",
             placeholder="none: you promise that no one has more rows",
-            help="The column that identifies the person of a row. It is fixed: no release may name another. Empty: no "
-            "release names one, and nothing enforces the rows per person.",
+            help="The column that identifies the person of a row. It is fixed: no release may use another. If empty, "
+            "no release uses one, and nothing enforces the rows per person.",
         )
         a, b = st.columns(2)
         a.text_input("Set by", who(), key=f"{key}-who", disabled=sign_in.guarded())
@@ -300,7 +305,7 @@ def _open(state: Session, key: str, nobody: str) -> None:
                 "rows_per_person": entered["rows"],
             }
         ledger = Ledger(default_ledger(), create=True)
-        by = who() if sign_in.guarded() else entered["who"]  # a name typed by hand is no signature
+        by = who() if sign_in.guarded() else entered["who"]  # a typed name is not a signature
         ledger.open_table(
             entered["table"], **unit, person=entered["person"].strip() or None, who=by, note=entered["note"]
         )
@@ -345,8 +350,8 @@ def recorded(release: Release) -> None:
         return
     p, entry = release.reservation.population, release.reservation.entry
     st.caption(
-        f"Recorded in the ledger as entry {name(entry.id)} of {name(p.name)}. The Ledger page hands it out again, "
-        "also when this tab is closed."
+        f"Recorded in the ledger as entry {name(entry.id)} of {name(p.name)}. The Ledger page offers it for download "
+        "even after this tab is closed."
     )
     if release.ledger_trouble:
         st.warning(f"{plain(release.ledger_trouble)} Download what you need before you close this tab.")

@@ -12,7 +12,7 @@ from espalier.pages.session.session import Session
 def fields(state: Session) -> None:
     """One line for each; an empty one is left out, and the report then says “not signed”."""
     signed = state.project.signoff
-    with st.expander(f"Who answers for it ({sum(key in signed for key in SIGNOFF)} of {len(SIGNOFF)} signed)"):
+    with st.expander(f"Who is responsible ({sum(key in signed for key in SIGNOFF)} of {len(SIGNOFF)} signed)"):
         for place, key in zip(st.columns(len(SIGNOFF)), SIGNOFF, strict=True):
             field = f"signoff-{state.opened}-{key}"
 

@@ -14,7 +14,7 @@ from espalier.core.progress import Report
 from espalier.core.project.file import Project
 from espalier.core.release.artefact import Release
 from espalier.core.server import events
-from espalier.core.server.release_job import Order, Paid, Unended, carry_out
+from espalier.core.server.release_job import Ended, Order, Paid, Unended, carry_out
 from espalier.core.server.release_job import finish as finish_stored
 from espalier.core.server.worker import Limits, run_apart
 from espalier.core.tables.table import Table
@@ -60,7 +60,7 @@ def start(state: Session, share: float, rho: float, delta: float, paid: Paid | N
         if not began.is_set():
             into.trouble["release"] = f"{reason} Nothing was read and nothing is spent."
             return
-        into.trouble["release"] = f"{reason} What had been drawn counts as spent, at most the whole ε asked for."
+        into.trouble["release"] = f"{reason} The noise already drawn counts as spent, at most the whole ε of the plan."
         into.spent.append(replace(bill, complete=False))
 
     def work(report: Report) -> Release:
@@ -73,7 +73,7 @@ def start(state: Session, share: float, rho: float, delta: float, paid: Paid | N
         events.emit("release", who, named, state="began", **said)
         try:
             made: Release
-            if apart:  # a server's own process keeps neither the rows nor what a release needs of memory
+            if apart:  # the server's process holds neither the rows nor a release's memory
                 made = run_apart(carry_out, order, report, began.set, Limits.of_the_server())
             else:
                 made = carry_out(order, report, began.set)
@@ -92,6 +92,7 @@ def start(state: Session, share: float, rho: float, delta: float, paid: Paid | N
             real = real.recoded(made.project.schema)
             holdout = None if holdout is None else holdout.recoded(made.project.schema)
         rows.real, rows.holdout = real, holdout
+        _ = made.files  # made now, while the page is free
         return made
 
     state.start("release", work, done, ended)
@@ -104,24 +105,21 @@ def finish(state: Session, population: str, entry: str) -> None:
     if state.job is not None:
         return
     table = state.table() if state.has_project and state.has_table and state.relation is None else None
-    order, apart, who = (
-        Unended(population, entry, payment.who(), table, state.far),
-        housekeeping.served(),
-        sign_in.who(),
-    )
+    order = Unended(population, entry, payment.who(), table, state.far)
+    apart, who = housekeeping.served(), sign_in.who()
 
     def work(report: Report) -> str:
         """Return what the ledger could not record."""
         try:
             if apart:
-                made = run_apart(finish_stored, order, report, _nothing, Limits.of_the_server())
+                ended: Ended = run_apart(finish_stored, order, report, _nothing, Limits.of_the_server())
             else:
-                made = finish_stored(order, report, _nothing)
+                ended = finish_stored(order, report, _nothing)
         except BaseException:
             events.emit("release", who, {}, state="failed", entry=entry, resumed=True)
             raise
-        events.emit("release", who, {}, state="done", rho=made.spending.rho, entry=entry, resumed=True)
-        return str(made.ledger_trouble)
+        events.emit("release", who, {}, state="done", rho=ended.rho, entry=entry, resumed=True)
+        return ended.trouble
 
     def done(here: Session, trouble: str) -> None:
         if trouble:
@@ -136,7 +134,7 @@ def _nothing() -> None:
 
 def price_of_cancel(began: bool, epsilon: float) -> str:
     """Return what is spent if the release is cancelled now, for the label of the button."""
-    return f"up to ε = {epsilon:g} is spent already" if began else "nothing is spent yet"
+    return f"up to ε = {epsilon:g} is already spent" if began else "nothing is spent yet"
 
 
 def kept_back(state: Session, table: Table, share: float, delta: float | None) -> tuple[Preview, int | None]:

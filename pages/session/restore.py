@@ -1,9 +1,9 @@
 """An unsaved draft outlives a reload of the browser's tab, and nothing else.
 
 The tab itself keeps it (``sessionStorage``), so no other user of the server, no other tab and no later session can
-see it. It holds the project file, never a row of a table. While the project holds open guesses, the draft has the
+see it. It contains the project file, never a row of a table. While the project holds open guesses, the draft has the
 drawing, the answer about the rows of one person, and the columns that are declared or confirmed. An open guess is not
-kept. What comes back is checked like any other file.
+kept. A restored draft is checked like any other file.
 
 The tab also keeps the token of its jobs and results (`espalier.pages.session.kept_work`).
 """
@@ -63,7 +63,7 @@ def _component() -> Any:
 
 
 def kept(state: Session) -> str | None:
-    """The text that the tab keeps of what is open."""
+    """Return the text that the tab keeps about the open project."""
     if not state.has_project:
         return None
     project = state.project
@@ -167,7 +167,7 @@ def keep(state: Session) -> None:
 
 
 def offer(state: Session) -> None:
-    """Offer back what the tab had kept from before a reload."""
+    """Offer to restore the draft that the tab kept from before a reload."""
     found, place = state.found, st.empty()  # a place in any case: what stands below must not move while it is used
     if found is None or not fits(state, found):
         return
@@ -179,20 +179,20 @@ def offer(state: Session) -> None:
                 f"{len(found.project.schema.columns)} columns, {arrows}. The browser tab kept it, without any row."
             )
         elif not _drawn(found):
-            back = ", then put your answers back" if found.answer or found.columns else ""
+            back = ", then restore your answers" if found.answer or found.columns else ""
             st.markdown(
-                f"**{name(found.title)} was open before the reload.** {_how_many(found)} Open guesses are not kept, as "
-                f"they were read off the table: open the table again{back}."
+                f"**{name(found.title)} was open before the reload.** {_how_many(found)} Open guesses are not kept, "
+                f"because they come from the table: open the table again{back}."
             )
         else:
             st.markdown(
                 f"**A drawing from before the reload:** {name(found.title)}, {arrows}. {_how_many(found)} Open guesses "
-                "are not kept, as they were read off the table: open the table again, then put the drawing back."
+                "are not kept, because they come from the table: open the table again, then restore the drawing."
             )
         with st.container(horizontal=True):
             able = found.project is not None or state.has_project
             part = "answers" if found.columns else "drawing" if _drawn(found) else "answer"
-            label = "Restore the draft" if found.project else f"Put the {part} back"
+            label = "Restore the draft" if found.project else f"Restore the {part}"
             if found.project is not None or _drawn(found) or found.answer or found.columns:
                 st.button(
                     label, type="primary", disabled=not able, on_click=bring_back, args=(state,), key="restore-draft"
@@ -201,7 +201,7 @@ def offer(state: Session) -> None:
 
 
 def fits(state: Session, found: Kept) -> bool:
-    """Is there anything to say? A drawing or answer must fit the table that is open, if one is."""
+    """Return whether there is anything to restore. A drawing or answer must match the open table, if any."""
     if found.project is not None or not state.has_project or _answers(state, found):
         return True
     if any(c.name in state.columns for c in found.columns.described):
@@ -253,5 +253,5 @@ def bring_back(state: Session) -> None:
 
 
 def forget(state: Session) -> None:
-    """Forget what the tab had kept."""
+    """Discard the draft that the tab kept."""
     state.found, state.forget = None, True

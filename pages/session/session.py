@@ -6,11 +6,12 @@ rows are never in a cache that sessions share. Changes of the project are in `es
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field, fields, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -23,6 +24,7 @@ from espalier.core.analysis.study import Study
 from espalier.core.compare.plans import Outcome
 from espalier.core.errors import EspalierError
 from espalier.core.graph.separations import Clique
+from espalier.core.ledger.archive import zipped
 from espalier.core.ledger.ledger import Ledger
 from espalier.core.methods.registry import DEFAULT
 from espalier.core.planning.preview import Preview, preview
@@ -36,6 +38,7 @@ from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
 from espalier.core.release.artefact import Release
 from espalier.core.release.blurred import Blurred
+from espalier.core.report.release_picture import ReleasePicture, release_picture
 from espalier.core.server import events
 from espalier.core.server.queue import Job
 from espalier.core.tables.frames import encoded
@@ -66,6 +69,21 @@ class ReleaseBundle:
     relation: Relation | None = None
     counted: dict[Clique, NDArray[np.int64]] = field(default_factory=dict)
     """Counts of single columns and pairs for charts, if the table is read where it is stored. Confidential."""
+
+    @cached_property
+    def facts(self) -> dict[str, Any]:
+        """What `release.json` states."""
+        return dict(json.loads(self.files["release.json"]))
+
+    @cached_property
+    def picture(self) -> ReleasePicture:
+        """The picture of the release, which is laid out once."""
+        return release_picture(self.facts)
+
+    @cached_property
+    def zip(self) -> bytes:
+        """All files as one, which is packed once."""
+        return zipped(self.files)
 
     @property
     def has_rows(self) -> bool:
@@ -101,7 +119,7 @@ class Spent:
 
 @dataclass(frozen=True, repr=False)
 class Opened:
-    """What opening something else replaces; it can be brought back."""
+    """The state replaced by opening another project; it can be restored."""
 
     open_project: ProjectEditor
     text: TextTable | None
@@ -141,9 +159,9 @@ class Results:
 
 @dataclass(repr=False)
 class Session:
-    """What one person has opened, typed and made."""
+    """Everything that one user has opened, typed and made."""
 
-    # What is open
+    # Open project and table
     open_project: ProjectEditor | None = None
     text: TextTable | None = None
     relation: Relation | None = None
@@ -185,10 +203,11 @@ class Session:
     offered: dict[str, float] = field(default_factory=dict)
     """The option and the value that can be reached, if the last attempt to blur rows missed its own."""
 
-    # What was found
+    # Results
     studied: tuple[str, Study] | None = None
     """Which release is analysed, and what it supports."""
     answered: dict[tuple[str, AskedQuestion], Any] = field(default_factory=dict)
+    joint: tuple[Any, Any] | None = None
     """Answers by release and question, with the copies that they came from."""
     asked_alone: tuple[AskedQuestion, ...] = ()
     """Questions that are kept while no project is open."""
@@ -206,7 +225,7 @@ class Session:
     touring: bool = False
     """Is the guided tour's bar shown?"""
 
-    # Work under way
+    # Running work
     job: Job | None = None
     rows_at_work: RowsAtWork = field(default_factory=RowsAtWork)
     token: str | None = None
@@ -290,11 +309,11 @@ class Session:
         self._attach(text, None, None)
 
     def attach_far(self, relation: Relation, where: tuple[str, str | None]) -> None:
-        """Open a table for the open project that is read where it is stored: at ``where``, as the steward named it."""
+        """Open a table for the open project that is read in place, at ``where``, as the steward named it."""
         self._attach(None, relation, where)
 
     def _attach(self, text: TextTable | None, relation: Relation | None, far: tuple[str, str | None] | None) -> None:
-        """Replace the table. Its rows are not a sample's, and earlier comparisons were of other rows."""
+        """Replace the table. Its rows are not a sample's, and earlier comparisons used other rows."""
         self.text, self.relation, self.far, self._encoded = text, relation, far, None
         self.sample, self.compared = "", []
         self.opened += 1
@@ -303,7 +322,7 @@ class Session:
 
     @property
     def has_table(self) -> bool:
-        """Is a table open, in memory or where it is stored?"""
+        """Return whether a table is open, in memory or in place."""
         return self.text is not None or self.relation is not None
 
     @property

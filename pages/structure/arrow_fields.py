@@ -23,7 +23,7 @@ Of = tuple[str, ...]
 
 
 def view(state: Session) -> None:
-    """Which columns the drawing shows, and what it marks."""
+    """The columns and marks shown on the drawing."""
     left, right = st.columns([2, 3], gap="medium", vertical_alignment="bottom")
     shown, marks = field(state, "view", drawing.view(state)), field(state, "marks", drawing.marks(state))
     left.selectbox(
@@ -51,7 +51,7 @@ def view(state: Session) -> None:
 
 
 def _around(state: Session) -> None:
-    """Which neighbourhood is shown: the search among all columns, and how far it reaches."""
+    """The neighbourhood shown: a search among all columns, and its radius."""
     left, right = st.columns([3, 2], gap="medium", vertical_alignment="bottom")
     columns = list(state.project.schema.names)
     find, steps = field(state, "find", drawing.centre(state), columns), field(state, "steps", drawing.steps(state))
@@ -75,7 +75,7 @@ def _around(state: Session) -> None:
 
 
 def causes(state: Session) -> None:
-    """Effect, causes of it, target: the same as the drawing, in boxes."""
+    """Effect, causes, target: the same choices as on the drawing, as fields."""
     project, columns = state.project, list(state.project.schema.names)
     effect, target = drawing.centre(state), project.plan.target
     box = field(state, "effect", effect, columns)
@@ -139,7 +139,7 @@ def roles(state: Session) -> None:
 
 
 def _outcome(state: Session, columns: list[str], given: str | None, meaning: str) -> None:
-    """There is one outcome, unless the project file names several."""
+    """There is one outcome unless the project file has several."""
     box = field(state, "role-outcome", given, columns)
     st.selectbox(
         "Outcome",
@@ -177,7 +177,7 @@ def annotation(state: Session) -> None:
         now = implied(dag, state.project.plan.target, state.project.roles)
         rest = without(dag, [(of[0], of[1])], state.project.plan.target, state.project.roles, now)
         found = implications.erasing(rest)
-        st.markdown(f"**What if it were erased?** {plain(found)}")
+        st.markdown(f"**If it were erased:** {plain(found)}")
     remark = dag.annotation(*of)
     box = field(state, f"belief-{of!r}", remark.belief or None)
     st.pills(
@@ -198,8 +198,8 @@ def annotation(state: Session) -> None:
             key=box.key,
             on_change=_take_remark,
             args=(state, of, "may_break"),
-            help="It may not hold where the table will be used: another hospital, another year. The Plan page "
-            "warns if the regime leans on it.",
+            help="It may not hold where the table will be used, such as another hospital or another year. The Plan "
+            "page warns if the regime depends on it.",
         )
     box = field(state, f"source-{of!r}", remark.source)
     st.text_input(
@@ -252,8 +252,8 @@ def pair(state: Session) -> None:
     st.markdown(
         f"- **Confounders**, causes of both: {names(found.confounders, 30, 'none')}.\n"
         f"- **Mediators**, on a causal path from one to the other: {names(found.mediators, 30, 'none')}.\n"
-        f"- **Colliders**, effects of both: {names(found.colliders, 30, 'none')}. Looking only at some values of a "
-        f"collider makes the two seem linked although they are not."
+        f"- **Colliders**, effects of both: {names(found.colliders, 30, 'none')}. Selecting some values of a collider "
+        "makes the two seem linked although they are not."
     )
 
 
@@ -276,7 +276,7 @@ def _take_remark(state: Session, of: Of, what: str) -> None:
 
 
 def _take_selected(state: Session) -> None:
-    """Select the choice. A field that only repeats its value must not narrow the selection."""
+    """Select the choice. A field with an unchanged value must not narrow the selection."""
     shown, of = state.drafts.fields["annotate"].shown, taken(state, "annotate")
     if of == shown:
         return
@@ -301,7 +301,7 @@ def _take_pair(state: Session, which: int, kept: list[str | None]) -> None:
 
 
 def _take_effect(state: Session, name: str) -> None:
-    """Another effect, selected on the drawing too; the one that is shown already selects nothing."""
+    """Select another effect, also on the drawing; the one already shown selects nothing."""
     chosen = taken(state, name)
     if chosen != drawing.centre(state):
         drawing.select(state, (chosen,))
@@ -325,5 +325,5 @@ def _take_role(state: Session, role: str) -> None:
 
 
 def _take_target(state: Session) -> None:
-    """The column that the table is for predicting."""
+    """The column to be predicted from the table."""
     state.editor.redraw(target=taken(state, "target"))

@@ -20,7 +20,7 @@ FIELDS = ("cause", "effect", "belief", "may_break", "source", "note")
 
 
 def show(state: Session) -> None:
-    """The table; what it takes goes into the project at once. A row that is not complete stays in the table."""
+    """The table. Valid rows go into the project at once; an incomplete row stays in the table."""
     dag, columns = state.project.dag, list(state.project.schema.names)
     draft = state.drafts.arrows
     if draft.dag is not dag and draft.dag != dag:
@@ -44,13 +44,13 @@ def show(state: Session) -> None:
         },
     )
     if "arrow_table" in state.trouble:
-        st.error(f"{plain(state.trouble['arrow_table'])} The drawing is unchanged until the table is right.")
+        st.error(f"{plain(state.trouble['arrow_table'])} The drawing is unchanged until the table is correct.")
     if draft.half:
-        st.caption(f"{len(draft.half)} row(s) lack a cause or an effect: they count when both are there.")
+        st.caption(f"{len(draft.half)} row(s) lack a cause or an effect and are ignored until both are set.")
 
 
 def _frame(rows: Sequence[Row]) -> pd.DataFrame:
-    """The rows with the kinds of their columns, which an empty table needs too."""
+    """The rows with the kinds of their columns, which an empty table also needs."""
     kinds = {field: "bool" if field == "may_break" else "object" for field in FIELDS}
     values = {field: [bool(row[field]) if field == "may_break" else row[field] for row in rows] for field in FIELDS}
     return pd.DataFrame(values, columns=list(FIELDS)).astype(kinds)
@@ -75,7 +75,7 @@ def rows_of(dag: Dag) -> list[Row]:
 
 
 def edited(rows: Sequence[Row], change: Mapping[str, Any]) -> list[Row]:
-    """The rows after what the editor reports: changed cells, added rows, deleted rows."""
+    """The rows after the editor's changes: changed cells, added rows, deleted rows."""
     changed, gone = change.get("edited_rows", {}), set(change.get("deleted_rows", []))
     old = [{**row, **changed.get(i, {})} for i, row in enumerate(rows) if i not in gone]
     return old + [{**dict.fromkeys(FIELDS), **row} for row in change.get("added_rows", [])]

@@ -45,7 +45,7 @@ def show(state: Session) -> None:
 
 
 def asked(state: Session) -> tuple[Effect, tuple[str, ...]] | None:
-    """The effect that the fields ask for, and the set that is tried; None while none is, or it cannot be asked."""
+    """The effect chosen in the fields and the chosen set; None if no effect is chosen or it is not defined."""
     project = state.project
     kept, planned = st.session_state, planned_effect(project.plan)
     treatment = kept.get(f"effect-of-{state.opened}", planned.treatment if planned else None)
@@ -64,7 +64,7 @@ def asked(state: Session) -> tuple[Effect, tuple[str, ...]] | None:
 
 
 def marks(question: Effect, tried: tuple[str, ...]) -> tuple[dict[str, list[str]], set[tuple[str, str]]]:
-    """What the drawing says of each column, and the arrows of paths that stay open and are not the effect."""
+    """The drawing's conclusions for each column, and the arrows of open paths that are not the effect."""
     said = {question.treatment: ["treatment"], **{column: ["adjusted for"] for column in tried}}
     lit = {
         arrow
@@ -84,7 +84,7 @@ def _answer(state: Session, question: Effect) -> None:
     schema = project.schema
     valid = choices(question, schema.sizes)
     if not question.on_causal_paths - {question.outcome} and question.outcome not in question.on_causal_paths:
-        st.markdown(f"The drawing has no directed path from {name(question.treatment)}: it says there is no effect.")
+        st.markdown(f"The drawing has no directed path from {name(question.treatment)}: it implies no effect.")
     if valid:
         listed = "\n".join(f"- {names(c.columns, 40, 'nothing')} ({c.strata:,} strata)" for c in valid[:8])
         st.markdown(f"**Valid sets to adjust for**, the cheapest first:\n{listed}")
@@ -95,7 +95,7 @@ def _answer(state: Session, question: Effect) -> None:
         [n for n in schema.names if n not in (question.treatment, question.outcome)],
         schema.clique(valid[0].columns) if valid else [],
         key=_set_key(state, question),
-        placeholder="Nothing is adjusted for",
+        placeholder="No adjustment",
     )
     found = verdict(question, chosen)
     (st.success if found.valid else st.error)(plain(found.sentence))

@@ -36,7 +36,7 @@ READS = "dagitty, DOT, GML, GraphML, BIF, bnlearn, Tetrad, CSV (arrows or a matr
 
 
 def show(state: Session) -> None:
-    """An expander: bring a graph in, take this one out."""
+    """An expander: import a graph, export this one."""
     with st.expander("Import or export a graph"):
         bring, take = st.tabs(["Import", "Export"], key=f"graph-files-{state.opened}")
         with bring:
@@ -53,7 +53,7 @@ def _bring(state: Session) -> None:
             "A graph file",
             key=f"graph-file-{state.opened}-{draft.closed}",
             max_upload_size=2,
-            help=f"{READS}. What a causal graph cannot hold is asked, and nothing changes before you take it over.",
+            help=f"{READS}. Anything unclear becomes a question; nothing changes until you import it.",
         )
     key = f"graph-text-{state.opened}"
     st.session_state[key] = draft.text
@@ -74,7 +74,7 @@ def _bring(state: Session) -> None:
     if draft.graph is not None:
         _resolve(state, *draft.graph)
     elif draft.remarks is not None and draft.remarks[1] == state.editor.drawing:
-        st.success("Taken over. Undo, above the drawing, brings back what was there.")
+        st.success("Imported. Undo, above the drawing, restores the earlier graph.")
         _list(draft.remarks[0])
 
 
@@ -125,9 +125,9 @@ def _resolve(state: Session, title: str, graph: MixedGraph) -> None:
         _list(resolved.remarks)
         arrows = len(resolved.dag.edges)
         st.markdown(
-            f"It brings **{arrows} arrow{'s' * (arrows != 1)}**. Drawn now: {len(state.project.dag.edges)}. "
-            "Notes, beliefs and sources that are here already stay."
-            + " Nothing of it speaks of this table's columns yet: say above which column each name is."
+            f"It adds **{arrows} arrow{'s' * (arrows != 1)}**. Drawn now: {len(state.project.dag.edges)}. Existing "
+            "notes, beliefs and sources stay."
+            + " Nothing in it refers to this table's columns yet: assign its names to columns above."
             * empty
         )
     with st.container(horizontal=True):
@@ -140,7 +140,7 @@ def _resolve(state: Session, title: str, graph: MixedGraph) -> None:
                 args=(state, title, resolved, keep),
                 help="Undo brings the drawing back as it was.",
             )
-        st.button("Put the file away", on_click=_close, args=(state,))
+        st.button("Close the file", on_click=_close, args=(state,))
     if "graph_taking" in state.trouble:
         st.error(plain(state.trouble["graph_taking"]))
 
@@ -155,7 +155,7 @@ def _questions(state: Session, title: str, resolved: Resolved) -> None:
         st.toggle(
             f"Show all {len(ranked):,} questions",
             key=key,
-            help="Those not shown have a proposed answer, or come when these are resolved.",
+            help="The others have a proposed answer, or appear when these are resolved.",
         )
         if not st.session_state[key]:
             ranked = ranked[:MOST_QUESTIONS]
@@ -236,7 +236,7 @@ def _take_over(state: Session, title: str, resolved: Resolved, keep: bool) -> No
         state.drafts.board.fits += 1
     _close(state)
     state.drafts.graph_file.remarks = (resolved.remarks, state.editor.drawing)
-    drawing.say(state, f"{title} is imported: {len(resolved.dag.edges)} arrows. Undo brings back what was here.")
+    drawing.say(state, f"{title} is imported: {len(resolved.dag.edges)} arrows. Undo restores the earlier graph.")
 
 
 def _roles(have: Roles, given: Any) -> Roles:

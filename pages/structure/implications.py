@@ -22,7 +22,7 @@ from espalier.pages.glossary.terms import term
 from espalier.pages.session.session import Session
 
 PARENT, BLANKET, BEHIND, GATE = "◆", "◇", "▮", "∩"
-"""Icons of the drawing, which its legend explains."""
+"""Icons on the drawing, explained in its legend."""
 
 
 def tags(column: str, project: Project, now: Implied, marks: Iterable[str]) -> list[str]:
@@ -102,12 +102,12 @@ def erasing(found: Change) -> str:
     """Return one or two sentences on the consequences of erasing an arrow."""
     parts = []
     if found.parents_lost:
-        parts.append(f"{', '.join(found.parents_lost)} would be no direct cause of the target")
+        parts.append(f"{', '.join(found.parents_lost)} would no longer be a direct cause of the target")
     gone = [n for n in found.blanket_lost if n not in found.parents_lost]
     if gone:
         parts.append(f"{', '.join(gone)} would leave the Markov blanket")
     if found.separated:
-        parts.append("no path from protected to outcome would be open any more")
+        parts.append("no path from protected to outcome would remain open")
     elif found.paths_lost:
         few = len(found.paths_lost)
         parts.append(f"{few} open path{'s' * (few > 1)} from protected to outcome would close")
@@ -115,7 +115,7 @@ def erasing(found: Change) -> str:
 
 
 def now(state: Session) -> tuple[Dag, Implied]:
-    """The drawing that the sets are read off, with or without its contested arrows, and what it implies."""
+    """The drawing for the sets, with or without its contested arrows, and its implications."""
     project = state.project
     dag = project.dag.without(project.dag.contested) if state.drafts.board.without_contested else project.dag
     return dag, implied(dag, project.plan.target, project.roles)
@@ -181,7 +181,7 @@ def contested(state: Session) -> None:
         wrap=True,
         on_change=_take_switch,
         args=(state,),
-        help="The drawing keeps them, dashed; only the sets and marks are worked out without them.",
+        help="The drawing keeps them, dashed; only the sets and marks are computed without them.",
     )
     whole = implied(project.dag, project.plan.target, project.roles)
     less_dag = project.dag.without(project.dag.contested)
@@ -200,7 +200,7 @@ def difference(found: Change, dag: Dag) -> str:
         if lost:
             parts.append(f"{what} {names(lost)}")
     if found.separated:
-        parts.append("no open path from protected to outcome is left")
+        parts.append("no open path from protected to outcome remains")
     elif found.paths_lost:
         shown = "; ".join(plain(path_words(p, dag.links)) for p in found.paths_lost[:4])
         many = f"{len(found.paths_lost)} open paths close" if len(found.paths_lost) > 1 else "an open path closes"

@@ -25,7 +25,7 @@ SIDES: dict[Side, str] = {"mine": "This drawing", "theirs": "Theirs"}
 
 
 def show(state: Session) -> None:
-    """Load another person's drawing, settle the differences, merge."""
+    """Load another person's drawing, resolve the differences, and merge."""
     file = st.file_uploader(
         "Another person's project file or graph file",
         key=f"theirs-file-{state.opened}",
@@ -66,7 +66,7 @@ def read(data: bytes, title: str = "") -> tuple[Dag, tuple[str, ...]]:
     if resolved.dag is None:
         asked = [q.text for q in resolved.open] + list(resolved.clashes)
         raise GraphError(
-            f"this graph has open questions ({asked[0]}): bring it into a project of its own, and compare with that"
+            f"this graph has open questions ({asked[0]}): import it into a separate project, and compare with that"
         )
     return resolved.dag, resolved.remarks
 
@@ -76,7 +76,9 @@ def _decide(state: Session, theirs: OtherDrawing) -> None:
     if theirs.remarks:
         st.markdown("\n".join(f"- {plain(sentence)}" for sentence in theirs.remarks))
     if theirs.unknown:
-        st.warning(f"Not among the columns here, so left out with their arrows: {names(theirs.unknown)}.")
+        st.warning(
+            f"Left out with their arrows, because this table does not have these columns: {names(theirs.unknown)}."
+        )
     for place, head, dag in zip(
         st.columns(2), ("This drawing", f"Theirs ({theirs.title})"), (project.dag, theirs.dag), strict=True
     ):
@@ -159,7 +161,7 @@ def _merge(state: Session, theirs: Dag) -> None:
         state.trouble["merge"] = str(error)
         return
     _away(state)
-    drawing.say(state, "Merged. Undo brings back the drawing as it was.")
+    drawing.say(state, "Merged. Undo restores the earlier drawing.")
 
 
 def _away(state: Session) -> None:

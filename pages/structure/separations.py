@@ -47,10 +47,12 @@ def show(state: Session) -> None:
         if listed and not may_be_fenced(project.plan):
             st.warning(
                 f"The plan's method, {text.method(project.plan.method)}, does not keep these; choose one with a fence "
-                "on Plan."
+                "on the Plan page."
             )
     if kept := state.editor.aside.separations:
-        st.caption(f"Kept aside, as columns of theirs are left out on Data: {len(kept)} of the further separations.")
+        st.caption(
+            f"Set aside because some of their columns are left out on Data: {len(kept)} of the further separations."
+        )
 
 
 def _add(state: Session, key: str) -> None:

@@ -31,8 +31,8 @@ def show(state: Session) -> None:
     columns = list(link.step_columns(project.schema))
     st.subheader("From a visit to the next", anchor=False)
     st.markdown(
-        "The board above shows the person and one visit: its arrows hold within every visit. Here you draw what a "
-        "visit does to the next one."
+        "The board above shows the person and one visit; its arrows hold within every visit. Here you draw how a visit "
+        "affects the next one."
     )
     said = "; ".join(f"{a} to {b}" for a, b in link.arrows) or "none"
     data = b64encode(picture(project).encode()).decode()  # Streamlit takes SVG out of HTML, except as an image

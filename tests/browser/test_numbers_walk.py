@@ -55,7 +55,7 @@ def test_blurred_rows_need_a_tick_and_are_compared_under_their_warning(person) -
     person.page.get_by_role("button", name=NOT_PRIVATE_CSV).wait_for()
     _look(person, "blurred")
     _numbers(person)
-    person.sees("that is no sign of a good release")
+    person.sees("that does not make a release good")
     _look(person, "blurred-diagnostics")
     person.fine()
 

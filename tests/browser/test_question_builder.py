@@ -15,7 +15,7 @@ def test_a_question_is_added_planned_released_and_read(person) -> None:
     person.rests()
     person.visit("Plan")
     person.sees("five burdens or more")
-    person.sees("What your questions will be answered with")
+    person.sees("Expected precision of your answers")
     person.rests()
     person.pick("Number of rows in which", "gender")
     person.page.keyboard.press("Escape")

@@ -108,7 +108,7 @@ def test_rows_that_are_not_private_are_judged_with_a_remark(work, capsys):
     assert found["private"] is False
     assert "Not private" in found["warning"]
     assert "Not private" in told.err
-    assert "that is no sign of a good release" in "\n".join(summary(found))
+    assert "that does not make a release good" in "\n".join(summary(found))
 
 
 def test_plan_reads_no_data_and_gives_json(work, capsys):
@@ -400,7 +400,7 @@ def test_a_draft_warns_of_columns_that_may_name_people(tmp_path, monkeypatch, ca
     Path("t.csv").write_text("patient,ward\n" + rows, "utf-8")
     assert run("init", "t.csv") == 0
     said = capsys.readouterr().err
-    assert "Columns of many values: patient (60)." in said
+    assert "Columns with many values: patient (60)." in said
     assert "ward (" not in said
 
 
@@ -439,7 +439,7 @@ def test_a_draft_says_what_looks_like_dates_and_like_marks_of_empty_cells(work, 
     assert day["dates"] == {"from": "2024-01-01", "to": "2024-12-31", "by": "month"}
     assert "'?' in score; '-9' in days off" in said
     assert "--missing '?' -9" in said
-    assert "Columns of many values" not in said, "each column is reported once"
+    assert "Columns with many values" not in said, "each column is reported once"
     (work / "m.json").unlink()
     assert run("init", "m.csv", "--missing", "NA") == 2
     assert "no column of m.csv holds 'NA'" in capsys.readouterr().err
@@ -454,7 +454,7 @@ def test_a_draft_says_what_looks_like_dates_and_like_marks_of_empty_cells(work, 
 @pytest.mark.parametrize(
     ("command", "told"),
     [
-        (("release", "p.json", "--data", "t.csv", "--out", "o"), "what had been drawn counts as spent"),
+        (("release", "p.json", "--data", "t.csv", "--out", "o"), "noise already drawn counts as spent"),
         (("plan", "p.json", "--rows", "60"), "nothing was spent"),
     ],
 )
@@ -516,7 +516,7 @@ def test_a_draft_of_names_alone_is_planned_and_released(tmp_path, monkeypatch, c
     assert "secret" not in written
     assert "guessed" not in written
     assert run("plan", "t.json", "--rows", "2000") == 0
-    assert "categories of sex: those of" in capsys.readouterr().out
+    assert "categories of sex: those with" in capsys.readouterr().out
     assert run("release", "t.json", "--data", "t.csv", "--out", "out") == 0
     assert "No category of id was found" in capsys.readouterr().err
     assert "secret" not in Path("out/synthetic.csv").read_text()

@@ -178,11 +178,11 @@ def test_a_table_that_another_budget_paid_for_needs_consent(capsys):
     capsys.readouterr()
     assert spend("o2", *where) == 3
     *_, line = capsys.readouterr().err.strip().splitlines()
-    assert "released from before, as 't'" in line
+    assert "already released as 't'" in line
     assert "--again" in line
     assert Ledger("l.db").population_of("copy").entries == ()
     assert spend("o2", *where, "--again") == 0
-    assert "warning: this very table was released from before" in capsys.readouterr().err
+    assert "warning: this table was already released" in capsys.readouterr().err
     assert spend("o3", "--ledger", "l.db", "--table", "t") == 3, "and now the other way round"
 
 

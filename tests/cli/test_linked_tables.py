@@ -110,7 +110,7 @@ def test_two_files_in_two_files_out(tables, tmp_path, capsys):
     assert main(["ledger", "open", *opened, *unit]) == 0
     given = ["release", str(alone), "--data", str(tables / "patients.csv"), *ledger[:2], "--table", "alone"]
     assert main([*given, "--out", str(tmp_path / "alone")]) == 3
-    assert "was released from before, as 'people'" in capsys.readouterr().err
+    assert "was already released as 'people'" in capsys.readouterr().err
 
 
 def test_one_file_with_declared_person_columns(tables, tmp_path):

@@ -181,7 +181,7 @@ def test_a_ledger_in_postgres_is_backed_up_and_restored(url, empty, tmp_path):
     # A new machine: nothing of the old home is there.
     shutil.rmtree(tmp_path / "home")
     run(made := empty("restored"), str(DEPLOY / "ledger-roles.sql"))
-    with pytest.raises(LedgerError, match="put back to an earlier copy"):
+    with pytest.raises(LedgerError, match="restored to an earlier copy"):
         restore(tmp_path / "b1", made, shelf, [tmp_path / "b2"])
     shutil.rmtree(tmp_path / "home")
     run(other := empty("accepted"), str(DEPLOY / "ledger-roles.sql"))
@@ -205,9 +205,9 @@ def test_a_ledger_in_a_file_is_backed_up_and_restored(tmp_path, monkeypatch):
     ledger.open_table("second", epsilon=1, delta=1e-9)
     back_up(str(place), tmp_path / "b2", memories_only=True)
 
-    with pytest.raises(EspalierError, match="is there already"):
+    with pytest.raises(EspalierError, match="already exists"):
         back_up(str(place), tmp_path / "b1")
-    with pytest.raises(EspalierError, match="there is a ledger"):
+    with pytest.raises(EspalierError, match="a ledger already exists"):
         restore(tmp_path / "b1", str(place))
     place.unlink()
     with pytest.raises(LedgerError, match="it had 2 events"):

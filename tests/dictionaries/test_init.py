@@ -49,7 +49,7 @@ def test_dictionaries_and_books_make_a_draft(work, capsys):
         (("--dictionary", "d.csv", "--not-from-these-rows"), "write FILE:COLUMN"),
         (("--dictionary", "none.csv", "--not-from-these-rows"), "cannot read the dictionary none.csv"),
         (("--dictionary", "d.csv:diag", "--not-from-these-rows"), "--undeclared"),
-        (("--undeclared", "sex=guess"), "belongs to --dictionary"),
+        (("--undeclared", "sex=guess"), "needs --dictionary"),
         (("--code-book", "diag=icd-99"), "neither a file nor one of the books icd-9-cm"),
         (("--code-book", "nothing=nuts"), "there is no column 'nothing'"),
         (("--code-book", "nuts"), "takes COLUMN=VALUE"),

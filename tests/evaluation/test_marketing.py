@@ -122,7 +122,7 @@ def test_the_command_line_tells_both_and_refuses_wrong_columns_first(tmp_path, c
     said = "\n".join(summary(found))
     assert "Price elasticity of sold" in said
     assert "(ΔMSE)" in said
-    for wrong, says in ((["--price", "brand"], "not 'brand'"), (["--per", "brand"], "belong to --price")):
+    for wrong, says in ((["--price", "brand"], "not 'brand'"), (["--per", "brand"], "need --price")):
         assert main([*given, *wrong]) == 2
         assert says in capsys.readouterr().err
     release(project.with_plan(target="brand"), rows).save(tmp_path / "other")

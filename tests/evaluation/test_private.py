@@ -169,7 +169,7 @@ def test_no_target_no_roles_many_values():
     assert found["one_way_tv"]["value"] is not None
     assert "no target" in found["accuracy"]["reason"]
     three = release(PROJECT.with_plan(target="a", epsilon=20.0), table()).to_json()["looking"]
-    assert "3 of 3 values" in next(f for f in three["figures"] if f["figure"] == "auc")["method"]
+    assert "mean over the 3 values" in next(f for f in three["figures"] if f["figure"] == "auc")["method"]
     wide = Schema((Column("t", "categorical", tuple("abcdefghij")), *SCHEMA.columns))
     assert "10 values" in HeldOutCounts.of(Project("t", wide, Plan("mst", 1.0, target="t"))).reasons["auc"]
 
@@ -230,7 +230,7 @@ def test_a_plan_without_n_lists_every_figure_and_says_so():
     shown = preview(PROJECT.with_plan(neighbors="add-remove"), None)
     assert {line.pool for line in shown.private_evaluation} == {"accuracy", "AUC", "one-way", "CMI"}
     assert shown.expected == ()
-    assert any("depends on their number" in w for w in shown.warnings)
+    assert any("decides which shareable" in w for w in shown.warnings)
 
 
 def test_the_report_shows_private_figures_and_says_that_they_are(made):

@@ -80,7 +80,7 @@ def test_a_damaged_name_of_a_table_ends_in_a_message(tmp_path, monkeypatch, caps
     damaged = (tmp_path / "l.db").read_bytes().replace(b"espalier_releases", b"espalier_rele\xff\xfees")
     (tmp_path / "l.db").write_bytes(damaged)
     assert main(["ledger", "list", "--ledger", str(tmp_path / "l.db")]) == 2
-    assert "it is damaged; bring back a backup" in capsys.readouterr().err
+    assert "it is damaged; restore a backup" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", TYPES)
@@ -115,7 +115,7 @@ def test_a_kept_release_that_is_no_archive_ends_in_a_message(tmp_path, monkeypat
     with sqlite3.connect(tmp_path / "l.db") as connection:
         connection.execute("INSERT INTO espalier_releases VALUES ('abc', 'text')")
     connection.close()
-    assert ledger.verify() == ["a release is kept that no entry speaks of: abc"]
+    assert ledger.verify() == ["a stored release belongs to no entry: abc"]
     from espalier.core.errors import LedgerError
 
     with pytest.raises(LedgerError, match="no archive"):

@@ -51,7 +51,7 @@ def test_a_damaged_memory_of_the_machine_or_of_the_backup_is_named(text, backup,
 @pytest.mark.parametrize("data", [b"", b"x" * 100])
 def test_a_damaged_database_is_refused(data, backup, tmp_path, capsys):
     changed(backup, "ledger.dump", data)
-    refused(backup, tmp_path / "new.db", capsys, "no ledger that can be read")
+    refused(backup, tmp_path / "new.db", capsys, "no readable ledger")
 
 
 def test_a_whole_backup_is_restored(backup, tmp_path):

@@ -428,7 +428,7 @@ def test_tables_of_one_population_share_its_budget(where):
 @pytest.mark.parametrize(
     ("args", "more", "error", "text"),
     [
-        (("people",), {"epsilon": 3.0, "delta": DELTA}, LedgerError, "open already"),
+        (("people",), {"epsilon": 3.0, "delta": DELTA}, LedgerError, "already open"),
         (("other", "people"), {"epsilon": 3.0}, LedgerError, "set once"),
         (("other", "people"), {"neighbors": "add-remove"}, LedgerError, "set once"),
         (("register",), {"epsilon": 1.0, "delta": DELTA}, LedgerError, "as\\s+this table's population"),
@@ -570,7 +570,7 @@ def test_an_entry_ends_once(where):
     reservation = reserve(ledger)
     assert reservation.end(False, "") == ""
     assert reservation.end(False, "") == "", "said twice, written once"
-    assert "ended already" in reservation.end(True, "late")
+    assert "already ended" in reservation.end(True, "late")
     assert [e.status for e in ledger.population_of("people").entries] == ["returned"]
     assert ledger.head()[0] == 3
 
@@ -814,7 +814,7 @@ def test_another_machine_learns_what_it_sees(where, tmp_path, monkeypatch):
     for file in (ledger.store.seen_file, remembered(ledger)):
         kept = file.read_text()
         file.write_text("nonsense")
-        assert "holds something else" in ledger.verify()[0], "an earlier copy could pass"
+        assert "contains something else" in ledger.verify()[0], "an earlier copy could pass"
         large = partial(os.truncate, file, 40 << 30)
         for make, remove in ((file.mkdir, file.rmdir), (partial(os.mkfifo, file), file.unlink), (large, file.unlink)):
             if make is not large:
@@ -933,7 +933,7 @@ def test_the_files_are_their_owners_alone(tmp_path):
     assert stat.S_IMODE(ledger.store.key_file.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
     path.chmod(0o644)
-    assert "may be read by others" in ledger.verify()[0]
+    assert "can be read by users other" in ledger.verify()[0]
     assert Ledger(path).verify() == [], "opening it takes the right away again"
 
 
@@ -948,7 +948,7 @@ def test_another_layout_is_refused(tmp_path):
     with sqlite3.connect(tmp_path / "l.db") as db:
         db.execute("UPDATE espalier_meta SET value = '6' WHERE key = 'version'")
     db.close()
-    with pytest.raises(LedgerUnavailable, match="layout 6, this Espalier knows 1, 2, 3, 4 and 5"):
+    with pytest.raises(LedgerUnavailable, match="layout 6, but this version of Espalier knows 1, 2, 3, 4 and 5"):
         Ledger(tmp_path / "l.db")
 
 
@@ -1044,8 +1044,8 @@ def version(ledger):
     [
         ("none.db", "is not there"),
         (".", "is not a file"),
-        ("text.db", "another kind of file"),
-        ("empty.db", "holds no ledger"),
+        ("text.db", "it is not a ledger"),
+        ("empty.db", "contains no ledger"),
         ("sqlite://", "not in 'sqlite'"),
         ("mysql://h/d", "not in 'mysql'"),
         ("postgresql://u:secret@127.0.0.1:1/d", "cannot open the ledger postgresql"),
@@ -1203,11 +1203,11 @@ def test_fingerprints_warn(where):
     changed = table(CSV + b"x,u\n").digest
     assert "has changed since 'people'" in account.warnings(changed)[0]
     (warning,) = ledger.account("copy").warnings(table().digest)
-    assert "released from before, as 'people'" in warning
+    assert "already released as 'people'" in warning
     assert "no total covers both" in warning
     assert "same budget" in ledger.account("sister").warnings(table().digest)[0]
     before = ledger.head()
-    with pytest.raises(LedgerError, match="refuses: this very table.*'people'.*--again"):
+    with pytest.raises(LedgerError, match="refuses: this table.*'people'.*--again"):
         release(PROJECT, table(), ledger=ledger.account("copy"))
     assert ledger.head() == before
     release(PROJECT, table(), ledger=ledger.account("sister"))

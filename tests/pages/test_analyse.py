@@ -50,6 +50,9 @@ def test_each_kind_of_question_is_answered(app: AppTest) -> None:
     press(go(app, "release"), "Spend")
     finish(app)
     go(app, "analyse")
+    app.segmented_control[0].set_value("Quantile").run()
+    field(app, "selectbox", "Quantile of").set_value("experience").run()
+    assert "the median of experience" in sentences(app).replace("\\", "")
     for kind in ("Proportion", "Difference", "Odds ratio"):
         app.segmented_control[0].set_value(kind).run()
         assert not app.exception
@@ -64,6 +67,32 @@ def test_each_kind_of_question_is_answered(app: AppTest) -> None:
     assert "**What is asked:** the odds of hired" in sentences(app).replace("\\", "")
 
 
+def test_conditions_a_level_and_intervals_that_hold_together(app: AppTest) -> None:
+    sample(go(app, "data"), "hiring")
+    press(go(app, "release"), "Spend")
+    finish(app)
+    go(app, "analyse")
+    app.segmented_control[0].set_value("Proportion").run()
+    field(app, "multiselect", "Only rows with all of these").set_value(["gender=woman"]).run()
+    assert "among those with gender = woman" in sentences(app).replace("\\", "")
+    wide = app.dataframe[0].value
+    assert "low (95 %)" in wide
+    field(app, "number_input", "Level of the intervals (%)").set_value(80.0).run()
+    assert "low (80 %)" in app.dataframe[0].value
+    press(app, "Keep this answer")
+    field(app, "number_input", "Level of the intervals (%)").set_value(95.0).run()
+    field(app, "multiselect", "Only rows with all of these").set_value([]).run()
+    press(app, "Keep this answer")
+    assert [(one.among, one.level) for one in state(app).project.asked] == [(("gender=woman",), 0.8), ((), 0.95)]
+    assert "Lines are 80 % or 95 % intervals" in sentences(app)
+    field(app, "segmented_control", "Intervals hold").set_value("all together").run()
+    press(app, "Compute 2 questions together")
+    finish(app)
+    assert "Lines are 95 % intervals; a hollow point has none. All 2 of them hold together." in sentences(app)
+    assert not app.exception
+    assert not app.error
+
+
 def test_nothing_is_shown_before_a_release(app: AppTest) -> None:
     go(sample(go(app, "data"), "hiring"), "analyse")
     assert "Go to Release" in [b.label for b in app.button]
@@ -76,7 +105,7 @@ def test_an_effect_is_asked_on_structure_and_answered_on_analyse(app: AppTest) -
     field(app, "selectbox", "Effect of").set_value("diabetes").run()
     said = sentences(app)
     assert "Valid sets to adjust for" in said
-    assert "not drawn would bias the effect" in said
+    assert "would bias the effect" in said
     state(app).editor.change_plan(regime="effect", treatment="diabetes", features=None, epsilon=2.0)
     go(app, "plan")
     assert not app.error

@@ -66,7 +66,7 @@ def test_what_is_no_path_is_refused_in_words(text):
 
 def damaged(files):
     whole = dict(files)
-    yield b"no archive", "damaged, or no archive"
+    yield b"no archive", "damaged, or not an archive"
     for name in ("model.npz", "answers.npz", "release.json"):
         yield zipped({**whole, name: whole[name][: len(whole[name]) // 2]}), ""
     yield zipped({n: d for n, d in whole.items() if n != "release.json"}), "does not hold the files of a release"

@@ -206,7 +206,7 @@ def test_a_full_queue_refuses() -> None:
     jobs = [start(held[0])]
     assert held[0].began.wait(10)
     jobs += [start(work) for work in held[1:]]
-    with pytest.raises(EspalierError, match="2 jobs are waiting already"):
+    with pytest.raises(EspalierError, match="2 jobs are already waiting"):
         start(Held())
     for work, each in zip(held, jobs, strict=True):
         work.let_go.set()
@@ -275,7 +275,7 @@ def test_a_map_of_two_columns_has_room_for_its_labels() -> None:
 
 def test_a_cancel_states_its_price_before_and_after_the_first_draw() -> None:
     assert spending.price_of_cancel(False, 1.0) == "nothing is spent yet"
-    assert spending.price_of_cancel(True, 0.5) == "up to ε = 0.5 is spent already"
+    assert spending.price_of_cancel(True, 0.5) == "up to ε = 0.5 is already spent"
 
 
 def test_a_job_estimates_what_is_left_from_what_is_done() -> None:

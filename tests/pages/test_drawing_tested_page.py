@@ -10,7 +10,7 @@ from tests.support.app import field, finish, go, press, sample, sentences, state
 def test_the_drawing_is_tested_from_the_plan_to_the_structure_page(app: AppTest) -> None:
     sample(go(app, "data"), "readmission")
     go(app, "plan")
-    field(app, "slider", "Share of the budget that tests").set_value(20).run()
+    field(app, "slider", "Share of the budget for testing").set_value(20).run()
     field(app, "slider", "Statements to test").set_value(3).run()
     project = state(app).project
     assert (project.plan.test_drawing, project.plan.statements) == (0.2, 3)
@@ -18,7 +18,7 @@ def test_the_drawing_is_tested_from_the_plan_to_the_structure_page(app: AppTest)
     press(go(app, "release"), "Spend")
     finish(app)
     go(app, "structure")
-    assert "What release 1 says of the drawing" in [e.label for e in app.expander]
+    assert "Result of release 1 for the drawing" in [e.label for e in app.expander]
     assert "the drawing implies" in sentences(app)
     project = state(app).project
     made = state(app).released

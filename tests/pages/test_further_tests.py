@@ -38,7 +38,7 @@ def test_they_are_run_one_by_one_and_their_figures_shown(released: AppTest, monk
     )
     assert [tab.label for tab in released.tabs] == ["Many targets", "Membership attack", "Arrows"]
     assert "what each arrow" not in sentences(released)
-    assert "the arrow does nothing in the synthetic table" in sentences(released)
+    assert "the arrow has no effect in the synthetic table" in sentences(released)
     finish(press(released, "Measure the arrows"))
     assert re.search(r"synthetic links are \*\*\d+ %\*\* of the real ones", sentences(released))
     links = state(released).further[1, "arrows"]
@@ -49,7 +49,7 @@ def test_they_are_run_one_by_one_and_their_figures_shown(released: AppTest, monk
     assert "Over all targets and classifiers the AUC is" in sentences(released)
     field = next(f for f in released.text_input if f.label == "Rows to attack")
     finish(press(field.set_value("4, none").run(), "Play the game"))
-    assert "'none' is not the number of a row" in sentences(released)
+    assert "'none' is not a row number" in sentences(released)
     field = next(f for f in released.text_input if f.label == "Rows to attack")
     finish(press(field.set_value("4, 9 12").run(), "Play the game"))
     said = sentences(released)

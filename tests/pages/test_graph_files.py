@@ -92,7 +92,7 @@ def test_a_file_of_another_table_cannot_be_taken_over_by_accident(app: AppTest) 
     uploader = next(u for u in app.file_uploader if u.label == "A graph file")
     uploader.upload("lucas.gml", b'graph [ directed 1 node [ id 0 label "x" ] node [ id 1 label "y" ] edge [ source 0 target 1 ] ]', "text/plain").run()  # fmt: skip  # noqa: E501
     assert all(b.disabled for b in app.button if b.label in ("Replace the drawing with it", "Add it to the drawing"))
-    press(app, "Put the file away")
+    press(app, "Close the file")
     assert state(app).drafts.graph_file.graph is None
 
 

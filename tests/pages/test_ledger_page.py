@@ -277,7 +277,7 @@ def test_what_was_released_since_the_page_was_drawn_needs_a_tick(app: AppTest, w
     release(project.with_plan(delta=1e-9), Table.encode(text, project.schema), ledger=ledger.account("elsewhere"))
     finish(press(app, "Spend"))
     assert state(app).released is None
-    assert "this very table was released from before" in sentences(app)
+    assert "this table was already released" in sentences(app)
     assert not budget(where).entries
     field(app, "checkbox", "I have read this").check().run()
     finish(press(app, "Spend"))
@@ -300,7 +300,7 @@ def test_a_ledger_in_trouble_is_said_on_every_page(app: AppTest, where: Path) ->
     for page in ("plan", "release", "ledger", "data"):
         go(app, page)
     go(app, "ledger")
-    assert "another kind of file" in sentences(app)
+    assert "it is not a ledger" in sentences(app)
     finish(press(go(app, "release"), "Spend"))
     assert state(app).released is not None, "a sample is released without a ledger all the same"
     assert where.read_text().startswith("not a database"), "and the file stays as it was"

@@ -71,7 +71,9 @@ def test_two_files_become_a_release_of_two_files(opened: AppTest) -> None:
     assert not app.error, [e.value for e in app.error]
     go(app, "release")
     choose(app, "Paid from", "Not recorded in a ledger")
+    assert "of them kept" not in sentences(app)
     finish(press(app, "Spend ε"))
+    assert sentences(app).count("all their rows in both tables") == 2, "what it will spend, and what it spent"
     assert not app.error, [e.value for e in app.error]
     made = state(app).released
     assert made is not None
@@ -108,7 +110,7 @@ def test_a_project_of_linked_tables_opens_with_its_two_files(app: AppTest) -> No
     del given["tables"]["visits"]["dates"]
     give(app, "Its project file", "p.json", json.dumps(given).encode())
     give(app, "Table of people", "patients.csv", b"patient_nbr,age\n1,young\n2,old\n")
-    assert "Choose the other table too" in sentences(app)
+    assert "Also choose the other table" in sentences(app)
     give(
         app, "Table of their visits", "visits.csv", b"patient_nbr,diag,insulin,readmitted,admitted\n1,young,old,old,1\n"
     )

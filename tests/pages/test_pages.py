@@ -179,7 +179,7 @@ def test_a_chosen_purpose_changes_the_plan_at_once_and_is_remembered(app: AppTes
     go(sample(app, "readmission"), "plan")
     next(b for b in app.button_group if b.label.startswith("What is the table")).set_value("here").run()
     assert state(app).project.plan.options["regime"] == "predictive"
-    assert "The plan below follows this" in sentences(app)
+    assert "The plan below uses this" in sentences(app)
     go(go(app, "structure"), "plan")
     assert next(b for b in app.button_group if b.label.startswith("What is the table")).value == "here"
     state(app).editor.change_plan(method="independent")
@@ -192,7 +192,7 @@ def test_a_chosen_purpose_changes_the_plan_at_once_and_is_remembered(app: AppTes
     assert "is right half the time. With this table, at most" in sentences(app)
     next(b for b in app.button_group if b.label.startswith("What is the table")).set_value("questions").run()
     assert "No question is listed yet" in sentences(app), "none is listed yet"
-    assert "The plan below follows this" not in sentences(app)
+    assert "The plan below uses this" not in sentences(app)
 
 
 def test_a_changed_plan_leaves_the_release_as_it_was(app: AppTest) -> None:
@@ -353,7 +353,7 @@ def test_a_column_moves_to_its_new_role(app: AppTest) -> None:
     [
         ({"method": "mst", "fair": True}, "has no fence"),
         ({"method": "prism", "fair": False, "target": None}, "Next: choose the **Target**"),
-        ({"neighbors": "add-remove"}, "δ must be given here"),
+        ({"neighbors": "add-remove"}, "Enter δ here"),
         ({"method": "prism", "fair": True, "target": "hobby"}, "must be an outcome column"),
     ],
 )
@@ -507,7 +507,7 @@ def test_fairness_is_judged_with_its_floor_and_the_fences_cost(app: AppTest) -> 
     go(app, "diagnostics")
     finish(press(app, "Compare with"))
     said = sentences(app)
-    assert "Chance alone lifts" in said
+    assert "Chance alone raises" in said
     assert "What a separation does not promise" in said
     facts = next(iter(state(app).findings.values()))
     assert facts["fence_cost"]["method_without"] == "mst"
@@ -548,7 +548,7 @@ def test_further_separations_are_added_refused_removed_and_parked(app: AppTest) 
     state(app).editor.change_schema(type(schema)(tuple(c for c in schema.columns if c.name != "hobby")))
     assert state(app).project.separations == ()
     app.run()
-    assert "Kept aside" in sentences(app)
+    assert "Set aside" in sentences(app)
     state(app).editor.change_schema(schema)
     assert len(state(app).project.separations) == 1
     app.run()
@@ -583,7 +583,7 @@ def test_a_person_column_leaves_the_schema_and_bounds_everybody(app: AppTest) ->
 
     go(app, "data")
     next(t for t in app.toggle if t.label.startswith("Show me the rows")).set_value(True).run()
-    assert "60 people in `patient`; the most rows of one: 40" in sentences(app)
+    assert "60 people in `patient`; the largest number of rows per person: 40" in sentences(app)
     assert "patient" not in state(app).project.schema, "opening the pages does not bring it back"
 
     go(app, "release")

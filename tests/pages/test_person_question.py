@@ -191,7 +191,7 @@ def test_the_answer_survives_a_reload_while_columns_are_guessed(guessed: AppTest
     app.run()
     assert "was open before the reload" in sentences(app)
     press(upload(app, TABLE, "ward.csv"), "Guess")
-    press(app, "Put the answer")
+    press(app, "Restore the answer")
     project = state(app).project
     assert (project.one_row_per_person, project.plan.person, project.plan.rows_per_person) == given
     assert not asked(app)

@@ -35,7 +35,7 @@ def test_a_count_and_a_question_go_through_all_pages():
     assert any("rows with burdens from 1 to 2 and sex female" in m.value.replace("\\", "") for m in app.markdown)
     field(app, "slider", "Share of the budget for questions").set_value(30).run()
     assert state(app).project.plan.question_share == 0.3
-    assert any("What your questions will be answered with" in s.value for s in app.subheader)
+    assert any("Expected precision of your answers" in s.value for s in app.subheader)
     go(app, "release")
     finish(press(app, "Spend"))
     facts = state(app).released.release.to_json()

@@ -235,7 +235,7 @@ def test_confirmed_columns_survive_a_reload_and_open_guesses_do_not(app: AppTest
     again.run()
     assert "The tab kept 3 declared or confirmed columns" in sentences(again)
     press(upload(again, TABLE, "ward.csv"), "Guess")
-    press(again, "Put the answers back")
+    press(again, "Restore the answers")
     assert state(again).project.schema == before.schema
     assert state(again).project.unconfirmed == before.unconfirmed == ("age", "patient")
     forged = json.loads(text)

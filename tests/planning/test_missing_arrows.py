@@ -90,7 +90,7 @@ def test_statements_that_could_tell_nothing_are_not_bought():
     shown = preview(project(epsilon=0.05, delta=1e-6), 500)
     assert not shown.tests
     assert not any(line.pool == POOL for line in shown.lines)
-    assert any("Nothing of the drawing can be tested" in w for w in shown.warnings)
+    assert any("The drawing cannot be tested" in w for w in shown.warnings)
     assert shown.spent == pytest.approx(shown.budget.rho, rel=0.2), "the method takes the share"
 
 

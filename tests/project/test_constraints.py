@@ -117,7 +117,7 @@ def test_masks_are_the_forbidden_cells():
         ({"impossible": [{"sex": ["male", "female"]}]}, SchemaError, "leaves no possible row"),
         ({"monotone": [["first"]]}, ProjectError, "each entry names two columns"),
         ({"monotone": [["first", "first"]]}, ProjectError, "'first' stands twice"),
-        ({"monotone": [["sex", "married"]]}, SchemaError, "categories without an order"),
+        ({"monotone": [["sex", "married"]]}, SchemaError, "unordered categories"),
         ({"monotone": [["age", "first"]]}, SchemaError, "the same bin edges"),
         ({"monotone": [["first", "last"], ["last", "first"]]}, ProjectError, "first ≤ last ≤ first is a circle"),
         ({"determines": [["school", "years"]]}, ProjectError, "need their full value table"),

@@ -123,7 +123,7 @@ def test_guessed_ones_block_a_release_until_they_are_confirmed():
 
 def test_what_cannot_hold_them_refuses_them():
     for method in (m for m in METHODS.values() if not m.capabilities.constraints):
-        with pytest.raises(EspalierError, match="cannot hold constraints"):
+        with pytest.raises(EspalierError, match="cannot keep constraints"):
             preview(a_project(method.name), 600)
     with pytest.raises(ProjectError, match="merged"):
         preview(a_project("mst", options={"compress": True}), 600)

@@ -163,7 +163,7 @@ def test_a_snapshot_is_a_source_of_its_unit(path):
     assert known_rows(filled, Unit("replace-one", 2)) == filled.rows == 500
     with pytest.raises(TableError, match="replace-one only"):
         known_rows(filled, Unit("add-remove", 2))
-    with pytest.raises(TableError, match="only their bins were read"):
+    with pytest.raises(TableError, match="only their bins are here"):
         plain.numbers("v")
 
 
@@ -207,7 +207,7 @@ def test_what_is_large_is_read_where_it_is(path, tmp_path, monkeypatch):
     with pytest.raises(TableError, match="cannot open the postgresql relation 'visits'") as refused:
         read_data("env:WHERE", "visits")
     assert "secret" not in str(refused.value)
-    with pytest.raises(TableError, match="no variable NOWHERE"):
+    with pytest.raises(TableError, match="NOWHERE is not set"):
         read_data("env:NOWHERE")
 
 
@@ -369,5 +369,5 @@ def test_diagnostics_of_postgres_are_made_of_counts(in_postgres, path):
     assert there.asked == here.asked
     assert there.fairness is None
     assert there.utility.auc_real is None
-    assert "those of a database stay there" in there.to_json()["tstr"]["auc_real_reason"]
-    assert "those of a database stay there" in there.to_json()["fairness_reason"]
+    assert "database rows stay in the database" in there.to_json()["tstr"]["auc_real_reason"]
+    assert "database rows stay in the database" in there.to_json()["fairness_reason"]

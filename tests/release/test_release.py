@@ -153,7 +153,7 @@ def test_what_the_plan_was_warned_of_stands_in_release_json_and_report(neighbors
 
 def test_a_delta_that_one_row_published_outright_would_keep_is_refused():
     for delta in (0.9, 1.01 / 300):
-        with pytest.raises(ProjectError, match=r"above 1/n = 0\.00333.*Give a delta far below") as error:
+        with pytest.raises(ProjectError, match=r"above 1/n = 0\.00333.*Set delta far below") as error:
             release(PROJECT.with_plan(delta=delta), table())
         assert error.value.data["key"] == "delta"
     for neighbors, rows in (("replace-one", None), ("add-remove", None), ("add-remove", 300)):
@@ -197,7 +197,7 @@ def test_unconfirmed_guesses_are_refused_before_anything(monkeypatch):
 
 def test_a_table_read_with_another_schema_is_refused():
     other = Schema((replace(SCHEMA.columns[0], categories=SCHEMA.columns[0].categories[::-1]), SCHEMA.columns[1]))
-    with pytest.raises(TableError, match="another schema"):
+    with pytest.raises(TableError, match="a different schema"):
         release(replace(PROJECT, schema=other), table())
 
 

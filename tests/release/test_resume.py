@@ -164,7 +164,7 @@ def test_a_release_with_all_answers_needs_no_rows_and_is_the_same_again(tmp_path
 
 
 def test_a_resumed_evaluation_has_the_same_part(tmp_path, recorder):
-    """People who were held out before stay held out; with rows in another order the release is refused."""
+    """People who were held out before stay held out; with rows in a different order the release is refused."""
     given, rows, out = project(**CASES["independent"], private_evaluation=0.3), table(400), tmp_path / "out"
     release(given, rows, folder=tmp_path / "whole").save(tmp_path / "whole")
     last = max(recorder.used)
@@ -172,7 +172,7 @@ def test_a_resumed_evaluation_has_the_same_part(tmp_path, recorder):
     interrupted(out, given, rows, recorder, last, "drawn")
     order = np.arange(400)[::-1]
     mixed = Table(rows.schema, {n: c[order] for n, c in rows.codes.items()}, 400, source=rows.digest)
-    with pytest.raises(TableError, match="another order"):
+    with pytest.raises(TableError, match="a different order"):
         resume(out, mixed)
     assert resume(out, rows).private_evaluation is not None
     recorder.check()
@@ -181,7 +181,7 @@ def test_a_resumed_evaluation_has_the_same_part(tmp_path, recorder):
 def test_another_table_is_refused(tmp_path, recorder):
     given, out = project(**CASES["mst"]), tmp_path / "out"
     interrupted(out, given, table(400), recorder, 1, "used")
-    with pytest.raises(TableError, match="not the table that the release began with"):
+    with pytest.raises(TableError, match="not the table with which the release began"):
         resume(out, table(400, seed=1))
     assert resume(out, table(400)).rows == 400
 
@@ -454,7 +454,7 @@ def test_facts_of_another_kind_are_refused(tmp_path, recorder, changed):
 @pytest.mark.parametrize("answer", [bytes(8), b"\xff" * 16, bytes(15)], ids=["short", "no number", "cut"])
 def test_a_stored_answer_of_another_shape_is_refused(answer):
     journal = Journal([Record(request_digest(("", "q")), answer)])
-    with pytest.raises(Unfinished, match="Stored answer 1 has another shape, or is no number"):
+    with pytest.raises(Unfinished, match="Stored answer 1 does not have the requested shape, or is not a number"):
         journal.array("q", (2,), lambda: np.zeros(2))
 
 

@@ -126,7 +126,7 @@ def test_zero_dates_are_empty_and_other_types_come_or_are_refused(put):
         column = Column(name, "categorical", (str(sample[name]) or "-",), missing=True)
         empty = sample[name] == ""
         assert relation.snapshot(Schema((column,))).count((name,)).tolist() == [1 - empty, int(empty)], name
-    for name, said in (("raw", "holds binary values"), ("bit1", "holds a cell that is not of its type")):
+    for name, said in (("raw", "holds binary values"), ("bit1", "contains a cell that is not of its declared type")):
         with pytest.raises(TableError, match=said):
             relation.snapshot(Schema((Column(name, "categorical", ("1",)),)))
 

@@ -418,7 +418,7 @@ def test_one_person_never_becomes_two_in_excel(second):
 
 def test_a_row_beyond_excel_is_refused_at_once():
     data = sheet([["a"], ["x"]], lambda xml: xml.replace('<row r="2"', '<row r="1000000000"'))
-    with pytest.raises(TableError, match="Excel has 1,048,576 rows"):
+    with pytest.raises(TableError, match="Excel allows 1,048,576 rows"):
         read_table(data, "t.xlsx")
 
 

@@ -81,13 +81,13 @@ def test_user_missing_codes_of_spss_stay_codes(tmp_path):
 
 def test_rows_of_sas7bdat_are_refused_with_the_reason():
     start = bytes(12) + bytes.fromhex("c2ea8160b31411cfbd92080009c7318c181f1011")
-    with pytest.raises(TableError, match=r"no rows of \.sas7bdat files.*Export the table as SAS transport"):
+    with pytest.raises(TableError, match=r"not read rows of \.sas7bdat files.*Export the table as SAS transport"):
         read_table(start + bytes(2000), "t.sas7bdat")
 
 
 @pytest.mark.parametrize("start", [b"$FL2", b"<stata_dta>", b"HEADER RECORD*******LIBRARY"])
 def test_a_damaged_file_is_refused_without_a_traceback(start):
-    with pytest.raises(TableError, match="cannot be read as a file of"):
+    with pytest.raises(TableError, match="cannot be read as"):
         read_table(start + b"\0" * 300, "t")
 
 

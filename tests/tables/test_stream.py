@@ -90,7 +90,7 @@ def test_rows_are_encoded_as_the_schema_does(put):
     assert snapshot.digest == relation.snapshot(SCHEMA).digest
     guessed = relation.sample(3)
     assert guessed.rows == 3
-    assert guessed.columns["b"].values == ("True", "False", "")
+    assert {"True", ""} <= set(guessed.columns["b"].values) <= {"True", "False", ""}
     assert relation.columns["i"] == "int64"
 
 
@@ -115,7 +115,7 @@ def test_a_cell_of_another_type_is_refused_before_anything_is_spent(put, tmp_pat
     if kind in ("INTEGER", "TEXT"):  # no person has another type
         tries.append(lambda: relation.snapshot(Schema(schema.columns[1:]), "v", 1))
     for refuse in tries:
-        with pytest.raises(TableError, match="'v' holds a cell that is not of its type") as refused:
+        with pytest.raises(TableError, match="'v' contains a cell that is not of its declared type") as refused:
             refuse()
         assert "secret" not in str(refused.value)
         assert "7.25" not in str(refused.value)
@@ -138,7 +138,7 @@ def test_no_row_says_how_the_others_are_read(put):
         if isinstance(first, str | None):
             assert relation.snapshot(schema).count(("v",)).tolist() == [6, 1, 2]
         else:
-            with pytest.raises(TableError, match="name a view that casts the column to text"):
+            with pytest.raises(TableError, match="use a view that casts the column to text"):
                 relation.snapshot(schema)
         relation.close()
         relation = open_relation(f"sqlite://{path}", "cast_to_text")
@@ -157,7 +157,7 @@ def test_a_number_and_the_text_that_spells_it_are_not_made_one_person(put, numbe
     relation = open_relation(f"sqlite://{path}", "both")
     assert relation.snapshot(schema, "id", 1).rows == 4
     con.execute("INSERT INTO more VALUES (?, 'x')", (text,))
-    with pytest.raises(TableError, match="'id' holds a cell that is not of its type"):
+    with pytest.raises(TableError, match="'id' contains a cell that is not of its declared type"):
         relation.snapshot(schema, "id", 1)
     relation.close()
 

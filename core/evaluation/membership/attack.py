@@ -22,7 +22,7 @@ BLIND = "attack blind: no conclusion"
 
 Attack = Literal["density", "naive", "histogram", "correlation", "ensemble"]
 Classifier = Literal["forest", "logistic", "svc", "kernel", "knn"]
-"""What an attacker learns from summaries with: the causal-VAE paper's five."""
+"""Classifiers that learn from summaries: the causal-VAE paper's five."""
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,9 @@ class AttackResult:
     """The result of one attack on one method.
 
     ``auc`` is the mean over targets of the AUC over models, ``advantage`` the mean of 2·accuracy − 1 of guessing the
-    likelier side (0 is chance, 1 always right); ``aucs`` by target. ``random`` and ``outlying`` are the mean AUC of
-    either kind of target, None where there is none of it. ``present`` is the probability of attack: how often a target
-    that was there is said to be; ``absent`` how often one that was not is said not to be.
+    more likely side (0 is chance, 1 always right); ``aucs`` by target. ``random`` and ``outlying`` are the mean AUC of
+    each kind of target, None without such targets. ``present`` is the probability of attack: how often a present target
+    is recognised as present; ``absent`` how often an absent one is recognised as absent.
     """
 
     attack: Attack
@@ -54,7 +54,7 @@ class AttackResult:
     absent: float = 0.5
 
     def concludes(self, control: AttackResult) -> str:
-        """In a few words; ``control`` is the same attack's verdict on real rows published."""
+        """Return the verdict in a few words; ``control`` is the same attack on published real rows."""
         if control.attack != self.attack:
             raise ValueError("the control must be of the same attack")
         if control.auc.value < BLIND_BELOW:
@@ -62,10 +62,10 @@ class AttackResult:
         return "the release reveals members" if self.auc.low > 0.5 else "no better than chance"
 
     def says(self, control: AttackResult) -> str:
-        """One sentence with the figure that it rests on."""
+        """Return the verdict as one sentence with its figure."""
         words = self.concludes(control)
         if words == BLIND:
-            return f"{BLIND} (it tells published real rows with AUC {control.auc.value:.2f} only)"
+            return f"{BLIND} (it recognises published real rows only with AUC {control.auc.value:.2f})"
         return f"{words}: AUC {self.auc.value:.3f} ({self.auc.low:.3f} … {self.auc.high:.3f})"
 
 
@@ -80,7 +80,7 @@ def run(
 ) -> AttackResult:
     """Attack every target (rows of the pool, and which are outliers) with ``attack``, cross-validated by model.
 
-    ``classifier`` learns from the summaries; the density attack needs none.
+    ``classifier`` learns from the summaries; the density attack does not need one.
     """
     folds = folds_by_model(game, FOLDS, rng)
     shared = None if attack == "density" else np.array([SUMMARIES[attack](r, game.sizes) for r in shadows.releases])
@@ -103,8 +103,8 @@ def ceiling(rho: float, unit: Unit, rows_per_target: int = 1) -> float:
     A ρ-zCDP Gaussian release of a sum separates two neighbouring tables like two normals √(2ρ) apart (Dong, Roth &
     Su 2022: μ-GDP with μ = √(2ρ)), whose AUC is Φ(μ/√2) = Φ(√ρ). The game replaces a row. Under replace-one that is
     one unit, ρ' = ρ; under add-remove it is one removal and one addition, two units, and zCDP of g units costs g²ρ:
-    ρ' = 4ρ. Where the unit is k rows and the target is one, this ceiling only grows too high, never too low.
-    Mechanisms that are not Gaussian may pass it, within what `epsilon_of` says.
+    ρ' = 4ρ. If the unit is k rows and the target is one, this ceiling is too high, never too low. Mechanisms that are
+    not Gaussian may exceed it, within the limit of `epsilon_of`.
     """
     from scipy.stats import norm
 
@@ -115,8 +115,8 @@ def ceiling(rho: float, unit: Unit, rows_per_target: int = 1) -> float:
 def _ratio(seen: FloatArray, inside: NDArray[np.bool_], new: FloatArray) -> FloatArray:
     """Log-likelihood ratio at ``new`` of two normals fitted to the features with and without the target.
 
-    The common covariance is shrunk towards its diagonal by a tenth; with its own covariance for each side two dozen
-    models would be too few. The best scale is left to the ratio: features that say nothing cancel.
+    The common covariance is shrunk towards its diagonal by a tenth; two dozen models would be too few for separate
+    covariances. The ratio selects the scale: uninformative features cancel.
     """
     first, second = seen[inside], seen[~inside]
     if len(first) < 3 or len(second) < 3:
@@ -129,7 +129,7 @@ def _ratio(seen: FloatArray, inside: NDArray[np.bool_], new: FloatArray) -> Floa
 
 
 def _classified(classifier: Classifier, seen: FloatArray, inside: NDArray[np.bool_], new: FloatArray) -> FloatArray:
-    """Scores at ``new``, above 0 where the classifier says that the target was there."""
+    """Scores at ``new``, above 0 if the classifier predicts that the target was present."""
     if len(np.unique(inside)) < 2:
         return np.zeros(len(new))
     model = learner(classifier).fit(seen, inside)
@@ -198,7 +198,7 @@ def _judged(
 
 
 def _auc(scores: FloatArray, inside: NDArray[np.bool_]) -> float:
-    """Probability that a model with the target scores above one without, ties half; ½ where one side is empty."""
+    """Probability that a model with the target scores above one without, ties count half; ½ if one side is empty."""
     ins, outs = scores[inside], np.sort(scores[~inside])
     if not len(ins) or not len(outs):
         return 0.5
@@ -207,7 +207,7 @@ def _auc(scores: FloatArray, inside: NDArray[np.bool_]) -> float:
 
 
 def _advantage(scores: FloatArray, inside: NDArray[np.bool_]) -> float:
-    """True-positive less false-positive rate of saying *in* where the score is above 0; 0 where one side is empty."""
+    """True-positive rate minus false-positive rate of predicting *in* for scores above 0; 0 if one side is empty."""
     said = scores > 0
     if inside.all() or not inside.any():
         return 0.0

@@ -13,7 +13,9 @@ SCALES = (0.05, 0.15, 0.3, 0.6)
 
 
 def naive(released: Codes, sizes: Mapping[str, int]) -> FloatArray:
-    """Per column mean, median and variance of the code, the share of the commonest category and how many occur."""
+    """Per column mean, median and variance of the code, the share of the most common category and the number of
+    occurring ones.
+    """
     out = []
     for name, size in sizes.items():
         codes = released[name].astype(np.float64)
@@ -45,7 +47,7 @@ def correlation(released: Codes, sizes: Mapping[str, int]) -> FloatArray:
 
 
 def ensemble(released: Codes, sizes: Mapping[str, int]) -> FloatArray:
-    """The three summaries together, as the causal-VAE paper has them."""
+    """The three summaries together, as in the causal-VAE paper."""
     return np.concatenate([summary(released, sizes) for summary in (naive, histogram, correlation)])
 
 
@@ -53,10 +55,10 @@ SUMMARIES = {"naive": naive, "histogram": histogram, "correlation": correlation,
 
 
 def densities(released: Codes, target: Mapping[str, int]) -> FloatArray:
-    """Log of the mean kernel around the target, one entry per scale: how much of the release lies near it.
+    """Log of the mean kernel around the target, one entry per scale: the density of the release near it.
 
-    Distances count differing columns, each weighted by how rarely the released rows have the target's value there, so
-    that agreement in a rare value says more. The smallest mean is half a row's kernel, so that logs are finite.
+    Distances count differing columns, each weighted by the rarity of the target's value in the released rows, so
+    agreement in a rare value counts more. The smallest mean is half a row's kernel, so that logs are finite.
     """
     rows = len(next(iter(released.values())))
     distance, total = np.zeros(rows), 0.0

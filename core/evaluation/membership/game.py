@@ -1,8 +1,8 @@
-"""The membership game: *row t of the table was replaced by another, or was not; which?*
+"""The membership game: *was row t of the table replaced by another row or not?*
 
-The attacker knows the pool that rows are taken from, the method, the schema and how many rows a table has. It fits
-shadow models on tables with and without t, learns what a release of either looks like, and is judged on releases of
-models it has not seen. One set of models serves every target: each table is a random part of the pool, so every
+The attacker knows the pool of rows, the method, the schema and the number of rows of a table. It fits shadow models on
+tables with and without t, learns to distinguish their releases, and is judged on releases of unseen
+models. One set of models serves every target: each table is a random part of the pool, so every
 target is in about half of them. (Stadler, Oprisanu & Troncoso 2022; with a likelihood ratio per target, Carlini et
 al. 2022, "LiRA".)
 

@@ -1,7 +1,7 @@
 """Graph files of other tools: reading into a :class:`MixedGraph`, and writing.
 
-One module per format, each with ``read(text, line)`` and ``write(graph)``. All of them read in one pass over the
-text, on lists of their own instead of Python's stack, and name the line of what they cannot read.
+One module per format, each with ``read(text, line)`` and ``write(graph)``. All of them read in one pass over the text,
+with lists instead of Python's stack, and name the line of any error.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MAX_BYTES = 50_000_000
 
 @dataclass(frozen=True)
 class Format:
-    """A kind of graph file and what it can hold in addition to nodes and arrows."""
+    """A kind of graph file and its features beyond nodes and arrows."""
 
     name: str
     title: str
@@ -45,7 +45,7 @@ class Format:
     positions: bool = False
     annotations: bool = False
     plain: str = r"(?s).*"
-    """Names that the format's other tools read for sure, a regular expression."""
+    """Regular expression for names that other tools certainly read in this format."""
 
 
 ALL = (True, True, True, True)
@@ -67,9 +67,9 @@ FORMATS = {
 
 
 def read_graph(data: str | bytes, name: str = "") -> MixedGraph:
-    """The graph in a file's text, whatever its format; ``name`` is the file's name, whose suffix helps.
+    """Return the graph in a file's text, in any format; ``name`` is the file's name, whose extension is a hint.
 
-    Raises :class:`GraphError` with ``line`` for text that is broken, not text, too large, or no graph that is known.
+    Raises :class:`GraphError` with ``line`` if the text is broken, too large, not text, or not in a known format.
     """
     text, line = _after_preamble(_decode(data))
     suffix = Path(name).suffix.lower()
@@ -115,7 +115,7 @@ def _decode(data: str | bytes) -> str:
     text = data if isinstance(data, str) else _text(data)
     text = text.removeprefix("\ufeff")
     if "\x00" in text:
-        raise broken(text.count("\n", 0, text.index("\x00")) + 1, "this is not text: it holds zero bytes")
+        raise broken(text.count("\n", 0, text.index("\x00")) + 1, "this is not text: it contains zero bytes")
     return text if "\n" in text else text.replace("\r", "\n")
 
 
@@ -129,7 +129,7 @@ def _text(data: bytes) -> str:
 
 
 def _after_preamble(text: str) -> tuple[str, int]:
-    """The text behind empty lines and web addresses, or inside a call of R's dagitty, and the line it begins on."""
+    """The text after empty lines and web addresses, or inside a call of R's dagitty, and its first line."""
     found = re.match(r"(?:[ \t]*(?:https?://\S*[ \t]*)?\r?\n)*", text)
     end = found.end() if found else 0
     if call := _R_CALL.match(text, end):
@@ -150,7 +150,7 @@ _R_CALL_INSIDE = re.compile(
 
 
 def _sniff(text: str, line: int) -> str:
-    """The format a text is in, by how it begins."""
+    """Return the format of a text, by its beginning."""
     bare = re.sub(r"\A(?:\s+|//[^\n]*\n|/\*.*?\*/|[#%][^\n]*\n)+", "", text, flags=re.DOTALL)
     word = dot.sniff(bare)
     if dagitty.after_prose(bare):
@@ -181,36 +181,36 @@ def _sniff(text: str, line: int) -> str:
     if csv_table.is_table(text):
         return "csv"
     titles = ", ".join(f.title for f in FORMATS.values())
-    raise broken(line, f"this is not a graph in a format that is known; known are {titles}")
+    raise broken(line, f"this is not a graph in a known format; known formats are {titles}")
 
 
 def write_graph(graph: MixedGraph, format: str) -> str:
-    """The graph as text in one of :data:`FORMATS`; raises :class:`GraphError` for names no file should hold."""
+    """The graph as text in one of :data:`FORMATS`; raises :class:`GraphError` for names that no file should contain."""
     for node in graph.nodes:
         if re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]", node.name):
-            raise GraphError(f"the name {shown(node.name)} holds a control character; rename the column first")
+            raise GraphError(f"the name {shown(node.name)} contains a control character; rename the column first")
     return FORMATS[format].write(graph)
 
 
 def not_held(graph: MixedGraph, format: str) -> tuple[str, ...]:
-    """Return a sentence for each thing that the format leaves out, or writes in a way that only Espalier reads."""
+    """Return a sentence for each feature that the format omits, or writes in a way that only Espalier reads."""
     kind, out = FORMATS[format], []
     if not kind.marks and (odd := [e for e in graph.edges if e.mark != "->"]):
-        out.append(f"{kind.title} holds arrows only; left out: {_some(odd)}")
+        out.append(f"{kind.title} supports arrows only; left out: {_some(odd)}")
     if not kind.latent and (latent := [shown(n.name) for n in graph.nodes if n.latent]):
         out.append(f"{kind.title} cannot mark a column as latent: {_some(latent)}")
     if not kind.roles and (given := [shown(n.name) for n in graph.nodes if n.roles]):
-        out.append(f"{kind.title} holds no roles; left out for {_some(given)}")
+        out.append(f"{kind.title} does not support roles; left out for {_some(given)}")
     if kind.name == "dagitty":
         for role, text in _IN_DAGITTY.items():
             if given := [shown(n.name) for n in graph.nodes if role in n.roles]:
                 out.append(f"{role} columns {text}: {_some(given)}")
     if not kind.positions and any(n.position for n in graph.nodes):
-        out.append(f"{kind.title} holds no positions")
+        out.append(f"{kind.title} does not support positions")
     if labelled := [shown(n.label) for n in graph.nodes if n.label]:
         out.append(f"second names (labels) are not written: {_some(labelled)}")
     if not kind.annotations and (any(n.said for n in graph.nodes) or any(e.said for e in graph.edges)):
-        out.append(f"{kind.title} holds no annotations (note, belief, source, may break elsewhere); JSON does")
+        out.append(f"{kind.title} does not support annotations (note, belief, source, may break elsewhere); JSON does")
     if odd_names := [shown(n.name) for n in graph.nodes if not re.fullmatch(kind.plain, n.name)]:
         out.append(f"other tools may not read these names in {kind.title}: {_some(odd_names)}")
     return tuple(out)
@@ -219,7 +219,7 @@ def not_held(graph: MixedGraph, format: str) -> tuple[str, ...]:
 _IN_DAGITTY = {
     "protected": "are written as exposure",
     "admissible": "are written as adjusted",
-    "inadmissible": "have no word in dagitty; the role is left out",
+    "inadmissible": "have no equivalent in dagitty; the role is left out",
 }
 
 

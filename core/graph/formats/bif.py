@@ -1,4 +1,4 @@
-"""BIF, the Bayesian network interchange format: its structure; probabilities are passed over.
+"""BIF, the Bayesian network interchange format: its structure; probabilities are skipped.
 
 Cozman 1998, "The Interchange Format for Bayesian Networks".
 """
@@ -124,7 +124,7 @@ def _probability(pieces: Iterator[Token]) -> tuple[str, list[str]]:
 
 
 def _skip(pieces: Iterator[Token], begun: Token) -> list[str]:
-    """Pass over a block to its closing brace; returns the names inside."""
+    """Skip a block to its closing brace; return the names inside."""
     depth, names = 1, []
     for token in pieces:
         if token.kind == "name":

@@ -1,7 +1,7 @@
 """bnlearn's model string, ``[smoke][lung|smoke][either|lung:tub]``: each node with its parents.
 
-The notation has no quotes: ``[ ] | : %``, line breaks and blanks at either end of a name are written as in web
-addresses (``%5B``), which only Espalier reads back.
+The notation has no quotes: ``[ ] | : %``, line breaks and spaces at either end of a name are
+percent-encoded (``%5B``), which only Espalier reads back.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def _text(name: str) -> str:
 
 
 def read(text: str, line: int = 1) -> MixedGraph:
-    """A model string, over one line or several. Raises :class:`GraphError`."""
+    """Read a model string on one or several lines. Raises :class:`GraphError`."""
     builder = Builder("bnlearn")
     given: list[tuple[str, str, int]] = []
     at = len(text) - len(text.lstrip())

@@ -1,7 +1,7 @@
-"""Model code inside other text: which lines are code, and which are left out.
+"""Model code inside other text: find the lines of code, and leave out the others.
 
-A line is code only if all of it reads as dagitty's statements. One that looks like code and does not read is an error,
-so that no arrow is lost in what passes for prose.
+A line is code only if all of it parses as dagitty statements. A line that looks like code but does not parse is an
+error, so no arrow is lost as prose.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def block(text: str, line: int) -> tuple[str, int, tuple[Remark, ...]] | None:
     if again := _BLOCK.search(text, end):
         raise broken(line + text.count("\n", 0, again.start(1)), "a second graph begins here; keep only one graph")
     if has_code(text[: found.start(1)]) or has_code(text[end:]):
-        raise broken(first, "there is model code inside the braces and outside of them; keep one of the two")
+        raise broken(first, "there is model code both inside and outside the braces; keep one of the two")
     before, after = text[: found.start(1)].strip("`~ \n\t>"), text[end:].strip("`~ \n\t")
     out = [Remark(line, "the text before the graph is left out")] if before else []
     if after:
@@ -61,8 +61,8 @@ def block(text: str, line: int) -> tuple[str, int, tuple[Remark, ...]] | None:
 def statements(text: str, line: int) -> tuple[str, tuple[Remark, ...]]:
     """The statements in a text without braces, each still on its line, and what is left out.
 
-    Words alone on a line are nodes where they stand next to code, with no empty line between. Raises
-    :class:`GraphError` for a line that looks like code and does not read.
+    Single words on a line are nodes if they are next to code, with no empty line between. Raises :class:`GraphError`
+    for a line that looks like code but does not parse.
     """
     rows, out, remarks = text.split("\n"), [], []
     in_code = _beside_code(rows)
@@ -73,7 +73,9 @@ def statements(text: str, line: int) -> tuple[str, tuple[Remark, ...]]:
         elif _is_code(row) or (in_code[i] and all(_BARE.fullmatch(s) for s in _split(bare))):
             out.append(row)
         elif _looks_like_code(row):
-            raise broken(line + i, f"cannot read {shown(row.strip())}; names with blanks or marks need quotes")
+            raise broken(
+                line + i, f"cannot read {shown(row.strip())}; names with spaces or special characters need quotes"
+            )
         else:
             out.append("")
             remarks.append(Remark(line + i, f"{shown(row.strip())} is not model code and is left out"))
@@ -81,7 +83,7 @@ def statements(text: str, line: int) -> tuple[str, tuple[Remark, ...]]:
 
 
 def _beside_code(rows: list[str]) -> list[bool]:
-    """For each row: is there code in its paragraph?"""
+    """Return, for each row, whether there is code in its paragraph."""
     out: list[bool] = []
     start = 0
     for end in [*(i for i, row in enumerate(rows) if not row.strip()), len(rows)]:
@@ -107,7 +109,7 @@ def _looks_like_code(row: str) -> bool:
 
 
 def _without_comments(row: str) -> str:
-    """The row without comments; one that is not closed in the row is none."""
+    """The row without comments; an unclosed comment is not a comment."""
     out, at, last = [], 0, row.rfind("*/")
     for found in _COMMENT.finditer(row):
         if found.start() < at or (found[0] == "/*" and last < found.end()):
@@ -127,7 +129,9 @@ def _without_texts(row: str) -> str:
 
 
 def _closing(text: str, at: int) -> int | None:
-    """Behind the brace that closes the one before ``at``; braces in quotes and comments do not count."""
+    """Return the position after the brace that closes the one before ``at``; braces in quotes and comments are
+    ignored.
+    """
     depth, last, quotes = 1, text.rfind("*/"), True
     while found := _BRACES.search(text, at):
         at = found.end()

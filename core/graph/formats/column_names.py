@@ -1,4 +1,4 @@
-"""Which column a name in a drawing may mean, where no column has that name."""
+"""Proposals for names in a drawing that match no column."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _ALIKE = (
     {"death", "mortality", "died"},
     {"weight", "mass"},
 )
-"""Words that tables and drawings use for the same thing: offered, never taken by themselves."""
+"""Words that tables and drawings use for the same thing: proposed, never applied automatically."""
 
 
 class FreeColumns:
-    """Columns that no node has by its own name, and which of them a name may mean."""
+    """Columns that match no node by name, and the proposals for a name."""
 
     def __init__(self, columns: tuple[str, ...], taken: set[str]) -> None:
         self.all = set(columns)
@@ -35,7 +35,7 @@ class FreeColumns:
         self._searched = 0
 
     def same(self, *names: str) -> str | None:
-        """The column that one of ``names`` is but for case, blanks and marks."""
+        """The column that equals one of ``names`` except for case, spaces and punctuation."""
         return next((self._by_fold[f] for f in map(_fold, names) if f in self._by_fold), None)
 
     def like(self, *names: str) -> list[str]:
@@ -56,12 +56,12 @@ class FreeColumns:
 
 
 def _words(name: str) -> set[str]:
-    """A name's words: cut at marks, blanks and capitals inside, two letters and more."""
+    """A name's words of at least two letters, split at punctuation, spaces and inner capitals."""
     cut = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", unicodedata.normalize("NFKC", name))
     return {word for word in re.findall(r"[^\W_]+", cut.casefold()) if len(word) > 1}
 
 
 def _fold(name: str) -> str:
-    """A name without case, blanks, marks between words, or ways to write a letter."""
+    """A name normalised for case, spaces, punctuation and accents."""
     text = unicodedata.normalize("NFKC", name).casefold()
     return "".join(c for c in text if c.isalnum()) or text

@@ -16,7 +16,7 @@ Row = tuple[int, list[str]]
 
 
 def is_table(text: str) -> bool:
-    """Could this be CSV: is there a separator on its first line?"""
+    """Return whether this could be CSV: there is a separator on its first line."""
     return any(mark in text.split("\n", 1)[0] for mark in ",;\t")
 
 
@@ -125,7 +125,7 @@ def _matrix(rows: list[Row]) -> MixedGraph:
     line_of: dict[str, int] = {}
     for (line, row), name in zip(body, names, strict=True):
         if name not in builder.nodes or name in line_of:
-            raise broken(line, f"the row {shown(name)} must be one of the columns, and there once")
+            raise broken(line, f"the row {shown(name)} must be one of the columns, exactly once")
         line_of[name] = line
         values = row[1:] if named else row
         if len(values) != len(columns):
@@ -180,7 +180,7 @@ _MARK_OF = {
 
 
 def write(graph: MixedGraph) -> str:
-    """An edge list with a header; a node without edges is a row of its own; a third column where marks are needed."""
+    """An edge list with a header; a node without edges has its own row; a third column is added if marks are needed."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     marks = any(edge.mark != "->" for edge in graph.edges)

@@ -1,4 +1,4 @@
-"""dagitty's model code: the current one, much like DOT, and the legacy one of two blocks of lines.
+"""dagitty's model code: the current form, similar to DOT, and the legacy form with two blocks of lines.
 
 Textor et al. 2016, "Robust causal inference using directed acyclic graphs: the R package 'dagitty'".
 """
@@ -53,7 +53,7 @@ def is_legacy(text: str) -> bool:
 def read_legacy(text: str, line: int = 1) -> MixedGraph:
     """Old model code: nodes, an empty line, and for each node its effects (or a matrix of 0 and 1).
 
-    Names are percent-encoded or stand as they are. An arrow given both ways is bidirected, as dagitty reads it.
+    Names are percent-encoded or plain. An arrow given in both directions is bidirected, as in dagitty.
     Raises :class:`GraphError`.
     """
     builder = Builder("dagitty")

@@ -22,7 +22,7 @@ def load_graph(path: Path) -> MixedGraph:
 
 
 def checked(graph: MixedGraph, path: Path) -> MixedGraph:
-    """The graph itself; raises :class:`GraphError` naming one cycle and a line of it, where its arrows form one."""
+    """Return the graph; raises :class:`GraphError` naming a cycle and one of its lines, if its arrows form one."""
     arrows = MixedGraph(graph.nodes, tuple(e for e in graph.edges if e.mark == "->"))
     for question in resolve(arrows).questions:
         if question.kind == "cycle":
@@ -41,7 +41,7 @@ def summary(graph: MixedGraph, name: str) -> str:
         lines += ["", "notes", *(f"  line {r.line}: {r.text}" for r in graph.remarks)]
     if questions := resolve(graph).questions:
         proposed = " (* marks what it proposes)" if any(q.default is not None for q in questions) else ""
-        lines += ["", f"to be settled on the Structure page, which imports the file{proposed}"]
+        lines += ["", f"to be answered on the Structure page, which imports the file{proposed}"]
         for q in questions:
             lines.append(f"  line {q.line}: {q.text}")
             lines += [f"    {'*' if value == q.default else '-'} {words}" for value, words in q.choices.items()]

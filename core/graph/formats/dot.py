@@ -36,7 +36,7 @@ _TOKEN = re.compile(
 )
 _WORD = r'(?:[\w.]+|"[^"\\\n]*")'
 _PLAIN = re.compile(rf'({_WORD})[ \t]*(->|<->|<-|--)[ \t]*({_WORD})(?=[\s;]+[\w"{{}}])')
-"""A statement of one edge without attributes, by far the commonest: read at once, which is three times as fast."""
+"""A statement of one edge without attributes, by far the most common: read in one match, three times as fast."""
 _BEGUN = ("edge", "=", "+", ":")
 _EDGES = {"@->": "o->", "<-@": "<-o", "@-@": "o-o", "@--": "o--", "--@": "--o"}
 _FLAGS = {
@@ -67,7 +67,7 @@ class Token(NamedTuple):
 
 
 def tokens(text: str, line: int = 1) -> Iterator[Token]:
-    """The pieces of DOT or dagitty text; raises :class:`GraphError` naming the line of what is none."""
+    """Yield the tokens of DOT or dagitty text; raises :class:`GraphError` naming the line of an invalid one."""
     at, size, match, plain = 0, len(text), _TOKEN.match, _PLAIN.match
     kind = ""
     while at < size:
@@ -137,7 +137,7 @@ def quoted(name: str) -> str:
 
 @dataclass
 class _Group:
-    """Braces that are open: the nodes inside, what edges have by default, and the statement under way."""
+    """An open brace: the nodes inside, the default attributes of edges, and the current statement."""
 
     line: int
     nodes: dict[str, None] = field(default_factory=dict)
@@ -154,7 +154,7 @@ class _Reader:
         self.token = next(pieces)
 
     def next(self) -> Token:
-        """Step on; returns the token that was there."""
+        """Advance; return the previous token."""
         seen = self.token
         self.token = next(self.pieces, seen)
         return seen
@@ -167,7 +167,7 @@ class _Reader:
         while self.token.kind == "+":
             self.next()
             if self.token.kind != "string":
-                raise broken(self.token.line, "'+' must be followed by a quoted text")
+                raise broken(self.token.line, "'+' must be followed by quoted text")
             text += self.next().text
         return text
 
@@ -214,7 +214,7 @@ class _Reader:
             elif token.kind == "end":
                 raise broken(group.line, "the '{' on this line is never closed")
             elif token.kind == "edge":
-                raise broken(token.line, f"nothing stands before the edge {token.text!r}")
+                raise broken(token.line, f"nothing precedes the edge {token.text!r}")
             else:
                 raise broken(token.line, f"{shown(token.text)} is out of place")
 
@@ -258,7 +258,7 @@ class _Reader:
             self.finish(group)
 
     def finish(self, group: _Group) -> None:
-        """Take the statement over, with the attributes that may follow it."""
+        """Add the statement, with any attributes that follow it."""
         operands, operators = group.operands, group.operators
         group.operands, group.operators = [], []
         line = self.token.line
@@ -269,7 +269,7 @@ class _Reader:
             for (lefts, rights), token in zip(pairwise(operands), operators, strict=True):
                 mark = self.mark(token.text, found)
                 if len(lefts) * len(rights) > MAX_EDGES:
-                    raise broken(token.line, f"the groups on both sides make more than {MAX_EDGES:,} edges")
+                    raise broken(token.line, f"the groups on both sides form more than {MAX_EDGES:,} edges")
                 for left in lefts:
                     for right in rights:
                         self.builder.edge(left, mark, right, token.line)
@@ -281,7 +281,7 @@ class _Reader:
             self.builder.node(name, line, **self.facts(found, line))
 
     def mark(self, operator: str, found: Mapping[str, str]) -> str:
-        """The edge's mark; Graphviz says more by dir, arrowhead and arrowtail."""
+        """The edge's mark; Graphviz also uses dir, arrowhead and arrowtail."""
         if not found or operator not in ("->", "--"):
             return _EDGES.get(operator, operator)
         points = found.get("dir", "none" if operator == "--" else "forward")
@@ -351,7 +351,7 @@ def read(text: str, line: int = 1) -> MixedGraph:
     read_statements(text, builder, line)
     builder.use_labels()
     for name, node in builder.nodes.items():
-        if node.position:  # Graphviz counts upwards, everybody else downwards
+        if node.position:  # Graphviz counts upwards, all others downwards
             builder.nodes[name] = replace(node, position=(node.position[0], -node.position[1]))
     return builder.done()
 

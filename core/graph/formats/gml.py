@@ -1,7 +1,7 @@
-"""GML, as networkx, igraph, yEd, DoWhy and causal-learn's users write it.
+"""GML, as written by networkx, igraph, yEd, and users of DoWhy and causal-learn.
 
-networkx writes and reads GML too; its reader keeps no lines, joins lines inside a text, refuses a doubled arrow and
-goes one level of Python's stack down for each bracket. Here brackets that are open live on a list.
+networkx writes and reads GML too; its reader keeps no line numbers, joins lines inside a text, refuses a repeated arrow
+and recurses for each bracket. Here open brackets are kept on a list.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def _node(entry: _Entry, names: dict[str, str], builder: Builder) -> None:
     names[key] = name
     graphics = {e.key: e.value for e in found.get("graphics", []) if isinstance(e, _Entry)}
     x, y = (number(v) if isinstance(v, str) else None for v in (graphics.get("x"), graphics.get("y")))
-    if name == "Unobserved Confounders" and "observed" not in found:  # DoWhy's name for the node that it adds
+    if name == "Unobserved Confounders" and "observed" not in found:  # DoWhy's name for its additional node
         found["latent"] = "1"
     facts = facts_of({k: v for k, v in found.items() if k not in _DRAWN}, entry.line, builder)
     builder.node(name, entry.line, **facts, **({"position": (x, y)} if x is not None and y is not None else {}))
@@ -150,12 +150,12 @@ def _edge(entry: _Entry, names: dict[str, str], labels: set[str], mark: str, bui
 
 
 def _text(name: str) -> str:
-    """A text in quotes: GML is ASCII, everything else becomes an entity."""
+    """A quoted text: GML is ASCII, and other characters become entities."""
     return '"' + "".join(c if " " <= c <= "~" and c not in '"&' else f"&#{ord(c)};" for c in name) + '"'
 
 
 def write(graph: MixedGraph) -> str:
-    """GML text that networkx and DoWhy read; what they have no word for (mark, latent, role) are further keys."""
+    """GML text that networkx and DoWhy read; features without an equivalent (mark, latent, role) become extra keys."""
     number_of = ids(graph.nodes)
     lines = ["graph [", "  directed 1"]
     for node in graph.nodes:

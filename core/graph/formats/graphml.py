@@ -1,4 +1,6 @@
-"""GraphML, read by the standard library's expat: no document type, hence no entities that grow or reach out."""
+"""GraphML, read by the standard library's expat: document types are refused, so there are no expanding or external
+entities.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ class _Reader:
 
     @property
     def line(self) -> int:
-        """The line expat is at."""
+        """The current line of expat."""
         return self.first + int(self.parser.CurrentLineNumber) - 1
 
     def doctype(self, *_: object) -> None:

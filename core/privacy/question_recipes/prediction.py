@@ -94,7 +94,7 @@ def _what_to_leave_out(lowered: Lowered, cliques: tuple[Clique, ...], cost: Cost
         needed = predict_cost(lower(sizes, kept, counts, cliques), cliques).largest
         what = f"the count {name!r}" if gone else f"the question {name!r}"
         if len(kept) < len(asked):
-            what += f" and the {len(asked) - len(kept)} questions that use it"
+            what += f" and the questions that use it ({len(asked) - len(kept)})"
         found.append((needed, what, name))
     if not found:
         return "Use fewer questions together."

@@ -91,7 +91,7 @@ BROKEN = {
     "open bracket": ("dag {\na [latent\n}", 3, "out of place"),
     "no end of an arrow": ("dag {\na ->\n}", 3, "nothing follows"),
     "an arrow that a semicolon cuts off": ("digraph {\na -> b\nb ->\n ; c -> d\n}", 4, "nothing follows"),
-    "no beginning of an arrow": ("dag {\n\n-> b\n}", 3, "nothing stands before"),
+    "no beginning of an arrow": ("dag {\n\n-> b\n}", 3, "nothing precedes"),
     "bad position": ('dag {\na [pos="here"]\n}', 2, "two numbers"),
     "behind the end": ("digraph {\na\n}\nb", 4, "follows after"),
     "open comment": ("dag {\na /* b\n}", 2, "comment"),
@@ -129,8 +129,8 @@ BROKEN = {
     "csv quote": ('cause,effect\na,b\n"a,c\n', 3, "cannot be read"),
     "csv mark": ("cause,effect,mark\na,b,->\na,c,=>\n", 3, "is not an edge"),
     "csv without a cause": ("cause,effect\n,b\n", 2, "a node needs a name"),
-    "nothing": ("", 1, "format that is known"),
-    "prose": ("I went to the woods\nbecause I wished", 1, "format that is known"),
+    "nothing": ("", 1, "known format"),
+    "prose": ("I went to the woods\nbecause I wished", 1, "known format"),
     "zero bytes": ("a,b\nc,\x00", 2, "zero bytes"),
 }
 

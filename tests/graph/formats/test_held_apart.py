@@ -81,7 +81,7 @@ REFUSED = {
     "a blank in a name": ('Age [pos="0,1"]\nBlood pressure [pos="0,1"]\nAge -> Y', "line 2: cannot read 'Blood"),
     "a hyphen in a name": ("a -> b\nsick-days -> pay", "line 2: cannot read 'sick-days -> pay'"),
     "two graphs": ("One:\ndag { a -> b }\nTwo:\ndag { b -> a }", "line 4: a second graph"),
-    "code on both sides": ("dagitty:\ndag { a -> b }\nc -> d", "line 2: there is model code inside"),
+    "code on both sides": ("dagitty:\ndag { a -> b }\nc -> d", "line 2: there is model code both inside"),
     "an open brace": ("Look:\ndag { a -> b", "line 2: the brace that opens here"),
     "knowledge of a stranger": (GRAPH + "/knowledge\nforbiddirect\nsex income\n", "line 11: 'income' is not one"),
     "required and forbidden": ("/knowledge\naddtemporal\n1 a\n2 b\nrequiredirect\nb a\n", "line 6: .* backwards"),
