@@ -109,7 +109,7 @@ def restore(folder: Path, where: str, shelf: Path | None = None, memories: Itera
     ledger = Ledger(where)
     if problems := ledger.verify():
         raise LedgerError("the restored ledger is refused: " + "; ".join(problems))
-    for entry in ledger.store.unfinished():  # it may have been resumed since; its answers would be drawn twice
+    for entry in ledger.store.unfinished():  # an older backup has answers; they may have been drawn since
         ledger.store.forget(entry)
     count, last = ledger.head()
     return f"{ledger.name}: {count:,} event{'s' * (count != 1)} restored, every hash, sum and rule holds; {last}"
@@ -134,14 +134,19 @@ def _said(memory: Path) -> tuple[int, str]:
 
 
 def _dump(ledger: Ledger, where: str, to: Path) -> None:
+    """Copy the database without stored answers: a release that goes on, and its copy, would draw one of them twice."""
     if ledger.store.path is not None:
         os.close(os.open(to, os.O_CREAT | os.O_EXCL, 0o600))
         read_only = f"{ledger.store.path.as_uri()}?mode=ro"
         with closing(sqlite3.connect(read_only, uri=True)) as source, closing(sqlite3.connect(to)) as target:
             source.backup(target)
+            if target.execute("SELECT 1 FROM sqlite_master WHERE name = 'espalier_journal'").fetchone():
+                target.execute("PRAGMA secure_delete = ON")
+                target.execute("DELETE FROM espalier_journal")
+                target.commit()
         return
     os.close(os.open(to, os.O_CREAT | os.O_EXCL, 0o600))
-    _tool("pg_dump", database_url(where), "--format=custom", f"--file={to}")
+    _tool("pg_dump", database_url(where), "--format=custom", "--exclude-table-data=espalier_journal", f"--file={to}")
 
 
 def _load(dump: Path, url: sa.URL, path: Path | None) -> None:

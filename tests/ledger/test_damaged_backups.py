@@ -57,3 +57,15 @@ def test_a_damaged_database_is_refused(data, backup, tmp_path, capsys):
 def test_a_whole_backup_is_restored(backup, tmp_path):
     assert main(["restore", str(backup), "--ledger", str(tmp_path / "new.db")]) == 0
     assert Ledger(tmp_path / "new.db").verify() == []
+
+
+def test_a_backup_holds_no_stored_answer(tmp_path, monkeypatch):
+    """A restore that was killed before it deleted them left answers that could be drawn a second time."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
+    ledger = Ledger(tmp_path / "l.db", create=True)
+    ledger.open_table("register", epsilon=3, delta=1e-9)
+    for place in (0, 1):
+        ledger.store.note("entry", place, b"a noisy answer")
+    back_up(str(tmp_path / "l.db"), tmp_path / "backup")
+    assert b"a noisy answer" not in (tmp_path / "backup" / "ledger.dump").read_bytes()
+    assert ledger.store.unfinished() == {"entry": 1}
