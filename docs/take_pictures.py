@@ -10,6 +10,7 @@ from pathlib import Path
 from tests.support.browser import Person, chromium, serving
 
 FOLDER = Path(__file__).parent / "pictures"
+STAYS = Path(__file__).parent.parent / "sample_data" / "stays.csv"
 PORT = 8799
 
 
@@ -27,19 +28,33 @@ def shot(person: Person, name: str) -> None:
     person.page.screenshot(path=FOLDER / f"{name}.png")
 
 
+def scrolled(person: Person, heading: str) -> None:
+    """Scroll to a heading."""
+    found = person.page.get_by_role("heading", name=heading).first
+    person.finds(found)
+    found.evaluate("heading => heading.scrollIntoView({block: 'start'})")
+
+
 def clinician(person: Person) -> None:
     opened(person, "readmission")
     person.visit("Structure")
     shot(person, "structure")
     person.visit("Plan")
-    person.page.get_by_text("Predict an outcome, here").first.click()
+    person.page.get_by_text("Predict an outcome, elsewhere").first.click()
     shot(person, "plan")
     person.visit("Release")
     person.page.get_by_role("button", name="Spend ε").first.click()
     person.sees(": 8,000 synthetic rows")
     shot(person, "release")
     person.visit("Analyse")
+    person.pick("Predictors", "heart_failure")
+    person.page.keyboard.press("Escape")
+    person.sees("counted together")
     shot(person, "analyse")
+    person.visit("Diagnostics")
+    person.press("Compare with the real rows")
+    person.sees("in the other hospital it is")
+    shot(person, "diagnostics")
 
 
 def fairness(person: Person) -> None:
@@ -47,16 +62,22 @@ def fairness(person: Person) -> None:
     person.visit("Structure")
     shot(person, "fence")
     person.visit("Plan")
+    person.page.get_by_text("Meet a fairness requirement").first.click()
+    person.rests()
+    scrolled(person, "The frame")
     shot(person, "fence-plan")
-    person.visit("Diagnostics")
-    shot(person, "diagnostics")
 
 
 def steward(person: Person) -> None:
     person.visit("Home", "Espalier")
     shot(person, "home")
-    opened(person, "social services")
     person.visit("Data")
+    person.give("Your table", STAYS)
+    person.press("Guess the columns")
+    person.page.get_by_text("No, one row per person").first.click()
+    person.press("Use this answer")
+    person.rests()
+    scrolled(person, "Obviously public")
     shot(person, "data")
     person.visit("Ledger")
     shot(person, "ledger")

@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from espalier.core.analysis.answer_text import sentence as sentence
     from espalier.core.analysis.combine import combine as combine
     from espalier.core.analysis.figure_from_text import difference as difference
+    from espalier.core.analysis.figure_from_text import mean as mean
     from espalier.core.analysis.figure_from_text import odds_ratio as odds_ratio
     from espalier.core.analysis.figure_from_text import proportion as proportion
+    from espalier.core.analysis.figure_from_text import quantile as quantile
     from espalier.core.analysis.figure_from_text import regression as regression
     from espalier.core.analysis.loading import load_release as load_release
     from espalier.core.analysis.study import Study as Study
@@ -72,6 +74,8 @@ _WHERE = {
     "proportion": "analysis.figure_from_text",
     "difference": "analysis.figure_from_text",
     "odds_ratio": "analysis.figure_from_text",
+    "mean": "analysis.figure_from_text",
+    "quantile": "analysis.figure_from_text",
     "regression": "analysis.figure_from_text",
     "sentence": "analysis.answer_text",
     "combine": "analysis.combine",

@@ -115,7 +115,7 @@ def spend(state: Session, table: Table | None, seen: Preview) -> None:
         line.markdown(
             f"**{text.method(plan.method)}** on {name(source)} will spend "
             f"**ε = {plan.epsilon:g}**, δ = {round_up(seen.budget.delta)} (at most ρ = {round_up(seen.budget.rho)}) "
-            f"for {text.unit(plan.neighbors, plan.rows_per_person, plan.person)}. This cannot be undone."
+            f"for {text.unit_of(state.project)}. This cannot be undone."
         )
         if plan.private_evaluation:
             notes.append(
@@ -166,11 +166,12 @@ elif state.job is not None:
     shell.progress()
 else:
     trouble(state)
-    released = any(s.table == state.tables for s in state.spent)
-    holder = st.expander("Release again") if released else st.container()
-    with holder:
-        if state.has_project and (there := ready(state)) is not None:
-            spend(state, *there)
+    if state.has_project:
+        released = any(s.table == state.tables for s in state.spent)
+        holder = st.expander("Release again") if released else st.container()
+        with holder:
+            if (there := ready(state)) is not None:
+                spend(state, *there)
 if state.spent and (sums := spending.total(state)) and len([s for s in state.spent if s.table == state.tables]) > 1:
     st.warning(
         f"All releases of this table in this session together: ρ = {round_up(sums[0])}, which is ε = "

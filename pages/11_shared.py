@@ -28,8 +28,8 @@ if not found:
         shell.link_to("Release", "Share one on the Release page")
 for release in found:
     facts = release.facts
-    asked, plan = facts["asked"], release.project.plan
-    unit = text.unit(plan.neighbors, plan.rows_per_person, plan.person)
+    asked = facts["asked"]
+    unit = text.unit_of(release.project)
     with st.container(border=True):
         st.subheader(plain(release.project.name), anchor=False)
         day = f", released on {plain(facts['date'])}" if facts.get("date") else ""

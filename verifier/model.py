@@ -159,8 +159,8 @@ def check_model(folder: Folder, answers: Answers | None) -> Model | None:
     if (asked and not {"questions", "counts"} & set(project)) or (ruled and not RULES & set(project)):
         wrong.append("the model depends on questions or constraints that the project does not have")
     folder.say(4, wrong, f"{len(kept)} separations hold in the model's graph")
-    if answers is None:
-        folder.note(4, "no counts to fit: how this model was trained is not recomputed")
+    if answers is None or model.network:
+        folder.note(4, "how this model was trained is not recomputed")
     elif asked or ruled or any(len(c.clique) > WIDEST_CLIQUE for c in answers.counts):
         folder.say(4, far(model, answers), "the model is as close to the counts as the noise allows")
         folder.note(4, "the fit itself is not recomputed: questions, constraints, or very wide tables")

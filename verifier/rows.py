@@ -5,6 +5,8 @@ import io
 import itertools
 import math
 import re
+from bisect import bisect_right
+from collections.abc import Callable
 from datetime import date
 from typing import Any
 
@@ -32,30 +34,35 @@ def read_rows(folder: Folder, data: bytes) -> tuple[Codes, int]:
     schema, names = folder.facts["project"]["schema"], [restored(name) for name in next(lines, [])]
     if names != [c["name"] for c in schema if c["kind"] != "identifier" or c.get("invented")]:
         raise ValueError("the table's columns differ from the schema's")
-    columns = [(names.index(c["name"]), c, dict[str, int](), list[int]()) for c in folder.columns]
+    columns = [(names.index(c["name"]), c["name"], coder(c), dict[str, int](), list[int]()) for c in folder.columns]
     rows = 0
     for rows, line in enumerate(lines, 1):
         if len(line) != len(names):
             raise ValueError(f"line {rows} has a different number of cells from the header")
-        for place, column, known, codes in columns:
+        for place, _, code_of, known, codes in columns:
             text = line[place]
             if text not in known:
-                known[text] = code_of(column, text)
+                known[text] = code_of(text)
             codes.append(known[text])
-    return {column["name"]: np.array(codes, dtype=np.int64) for _, column, _, codes in columns}, rows
+    return {name: np.array(codes, dtype=np.int64) for _, name, _, _, codes in columns}, rows
 
 
-def code_of(column: dict[str, Any], text: str) -> int:
-    """The code of a cell."""
+def coder(column: dict[str, Any]) -> Callable[[str], int]:
+    """The code of a cell, as a function of its text."""
     values = column.get("categories")
-    if text == "" and column.get("missing"):
-        return len(values or edges_of(column)[1:])
-    if values is not None:
-        return list(values).index(restored(text))
-    edges, number = edges_of(column), float(date.fromisoformat(text).toordinal() if "dates" in column else text)
-    if not edges[0] <= number <= edges[-1] or (column.get("integer") and number != int(number)):
-        raise ValueError(f"a cell of {column['name']} is outside the column's domain")
-    return min(int(np.searchsorted(edges, number, side="right")) - 1, len(edges) - 2)
+    values, edges = (None, edges_of(column)) if values is None else (list(values), [])
+
+    def code_of(text: str) -> int:
+        if text == "" and column.get("missing"):
+            return len(values or edges[1:])
+        if values is not None:
+            return values.index(restored(text))
+        number = float(date.fromisoformat(text).toordinal() if "dates" in column else text)
+        if not edges[0] <= number <= edges[-1] or (column.get("integer") and number != int(number)):
+            raise ValueError(f"a cell of {column['name']} is outside the column's domain")
+        return min(bisect_right(edges, number) - 1, len(edges) - 2)
+
+    return code_of
 
 
 def check_linked(folder: Folder) -> None:
@@ -73,9 +80,10 @@ def check_linked(folder: Folder) -> None:
         for name in columns:
             cells = {line[name[len(table) + 1 :]] for line in lines[kind]}
             if kind == "visits" and "dates" in linked[table] and name.endswith(f".{linked[table]['order']}"):
-                cells = {min(cells - {""})}  # later dates follow from the gaps, and may lie beyond the last bin
+                cells = {min(cells - {""})}  # later dates follow from the gaps, and may pass the last bin
+            code_of = coder(kinds[name])
             for text in cells:
-                code_of(kinds[name], text)
+                code_of(text)
     people = set(keys["people"])
     if len(people) != len(keys["people"]) or len(people) != folder.facts["rows"]:
         wrong.append(f"the table has {len(people):,} people, but a different number is stated")

@@ -19,6 +19,7 @@ from espalier.core.analysis.estimands import (
     Regression,
 )
 from espalier.core.analysis.missing_text import listed, missing_json, of_rows, percent, warning
+from espalier.core.analysis.quantiles import Quantile
 from espalier.core.graph.adjustment import Effect, verdict
 from espalier.core.methods import METHODS, method_of
 from espalier.core.methods.frame import fence
@@ -75,6 +76,8 @@ def _asked(schema: Schema, figure: Figure) -> str:
             return f"the share with {value(event)}: where {value(one)}, minus where {value(other)}"
         case Mean(column, _):
             return f"the mean of {unit(column)}"
+        case Quantile(column, _):
+            return f"the {figure.parts()[0].name} of {unit(column)}"
         case MeanDifference(column, _, one, other):
             return f"the mean of {unit(column)}: where {value(one)}, minus where {value(other)}"
         case OddsRatio(event, instead, one, other):

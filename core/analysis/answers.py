@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from espalier.core.analysis.combine import combine
-from espalier.core.analysis.count_intervals import CountInterval, interval, thin_bins
+from espalier.core.analysis.count_intervals import CountInterval
 from espalier.core.analysis.estimands import Figure, Part
 from espalier.core.analysis.gate import ENOUGH, RARE, Badge, Gate, Needs
 from espalier.core.analysis.missing_shares import MissingShares
@@ -149,9 +149,9 @@ def by_counts(part: Part, badge: Badge, gate: Gate, copies: Copies, level: float
     """
     if part.contrast is None or badge.kind not in ("counted", "thin") or not gate.counted(part.needs.columns):
         return None
-    if badge.kind == "counted" and not thin_bins(part.contrast, copies.counts, copies.merged, ENOUGH):
+    if badge.kind == "counted" and part.contrast.copies_serve(copies.counts, copies.merged, ENOUGH):
         return None
-    return interval(part.contrast, copies.counts, copies.merged, copies.rows_per_person, level)
+    return part.contrast.interval(copies.counts, copies.merged, copies.rows_per_person, level)
 
 
 def joint_levels(

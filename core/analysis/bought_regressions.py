@@ -16,7 +16,7 @@ import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,7 @@ from espalier.core.privacy.regression_sums import (
     design_of,
     whole,
 )
+from espalier.core.privacy.sums import SumRecipe
 from espalier.core.project.file import Project
 from espalier.core.project.regressions import BoughtRegression, centre_and_half
 from espalier.core.project.schema import Column, Schema
@@ -144,11 +145,24 @@ def _scaled(matrix: FloatArray) -> FloatArray:
     return np.asarray(matrix / scale / scale[:, None])
 
 
+class Seller(Protocol):
+    """What a purchase needs of a curator."""
+
+    @property
+    def rows(self) -> int | None:
+        """Number of rows where it is public."""
+        ...
+
+    def measure_sums(self, recipe: SumRecipe, rho: float, pool: str = "") -> SumMeasurement:
+        """Return the noisy sums."""
+        ...
+
+
 @dataclass(frozen=True, eq=False)
 class Purchase:
     """Buys the sums of one regression from ``curator``, with ``rho`` together."""
 
-    curator: Curator
+    curator: Seller
     regression: BoughtRegression
     column: Column
     design: Design
@@ -320,7 +334,7 @@ class Regressed:
     def facts(self, schema: Schema) -> dict[str, Any]:
         """Return the regression's entry in ``release.json``."""
         family = self.regression.family
-        coefficients = [self._coefficient(*term) for term in terms(self.design, schema)]
+        coefficients = [self.coefficient(*term) for term in terms(self.design, schema)]
         return {
             **self.regression.to_json(),
             "scale": {"linear": "outcome", "logistic": "log odds", "poisson": "log mean"}[family],
@@ -330,7 +344,7 @@ class Regressed:
             "sums": [{"what": a.what, "sigma": a.sigma, "values": a.values.tolist()} for a in self.answers],
         }
 
-    def _coefficient(self, term: str, contrast: FloatArray) -> Coefficient:
+    def coefficient(self, term: str, contrast: FloatArray) -> Coefficient:
         """Estimate one coefficient. Without a positive definite system it has no value either.
 
         Nor has it one where floats cannot tell a unit more from none, as in a column of numbers around 10¹⁸.
@@ -356,18 +370,23 @@ def regressed(curator: Curator, project: Project) -> Iterator[tuple[Regressed, .
         yield ()
         return
     rho = plan.regression_share * whole.rho / len(plan.regressions)
-    found = tuple(_bought(curator, one, project.schema, rho) for one in plan.regressions)
+    found = tuple(bought(curator, one, project.schema, rho) for one in plan.regressions)
     with curator.within(whole.part(1 - plan.regression_share)):
         yield found
 
 
-def _bought(curator: Curator, regression: BoughtRegression, schema: Schema, rho: float) -> Regressed:
+def bought_system(purchase: Purchase) -> tuple[FloatArray, System]:
+    """Buy a regression. Return the fit that the system corrects (0 for a linear regression), and the system."""
+    if purchase.regression.family == "linear":
+        return np.zeros(purchase.design.width), linear(purchase)
+    return likelihood(purchase)
+
+
+def bought(curator: Curator, regression: BoughtRegression, schema: Schema, rho: float) -> Regressed:
+    """Buy one regression for ``rho``."""
     design = design_of(regression, schema)
     purchase = Purchase(curator, regression, regression.target(schema)[0], design, rho, [])
-    if regression.family == "linear":
-        before, system = np.zeros(design.width), linear(purchase)
-    else:
-        before, system = likelihood(purchase)
+    before, system = bought_system(purchase)
     first = purchase.answers[0]
     rows = float(first.values[0] * OUTCOME / OTHER) if purchase.counted else curator.rows
     system = replace(system, rows_per_person=curator.unit.rows_per_person)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +52,30 @@ class Group:
         return None if code == self.missing else self.scores.get(code, self.rest)
 
 
+class AnyContrast(Protocol):
+    """A number that follows from the counts of its columns alone, with its interval."""
+
+    @property
+    def odds(self) -> bool:
+        """Whether the number is a logarithm of a ratio."""
+        ...
+
+    @property
+    def most(self) -> float:
+        """Width up to which an interval is informative."""
+        ...
+
+    def copies_serve(self, measurements: Sequence[Measurement], merged: Merged, enough: float) -> bool:
+        """Return whether copies give an honest interval where no compared group is thin."""
+        ...
+
+    def interval(
+        self, measurements: Sequence[Measurement], merged: Merged, k: int = 1, level: float = 0.95
+    ) -> CountInterval | None:
+        """Return the number with its interval; `None` if the counts do not determine it."""
+        ...
+
+
 @dataclass(frozen=True)
 class Contrast:
     """The mean score of a group, or that of the first group minus the second; ``odds``: on the scale of log odds."""
@@ -62,6 +87,23 @@ class Contrast:
     def scores(self) -> set[float]:
         """All scores."""
         return {s for group in self.groups for s in (*group.scores.values(), group.rest) if s is not None}
+
+    @property
+    def most(self) -> float:
+        """Width up to which an interval is informative, as in :data:`INFORMATIVE`."""
+        if self.odds:
+            return math.log(APART)
+        return INFORMATIVE * len(self.groups) * (max(self.scores) - min(self.scores))
+
+    def copies_serve(self, measurements: Sequence[Measurement], merged: Merged, enough: float) -> bool:
+        """Return whether no bin of a mean is thin."""
+        return not thin_bins(self, measurements, merged, enough)
+
+    def interval(
+        self, measurements: Sequence[Measurement], merged: Merged, k: int = 1, level: float = 0.95
+    ) -> CountInterval | None:
+        """Return the contrast with its interval from the counts alone; `None` where `counted` has none."""
+        return interval(self, measurements, merged, k, level)
 
 
 @dataclass(frozen=True)
@@ -114,16 +156,12 @@ class CountInterval:
     value: float
     low: float
     high: float
-    contrast: Contrast
+    contrast: AnyContrast
 
     @property
     def informative(self) -> bool:
         """Whether the interval is bounded and excludes a good part of the possible values."""
-        if self.contrast.odds:
-            return self.high - self.low <= math.log(APART)
-        return self.high - self.low <= INFORMATIVE * len(self.contrast.groups) * (
-            max(self.contrast.scores) - min(self.contrast.scores)
-        )
+        return self.high - self.low <= self.contrast.most
 
 
 def counted(group: Group, measurements: Sequence[Measurement], merged: Merged, k: int = 1) -> Counted | None:

@@ -17,7 +17,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from espalier.core.analysis.count_intervals import Contrast, Group
+from espalier.core.analysis.count_intervals import AnyContrast, Contrast, Group
 from espalier.core.analysis.gate import Cell, Needs
 from espalier.core.analysis.tally import Tally
 
@@ -36,7 +36,7 @@ class Part:
     name: str
     needs: Needs
     ratio: bool = False
-    contrast: Contrast | None = None
+    contrast: AnyContrast | None = None
 
 
 class Figure(Protocol):
@@ -84,7 +84,7 @@ class Proportion:
 
     def parts(self) -> tuple[Part, ...]:
         """Return the single number of the figure."""
-        cell, contrast = _cell(self.event, *self.among), Contrast((_share_of(self.event, self.among, self.missing),))
+        cell, contrast = named(self.event, *self.among), Contrast((_share_of(self.event, self.among, self.missing),))
         needs = Needs(self.columns, (cell,), rests=(cell,), missing=self.missing)
         return (Part("proportion", needs, contrast=contrast),)
 
@@ -112,7 +112,7 @@ class Difference:
     def parts(self) -> tuple[Part, ...]:
         """Return the single number of the figure."""
         groups = [(group, *self.among) for group in (self.one, self.other)]
-        cells = tuple(_cell(self.event, *group) for group in groups)
+        cells = tuple(named(self.event, *group) for group in groups)
         contrast = Contrast(tuple(_share_of(self.event, group, self.missing) for group in groups))
         needs = Needs(self.columns, cells, rests=cells, missing=self.missing)
         return (Part("difference", needs, contrast=contrast),)
@@ -144,8 +144,8 @@ class OddsRatio:
 
     def parts(self) -> tuple[Part, ...]:
         """Return one number, a logarithm."""
-        groups = [_cell(group, *self.among) for group in (self.one, self.other)]
-        cells = tuple((*_cell(e), *group) for e in (self.event, self.instead) for group in groups)
+        groups = [named(group, *self.among) for group in (self.one, self.other)]
+        cells = tuple((*named(e), *group) for e in (self.event, self.instead) for group in groups)
         scores = {self.event.code: 1.0, self.instead.code: 0.0}
         contrast = Contrast(tuple(Group(self.event.column, scores, group) for group in groups), odds=True)
         return (Part("odds ratio", Needs(self.columns, cells, missing=self.missing), ratio=True, contrast=contrast),)
@@ -176,9 +176,9 @@ class Mean:
 
     def parts(self) -> tuple[Part, ...]:
         """Return the single number of the figure."""
-        group = (_cell(*self.among),) if self.among else ()
+        group = (named(*self.among),) if self.among else ()
         rests = observed_cells(self.column, group or ((),), self.missing)
-        contrast = Contrast((Group(self.column, dict(enumerate(self.scores)), _cell(*self.among)),))
+        contrast = Contrast((Group(self.column, dict(enumerate(self.scores)), named(*self.among)),))
         return (Part("mean", Needs(self.columns, group, rests=rests, missing=self.missing), contrast=contrast),)
 
     def estimate(self, tally: Tally) -> tuple[FloatArray, FloatArray]:
@@ -206,7 +206,7 @@ class MeanDifference:
 
     def parts(self) -> tuple[Part, ...]:
         """Return the single number of the figure."""
-        groups = (_cell(self.one, *self.among), _cell(self.other, *self.among))
+        groups = (named(self.one, *self.among), named(self.other, *self.among))
         needs = Needs(
             self.columns, groups, rests=observed_cells(self.column, groups, self.missing), missing=self.missing
         )
@@ -365,7 +365,8 @@ def compared(name: str, code: int, reference: int, labels: Mapping[str, Sequence
     return f"{name}: {labels[name][code]} against {labels[name][reference]}"
 
 
-def _cell(*levels: Level) -> Cell:
+def named(*levels: Level) -> Cell:
+    """Return the cell of these categories."""
     return tuple((level.column, level.code) for level in levels)
 
 
@@ -379,12 +380,12 @@ def _columns(levels: Iterable[Level]) -> tuple[str, ...]:
 
 
 def _share_of(event: Level, within: Sequence[Level], missing: Mapping[str, int]) -> Group:
-    return Group(event.column, {event.code: 1.0}, _cell(*within), 0.0, missing.get(event.column))
+    return Group(event.column, {event.code: 1.0}, named(*within), 0.0, missing.get(event.column))
 
 
 def _mean(tally: Tally, column: str, scores: Sequence[float], among: Sequence[Level]) -> tuple[float, float]:
     """Return the mean of the scores in a group, and its variance."""
-    weights = tally.weights * _kept(tally, among)
+    weights = tally.weights * kept(tally, among)
     n = float(weights.sum())
     if n <= 0:
         return math.nan, math.nan
@@ -393,7 +394,8 @@ def _mean(tally: Tally, column: str, scores: Sequence[float], among: Sequence[Le
     return mean, float(weights @ (values - mean) ** 2) / max(n - 1, 1.0) / n
 
 
-def _kept(tally: Tally, levels: Iterable[Level]) -> NDArray[np.bool_]:
+def kept(tally: Tally, levels: Iterable[Level]) -> NDArray[np.bool_]:
+    """Return which patterns have all these categories."""
     keep = np.ones(len(tally.weights), dtype=np.bool_)
     for level in levels:
         keep &= tally.of(level.column) == level.code
@@ -401,7 +403,7 @@ def _kept(tally: Tally, levels: Iterable[Level]) -> NDArray[np.bool_]:
 
 
 def _rows(tally: Tally, *levels: Level) -> float:
-    return float(tally.weights[_kept(tally, levels)].sum())
+    return float(tally.weights[kept(tally, levels)].sum())
 
 
 def _share(tally: Tally, event: Level, among: Sequence[Level]) -> tuple[float, float]:

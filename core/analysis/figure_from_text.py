@@ -26,6 +26,7 @@ from espalier.core.analysis.estimands import (
     Proportion,
     Regression,
 )
+from espalier.core.analysis.quantiles import Quantile
 from espalier.core.errors import GraphError, ProjectError
 from espalier.core.graph.adjustment import Effect, checked, choices, verdict
 from espalier.core.methods import planned_effect
@@ -33,7 +34,7 @@ from espalier.core.project.asked import AskedQuestion
 from espalier.core.project.file import Project
 from espalier.core.project.schema import Column, Schema
 
-F = TypeVar("F", Proportion, Difference, OddsRatio, Mean, MeanDifference)
+F = TypeVar("F", Proportion, Difference, OddsRatio, Mean, MeanDifference, Quantile)
 
 
 Among = str | Sequence[str] | None
@@ -79,6 +80,19 @@ def proportion(schema: Schema, event: str, among: Among = None) -> Proportion:
 def mean(schema: Schema, column: str, among: Among = None) -> Mean:
     """Return the mean of a numeric column, by bin midpoints, in the rows ``among`` (``column=value``)."""
     return of_observed(schema, Mean(column, _scores(schema, column), _among(schema, among)))
+
+
+def quantile(schema: Schema, column: str, probability: float = 0.5, among: Among = None) -> Quantile:
+    """Return a quantile of a numeric column in the rows ``among``; the median unless ``probability`` is given.
+
+    >>> import espalier as es
+    >>> es.quantile(es.Schema((es.Column("age", "numeric", edges=(0.0, 50.0, 100.0)),)), "age").columns
+    ('age',)
+    """
+    if not 0 < probability < 1:
+        raise ProjectError(f"The probability of a quantile ({probability:g}) must be between 0 and 1.", key="at")
+    _scores(schema, column)
+    return of_observed(schema, Quantile(column, probability, tuple(schema[column].edges), _among(schema, among)))
 
 
 def mean_difference(schema: Schema, column: str, group: str, among: Among = None) -> MeanDifference:
@@ -184,15 +198,17 @@ def figure_of(project: Project, asked: AskedQuestion, rows: int) -> Figure:
     schema = project.schema
     match asked.kind:
         case "proportion":
-            return proportion(schema, asked.of, asked.among or None)
+            return proportion(schema, asked.of, asked.among)
         case "difference":
-            return difference(schema, asked.of, asked.group)
+            return difference(schema, asked.of, asked.group, asked.among)
         case "odds_ratio":
-            return odds_ratio(schema, asked.of, asked.group)
+            return odds_ratio(schema, asked.of, asked.group, asked.among)
         case "mean":
-            return mean(schema, asked.of, asked.among or None)
+            return mean(schema, asked.of, asked.among)
+        case "quantile":
+            return quantile(schema, asked.of, asked.at, asked.among)
         case "mean_difference":
-            return mean_difference(schema, asked.of, asked.group)
+            return mean_difference(schema, asked.of, asked.group, asked.among)
         case "regression":
             return regression(schema, asked.of, asked.on or ())
         case "effect":
@@ -219,7 +235,9 @@ def _column(schema: Schema, name: str) -> Column:
 def _scores(schema: Schema, name: str) -> tuple[float, ...]:
     column = _column(schema, name)
     if column.kind != "numeric":
-        raise ProjectError(f"{name!r} has categories, so it has no mean. Ask for a proportion.", column=name)
+        raise ProjectError(
+            f"{name!r} has categories, so it has no mean or quantile. Ask for a proportion.", column=name
+        )
     return middles(column)
 
 

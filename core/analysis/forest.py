@@ -52,12 +52,14 @@ def to_csv(lines: Iterable[Line]) -> str:
     """Return the numbers as CSV, at full precision."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(("question", "number", "estimate", "low_95", "high_95", "answer", "reason"))
+    writer.writerow(("question", "number", "estimate", "low", "high", "level", "together", "answer", "reason"))
     for line in lines:
         a = line.answer
         ends = ("" if end is None else f"{end:.10g}" for end in (a.low, a.high))
         value = f"{a.value:.10g}" if math.isfinite(a.value) else ""
-        writer.writerow((line.question, a.name, value, *ends, BADGES[a.badge.kind], a.badge.sentence))
+        writer.writerow(
+            (line.question, a.name, value, *ends, f"{a.level:g}", a.family, BADGES[a.badge.kind], a.badge.sentence)
+        )
     return out.getvalue()
 
 

@@ -18,7 +18,7 @@ from espalier.core.errors import DAMAGED, ProjectError
 from espalier.core.graph.separations import Clique
 from espalier.core.methods import Fitted
 from espalier.core.methods.embedding import Embedded
-from espalier.core.methods.marginals import Marginals
+from espalier.core.methods.marginals import CountsInPart, Marginals
 from espalier.core.methods.question_answers import Answers, Asked
 from espalier.core.methods.question_links import scopes_of
 from espalier.core.privacy.draws import Measurement, Merged, SumMeasurement
@@ -37,6 +37,7 @@ class NoisyCounts:
     - ``merged``: groups of categories. ``impossible``: cells that the constraints rule out.
     - ``asked``: marginals counted for questions and counts. ``histograms``: noisy histograms of the counts.
     - ``direct``: noisy answers to all questions; `None` if they were not asked directly.
+    - ``in_part``: the model was trained on more than these counts, so it cannot be fitted to them again.
     """
 
     measurements: tuple[Measurement, ...]
@@ -46,6 +47,7 @@ class NoisyCounts:
     asked: tuple[Measurement, ...] = ()
     histograms: tuple[Measurement, ...] = ()
     direct: SumMeasurement | None = None
+    in_part: bool = False
 
     @classmethod
     def of(cls, fitted: Fitted) -> NoisyCounts | None:
@@ -53,11 +55,14 @@ class NoisyCounts:
         if isinstance(fitted, Embedded):
             return cls.of(fitted.base)
         if isinstance(fitted, Asked):
-            base, told = fitted.base, fitted.answers
-            if told.noise == "laplace":  # copies and intervals are proved for Gaussian noise alone
+            base, answers = fitted.base, fitted.answers
+            if answers.noise == "laplace":  # copies and intervals are proved for Gaussian noise alone
                 return None
-            more = (told.marginals, told.histograms, told.direct)
+            more = (answers.marginals, answers.histograms, answers.direct)
             return cls(base.measurements, base.rows, base.merged, base.impossible, *more)
+        if isinstance(fitted, CountsInPart):
+            told = fitted.told
+            return cls(told.measurements, told.rows, in_part=True)
         if not isinstance(fitted, Marginals):
             return None
         return cls(fitted.measurements, fitted.rows, fitted.merged, fitted.impossible)
@@ -89,6 +94,8 @@ class NoisyCounts:
             "asked": [_described(m) for m in self.asked],
             "histograms": [_described(m) for m in self.histograms],
         }
+        if self.in_part:
+            head["in_part"] = True
         arrays: dict[str, NDArray[Any]] = {}
         for key, of in _ARRAYS.items():
             arrays |= {f"{of}_{i}": _whole(m.values) for i, m in enumerate(getattr(self, key))}
@@ -121,7 +128,14 @@ class NoisyCounts:
                 merged = {name: file[f"merged_{i}"].astype(np.intp) for i, name in enumerate(head["merged"])}
                 held = [file[f"impossible_{i}"].astype(np.bool_) for i, _ in enumerate(head["impossible"])]
                 impossible = dict(zip(map(tuple, head["impossible"]), held, strict=True))
-                return cls(rows=head["rows"], merged=merged, impossible=impossible, direct=direct, **counts)
+                return cls(
+                    rows=head["rows"],
+                    merged=merged,
+                    impossible=impossible,
+                    direct=direct,
+                    in_part=bool(head.get("in_part")),
+                    **counts,
+                )
         except DAMAGED as error:
             raise ProjectError(f"{COUNTS} is damaged, or is not a file of noisy counts.") from error
 

@@ -1,27 +1,32 @@
 """Analyses that a study plans: counts of exactly their rows, the promised half-width, and the reached one.
 
-Each analysis buys the counts of its own cells: the rows with and without the event, in each group. Promises
-follow from public facts and the declared assumptions only, so a plan and a release divide the budget alike.
+Each analysis buys the counts of its own cells, the rows with and without the event in each group, or the sums of its
+regression. Promises follow from public facts and the declared assumptions only, so a plan and a release divide the
+budget alike.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from espalier.core.analysis.bought_regressions import Regressed, bought
+from espalier.core.analysis.expected_regressions import contrast_of, outlook
 from espalier.core.privacy.accounting import epsilon_of
 from espalier.core.privacy.curator import Curator
 from espalier.core.privacy.question_recipes.recipes import QuestionSums
 from espalier.core.privacy.rehearsal import UNKNOWN_ROWS
 from espalier.core.privacy.unit import Unit
-from espalier.core.project.analyses import PlannedAnalysis
+from espalier.core.project.analyses import PlannedAnalysis, PlannedCounts
 from espalier.core.project.file import Project
+from espalier.core.project.planned_regressions import PlannedRegression
 from espalier.core.project.question_types import Question
 from espalier.core.project.schema import Schema
 
@@ -52,44 +57,54 @@ class Setting:
         """Return the setting of a project. A private number of rows is the plan's ``rows``, or 10,000."""
         return cls(project.schema, unit, float(rows or project.plan.rows or UNKNOWN_ROWS))
 
-    def sums(self, one: PlannedAnalysis) -> QuestionSums:
+    def sums(self, one: PlannedCounts) -> QuestionSums:
         """Return the counts that an analysis buys: per group, the rows with the event and those without."""
         cells = [cell for pair in one.cells(self.schema) for cell in pair]
         questions = tuple(Question(f"{one.name} {i}", (cell,)) for i, cell in enumerate(cells))
         return QuestionSums(questions, (), self.schema.sizes)
 
-    def expected(self, one: PlannedAnalysis) -> FloatArray:
+    def expected(self, one: PlannedCounts) -> FloatArray:
         """Return the counts by the declared assumptions."""
-        shares, groups = one.assumed(self.schema)
-        return np.array([[self.rows * f * p, self.rows * f * (1 - p)] for p, f in zip(shares, groups, strict=True)])
+        found = np.array([[self.rows * f * p, self.rows * f * (1 - p)] for f, p in one.assumed_cells(self.schema)])
+        return found.reshape(one.shape(self.schema))
 
     def promised(self, one: PlannedAnalysis, rho: float) -> float:
         """Return the half-width that 9 of 10 releases stay within if the assumptions hold; infinite for none."""
-        return self._promise(one)(rho)
+        return self.promise(one)(rho)
 
-    def _promise(self, one: PlannedAnalysis) -> Callable[[float], float]:
+    def promise(self, one: PlannedAnalysis) -> Callable[[float], float]:
         """Return the promised half-width as a function of ρ."""
+        if isinstance(one, PlannedRegression):
+            return outlook(one, self.schema, self.unit, self.rows).half_width
         sums, expected, k = self.sums(one), self.expected(one), self.unit.rows_per_person
         delta = sums.sensitivity(self.unit) / sums.units
         return lambda rho: half_width(one, expected, delta / math.sqrt(2 * rho), k, CAUTION)
 
     def needed(self, one: PlannedAnalysis) -> float:
         """Return the smallest ρ whose promise is the wanted half-width, or close to what the rows allow."""
-        promise = self._promise(one)
-        wanted = max(one.half_width or 0.0, SLACK * promise(MOST_RHO))
-        low, high = LEAST_RHO, MOST_RHO
-        for _ in range(60):
-            middle = math.sqrt(low * high)
-            low, high = (middle, high) if promise(middle) > wanted else (low, middle)
-        return high
+        return _needed(self, one)
 
     def reachable(self, one: PlannedAnalysis) -> bool:
         """Whether any budget reaches the wanted half-width."""
         return one.half_width is None or self.promised(one, MOST_RHO) * SLACK <= one.half_width
 
 
-def variance(one: PlannedAnalysis, counts: FloatArray, sigma: float, k: int) -> float:
+@lru_cache(maxsize=256)
+def _needed(setting: Setting, one: PlannedAnalysis) -> float:
+    promise = setting.promise(one)
+    wanted = max(one.half_width or 0.0, SLACK * promise(MOST_RHO))
+    low, high = LEAST_RHO, MOST_RHO
+    while high > low * (1 + 1e-6):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if promise(middle) > wanted else (low, middle)
+    return high
+
+
+def variance(one: PlannedCounts, counts: FloatArray, sigma: float, k: int) -> float:
     """Return the variance of the figure: sampling (``k`` rows per person) and noise, by the delta method."""
+    if one.kind == "effect":
+        slopes = standardised(counts)[1]
+        return float(np.sum(slopes**2 * (k * np.maximum(counts, 0.0) + sigma**2)))
     if one.kind == "odds_ratio":
         return float(np.sum(k / counts + sigma**2 / counts**2))
     n = counts.sum(axis=1)
@@ -97,12 +112,30 @@ def variance(one: PlannedAnalysis, counts: FloatArray, sigma: float, k: int) -> 
     return float(np.sum(k * p * (1 - p) / n + sigma**2 * (p**2 + (1 - p) ** 2) / n**2))
 
 
-def half_width(one: PlannedAnalysis, counts: FloatArray, sigma: float, k: int, caution: float = 0.0) -> float:
+def standardised(counts: FloatArray) -> tuple[float, FloatArray]:
+    """Return the standardised difference Σ_z n_z (p_1z − p_0z) / n of an effect, and its slope in each count.
+
+    ``counts`` are by stratum, group and event; a third group has the rows that are not compared.
+    """
+    groups, whole = counts.sum(axis=2), max(float(counts.sum()), 1.0)
+    rates = counts[..., 0] / groups
+    apart, weight = rates[:, 0] - rates[:, 1], groups.sum(axis=1) / whole
+    value = float(weight @ apart)
+    slopes = np.broadcast_to(((apart - value) / whole)[:, None, None], counts.shape).copy()
+    for group, sign in ((0, 1.0), (1, -1.0)):
+        inside = sign * weight / groups[:, group]
+        slopes[:, group, 0] += inside * (1 - rates[:, group])
+        slopes[:, group, 1] -= inside * rates[:, group]
+    return value, slopes
+
+
+def half_width(one: PlannedCounts, counts: FloatArray, sigma: float, k: int, caution: float = 0.0) -> float:
     """Return the half-width of the 95 % interval; infinite where a count does not exceed its noise clearly.
 
     ``caution`` is by how many of its own standard deviations the variance may turn out larger.
     """
-    least = counts.min() if one.kind == "odds_ratio" else counts.sum(axis=1).min() / math.sqrt(2)
+    compared = counts[:, :2] if one.kind == "effect" else counts
+    least = counts.min() if one.kind == "odds_ratio" else compared.sum(axis=-1).min() / math.sqrt(2)
     if least <= CLEAR * sigma or least <= 0:
         return math.inf
     found = variance(one, counts, sigma, k)
@@ -119,16 +152,49 @@ def half_width(one: PlannedAnalysis, counts: FloatArray, sigma: float, k: int, c
     return QUANTILE * math.sqrt(found)
 
 
+class Analysed(Protocol):
+    """One bought analysis."""
+
+    @property
+    def analysis(self) -> PlannedAnalysis:
+        """What was planned."""
+        ...
+
+    @property
+    def setting(self) -> Setting:
+        """Public facts that its promise depends on."""
+        ...
+
+    @property
+    def rho(self) -> float:
+        """Cost in zCDP."""
+        ...
+
+    @property
+    def regressed(self) -> Regressed | None:
+        """The bought regression; `None` for counts."""
+        ...
+
+    def facts(self) -> dict[str, Any]:
+        """Return the entry in ``release.json``; ``low`` and ``high`` are null where noise allows no interval."""
+        ...
+
+    def plan(self) -> dict[str, Any]:
+        """Return what a plan shows, before anything is bought."""
+        ...
+
+
 @dataclass(frozen=True)
-class Analysed:
+class CountedAnalysis:
     """One analysis with its noisy ``counts`` by group, their ``sigma``, and what was ``promised``."""
 
-    analysis: PlannedAnalysis
+    analysis: PlannedCounts
     setting: Setting
     counts: FloatArray
     sigma: float
     rho: float
     promised: float
+    regressed: None = None
 
     def facts(self) -> dict[str, Any]:
         """Return the entry in ``release.json``; ``low`` and ``high`` are null where noise allows no interval."""
@@ -139,6 +205,8 @@ class Analysed:
             if one.kind == "odds_ratio":
                 log = float(np.log(counts[0, 0] * counts[1, 1] / counts[0, 1] / counts[1, 0]))
                 value, low, high = (math.exp(log + side * half) for side in (0, -1, 1))
+            elif one.kind == "effect":
+                value, low, high = (min(max(standardised(counts)[0] + side * half, -1.0), 1.0) for side in (0, -1, 1))
             else:
                 p = counts[:, 0] / counts.sum(axis=1)
                 floor = 0.0 if one.kind == "proportion" else -1.0
@@ -158,32 +226,68 @@ class Analysed:
     def plan(self) -> dict[str, Any]:
         """Return what a plan shows, before anything is bought."""
         shares, groups = self.analysis.assumed(self.setting.schema)
-        return {
-            "name": self.analysis.name,
-            "kind": self.analysis.kind,
-            "wanted": self.analysis.half_width,
-            "promised": _finite(self.promised),
-            "reachable": self.setting.reachable(self.analysis),
-            "rho": self.rho,
-            "assumed": {"rows": self.setting.rows, "shares": list(shares), "groups": list(groups)},
-        }
+        strata = {} if self.analysis.strata is None else {"strata": list(self.analysis.strata)}
+        assumed = {"rows": self.setting.rows, "shares": list(shares), "groups": list(groups), **strata}
+        return _planned(self, self.promised, assumed)
+
+
+@dataclass(frozen=True)
+class RegressionAnalysis:
+    """A bought regression with what was ``promised`` for one coefficient."""
+
+    analysis: PlannedRegression
+    setting: Setting
+    regressed: Regressed
+    rho: float
+    promised: float
+
+    def facts(self) -> dict[str, Any]:
+        """Return the entry in ``release.json``; the regression itself is listed with the bought ones."""
+        contrast = contrast_of(self.analysis, self.regressed.design, self.setting.schema)
+        found = self.regressed.coefficient(self.analysis.term, contrast)
+        half = None if found.low is None or found.high is None else (found.high - found.low) / 2
+        ends = {"value": found.value, "low": found.low, "high": found.high}
+        return {**self.analysis.to_json(), **ends, "promised": _finite(self.promised), "reached": half}
+
+    def plan(self) -> dict[str, Any]:
+        """Return what a plan shows, before anything is bought."""
+        return _planned(self, self.promised, {"rows": self.setting.rows, **self.analysis.assumed.to_json()})
+
+
+def _planned(one: Analysed, promised: float, assumed: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "name": one.analysis.name,
+        "kind": one.analysis.kind,
+        "wanted": one.analysis.half_width,
+        "promised": _finite(promised),
+        "reachable": one.setting.reachable(one.analysis),
+        "rho": one.rho,
+        "assumed": assumed,
+    }
 
 
 @contextmanager
 def analysed(curator: Curator, project: Project) -> Iterator[tuple[Analysed, ...]]:
-    """Buy the counts of the project's analyses. Inside the context the curator offers the rest of the budget."""
+    """Buy the project's analyses. Inside the context the curator offers the rest of the budget."""
     share, whole = project.plan.analysis_share, curator.budget
     if not share or not project.analyses:
         yield ()
         return
     setting = Setting.of(project, curator.unit, curator.rows)
-    found = []
-    for one, rho in zip(project.analyses, divided(setting, project.analyses, share * whole.rho), strict=True):
-        told = curator.measure_sums(setting.sums(one), rho, POOL)
-        counts = told.values.reshape(one.many, 2)
-        found.append(Analysed(one, setting, counts, told.sigma, rho, setting.promised(one, rho)))
+    parts = divided(setting, project.analyses, share * whole.rho)
+    found = tuple(_bought(curator, setting, one, rho) for one, rho in zip(project.analyses, parts, strict=True))
     with curator.within(whole.part(1 - share)):
-        yield tuple(found)
+        yield found
+
+
+def _bought(curator: Curator, setting: Setting, one: PlannedAnalysis, rho: float) -> Analysed:
+    promised = setting.promised(one, rho)
+    if isinstance(one, PlannedRegression):
+        regressed = bought(curator, one.regression, setting.schema, rho)
+        return RegressionAnalysis(one, setting, regressed, rho, promised)
+    told = curator.measure_sums(setting.sums(one), rho, POOL)
+    counts = told.values.reshape(one.shape(setting.schema))
+    return CountedAnalysis(one, setting, counts, told.sigma, rho, promised)
 
 
 def divided(setting: Setting, analyses: Sequence[PlannedAnalysis], rho: float) -> list[float]:
@@ -210,9 +314,33 @@ def sentence(one: dict[str, Any]) -> str:
     wanted = "" if one["wanted"] is None else f" (wanted ± {one['wanted']:.3g})"
     cannot = "" if one["reachable"] else " No budget reaches the wanted width with these rows."
     given = one["assumed"]
-    shares, groups = ("/".join(f"{x:.3g}" for x in given[key]) for key in ("shares", "groups"))
     scale = " on the log scale" if one["kind"] == "odds_ratio" else ""
     return (
-        f"{one['name']}: {promised}{scale}{wanted}, for {given['rows']:,.0f} rows, events {shares}, groups {groups}."
+        f"{one['name']}: {promised}{scale}{wanted}, for {given['rows']:,.0f} rows, {assumptions(one['kind'], given)}."
         f"{cannot}"
     )
+
+
+def asked(one: Mapping[str, Any]) -> str:
+    """Return what an analysis estimates, from its entry in a project or in ``release.json``."""
+    if one["kind"] == "regression":
+        return f"{one.get('term') or 'the first coefficient'} of {one['outcome']} on {', '.join(one['on'])}"
+    adjust = one.get("adjust")
+    adjusted = () if adjust is None else ("adjusted for", ", ".join(adjust) or "nothing")
+    return " ".join(filter(None, (one["event"], one.get("group"), one.get("among"), *adjusted)))
+
+
+def assumptions(kind: str, given: Mapping[str, Any]) -> str:
+    """Return the declared assumptions of an analysis as text."""
+
+    def listed(values: Iterable[float]) -> str:
+        return "/".join(f"{x:.3g}" for x in values)
+
+    if kind == "regression":
+        parts = [f"{name} {listed(values)}" for name, values in given.get("shares", {}).items()]
+        for key, called in (("means", "mean"), ("spreads", "standard deviation")):
+            parts += [f"{called} of {name} {value:.4g}" for name, value in given.get(key, {}).items()]
+        parts += [f"correlation of {a} and {b} {r:.2g}" for a, b, r in given.get("correlations", [])]
+        return "; ".join(parts) or "values spread evenly and independent"
+    strata = f", strata {listed(given['strata'])}" if "strata" in given else ""
+    return f"events {listed(given['shares'])}, groups {listed(given['groups'])}{strata}"

@@ -19,6 +19,7 @@ from espalier.core.analysis.estimands import (
     Regression,
     compared,
 )
+from espalier.core.analysis.quantiles import Quantile
 from espalier.core.project.schema import Schema
 
 HEAD = """\
@@ -43,16 +44,16 @@ found <- matrix(found, ncol = length(parts))
 m <- ncol(found)
 for (i in seq_len(nrow(found))) {{
   q <- found[i, ]
-  half <- qt(0.975, m - 1) * sqrt((1 + 1 / m) * var(q))
+  half <- qt({quantile:g}, m - 1) * sqrt((1 + 1 / m) * var(q))
   ends <- c(mean(q), mean(q) - half, mean(q) + half)
   if (RATIO[i]) ends <- exp(ends)
   ends <- format(ends, digits = 6, trim = TRUE)
-  cat(sprintf("%s: %s (95 %% interval %s to %s)\\n", NAMES[i], ends[1], ends[2], ends[3]))
+  cat(sprintf("%s: %s ({percent:g} %% interval %s to %s)\\n", NAMES[i], ends[1], ends[2], ends[3]))
 }}
 """
 
 
-def r_script(schema: Schema, figure: Figure, title: str) -> str:
+def r_script(schema: Schema, figure: Figure, title: str, level: float = 0.95) -> str:
     """Return the script in R."""
     parts = figure.parts()
     prepare = [
@@ -64,7 +65,11 @@ def r_script(schema: Schema, figure: Figure, title: str) -> str:
     helper, body = _r(schema, figure)
     lines = "\n".join("  " + line for line in body)
     return HEAD.format(
-        title=json.dumps(title, ensure_ascii=False)[1:-1], prepare="\n".join([*prepare, *helper]), body=lines
+        title=json.dumps(title, ensure_ascii=False)[1:-1],
+        prepare="\n".join([*prepare, *helper]),
+        body=lines,
+        quantile=(1 + level) / 2,
+        percent=100 * level,
     )
 
 
@@ -102,6 +107,20 @@ def _r(schema: Schema, figure: Figure) -> tuple[list[str], list[str]]:
         case Mean(column, scores, among):
             keep = _where(schema, *among) if among else "rep(TRUE, nrow(table))"
             return [], [f"value <- {_middle(schema, column, scores)}", *_mean("mean", keep), "mean"]
+        case Quantile(column, probability, edges, among):
+            bins = ", ".join(map(_text, schema[column].labels[: len(edges) - 1]))
+            keep = _where(schema, *among) if among else "rep(TRUE, nrow(table))"
+            return [], [
+                f"bins <- c({bins})",
+                f"edges <- c({', '.join(f'{edge:.17g}' for edge in edges)})  # Espalier's own interval ends at edges",
+                f"keep <- {keep}",
+                f"counts <- sapply(bins, function(bin) sum(rows[keep & table[[{_text(column)}]] == bin]))",
+                "shares <- c(0, cumsum(counts)) / sum(counts)",
+                f"i <- min(max(sum(shares < {probability!r}), 1), length(bins))",
+                "step <- shares[i + 1] - shares[i]",
+                f"inside <- if (step > 0) ({probability!r} - shares[i]) / step else 0.5",
+                "unname(edges[i] + (edges[i + 1] - edges[i]) * min(max(inside, 0), 1))",
+            ]
         case MeanDifference(column, scores, one, other, among=among):
             lines = [f"value <- {_middle(schema, column, scores)}", *_mean("one", _where(schema, one, *among))]
             return [], [*lines, *_mean("other", _where(schema, other, *among)), "one - other"]

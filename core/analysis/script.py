@@ -30,6 +30,7 @@ from espalier.core.analysis.estimands import (
     Regression,
     compared,
 )
+from espalier.core.analysis.quantiles import Quantile
 from espalier.core.analysis.r_script import r_script
 from espalier.core.analysis.study import Study
 from espalier.core.analysis.tally import Tally
@@ -38,12 +39,12 @@ from espalier.core.project.schema import Schema
 PYTHON_FILE, R_FILE, COPIES_FILE, COUNTS_FILE = "question.py", "question.R", "copies.csv", "counts.csv"
 
 
-def files(study: Study, figure: Figure) -> dict[str, bytes]:
+def files(study: Study, figure: Figure, level: float = 0.95) -> dict[str, bytes]:
     """Return both scripts and the files that they read; ``study`` has the copies of the answer."""
     schema = study.project.schema
     return {
-        PYTHON_FILE: python_script(schema, figure).encode(),
-        R_FILE: r_script(schema, figure, answer_text.asked(schema, figure)).encode(),
+        PYTHON_FILE: python_script(schema, figure, level).encode(),
+        R_FILE: r_script(schema, figure, answer_text.asked(schema, figure), level).encode(),
         COPIES_FILE: _copies(study, figure).encode(),
         COUNTS_FILE: counts_csv(study.whole or study, figure.columns).encode(),
     }
@@ -117,9 +118,9 @@ found = [estimate(table) for _, table in copies.groupby("copy", sort=False)]
 m = len(found)
 for name, ratio in NUMBERS:
     q = np.array([one[name] for one in found])
-    half = t.ppf(0.975, m - 1) * np.sqrt((1 + 1 / m) * q.var(ddof=1))
+    half = t.ppf({quantile:g}, m - 1) * np.sqrt((1 + 1 / m) * q.var(ddof=1))
     value, low, high = (np.exp(x) if ratio else x for x in (q.mean(), q.mean() - half, q.mean() + half))
-    print(f"{{name}}: {{value:.6g}} (95 % interval {{low:.6g}} to {{high:.6g}})")
+    print(f"{{name}}: {{value:.6g}} ({percent:g} % interval {{low:.6g}} to {{high:.6g}})")
 '''
 FIT = '''\
 def fitted(x, y, rows):
@@ -143,7 +144,7 @@ LINEAR = """\
 """
 
 
-def python_script(schema: Schema, figure: Figure) -> str:
+def python_script(schema: Schema, figure: Figure, level: float = 0.95) -> str:
     """Return the script in Python."""
     title = json.dumps(answer_text.asked(schema, figure), ensure_ascii=False)[1:-1]
     numbers = [(part.name, part.ratio) for part in figure.parts()]
@@ -154,11 +155,17 @@ def python_script(schema: Schema, figure: Figure) -> str:
         del prepare[1:]  # crude numbers use rows that adjusted ones leave out
     helpers, body = _python(schema, figure)
     lines = "\n".join("    " + line if line else "" for line in body)
-    return HEAD.format(title=title.replace('"""', "'''"), prepare="\n".join([*prepare, *helpers, ""]), body=lines)
+    quantile, percent, start = (1 + level) / 2, 100 * level, "\n".join([*prepare, *helpers, ""])
+    title = title.replace('"""', "'''")
+    return HEAD.format(title=title, prepare=start, body=lines, quantile=quantile, percent=percent)
 
 
 def _text(value: str) -> str:
     return json.dumps(value, ensure_ascii=False)
+
+
+def _list(values: Sequence[object]) -> str:
+    return json.dumps(list(values), ensure_ascii=False)
 
 
 def _literal(numbers: Sequence[tuple[str, bool]]) -> str:
@@ -195,6 +202,18 @@ def _python(schema: Schema, figure: Figure) -> tuple[list[str], list[str]]:
         case Mean(column, scores, among):
             helper = [f"MIDDLE = {_middles(column, schema, scores)}  # midpoints of the bins"]
             return helper, [*_mean("q", schema, column, among), f"return {{{name}: q}}"]
+        case Quantile(column, probability, edges, among):
+            labels, group = schema[column].labels[: len(edges) - 1], _where(schema, *among)
+            helper = [f"BINS, EDGES = {_list(labels)}, {_list(edges)}  # Espalier's own interval ends at edges"]
+            return helper, [
+                f"group = {f'table[{group}]' if among else 'table'}",
+                f'counts = group.groupby({_text(column)})["rows"].sum().reindex(BINS, fill_value=0)',
+                "shares = np.concatenate([[0], counts.cumsum()]) / counts.sum()",
+                f"i = min(max(int(np.searchsorted(shares, {probability!r})), 1), len(BINS))",
+                "step = shares[i] - shares[i - 1]",
+                f"inside = ({probability!r} - shares[i - 1]) / step if step > 0 else 0.5",
+                f"return {{{name}: EDGES[i - 1] + (EDGES[i] - EDGES[i - 1]) * min(max(inside, 0), 1)}}",
+            ]
         case MeanDifference(column, scores, one, other, among=among):
             helper = [f"MIDDLE = {_middles(column, schema, scores)}  # midpoints of the bins"]
             lines = [*_mean("q", schema, column, (one, *among)), *_mean("r", schema, column, (other, *among))]

@@ -6,6 +6,7 @@ A study reads the files of a release alone, so it costs no budget and its result
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -30,7 +31,7 @@ from espalier.core.ledger.archive import files_of
 from espalier.core.methods import Fitted
 from espalier.core.methods.question_answers import Asked
 from espalier.core.models.base import Model
-from espalier.core.models.graphical import GraphicalModel, Zeros
+from espalier.core.models.graphical import FitSummary, GraphicalModel, Zeros
 from espalier.core.models.question_fit.model import VisibleModel
 from espalier.core.models.tilted import TiltedModel
 from espalier.core.progress import Report, silent
@@ -45,6 +46,11 @@ NO_COUNTS = (
     "Copies and figures with intervals need noisy counts of marginals, and this release has none: its method does not "
     "count marginals, its noise is not Gaussian, or an older version made it. Release with a method that counts "
     "marginals, such as Workload or PRISM."
+)
+
+NO_COPIES = (
+    "This release was trained on more than its counts, so it has no copies. Analyse answers questions about columns "
+    "that were counted."
 )
 
 
@@ -110,6 +116,8 @@ class Study:
     def of(cls, release: Finished) -> Study:
         """Return the study of a release in memory; raises :class:`ProjectError` if it has no noisy counts."""
         counted = NoisyCounts.of(release.fitted)
+        if counted is not None and counted.in_part:
+            return cls(release.project, _over_counts(release.project, counted), counted, release.rows)
         if counted is not None and isinstance(release.model, TiltedModel):
             return cls(release.project, release.model.base, counted, release.rows, tilt=release.model)
         if counted is None or not isinstance(release.model, GraphicalModel | VisibleModel):
@@ -129,6 +137,9 @@ class Study:
         if read.counts is not None and isinstance(read.model, TiltedModel):
             base = read.model.base
             return cls(read.project, base, read.counts, read.facts["rows"], tilt=read.model, **bought)
+        if read.counts is not None and read.counts.in_part:
+            model = _over_counts(read.project, read.counts)
+            return cls(read.project, model, read.counts, read.facts["rows"], **bought)
         if read.counts is None or not isinstance(read.model, GraphicalModel | VisibleModel):
             raise ProjectError(NO_COUNTS, key="copies")
         given = tuple(table.codes for table in read_copies(read, files))
@@ -211,10 +222,21 @@ class Study:
         """
         if not 1 <= number <= MOST:
             raise ProjectError(f"The number of copies ({number}) must be between 1 and {MOST}.", key="copies")
+        if self.counted.in_part:
+            raise ProjectError(NO_COPIES, key="copies")
+        yield from self._made(number, rng, report)
+
+    def _made(
+        self, number: int, rng: np.random.Generator, report: Report
+    ) -> Iterator[tuple[GraphicalModel | VisibleModel | TiltedModel, Rows]]:
         evenly = self.whole is not None or self.project.plan.rows_drawn == "even"
         for i, copy in enumerate(self.drawn(number, rng, evenly=evenly)):
             report((i + 1) / number, f"Copy {i + 1} of {number}")
             yield copy
+
+    def without_copies(self) -> Study:
+        """Return this study without its copies: of a release whose copies are too few."""
+        return replace(self, given=())
 
     def with_copies(self, number: int = SUGGESTED, report: Report = silent) -> Study:
         """Return this study with the copies of the release, or with ``number`` new ones if it has fewer than two."""
@@ -222,7 +244,7 @@ class Study:
             return self
         seed = int.from_bytes(hashlib.sha256(self.counted.dumps()).digest()[:8])  # the same question, the same answer
         small = replace(self, rows=min(self.rows, ROWS_AT_HAND), tilt=None)
-        made = tuple(rows for _, rows in small.more(max(number, 2), np.random.default_rng(seed), report))
+        made = tuple(rows for _, rows in small._made(max(number, 2), np.random.default_rng(seed), report))
         return replace(self, given=made)
 
     def ask(self, figure: Figure, level: float = 0.95) -> tuple[Answer, ...]:
@@ -259,4 +281,22 @@ class Study:
         copies = self._copies
         asked = questions(figure, copies.sizes)
         missing = missing_shares(asked, copies.counts, copies.merged, copies.rows_per_person)
-        return answer(figure, copies, self.gate, missing, levels)
+        found = answer(figure, copies, self.gate, missing, levels)
+        if not (self.whole or self).counted.in_part:
+            return found
+        return tuple(one if one.badge.kind in ("counted", "thin") else _not_told(one) for one in found)
+
+
+def _over_counts(project: Project, counted: NoisyCounts) -> GraphicalModel:
+    """Return the uniform model over all columns that copies of these counts start from."""
+    total = counted.rows or max(float(np.mean([m.values.sum() for m in counted.measurements])), 1.0)
+    return GraphicalModel(project.schema.sizes, (), {}, float(total), FitSummary(0, 0.0, 0.0, True, "not fitted"))
+
+
+def _not_told(one: Answer) -> Answer:
+    """Return an answer without a number: its columns were linked by training, not by counts."""
+    sentence = (
+        f"{' and '.join(one.badge.apart) or 'These columns'} were not counted together. Training linked the columns of "
+        "this release, and its error is not known for this figure."
+    )
+    return replace(one, value=math.nan, low=None, high=None, width=None, badge=replace(one.badge, sentence=sentence))

@@ -5,13 +5,17 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from espalier.core.cli.number_types import whole
 from espalier.core.cli.terminal import bar
 from espalier.core.errors import ProjectError
+
+if TYPE_CHECKING:
+    from espalier.core.analysis.quantiles import Quantile
+    from espalier.core.project.schema import Schema
 
 
 def add(commands: Any) -> None:
@@ -39,6 +43,13 @@ def add(commands: Any) -> None:
     asked.add_argument("--proportion", action="append", metavar="COLUMN=VALUE", help="COLUMN= for its missing cells")
     asked.add_argument(
         "--mean", action="append", metavar="COLUMN", help="of a numeric column, by the middles of its bins"
+    )
+    asked.add_argument(
+        "--quantile",
+        action="append",
+        nargs=2,
+        metavar=("COLUMN", "P"),
+        help="of a numeric column, such as age 0.5; its interval ends at bin edges",
     )
     asked.add_argument(
         "--mean-difference", action="append", nargs=2, metavar=("COLUMN", "GROUP"), help="of a mean between groups"
@@ -114,7 +125,7 @@ def _analyse(opt: argparse.Namespace) -> None:
     if (opt.outcome is None) != (opt.predictors is None):
         raise ProjectError("a regression needs both --outcome and --predictors")
     if opt.among and (opt.outcome or opt.effect or opt.regression):
-        raise ProjectError("--among works only with proportions, means, differences and odds ratios")
+        raise ProjectError("--among works only with proportions, means, quantiles, differences and odds ratios")
     if opt.regression is not None:
         _regression(opt)
         return
@@ -128,6 +139,7 @@ def _analyse(opt: argparse.Namespace) -> None:
     simple: list[tuple[Any, Any]] = [
         (read.proportion, opt.proportion),
         (read.mean, opt.mean),
+        (_quantile, opt.quantile),
         (read.mean_difference, opt.mean_difference),
         (read.difference, opt.difference),
         (read.odds_ratio, opt.odds_ratio),
@@ -150,7 +162,7 @@ def _analyse(opt: argparse.Namespace) -> None:
     elif opt.outcome:
         figures = [figure_from_text.regression(schema, opt.outcome, _columns(opt.predictors))]
     if opt.joint == "max-t" and len(study.given) < opt.number:
-        study = replace(study, given=())  # the release has too few copies
+        study = study.without_copies()
     with bar(opt.json) as report:
         ready = study.about(list(dict.fromkeys(c for f in figures for c in f.columns))).with_copies(opt.number, report)
         if opt.joint:
@@ -175,6 +187,15 @@ def _analyse(opt: argparse.Namespace) -> None:
         if steps := answer_text.remedy(study.project, figure, answers):
             print(steps)
     print("From the release alone: no row of the real table was read, and these figures may be shared.")
+
+
+def _quantile(schema: Schema, column: str, probability: str, among: Sequence[str] | None) -> Quantile:
+    from espalier.core.analysis.figure_from_text import quantile
+
+    try:
+        return quantile(schema, column, float(probability), among)
+    except ValueError:
+        raise ProjectError(f"--quantile needs a number between 0 and 1, not {probability!r}", key="at") from None
 
 
 def _transition(opt: argparse.Namespace) -> None:

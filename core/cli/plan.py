@@ -122,7 +122,11 @@ def run(opt: argparse.Namespace) -> None:
     for apart in shown.apart:
         print(f"\n{apart}")
     up_to = UP_TO if shown.spent < b.rho * (1 - 1e-9) else ""
-    print(f"\nspent in all: ρ = {round_up(shown.spent, 6)} of {b.rho:.6g}{up_to}")
+    if b.pure:
+        epsilon = round_up(sum(shown.alone.values()), 6)
+        print(f"\nspent in all: ε = {epsilon} of {b.epsilon:g}, ρ = {round_up(shown.spent, 6)}")
+    else:
+        print(f"\nspent in all: ρ = {round_up(shown.spent, 6)} of {b.rho:.6g}{up_to}")
     if left is not None:
         fits = f"would leave ρ = {left['after']:.4g}" if left["fits"] else "is more than is left: it would be refused"
         if not left["fits"] and left["largest"]:

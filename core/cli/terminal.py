@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 import unicodedata
@@ -19,7 +20,7 @@ class Plain:
     """
 
     def __init__(self, stream: Any) -> None:
-        self.stream = stream
+        self.stream = io.StringIO() if stream is None else stream  # None: it was closed before Python began
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.stream, name)

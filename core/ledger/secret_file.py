@@ -9,6 +9,7 @@ from pathlib import Path
 
 from espalier.core.errors import LedgerUnavailable
 from espalier.core.ledger.fingerprint import KEY_BYTES
+from espalier.core.limited_file import read_limited
 
 
 def own_secret() -> bytes | None:
@@ -41,8 +42,10 @@ def secret_in(path: Path) -> bytes:
                 pass
             finally:
                 new.unlink(missing_ok=True)
+        if not path.is_file():
+            raise LedgerUnavailable(f"the ledger's key file {path} cannot be used: it is not a file")
         tighten(path)
-        key = bytes.fromhex(path.read_text("ascii").strip())
+        key = bytes.fromhex(read_limited(path, 4 * KEY_BYTES).decode("ascii").strip())
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else "it is damaged"
         raise LedgerUnavailable(f"the ledger's key file {path} cannot be used: {reason}") from None

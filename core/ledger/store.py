@@ -37,6 +37,7 @@ from espalier.core.ledger.places import database_url, file_name, key_file, remem
 from espalier.core.ledger.reasons import PATIENCE, reason
 from espalier.core.ledger.replay import replay
 from espalier.core.ledger.secret_file import secret_in, tighten
+from espalier.core.limited_file import read_limited
 
 VERSION, STOPPED = "4", "5"
 """The layout for writing, and the layout of a ledger with a stopped release that can be resumed."""
@@ -87,6 +88,13 @@ _journal = sa.Table(
     sa.Column("record", sa.LargeBinary, nullable=False),
 )
 """Answers of unfinished releases: the facts at place 0, then one record per answer. Deleted when a release ends."""
+
+_COMPUTED = """
+SELECT 1 FROM sqlite_master AS made LEFT JOIN pragma_table_xinfo(made.name) AS part
+WHERE made.name LIKE 'espalier%' AND made.type IN ('table', 'view')
+AND (made.type = 'view' OR made.sql LIKE 'CREATE VIRTUAL%' OR part.hidden <> 0)
+"""
+"""Does a SQLite file have a view, a virtual table or a computed column of a ledger's name? Each may be endless."""
 
 _ONLY_GROWS = {
     "sqlite": [
@@ -312,7 +320,7 @@ class Store:
         out = []
         for file in files:
             try:
-                text = file.read_text("ascii") if file.is_file() or not file.exists() else ""
+                text = read_limited(file, 200).decode("ascii") if file.is_file() or not file.exists() else ""
             except (FileNotFoundError, NotADirectoryError):
                 out.append((file, 0, ""))
                 continue
@@ -415,6 +423,8 @@ def _engine(url: sa.URL) -> sa.Engine:
         names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         if names and _meta.name not in names:
             raise LedgerUnavailable(f"{url.database} is another program's database; name a new file for the ledger")
+        if connection.execute(_COMPUTED).fetchone() is not None:
+            raise LedgerUnavailable(f"{url.database} computes what a ledger stores; bring back a backup")
         connection.isolation_level = None  # transactions begin below, not behind our back
         for pragma in ("journal_mode=DELETE", "synchronous=EXTRA"):
             connection.execute(f"PRAGMA {pragma}").close()

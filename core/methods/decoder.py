@@ -20,7 +20,7 @@ from espalier.core.graph.dag import find_cycle
 from espalier.core.graph.separations import Clique, Separation
 from espalier.core.methods.base import Capabilities, Guidance, Method
 from espalier.core.methods.frame import Frame
-from espalier.core.methods.marginals import one_ways
+from espalier.core.methods.marginals import Marginals, one_ways
 from espalier.core.methods.select.expected import noisy_total
 from espalier.core.models.decoder import Decoder, separated
 from espalier.core.models.decoder_steps import LARGEST_BLOCK
@@ -130,12 +130,27 @@ class DecoderOptions:
 
 @dataclass(frozen=True)
 class Trained:
-    """The result of training: a decoder, and the noisy one-way counts that its intercepts are raked to."""
+    """The result of training: a decoder, and the noisy one-way counts that its intercepts are raked to.
+
+    ``rows`` is the number of rows where it is public.
+    """
 
     decoder: Decoder
-    counts: dict[str, FloatArray]
+    ones: tuple[Measurement, ...]
+    rows: int | None
     families: tuple[Measurement, ...] = ()
     features: tuple[str, ...] = ()
+
+    @property
+    def counts(self) -> dict[str, FloatArray]:
+        """Noisy counts of each column."""
+        return {m.clique[0]: m.values for m in self.ones}
+
+    @property
+    def told(self) -> Marginals:
+        """The counts alone. What the steps of training tell about associations is not in them."""
+        sizes = self.decoder.heads.sizes
+        return Marginals(sizes, sizes, self.rows, (*self.ones, *self.families))
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
@@ -197,7 +212,7 @@ def decoder(curator: Curator, project: Project, frame: Frame, report: Report = s
 
     made = train(heads, counts, gradient, training, curator.chance(), part(report, 0.05, 1.0))
     rows = math.fsum(float(v.sum()) for v in counts.values()) / len(counts) if curator.rows is None else curator.rows
-    return Trained(replace(made, total=max(float(rows), 1.0)), counts)
+    return Trained(replace(made, total=max(float(rows), 1.0)), tuple(ones), curator.rows)
 
 
 def _with_tables(curator: Curator, heads: Heads, options: DecoderOptions, max_cells: int, report: Report) -> Trained:
@@ -255,7 +270,7 @@ def _with_tables(curator: Curator, heads: Heads, options: DecoderOptions, max_ce
         total=max(rows, 1.0),
         tables={n: family_table(_last(m, n), m.sigma, shares_of[n]) for n, m in measured.items()},
     )
-    return Trained(made, counts, tuple(measured.values()))
+    return Trained(made, tuple(ones), curator.rows, tuple(measured.values()))
 
 
 def _last(m: Measurement, name: str) -> FloatArray:
@@ -298,7 +313,10 @@ def _drawn(project: Project, options: DecoderOptions) -> tuple[tuple[str, str], 
         for cause, effect in itertools.product(inside.get(c, (c,)), inside.get(e, (e,)))
         if e not in inside.get(c, ())
     }
-    order = {name: i for i, name in enumerate(graphlib.TopologicalSorter(_causes(project)).static_order())}
+    depth = dict.fromkeys(project.schema.names, 0)
+    for name in graphlib.TopologicalSorter({n: dag.parents(n) for n in depth}).static_order():
+        depth[name] = 1 + max((depth[cause] for cause in dag.parents(name)), default=0)
+    order = {name: (depth[name], i) for i, name in enumerate(depth)}
     together = [sorted(members, key=order.__getitem__) for members in dag.groups.values()]
     arrows = (*sorted(between), *(pair for members in together for pair in itertools.combinations(members, 2)))
     if path := find_cycle(arrows):
@@ -308,10 +326,6 @@ def _drawn(project: Project, options: DecoderOptions) -> tuple[tuple[str, str], 
             key="groups",
         )
     return arrows
-
-
-def _causes(project: Project) -> dict[str, tuple[str, ...]]:
-    return {name: project.dag.parents(name) for name in project.schema.names}
 
 
 def _frame(project: Project, separations: tuple[Separation, ...], warnings: list[str]) -> Frame:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,16 @@ TREE_CHOICE = "tree choice"
 """The pool for choosing a tree."""
 WEIGHTS = "weights"
 """The pool for noisy associations that are used only as weights of an allocation."""
+
+
+@runtime_checkable
+class CountsInPart(Protocol):
+    """A fit whose model was trained on more than counts."""
+
+    @property
+    def told(self) -> Marginals:
+        """The counts alone."""
+        ...
 
 
 @dataclass(frozen=True)

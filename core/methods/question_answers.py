@@ -183,7 +183,7 @@ class Asked:
             base,
             cells=cost.cells,
             measured_cells=drawn,
-            bytes=8 * (8 * cost.cells + 32 * drawn),
+            bytes=8 * (8 * cost.cells + 4 * drawn),
             seconds=seconds,
             treewidth=cost.treewidth,
         )

@@ -6,20 +6,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from espalier.core.errors import SizeError
+from espalier.core.methods import method_of
 from espalier.core.models.graphical import Size
 from espalier.core.process_memory import available, used
 from espalier.core.project.plan import Plan, rows_in_memory, rows_shown
 from espalier.core.project.schema import Column, Schema, smallest_unsigned
 from espalier.core.tables.frames import LARGE_CELLS
+from espalier.core.tables.parquet_files import BATCH_CELLS, BATCH_ROWS
 
 PROCESS = 190 << 20
 """Python with the libraries of a release, before a row is read."""
 READ, NUMBER, POINTER, TEXT = 5, 8, 8, 60
 """Bytes of a cell while a file is read, of a number, of a reference to a text, and of a text of its own."""
-BATCH = 160 << 20
-"""Buffers of a table that is read, or written, batch by batch."""
-PER_CELL = 64
-"""Bytes of a cell of a model that copies are fitted by."""
+IN_BATCH = 16
+"""Bytes of a cell of a batch, of a table that is read or written batch by batch."""
+DRAWN = 12
+"""Bytes of a cell while a model of numbers draws it."""
 
 
 @dataclass(frozen=True)
@@ -45,11 +47,13 @@ class Memory:
         columns = schema.columns
         held = rows * len(columns) <= LARGE_CELLS
         made = plan.rows or rows
-        batched = made > rows_in_memory(len(columns))
+        numbers = method_of(plan).capabilities.numbers  # such a model draws all rows at once
+        batched = made > rows_in_memory(len(columns)) and not numbers
         shown = rows_shown(len(columns)) if batched else made
-        output = shown * sum(map(_made, columns)) + (BATCH if batched else 0)
-        output += made * plan.copies * sum(_code(column) for column in columns)
-        return cls(PROCESS, rows * sum(map(_read, columns)) if held else BATCH, size.bytes, output, rows)
+        batch = IN_BATCH * min(BATCH_ROWS * len(columns), BATCH_CELLS)
+        output = shown * sum(map(_made, columns)) + (batch if batched else 0)
+        output += made * plan.copies * sum(map(_code, columns)) + numbers * made * len(columns) * DRAWN
+        return cls(PROCESS, rows * sum(map(_read, columns)) if held else batch, size.bytes, output, rows)
 
     @property
     def total(self) -> int:

@@ -228,7 +228,8 @@ def _preview(project: Project, rows: int | None, assumed: Mapping[str, float] | 
     of_schema = Spending.of(budget)
     carried = carry_out(project, budget, frame, _NoRows(rows, of_schema))
     curator, fitted = carried.curator, carried.fitted
-    if plan.copies and NoisyCounts.of(fitted) is None:
+    counted = NoisyCounts.of(fitted)
+    if plan.copies and (counted is None or counted.in_part):
         raise ProjectError(
             "copies are refitted to noisy counts of marginals, which this plan does not measure: set copies to "
             "0, or change the method or the questions",

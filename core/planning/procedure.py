@@ -65,4 +65,5 @@ def carry_out(project: Project, budget: Budget, frame: Frame, rows: Rows, report
         regressed(curator, described) as regressions,
     ):
         fitted = fit(curator, described, frame, report)
-    return Carried(described, curator, tests, fitted, regressions, analyses)
+    planned = tuple(one.regressed for one in analyses if one.regressed is not None)
+    return Carried(described, curator, tests, fitted, (*regressions, *planned), analyses)

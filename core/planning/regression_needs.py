@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 
 from espalier.core.analysis.bought_regressions import QUANTILE, Regressed
-from espalier.core.errors import ProjectError
+from espalier.core.errors import GraphError, ProjectError
+from espalier.core.graph.adjustment import Effect, checked
 from espalier.core.methods import Frame
 from espalier.core.privacy.regression_sums import ONE, OTHER, OUTCOME
+from espalier.core.project.analyses import PlannedCounts
 from espalier.core.project.file import Project
 from espalier.core.project.regressions import centre_and_half
 from espalier.core.project.schema import Schema
@@ -76,10 +78,27 @@ def _sigma(one: Regressed) -> float:
     return by.get("curvature", by["moments"] * OUTCOME / OTHER)
 
 
+def _check_adjustment(project: Project, analysis: PlannedCounts, adjust: Iterable[str]) -> None:
+    """Raise :class:`ProjectError` unless the drawing makes this adjustment valid."""
+    treatment, outcome = (text.partition("=")[0] for text in (analysis.group, analysis.event))
+    drawn = {name for edge in project.dag.edges for name in edge}
+    if lacking := {treatment, outcome} - drawn:
+        raise ProjectError(
+            f"analysis {analysis.name!r}: an effect needs a drawing, and {sorted(lacking)[0]!r} is not drawn",
+            key="analyses",
+        )
+    try:
+        checked(Effect(project.dag, treatment, outcome), adjust)
+    except GraphError as error:
+        raise ProjectError(f"analysis {analysis.name!r}: {error}", key="analyses") from None
+
+
 def check_fence(project: Project, frame: Frame) -> None:
     """Raise :class:`ProjectError` for a regression or analysis that relates columns which the frame keeps apart."""
     for analysis in project.analyses if project.plan.analysis_share else ():
-        columns = sorted({name for pair in analysis.cells(project.schema) for cell in pair for name in cell})
+        if isinstance(analysis, PlannedCounts) and analysis.adjust is not None:
+            _check_adjustment(project, analysis, analysis.adjust)
+        columns = analysis.columns(project.schema)
         if any(frame.forbids(a, b) for a, b in itertools.combinations(columns, 2)):
             raise ProjectError(
                 f"analysis {analysis.name!r}: the fence keeps {' and '.join(columns)} apart, but this analysis would "

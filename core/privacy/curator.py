@@ -396,7 +396,7 @@ class PrivateCurator(Curator):
     def _noise_scale(self, sensitivity: float, rho: float) -> float:
         from espalier.core.privacy.mechanisms import gaussian_scale, laplace_scale
 
-        if rho <= 0:
+        if not rho > 0:  # NaN too: the debit refuses it
             return 0.0
         return gaussian_scale(sensitivity, rho) if self.noise == "gaussian" else laplace_scale(int(sensitivity), rho)
 

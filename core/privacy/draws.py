@@ -84,9 +84,13 @@ PROOFS = {
     "quantiles": "core/privacy/quantiles.py: calls_of_level",
     "threshold": "core/privacy/partitions.py: distances",
 }
-"""Place of the sensitivity proof of each recipe: a file, and the class or function whose docstring contains the
-proof.
-"""
+"""Place of the sensitivity proof of each recipe: a file, and the class or function whose docstring contains it."""
+L1_PROOFS = {
+    "counts": "core/privacy/unit.py: Unit.rows_moved",
+    "questions": "core/privacy/question_recipes/recipes.py: QuestionSums.total_sensitivity",
+    "count-histogram": "core/privacy/question_recipes/recipes.py: CountHistogram.total_sensitivity",
+}
+"""The same for L1 sensitivities, of draws with Laplace noise."""
 
 PartKind = Literal["select", "measure", "look"]
 """Purpose of a draw in a ledger entry: choosing, measuring, or judging the result."""

@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from espalier.core.errors import ProjectError
 from espalier.core.project.column import Column
+from espalier.core.project.planned_regressions import PlannedRegression
 from espalier.core.project.question_types import Condition
 from espalier.core.project.schema import Schema, ToBuy
 
-Kind = Literal["proportion", "difference", "odds_ratio"]
+Kind = Literal["proportion", "difference", "odds_ratio", "effect"]
 MOST = 60
 """Largest number of analyses of a project."""
-_KEYS = {"name", "kind", "event", "group", "among", "half_width", "assume"}
-_ASSUMED = {"shares", "groups"}
+MOST_STRATA = 50
+"""Largest number of strata of an effect."""
+_KEYS = {"name", "kind", "event", "group", "among", "adjust", "half_width", "assume"}
+_ASSUMED = {"shares", "groups", "strata"}
 
 
 @dataclass(frozen=True)
-class PlannedAnalysis:
-    """One question with the half-width that its 95 % interval should have; of an odds ratio, on the log scale.
+class PlannedCounts:
+    """A question to counts, with the wanted half-width of its 95 % interval; of an odds ratio, on the log scale.
 
     ``event`` and ``among`` are written ``column=value``, ``group`` is ``column=value:other``. ``shares`` are the
     assumed shares of the event in each group, and ``groups`` the assumed shares of the groups among all rows; `None`
-    means one half, and equally common values.
+    means one half, and values that are all equally common.
+
+    An ``effect`` is the difference of the event's shares between two groups, in each stratum of the columns ``adjust``,
+    weighted by the strata's shares of all rows. ``strata`` are the assumed shares of the strata, the last column's
+    values first; the groups are assumed to be spread alike over them.
     """
 
     name: str
@@ -35,6 +44,8 @@ class PlannedAnalysis:
     half_width: float | None = None
     shares: tuple[float, ...] | None = None
     groups: tuple[float, ...] | None = None
+    adjust: tuple[str, ...] | None = None
+    strata: tuple[float, ...] | None = None
 
     @property
     def many(self) -> int:
@@ -42,18 +53,11 @@ class PlannedAnalysis:
         return 1 if self.kind == "proportion" else 2
 
     @classmethod
-    def from_json(cls, data: Any) -> PlannedAnalysis:
+    def from_json(cls, data: Mapping[str, Any], half: float | None) -> PlannedCounts:
         """Return an analysis from the project file; raises :class:`ProjectError`."""
-        if not isinstance(data, Mapping):
-            raise _error("each analysis must be an object")
-        name = data.get("name")
-        if not isinstance(name, str) or not name or len(name) > 200 or name.startswith("~"):
-            raise _error("an analysis needs a name: a text of at most 200 characters that does not start with ~")
-        what = f"analysis {name!r}"
+        name, what = data["name"], f"analysis {data['name']!r}"
         if odd := set(data) - _KEYS:
             raise _error(f"{what}: unknown key {sorted(map(str, odd))[0]!r}")
-        if data.get("kind") not in get_args(Kind):
-            raise _error(f"{what}: kind must be one of {', '.join(get_args(Kind))}")
         texts = {key: data.get(key, "") for key in ("event", "group", "among")}
         if any(not isinstance(text, str) for text in texts.values()):
             raise _error(f"{what}: event, group and among are texts such as 'sick=yes'")
@@ -61,25 +65,47 @@ class PlannedAnalysis:
             raise _error(f"{what}: a proportion may have among, and any other kind needs a group")
         assumed = data.get("assume", {})
         if not isinstance(assumed, Mapping) or set(assumed) - _ASSUMED:
-            raise _error(f"{what}: assume may give shares and groups")
+            raise _error(f"{what}: assume may give shares, groups and strata")
+        adjust = data.get("adjust")
+        if (data["kind"] == "effect") != (adjust is not None):
+            raise _error(f"{what}: an effect, and nothing else, needs adjust: the columns to adjust for, or []")
+        if adjust is not None and not (isinstance(adjust, list) and all(isinstance(one, str) for one in adjust)):
+            raise _error(f"{what}: adjust must list names of columns")
+        if "strata" in assumed and not adjust:
+            raise _error(f"{what}: only an effect with columns to adjust for has strata")
         many = 1 if data["kind"] == "proportion" else 2
-        read = {key: _shares(what, key, assumed[key], many) if key in assumed else None for key in _ASSUMED}
+        read = {
+            key: _shares(what, key, assumed[key], None if key == "strata" else many) if key in assumed else None
+            for key in _ASSUMED
+        }
         if read["groups"] and sum(read["groups"]) > 1 + 1e-9:
             raise _error(f"{what}: the shares of the groups add up to more than 1")
-        half = data.get("half_width")
-        if half is not None and (isinstance(half, bool) or not isinstance(half, int | float) or not 0 < half < 1e6):
-            raise _error(f"{what}: half_width must be a positive number")
-        shares, groups = read["shares"], read["groups"]
-        return cls(name, data["kind"], texts["event"], texts["group"], texts["among"], half, shares, groups)
+        if read["strata"] and abs(sum(read["strata"]) - 1) > 0.02:
+            raise _error(f"{what}: the shares of the strata must add up to 1")
+        return cls(
+            name,
+            data["kind"],
+            texts["event"],
+            texts["group"],
+            texts["among"],
+            half,
+            read["shares"],
+            read["groups"],
+            None if adjust is None else tuple(adjust),
+            read["strata"],
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return the analysis as the project file stores it."""
         texts = {key: text for key in ("event", "group", "among") if (text := getattr(self, key))}
-        assumed = {key: list(value) for key in ("shares", "groups") if (value := getattr(self, key)) is not None}
+        assumed = {
+            key: list(value) for key in ("shares", "groups", "strata") if (value := getattr(self, key)) is not None
+        }
         return {
             "name": self.name,
             "kind": self.kind,
             **texts,
+            **({} if self.adjust is None else {"adjust": list(self.adjust)}),
             **({} if self.half_width is None else {"half_width": self.half_width}),
             **({"assume": assumed} if assumed else {}),
         }
@@ -87,7 +113,8 @@ class PlannedAnalysis:
     def cells(self, schema: Schema) -> list[tuple[Condition, Condition]]:
         """Return, for each group, the rows with the event and those without; raises :class:`ProjectError`.
 
-        Rows with a missing cell in one of the columns are in neither.
+        Rows with a missing cell in one of the columns are in neither. Of an effect, each stratum has the two groups,
+        and the rows of further groups where there are any.
         """
         column, event = self._level(schema, self.event)
         others = tuple(code for code in range(column.values) if code != event)
@@ -104,9 +131,24 @@ class PlannedAnalysis:
                 raise _error(f"analysis {self.name!r}: write the group as column=value:other")
             levels = [self._level(schema, f"{name}={value}") for value in (one, other)]
             within = [{c.name: (code,)} for c, code in levels]
+            rest = tuple(code for code in range(levels[0][0].values) if code not in (levels[0][1], levels[1][1]))
+            if self.adjust is not None:
+                within += [{name: rest}] if rest else []
+                strata = self._strata(schema, (column.name, name))
+                within = [{**stratum, **one} for stratum in strata for one in within]
         if any(column.name in condition for condition in within):
             raise _error(f"analysis {self.name!r}: the event and the groups must be of different columns")
         return [({column.name: (event,), **more}, {column.name: others, **more}) for more in within]
+
+    def check(self, schema: Schema) -> None:
+        """Raise :class:`ProjectError` unless its columns and values are in the schema."""
+        self.cells(schema)
+        if self.strata is not None and len(self.strata) != math.prod(schema[n].values for n in self.adjust or ()):
+            raise _error(f"analysis {self.name!r}: list one share for each stratum")
+
+    def columns(self, schema: Schema) -> tuple[str, ...]:
+        """Return the columns whose joint counts are bought."""
+        return tuple(sorted({name for pair in self.cells(schema) for cell in pair for name in cell}))
 
     def assumed(self, schema: Schema) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """Return the assumed shares of the event by group, and of the groups among all rows."""
@@ -115,6 +157,38 @@ class PlannedAnalysis:
         if self.groups is not None:
             return shares, self.groups
         return shares, ((1 / schema[text.partition("=")[0]].values,) * self.many if text else (1.0,))
+
+    def assumed_cells(self, schema: Schema) -> list[tuple[float, float]]:
+        """Return, for each pair of `cells`, the assumed share of its rows among all rows, and of the event in it."""
+        shares, groups = self.assumed(schema)
+        if self.adjust is None:
+            return list(zip(groups, shares, strict=True))
+        strata = self.strata or (1.0,)
+        if self.strata is None and self.adjust:
+            many = math.prod(schema[name].values for name in self.adjust)
+            strata = (1 / many,) * many
+        if schema[self.group.partition("=")[0]].values > 2:
+            groups, shares = (*groups, max(1 - sum(groups), 1e-9)), (*shares, sum(shares) / 2)
+        return [(s * g, p) for s in strata for g, p in zip(groups, shares, strict=True)]
+
+    def shape(self, schema: Schema) -> tuple[int, ...]:
+        """Return the axes of its counts: groups and event, of an effect strata, groups and event."""
+        if self.adjust is None:
+            return self.many, 2
+        strata = math.prod(schema[name].values for name in self.adjust)
+        return strata, len(self.cells(schema)) // strata, 2
+
+    def _strata(self, schema: Schema, taken: tuple[str, ...]) -> list[Condition]:
+        for name in self.adjust or ():
+            if name not in schema or name in taken or isinstance(schema[name], ToBuy):
+                raise _error(f"analysis {self.name!r} cannot be adjusted for {name!r}", column=name)
+        codes = [range(schema[name].values) for name in self.adjust or ()]
+        if (many := math.prod(map(len, codes))) > MOST_STRATA:
+            raise _error(f"analysis {self.name!r} has {many} strata, more than the {MOST_STRATA} allowed")
+        return [
+            {name: (code,) for name, code in zip(self.adjust or (), some, strict=True)}
+            for some in itertools.product(*codes)
+        ]
 
     def _level(self, schema: Schema, text: str) -> tuple[Column, int]:
         name, _, value = text.partition("=")
@@ -129,13 +203,31 @@ class PlannedAnalysis:
         return column, column.value_names.index(value)
 
 
+PlannedAnalysis = PlannedCounts | PlannedRegression
+
+
+def read_analysis(data: Any) -> PlannedAnalysis:
+    """Return an analysis from the project file; raises :class:`ProjectError`."""
+    if not isinstance(data, Mapping):
+        raise _error("each analysis must be an object")
+    name, kind = data.get("name"), data.get("kind")
+    if not isinstance(name, str) or not name or len(name) > 200 or name.startswith("~"):
+        raise _error("an analysis needs a name: a text of at most 200 characters that does not start with ~")
+    if kind not in (*get_args(Kind), "regression"):
+        raise _error(f"analysis {name!r}: kind must be one of {', '.join(get_args(Kind))}, regression")
+    half = data.get("half_width")
+    if half is not None and (isinstance(half, bool) or not isinstance(half, int | float) or not 0 < half < 1e6):
+        raise _error(f"analysis {name!r}: half_width must be a positive number")
+    return (PlannedRegression if kind == "regression" else PlannedCounts).from_json(data, half)
+
+
 def read_analyses(data: Any) -> tuple[PlannedAnalysis, ...]:
     """Return the analyses of a project; raises :class:`ProjectError`."""
     if not isinstance(data, Sequence) or isinstance(data, str):
         raise _error("analyses must be a list of objects")
     if len(data) > MOST:
         raise _error(f"analyses lists {len(data)}; a project has at most {MOST}")
-    found = tuple(map(PlannedAnalysis.from_json, data))
+    found = tuple(map(read_analysis, data))
     names = [one.name for one in found]
     if len(set(names)) < len(names):
         raise _error(f"two analyses have the name {next(n for n in names if names.count(n) > 1)!r}")
@@ -147,7 +239,7 @@ def fitting_analyses(listed: Sequence[PlannedAnalysis], schema: Schema) -> tuple
 
     def fits(one: PlannedAnalysis) -> bool:
         try:
-            one.cells(schema)
+            one.check(schema)
         except ProjectError:
             return False
         return True
@@ -155,13 +247,13 @@ def fitting_analyses(listed: Sequence[PlannedAnalysis], schema: Schema) -> tuple
     return tuple(filter(fits, listed))
 
 
-def _shares(what: str, key: str, data: Any, many: int) -> tuple[float, ...]:
+def _shares(what: str, key: str, data: Any, many: int | None) -> tuple[float, ...]:
     if (
         not isinstance(data, list)
-        or len(data) != many
+        or (many is not None and len(data) != many)
         or not all(isinstance(x, int | float) and not isinstance(x, bool) and 0 < x <= 1 for x in data)
     ):
-        raise _error(f"{what}: {key} must list {many} share{'s' * (many > 1)} between 0 and 1")
+        raise _error(f"{what}: {key} must list {many or 'its'} share{'s' * (many != 1)} between 0 and 1")
     return tuple(float(x) for x in data)
 
 

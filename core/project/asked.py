@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 
 from espalier.core.errors import ProjectError
 
-Kind = Literal["proportion", "difference", "odds_ratio", "mean", "mean_difference", "regression", "effect"]
+Kind = Literal["proportion", "difference", "odds_ratio", "mean", "mean_difference", "quantile", "regression", "effect"]
 MOST = 200
 """Largest number of questions that a project keeps."""
 _GROUPED = ("difference", "odds_ratio", "mean_difference")
@@ -22,16 +22,19 @@ class AskedQuestion:
     """One question: its ``kind``, what it is ``of``, and the rest that the kind needs.
 
     - ``of``: the event, the averaged column, or the outcome of a regression or an effect.
-    - ``among``: rows of a proportion or a mean. ``group``: compared groups. ``treatment``: of an effect.
+    - ``among``: conditions on the rows, all of which hold. ``group``: compared groups. ``treatment``: of an effect.
+    - ``at``: the probability of a quantile. ``level``: of the interval.
     - ``on``: predictors of a regression, or the adjustment set of an effect (`None`: the drawing's cheapest).
     """
 
     kind: Kind
     of: str
-    among: str = ""
+    among: tuple[str, ...] = ()
     group: str = ""
     treatment: str = ""
     on: tuple[str, ...] | None = None
+    at: float = 0.5
+    level: float = 0.95
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(Kind):
@@ -46,6 +49,11 @@ class AskedQuestion:
             raise ProjectError("asked: an effect, and nothing else, needs a treatment", key="asked")
         if self.kind == "regression" and not self.on:
             raise ProjectError("asked: a regression needs predictors", key="asked")
+        if self.among and self.kind in ("regression", "effect"):
+            raise ProjectError("asked: a regression or an effect has no conditions", key="asked")
+        for key in ("at", "level"):
+            if not 0 < getattr(self, key) < 1:
+                raise ProjectError(f"asked: {key} must be between 0 and 1", key="asked")
 
     @classmethod
     def from_json(cls, data: Any) -> AskedQuestion:
@@ -56,15 +64,26 @@ class AskedQuestion:
         on = data.get("on")
         if on is not None and not (isinstance(on, list) and all(isinstance(name, str) for name in on)):
             raise ProjectError("asked: on must be a list of columns", key="asked")
-        texts = {key: value for key, value in data.items() if key != "on"}
+        among = data.get("among", [])
+        among = [among] if isinstance(among, str) and among else among or []
+        if not (isinstance(among, list) and all(isinstance(text, str) for text in among)):
+            raise ProjectError("asked: among must be a condition or a list of conditions", key="asked")
+        numbers = {key: data[key] for key in ("at", "level") if key in data}
+        if any(isinstance(x, bool) or not isinstance(x, int | float) for x in numbers.values()):
+            raise ProjectError("asked: at and level are numbers", key="asked")
+        texts = {key: value for key, value in data.items() if key not in ("on", "among", "at", "level")}
         if not all(isinstance(text, str) for text in texts.values()):
             raise ProjectError("asked: the parts of a question are texts", key="asked")
-        return cls(**texts, on=None if on is None else tuple(on))
+        return cls(**texts, among=tuple(among), on=None if on is None else tuple(on), **numbers)
 
     def to_json(self) -> dict[str, Any]:
         """Return the question as the project file stores it."""
-        texts = {key: text for key in ("among", "group", "treatment") if (text := getattr(self, key))}
-        return {"kind": self.kind, "of": self.of, **texts, **({} if self.on is None else {"on": list(self.on)})}
+        among = {} if not self.among else {"among": self.among[0] if len(self.among) == 1 else list(self.among)}
+        texts = {key: text for key in ("group", "treatment") if (text := getattr(self, key))}
+        numbers = {"at": self.at} if self.kind == "quantile" else {}
+        numbers |= {"level": self.level} if self.level != 0.95 else {}
+        on = {} if self.on is None else {"on": list(self.on)}
+        return {"kind": self.kind, "of": self.of, **among, **texts, **on, **numbers}
 
 
 def read_asked(data: Any) -> tuple[AskedQuestion, ...]:

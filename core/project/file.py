@@ -76,7 +76,7 @@ class Project:
             s.check_columns(self.schema.names)
         self.question_list.resolve(self.schema)
         for analysis in self.analyses:
-            analysis.cells(self.schema)
+            analysis.check(self.schema)
         self.constraints.check_columns(self.schema.names)
         self.dag.check_columns(self.schema.names)
         self.roles.check_columns(self.schema.names)
@@ -89,6 +89,9 @@ class Project:
             raise ProjectError("plan: name the target before further targets", key="target")
         for regression in self.plan.regressions:
             regression.check(self.schema)
+        bought = [one.name for one in self.plan.regressions]
+        if twice := [one.name for one in self.analyses if one.kind == "regression" and one.name in bought]:
+            raise ProjectError(f"an analysis and a regression are both called {twice[0]!r}", key="analyses")
         if self.plan.person in self.schema:
             raise ProjectError(
                 f"plan: the person column {self.plan.person!r} would be released; remove it from the schema",

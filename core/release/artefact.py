@@ -226,6 +226,7 @@ class Release:
             "fit": dict(self.model.facts()),
             "model": None if self._dumped is None else MODEL,
             "noisy_counts": None if self._counted is None else COUNTS,
+            **({"counts_in_part": True} if self._counted is not None and self._counted.in_part else {}),
             "copies": len(self.copies),
             **({"test_drawing": test_facts(self.drawing)} if plan.test_drawing else {}),
             **({} if self.effect is None else {"effect": dict(self.effect)}),

@@ -244,7 +244,8 @@ class Run:
             start = time.perf_counter()
             copies = tuple(Study.of(made).more(plan.copies, rng, part(report, 0.95, 0.98)))
             made = replace(made, copies=copies, seconds={**seconds, "copies": time.perf_counter() - start})
-        if NoisyCounts.of(fitted) is not None:
+        counted = NoisyCounts.of(fitted)
+        if counted is not None and not counted.in_part:
             made = replace(made, effect=effect_facts(Study.of(made), part(report, 0.98, 1.0)))
         report(1.0, "Done")
         return made

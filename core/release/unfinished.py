@@ -13,6 +13,7 @@ import json
 import os
 import secrets
 import shutil
+import stat
 import weakref
 from contextlib import suppress
 from dataclasses import dataclass
@@ -183,8 +184,8 @@ def check_none(folder: Path) -> None:
         )
 
 
-HEAD = 48
-"""Bytes before a record: its length, the length's checksum, and the record's own."""
+HEAD, MOST = 48, 1 << 32
+"""Bytes before a record (its length, the length's checksum, and the record's own), and of a journal at most."""
 
 
 class FolderJournal:
@@ -203,7 +204,7 @@ class FolderJournal:
         """Place of the next answer, once the facts were stored or read."""
         path = self.work / JOURNAL
         if create:
-            self.work.mkdir(parents=True, mode=0o700, exist_ok=True)
+            _make_own(self.work)
         elif not path.is_file():
             raise Unfinished(f"There is no unfinished release to {folder}.", path=str(folder))
         if create:
@@ -271,10 +272,12 @@ class FolderJournal:
             ) from None
 
     def _frames(self) -> tuple[list[bytes], int]:
+        damaged = f"The journal in {self.work} is damaged, so the release cannot be finished. What it drew stays spent."
+        if os.fstat(self._file.fileno()).st_size > MOST:
+            raise Unfinished(damaged)
         self._file.seek(0)
         data = self._file.read()
         frames, at = [], 0
-        damaged = f"The journal in {self.work} is damaged, so the release cannot be finished. Drawn noise stays spent."
         while at + HEAD <= len(data):
             if not any(data[at:]):  # a power cut may leave zeros behind the end
                 break
@@ -300,6 +303,16 @@ class FolderJournal:
     def leave(self) -> None:
         """Release the lock for another process."""
         self._file.close()
+
+
+def _make_own(work: Path) -> None:
+    """Make the hidden folder. In a shared place another user may have made it, to change what is stored in it."""
+    try:
+        work.mkdir(parents=True, mode=0o700)
+    except FileExistsError:
+        found = work.lstat()
+        if not stat.S_ISDIR(found.st_mode) or (os.name == "posix" and found.st_uid != os.geteuid()):
+            raise Unfinished(f"{work} is a link, or belongs to another user. Name another folder.") from None
 
 
 def lock(file: Any) -> None:

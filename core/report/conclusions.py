@@ -17,7 +17,7 @@ def conclusions(facts: Mapping[str, Any]) -> str:
 
 def _copies(facts: Mapping[str, Any]) -> str:
     """Return the section on intervals from copies; empty for a release without noisy counts."""
-    if not facts.get("noisy_counts"):
+    if not facts.get("noisy_counts") or facts.get("counts_in_part"):
         return ""
     number = facts["copies"]
     there = (

@@ -11,6 +11,7 @@ from espalier.core.methods.pools import pool_in_words
 from espalier.core.privacy.accounting import guess_right, round_up
 from espalier.core.privacy.unit import Unit
 from espalier.core.report import picture
+from espalier.core.report.html import SHORT
 from espalier.core.report.release_picture import release_picture
 
 SIGNED = {
@@ -294,15 +295,16 @@ def dictionary(facts: Mapping[str, Any]) -> str:
             f"<tr><td>{_named(c)}</td><td>{escape(c['kind'])}</td><td>{values}{missing}</td>"
             f"<td>{escape(roles.get(c['name'], ''))}</td>{_error(errors.get(c['name']), full) if errors else ''}</tr>"
         )
-    head = "<tr><th>column</th><th>kind</th><th>values</th><th>role</th>"
-    head += '<th class="n">error</th><th></th></tr>' if errors else "</tr>"
+    head = "<thead><tr><th>column</th><th>kind</th><th>values</th><th>role</th>"
+    head += '<th class="n">error</th><td></td></tr></thead>' if errors else "</tr></thead>"
     said = (
         "<caption>Error: expected share of rows in the wrong category due to noise (a full bar is "
         f"{100 * full:.0f} %)</caption>"
         if errors
         else ""
     )
-    return f'<h2>The columns</h2><table class="whole">{said}{head}{"".join(rows)}</table>'
+    kept = " short" * (len(rows) <= SHORT)
+    return f'<h2>The columns</h2><table class="whole{kept}">{said}{head}<tbody>{"".join(rows)}</tbody></table>'
 
 
 def _with_label(column: Mapping[str, Any], text: str) -> str:

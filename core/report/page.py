@@ -60,6 +60,7 @@ def render(facts: Mapping[str, Any], label: str = "") -> str:
         measurement_section.pools(facts),
         "<h2>The frame</h2>",
         _frame(facts),
+        _notes(project),
         _stage(facts.get("embedding")),
         _families(facts.get("families", [])),
         _schema_bought(facts),
@@ -86,7 +87,6 @@ def render(facts: Mapping[str, Any], label: str = "") -> str:
                 *facts.get("warnings", []),
             ]
         ),
-        _notes(project),
         made_with(facts),
         "</div>",
     ]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
+from espalier.core.analysis.planned_analyses import asked
 from espalier.core.analysis.regression_text import about, interval
 from espalier.core.report.html import table
 
@@ -44,19 +45,20 @@ def analysis_section(facts: Mapping[str, Any]) -> str:
 
     rows = []
     for one in listed:
-        asked = " ".join(escape(str(one[key])) for key in ("event", "group", "among") if one.get(key))
+        figure = f"{one['kind'].replace('_', ' ')} of {asked(one)}"
         wanted = shown(one["half_width"]) if "half_width" in one else ""
         interval = "none" if one["low"] is None else f"{one['low']:.4g} to {one['high']:.4g}"
         rows.append(
-            f"<tr><td>{escape(one['name'])}</td><td>{escape(one['kind'].replace('_', ' '))} of {asked}</td>"
+            f"<tr><td>{escape(one['name'])}</td><td>{escape(figure)}</td>"
             f'<td class="n">{shown(one["value"])}</td><td>{interval}</td><td class="n">{wanted}</td>'
             f'<td class="n">{shown(one["promised"])}</td><td class="n">{shown(one["reached"])}</td></tr>'
         )
     heads = ["analysis", "figure", "value#", "95 % interval", "wanted ±#", "promised ±#", "reached ±#"]
     return (
         "<h2>Planned analyses</h2>"
-        "<p>The counts of exactly these rows were bought. The promised half-width was computed before any row was "
-        "read, from the declared assumptions: where they hold, 9 of 10 releases stay within it. Half-widths of odds "
-        "ratios are on the log scale. Rows with a missing cell in one of the columns are left out.</p>"
-        + table("Planned analyses", heads, rows)
+        "<p>The counts of exactly these rows, or the sums of the regression, were bought. The promised half-width was "
+        "computed before any row was read, from the declared assumptions: where they hold, 9 of 10 releases stay "
+        "within it. Half-widths of odds ratios are on the log scale. An effect is the difference of the event's shares "
+        "in each stratum, weighted by the strata's shares of all rows. Rows with a missing cell in one of the columns "
+        "are left out.</p>" + table("Planned analyses", heads, rows)
     )

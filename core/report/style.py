@@ -38,6 +38,7 @@ h1 { margin: 0 0 .3rem; line-height: 1.2 } h2 { margin: 1.6rem 0 .5rem; border-b
   font-size: 1.3rem; line-height: 1.3 } h3 { margin: .4rem 0 .1rem; font-size: 1.05rem }
 h1, h2, h3, th, strong { font-weight: 600 } p { margin: .4rem 0 }
 .soft, caption { color: var(--soft) } caption { text-align: left; padding-bottom: .4rem }
+code { font: inherit; font-weight: 600 } .wide + .wide { margin-top: .6rem }
 .wide { overflow-x: auto } pre { white-space: pre-wrap }
 table { border-collapse: collapse; width: 100%; font-size: .95rem }
 th, td { text-align: left; padding: .25rem .6rem; border-bottom: 1px solid var(--line); vertical-align: top }
@@ -72,17 +73,18 @@ td.code { padding-bottom: 1.6rem }
 @media screen and (max-width: 560px) { main { margin: 1rem auto } .two { grid-template-columns: 1fr }
   th, td { padding: .2rem .35rem } table { font-size: .88rem } section.label { padding: .3rem .5rem }
   section.label th { width: 6rem } tr > th[scope=row] { width: auto }
-  figure.large { overflow-x: auto } svg.release { min-width: 34rem } }
+  figure.large { overflow-x: auto } svg.release { width: auto; max-height: none; margin: 0 } }
 @page { margin: 13mm }
 @media print { body { font-size: 12.2px; line-height: 1.4 } main { margin: 0; max-width: none; padding: 0 }
   h1 { font-size: 1.7rem } h2 { margin-top: .8rem; font-size: 1.15rem; break-after: avoid } h3 { break-after: avoid }
-  .second, .paid, .annex { break-before: page } .annex { font-size: 10.4px; line-height: 1.32 }
+  .second, .paid, .annex { break-before: page } .paid + .annex { break-before: auto; margin-top: 1.4rem }
+  .annex { font-size: 10.4px; line-height: 1.32 }
   .annex h2 { margin: .6rem 0 .2rem }
   ul { margin: .3rem 0 } p { orphans: 3; widows: 3 } table, .legend, figcaption { font-size: 11.5px }
   .annex table { font-size: 9.4px } .lead { font-size: 15px } caption, thead, thead tr { break-after: avoid }
   caption, .short { break-inside: avoid }
-  tbody tr:nth-child(-n+3) { break-after: avoid }
-  .stack, .legend, tr, figure, .story, .privacy, .people, .verdict { break-inside: avoid }
+  tbody tr:nth-child(-n+3) { break-after: avoid } tbody tr:nth-last-child(-n+3) { break-before: avoid }
+  .annex > ul, .stack, .legend, tr, figure, .story, .privacy, .people, .verdict { break-inside: avoid }
   th, td { padding: .14rem .4rem }
   .annex th, .annex td { padding: .05rem .35rem } table.whole td:first-child { min-width: 9rem }
   thead { display: table-header-group } .wide { overflow: visible }

@@ -77,7 +77,14 @@ class Unended:
     far: tuple[str, str | None] | None
 
 
-def finish(order: Unended, report: Report, begun: Begun) -> Release:
+class Ended(NamedTuple):
+    """The ρ of a finished release, which the ledger keeps, and what the ledger could not record."""
+
+    rho: float
+    trouble: str
+
+
+def finish(order: Unended, report: Report, begun: Begun) -> Ended:
     """Finish a release from its stored answers. ``begun`` is called at once: what is drawn was paid before."""
     from espalier.core.release.resume import resume
 
@@ -88,7 +95,8 @@ def finish(order: Unended, report: Report, begun: Begun) -> Release:
         if data is None and order.far is not None:
             data = allowed().open(*order.far)
             held.callback(data.close)
-        return resume(reservation, data, report, server_signer())
+        made = resume(reservation, data, report, server_signer())
+        return Ended(made.spending.rho, made.ledger_trouble)
 
 
 def _marking(report: Report, begun: Begun) -> Report:

@@ -18,7 +18,7 @@ from typing import Any
 from espalier import __version__
 from espalier.core.ledger.archive import ADDED
 from espalier.core.privacy.accounting import guess_right, round_up, total_up
-from espalier.core.privacy.draws import PROOFS, Draw
+from espalier.core.privacy.draws import L1_PROOFS, PROOFS, Draw
 from espalier.core.privacy.unit import Unit
 from espalier.core.statement.words import (
     ADJACENT,
@@ -139,7 +139,7 @@ def _draw(draw: Draw, part: str) -> dict[str, Any]:
         "part": part,
         "recipe": draw.recipe,
         "given": dict(draw.given),
-        "proof": PROOFS[draw.recipe],
+        "proof": (PROOFS if draw.noise == "gaussian" else L1_PROOFS)[draw.recipe],
         "cells": draw.cells,
         "candidates": draw.candidates,
         "sensitivity": draw.sensitivity,

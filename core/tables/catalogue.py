@@ -34,8 +34,9 @@ TRUSTED: dict[str, str] = {
 }
 """Who is trusted with a relation that is not a plain table."""
 
-ELSEWHERE = ("CONNECT", "CSV", "FEDERATED", "S3", "SPIDER")
-"""Storage engines of MySQL and MariaDB whose rows are stored elsewhere."""
+STORED = ("aria", "archive", "columnstore", "innodb", "memory", "mrg_myisam", "myisam", "ndbcluster", "rocksdb")
+"""Storage engines of MySQL and MariaDB that return the rows that were inserted. Others compute rows, or read them from
+elsewhere."""
 
 
 def origin(backend: Any, table: Any) -> Origin:
@@ -93,7 +94,7 @@ def _mysql(backend: Any, name: str, database: str | None) -> Origin:
             (name, database),
         )
         found = cursor.fetchall()
-    if any(engine in ELSEWHERE for _, engine in found):
+    if any(engine is not None and engine.lower() not in STORED for _, engine in found):  # None: a view
         return "external"
     kinds: dict[str, Origin] = {"BASE TABLE": "table", "SYSTEM VERSIONED": "table", "VIEW": "view"}
     return _kind({kind for kind, _ in found}, kinds)

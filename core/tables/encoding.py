@@ -322,7 +322,8 @@ def _decimals(column: Column, decimal: Any) -> Callable[[Any], Codes]:
         data = array.buffers()[1]
         halves = np.frombuffer(data, np.int64) if data is not None else np.empty(0, np.int64)
         units, upper = (halves[i::2][array.offset : array.offset + len(array)] for i in (0, 1))
-        if (upper != units >> 63)[~_missing(array)].any():
+        beyond = (upper != units >> 63) | (units >= most) | (units <= -most)
+        if beyond[~_missing(array)].any():
             raise ValueError("more digits than the type has")
         return _with_missing(np.searchsorted(inner, units, side="right").astype(kind), array, column)
 

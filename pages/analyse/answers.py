@@ -7,23 +7,23 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from espalier.core.analysis import answer_text, forest, nearby, script
+from espalier.core.analysis import answer_text, forest, script
 from espalier.core.analysis.answers import Answer
 from espalier.core.analysis.estimands import Figure, Mean, MeanDifference, Regression
 from espalier.core.analysis.figure_from_text import figure_of
-from espalier.core.analysis.study import SUGGESTED, Study
+from espalier.core.analysis.quantiles import Quantile
+from espalier.core.analysis.study import Study
 from espalier.core.errors import EspalierError
 from espalier.core.ledger.archive import zipped
 from espalier.core.progress import Report, silent
 from espalier.core.project.asked import AskedQuestion
+from espalier.pages.analyse import joint, seconds
 from espalier.pages.common import picture, shell
 from espalier.pages.common.text import SAFE, plain
 from espalier.pages.session.session import Session
 
 AT_ONCE = 2.0
 """Longest time in seconds for which the page waits for an answer."""
-PER_COPY, PER_CELL = 0.02, 4e-5
-"""Seconds per copy, and per cell of its tables, on one core of a laptop."""
 MOST = 40
 """Number of answers whose copies are kept."""
 
@@ -37,14 +37,6 @@ class Answered:
     answers: tuple[Answer, ...]
 
 
-def seconds(part: Study) -> float:
-    """Return an estimate of the seconds for the copies of a part of a study; 0 if they exist."""
-    if len(part.given) > 1:
-        return 0.0
-    cells = nearby.cells(part.project.schema.sizes, part.counted)
-    return SUGGESTED * (PER_COPY + PER_CELL * cells)
-
-
 def answered(state: Session, which: str, study: Study, asked: AskedQuestion) -> Answered | None:
     """Return the answer; None while a longer one waits for a click or a job. Raises EspalierError."""
     known: Answered | None = state.answered.get((which, asked))
@@ -52,8 +44,8 @@ def answered(state: Session, which: str, study: Study, asked: AskedQuestion) -> 
         return known
     figure = figure_of(study.project, asked, study.rows)
     part = study.about(figure.columns)
-    if seconds(part) <= AT_ONCE:
-        return _keep(state, which, asked, _worked_out(part, figure))
+    if seconds.of(part) <= AT_ONCE:
+        return _keep(state, which, asked, _worked_out(part, figure, asked.level))
     return None
 
 
@@ -68,7 +60,7 @@ def offer(state: Session, which: str, study: Study, asked: AskedQuestion) -> Non
     part = study.about(figure.columns)
 
     def work(report: Report) -> Answered:
-        return _worked_out(part, figure, report)
+        return _worked_out(part, figure, asked.level, report)
 
     def done(into: Session, found: Answered) -> None:
         _keep(into, which, asked, found)
@@ -78,14 +70,14 @@ def offer(state: Session, which: str, study: Study, asked: AskedQuestion) -> Non
 
     st.info(
         "This question joins many columns, so its interval needs copies of a larger part of the model: about "
-        f"{max(seconds(part), 1):.0f} seconds. It can be cancelled, and other questions keep their answers."
+        f"{max(seconds.of(part), 1):.0f} seconds. It can be cancelled, and other questions keep their answers."
     )
     st.button("Work it out", type="primary", on_click=start, key=f"analyse-work-{which}")
 
 
-def _worked_out(part: Study, figure: Figure, report: Report = silent) -> Answered:
+def _worked_out(part: Study, figure: Figure, level: float, report: Report = silent) -> Answered:
     studied = part.with_copies(report=report)
-    return Answered(figure, studied, studied.ask(figure))
+    return Answered(figure, studied, studied.ask(figure, level))
 
 
 def _keep(state: Session, which: str, asked: AskedQuestion, found: Answered) -> Answered:
@@ -111,7 +103,7 @@ def keep_button(state: Session, asked: AskedQuestion, found: Answered) -> None:
             )
         st.download_button(
             "Script in R and Python, with its data (zip)",
-            lambda: zipped(script.files(found.study, found.figure)),
+            lambda: zipped(script.files(found.study, found.figure, asked.level)),
             file_name="question.zip",
             mime="application/zip",
             on_click="ignore",
@@ -125,7 +117,7 @@ def so_far(state: Session, which: str, study: Study) -> None:
     if not state.asked:
         return
     st.subheader("Answers so far", anchor=False)
-    lines: list[forest.Line] = []
+    told: list[tuple[AskedQuestion, Answered]] = []
     waiting: list[str] = []
     for asked in state.asked:
         try:
@@ -136,10 +128,17 @@ def so_far(state: Session, which: str, study: Study) -> None:
         if found is None:
             waiting.append(f"{_named(asked)}: choose it above to compute it.")
         else:
-            lines += lines_of(study, found)
+            told.append((asked, found))
+    together = None
+    if told and sum(len(found.answers) for _, found in told) > 1:
+        together = joint.answers(state, study, which, [(asked, found.figure) for asked, found in told])
+    every = [found.answers for _, found in told] if together is None else together
+    lines = [line for (_, found), some in zip(told, every, strict=True) for line in lines_of(study, found.figure, some)]
     if drawn := forest.svg(lines):
         picture.show(drawn, f"forest-{which}", "answers", narrow=forest.svg(lines, 380))
-        st.caption(f"{SAFE} Lines are 95 % intervals; a hollow point has none.")
+        levels = " or ".join(dict.fromkeys(f"{100 * line.answer.level:g} %" for line in lines))
+        hold = "" if together is None else f" All {lines[0].answer.family} of them hold together."
+        st.caption(f"{SAFE} Lines are {levels} intervals; a hollow point has none.{hold}")
         st.download_button(
             "Save as CSV",
             forest.to_csv(lines),
@@ -161,18 +160,18 @@ def so_far(state: Session, which: str, study: Study) -> None:
             st.caption("The project file keeps these questions, without their answers.")
 
 
-def lines_of(study: Study, found: Answered) -> list[forest.Line]:
+def lines_of(study: Study, figure: Figure, answers: Sequence[Answer]) -> list[forest.Line]:
     """Return the lines of an answer in the forest plot."""
     schema = study.project.schema
-    question, figure = answer_text.asked(schema, found.figure), found.figure
+    question = answer_text.asked(schema, figure)
     question = question[:1].upper() + question[1:]
-    number = figure.column if isinstance(figure, Mean | MeanDifference) else None
+    number = figure.column if isinstance(figure, Mean | MeanDifference | Quantile) else None
     if isinstance(figure, Regression) and figure.event is None:
         number = figure.outcome
     if getattr(figure, "scores", None) and getattr(figure, "event", 0) is None:
         number = getattr(figure, "outcome", number)
     unit = "share" if number is None else f"{number} ({schema[number].unit})" if schema[number].unit else number
-    return [forest.Line(question, "ratio" if a.ratio else unit, a) for a in found.answers]
+    return [forest.Line(question, "ratio" if a.ratio else unit, a) for a in answers]
 
 
 def _named(asked: AskedQuestion) -> str:
@@ -180,7 +179,7 @@ def _named(asked: AskedQuestion) -> str:
     kind = asked.kind.replace("_", " ")
     on: Sequence[str] = asked.on or ()
     parts = [f"of {asked.treatment} on {asked.of}" if asked.treatment else f"of {asked.of}"]
-    parts += [f"among {asked.among}"] if asked.among else []
+    parts += [f"among {' and '.join(asked.among)}"] if asked.among else []
     parts += [f"by {asked.group}"] if asked.group else []
     if on:
         parts.append(f"{'adjusted for' if asked.treatment else 'on'} {', '.join(on)}")

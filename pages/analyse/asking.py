@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 import streamlit as st
@@ -21,7 +22,15 @@ from espalier.pages.common.text import name, names, plain
 
 FEW = 8
 """Largest number of figures whose sentences are unfolded."""
-KINDS = ("Association, adjusted", "Effect, by the drawing", "Odds ratio", "Difference", "Proportion", "Mean")
+KINDS = (
+    "Association, adjusted",
+    "Effect, by the drawing",
+    "Odds ratio",
+    "Difference",
+    "Proportion",
+    "Mean",
+    "Quantile",
+)
 MEANING = {
     "counted": "these columns were counted together, so the interval's coverage is promised",
     "outcome pairs counted": "each column was counted with the outcome, and their joint pattern is modelled. The "
@@ -36,16 +45,48 @@ MEANING = {
 
 def ask(study: Study, key: str) -> AskedQuestion | None:
     """The fields of a question; None until the choice is complete. They survive a change of page."""
-    project = study.project
     kind = st.segmented_control(
         "What to ask", KINDS, default=KINDS[0], required=True, key=f"{key}-kind", persist_state="session"
     )
+    asked = _asked(study, kind, key)
+    simple = kind not in KINDS[:2]
+    with st.expander("Conditions and level" if simple else "Level"):
+        among = tuple(_conditions(study.project, key)) if simple else ()
+        level = st.number_input(
+            "Level of the intervals (%)", 50.0, 99.9, 95.0, key=f"{key}-level", persist_state="session"
+        )
+    if asked is None:
+        return None
+    return replace(asked, among=asked.among + among, level=round(level / 100, 6))
+
+
+def _conditions(project: Project, key: str) -> list[str]:
+    values = {
+        f"{c.name}={label}": f"{c.name} = {answer_text.value_name(c, code)}"
+        for c in project.schema.columns
+        if c.size > 1
+        for code, label in enumerate(c.labels)
+    }
+    return st.multiselect(
+        "Only rows with all of these",
+        list(values),
+        key=f"{key}-among",
+        placeholder="all rows",
+        format_func=values.__getitem__,
+        persist_state="session",
+    )
+
+
+def _asked(study: Study, kind: str, key: str) -> AskedQuestion | None:
+    project = study.project
     if kind == KINDS[0]:
         return _regression(project, key)
     if kind == KINDS[1]:
         return _effect(project, key, study.rows)
     if kind == "Mean":
         return _mean(study, key)
+    if kind == "Quantile":
+        return _quantile(project, key)
     columns = [c.name for c in project.schema.columns if c.size > 1]
     left, right = st.columns(2)
     with left:
@@ -69,7 +110,7 @@ def ask(study: Study, key: str) -> AskedQuestion | None:
     if event is None or happens is None:
         return None
     if share:
-        return AskedQuestion("proportion", _said(project, happens), among="" if one is None else _said(project, one))
+        return AskedQuestion("proportion", _said(project, happens), among=() if one is None else (_said(project, one),))
     if one is None or other is None or among is None:
         return None
     if one == other:
@@ -132,6 +173,21 @@ def _mean(study: Study, key: str) -> AskedQuestion | None:
     return AskedQuestion(
         "mean_difference", column, group=f"{_said(project, one)}:{project.schema[group].labels[other.code]}"
     )
+
+
+def _quantile(project: Project, key: str) -> AskedQuestion | None:
+    numbers = [c.name for c in project.schema.columns if c.kind == "numeric"]
+    if not numbers:
+        st.info("This release has no numeric column, so there is no quantile to ask for.")
+        return None
+    left, right = st.columns(2)
+    with left:
+        column = _column("Quantile of", numbers, f"{key}-quantile", project, nothing="Choose a number")
+    with right:
+        percent = st.number_input(
+            "Share of the rows below it (%)", 0.1, 99.9, 50.0, key=f"{key}-quantile-at", persist_state="session"
+        )
+    return None if column is None else AskedQuestion("quantile", column, at=round(percent / 100, 6))
 
 
 def _regression(project: Project, key: str) -> AskedQuestion | None:

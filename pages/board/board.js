@@ -104,10 +104,10 @@ function make(parent) {
     refill(edges, lines, seen.lines || {});
     seen = { places: Object.fromEntries(data.nodes.map((n) => [n.id, [n.x, n.y]])),
       lines: Object.fromEntries(lines.map((l) => [l.id, l])) };
-    route();
-    if (refit) fit();
+    if (refit) { fit(); route(); fit(); } // again: arrows bend around boxes, and all of a bend is to be seen
     if (chosen !== String(data.selected.columns)) sight();
     chosen = String(data.selected.columns);
+    route();
   }
 
   // The whole drawing, or (unless `whole`) as much of it as stays readable, around the column it is about.

@@ -79,17 +79,22 @@ def short(text: str, most: int = 34) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;")
 
 
-def budget(lines: Sequence[Line], total: float) -> go.Figure:
-    """Draw the share of ρ by pool; each segment is one measurement or choice."""
+def budget(lines: Sequence[Line], total: float, *, pure: bool = False) -> go.Figure:
+    """Draw the share of ρ by pool, of ε under a ``pure`` budget; each segment is one measurement or choice."""
     import plotly.graph_objects as go
 
     pools = list(dict.fromkeys(pool_in_words(line.pool) for line in lines))
+    unit = "ε" if pure else "ρ"
+
+    def cost(line: Line) -> float:
+        return line.epsilon or 0.0 if pure else line.rho
+
     figure = blank(70 + 44 * len(pools), barmode="stack", showlegend=False)
     rows: list[tuple[str, float, str, str]] = []
     for pool, color in zip(pools, cycle(POOLS), strict=False):
         inside = [line for line in lines if pool_in_words(line.pool) == pool]
-        rows += [(pool, 100 * line.rho / total, short(line.what, 60), color) for line in inside[:60]]
-        if rest := sum(line.rho for line in inside[60:]):
+        rows += [(pool, 100 * cost(line) / total, short(line.what, 60), color) for line in inside[:60]]
+        if rest := sum(map(cost, inside[60:])):
             rows.append((pool, 100 * rest / total, f"{len(inside) - 60} more", color))
     figure.add_trace(
         go.Bar(
@@ -101,10 +106,10 @@ def budget(lines: Sequence[Line], total: float) -> go.Figure:
                 "color": [r[3] for r in rows],
                 "line": {"width": 0.6 if len(lines) < 60 else 0.2, "color": "rgba(255,255,255,.55)"},
             },
-            hovertemplate="%{customdata}<br>%{x:.2f} % of ρ<extra></extra>",
+            hovertemplate=f"%{{customdata}}<br>%{{x:.2f}} % of {unit}<extra></extra>",
         )
     )
-    figure.update_xaxes(title="share of the budget ρ (%)")
+    figure.update_xaxes(title=f"share of the budget {unit} (%)")
     figure.update_yaxes(autorange="reversed", title=None)
     return figure
 

@@ -138,7 +138,7 @@ def sidebar(state: session.Session) -> None:
     fold()
     with st.sidebar:
         if state.job is not None:
-            where = {"release": "Release", "compare": "Compare", "analyse-answer": "Analyse"}
+            where = {"release": "Release", "compare": "Compare", "analyse-answer": "Analyse", "resume": "Ledger"}
             st.caption(f"Work is under way: see the {where.get(state.job.kind, 'Diagnostics')} page.")
         if not state.has_project:
             return

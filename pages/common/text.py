@@ -104,9 +104,15 @@ def sides(project: Project, frame: Frame) -> list[dict[str, str]]:
     return out
 
 
-def unit(neighbors: Neighbors, rows_per_person: int, person: str | None = None) -> str:
-    """The unit of privacy, in half a sentence."""
-    return Unit(neighbors, rows_per_person).in_words(None if person is None else name(person))
+def unit(neighbors: Neighbors, rows_per_person: int, person: str | None = None, *, linked: bool = False) -> str:
+    """The unit of privacy, in half a sentence. ``linked``: of two linked tables."""
+    return Unit(neighbors, rows_per_person).in_words(None if person is None else name(person), linked=linked)
+
+
+def unit_of(project: Project) -> str:
+    """The unit of privacy of a project's plan, in half a sentence."""
+    plan = project.plan
+    return unit(plan.neighbors, plan.rows_per_person, plan.person, linked=project.linked is not None)
 
 
 def people(project: Project) -> str:

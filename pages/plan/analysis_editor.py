@@ -6,20 +6,31 @@ from typing import Any
 
 import streamlit as st
 
-from espalier.core.analysis.planned_analyses import sentence
+from espalier.core.analysis.expected_regressions import coefficients
+from espalier.core.analysis.planned_analyses import asked, sentence
 from espalier.core.errors import EspalierError
+from espalier.core.graph.adjustment import Effect, choices
 from espalier.core.planning.preview import Preview
-from espalier.core.project.analyses import PlannedAnalysis
+from espalier.core.project.analyses import PlannedAnalysis, read_analysis
+from espalier.core.project.column import Column
+from espalier.core.project.regressions import BoughtRegression
 from espalier.core.project.schema import ToBuy
 from espalier.pages.common.text import plain
+from espalier.pages.plan.regression_editor import FAMILIES, outcomes
 from espalier.pages.session.session import Session
 
 _ABOUT = (
     "List what the study will estimate, and how wide each 95 % interval may be. The plan then promises half-widths "
-    "from your assumptions alone, and names the ε that reaches the wanted ones. The counts of exactly these rows are "
-    "bought."
+    "from your assumptions alone, and names the ε that reaches the wanted ones. The counts of exactly these rows, or "
+    "the sums of the regression, are bought."
 )
-_KINDS = {"proportion": "proportion", "difference": "difference of shares", "odds_ratio": "odds ratio"}
+_KINDS = {
+    "proportion": "proportion",
+    "difference": "difference of shares",
+    "odds_ratio": "odds ratio",
+    "effect": "effect, by the drawing",
+    "regression": "coefficient of a regression",
+}
 
 
 def show(state: Session) -> Any:
@@ -30,8 +41,7 @@ def show(state: Session) -> Any:
         for i, one in enumerate(project.analyses):
             text, button = st.columns([7, 1], vertical_alignment="center")
             wanted = "" if one.half_width is None else f", ± {one.half_width:g}"
-            where = " ".join(filter(None, (one.event, one.group, one.among)))
-            text.markdown(f"**{plain(one.name)}**: {_KINDS[one.kind]} of {plain(where)}{wanted}")
+            text.markdown(f"**{plain(one.name)}**: {_KINDS[one.kind]}: {plain(asked(one.to_json()))}{wanted}")
             button.button(
                 "Remove",
                 key=f"remove-analysis-{i}-{state.opened}",
@@ -67,43 +77,109 @@ def _build(state: Session) -> None:
     schema, at = state.project.schema, f"{state.opened}-{len(state.project.analyses)}"
     columns = [c for c in schema.columns if not isinstance(c, ToBuy) and c.values > 1]
     kind = st.selectbox("Figure", list(_KINDS), format_func=_KINDS.__getitem__, key=f"analysis-kind-{at}")
-    events = [f"{c.name}={value}" for c in columns for value in c.value_names]
-    event = st.selectbox("Event", events, index=None, key=f"analysis-event-{at}", placeholder="column=value")
-    if event is None:
+    found = _regression(state, columns, at) if kind == "regression" else _counts(state, kind, columns, at)
+    if found is None:
         return
-    asked: dict[str, Any] = {"kind": kind, "event": event}
-    shares = 1
-    if kind != "proportion":
-        group = st.selectbox("Groups of", [c.name for c in columns], index=None, key=f"analysis-group-{at}")
-        if group is None:
-            return
-        names, shares = schema[group].value_names, 2
-        one = st.selectbox("Group", names, len(names) - 1, key=f"analysis-one-{group}-{at}")
-        other = st.selectbox("Compared with", names, 0, key=f"analysis-other-{group}-{at}")
-        asked["group"] = f"{group}={one}:{other}"
-    assumed = []
-    for i in range(shares):
-        label = f"Assumed share of the event in group {i + 1}" if shares > 1 else "Assumed share of the event"
-        assumed.append(st.number_input(label, 0.01, 0.99, 0.5, key=f"analysis-assumed-{i}-{at}"))
-    asked["assume"] = {"shares": assumed}
-    asked["half_width"] = st.number_input(
+    found["half_width"] = st.number_input(
         "Wanted half-width", 0.001, 10.0, 0.05, key=f"analysis-width-{at}", help="For an odds ratio, on the log scale."
     )
     called = st.text_input("Name", key=f"analysis-name-{at}", placeholder="a short name for the report")
-    asked["name"] = called.strip()
+    found["name"] = called.strip()
     st.button(
         "Add the analysis",
         on_click=_add,
-        args=(state, asked),
-        disabled=not asked["name"],
+        args=(state, found),
+        disabled=not found["name"],
         key=f"analysis-add-{at}",
         icon=":material/add:",
     )
 
 
-def _add(state: Session, asked: dict[str, Any]) -> None:
+def _regression(state: Session, columns: list[Column], at: str) -> dict[str, Any] | None:
+    """The fields of a regression; None while something is still to be chosen."""
+    schema = state.project.schema
+    family = st.selectbox("Family", list(FAMILIES), format_func=FAMILIES.__getitem__, key=f"analysis-family-{at}")
+    outcome = st.selectbox("Outcome", outcomes(columns, family), index=None, key=f"analysis-outcome-{family}-{at}")
+    if outcome is None:
+        return None
+    name, _, value = (outcome, "", "") if outcome in schema else outcome.partition("=")
+    others = [c.name for c in columns if c.name != name]
+    on = st.multiselect("Predictors", others, key=f"analysis-on-{at}", placeholder="columns")
+    if not on:
+        return None
+    found: dict[str, Any] = {"kind": "regression", "outcome": outcome, "on": on, "family": family}
     try:
-        _take(state, (*state.project.analyses, PlannedAnalysis.from_json(asked)))
+        regression = BoughtRegression.from_json({"name": "new", **{k: found[k] for k in ("outcome", "on", "family")}})
+        regression.check(schema)
+        found["term"] = st.selectbox(
+            "Coefficient", coefficients(regression, schema), key=f"analysis-term-{'-'.join(on)}-{at}"
+        )
+    except EspalierError as error:
+        st.error(plain(error))
+        return None
+    column = schema[name]
+    if not value and column.kind == "numeric":
+        low, high = column.edges[0], column.edges[-1]
+        mean = st.number_input("Assumed mean of the outcome", value=(low + high) / 2, key=f"analysis-mean-{name}-{at}")
+        spread = st.number_input(
+            "Assumed standard deviation of the outcome", value=(high - low) / 12**0.5, key=f"analysis-sd-{name}-{at}"
+        )
+        found["assume"] = {"means": {name: mean}, "spreads": {name: spread}}
+    elif column.values == 2:
+        share = st.number_input("Assumed share of the event", 0.01, 0.99, 0.5, key=f"analysis-share-{outcome}-{at}")
+        code = column.value_names.index(value) if value else 1
+        found["assume"] = {"shares": {name: [share, 1 - share] if code == 0 else [1 - share, share]}}
+    st.caption("Predictors are taken as evenly spread and independent. The project file can state other assumptions.")
+    return found
+
+
+def _adjustment(state: Session, treatment: str, outcome: str, at: str) -> list[str]:
+    """The columns that an effect is adjusted for: at first those of the drawing's cheapest valid set."""
+    project = state.project
+    drawn = {name for edge in project.dag.edges for name in edge}
+    valid = (
+        choices(Effect(project.dag, treatment, outcome), project.schema.sizes) if {treatment, outcome} <= drawn else ()
+    )
+    others = [c.name for c in project.schema.columns if c.name not in (treatment, outcome)]
+    return st.multiselect(
+        "Adjusted for",
+        others,
+        list(valid[0].columns) if valid else [],
+        key=f"analysis-adjust-{treatment}-{outcome}-{at}",
+        help="The drawing must make the set valid. The strata are counted together.",
+    )
+
+
+def _counts(state: Session, kind: str, columns: list[Column], at: str) -> dict[str, Any] | None:
+    """The fields of a question to counts; None while something is still to be chosen."""
+    schema = state.project.schema
+    events = [f"{c.name}={value}" for c in columns for value in c.value_names]
+    event = st.selectbox("Event", events, index=None, key=f"analysis-event-{at}", placeholder="column=value")
+    if event is None:
+        return None
+    found: dict[str, Any] = {"kind": kind, "event": event}
+    shares = 1
+    if kind != "proportion":
+        group = st.selectbox("Groups of", [c.name for c in columns], index=None, key=f"analysis-group-{at}")
+        if group is None:
+            return None
+        names, shares = schema[group].value_names, 2
+        one = st.selectbox("Group", names, len(names) - 1, key=f"analysis-one-{group}-{at}")
+        other = st.selectbox("Compared with", names, 0, key=f"analysis-other-{group}-{at}")
+        found["group"] = f"{group}={one}:{other}"
+        if kind == "effect":
+            found["adjust"] = _adjustment(state, group, event.partition("=")[0], at)
+    assumed = []
+    for i in range(shares):
+        label = f"Assumed share of the event in group {i + 1}" if shares > 1 else "Assumed share of the event"
+        assumed.append(st.number_input(label, 0.01, 0.99, 0.5, key=f"analysis-assumed-{i}-{at}"))
+    found["assume"] = {"shares": assumed}
+    return found
+
+
+def _add(state: Session, found: dict[str, Any]) -> None:
+    try:
+        _take(state, (*state.project.analyses, read_analysis(found)))
     except EspalierError as error:
         state.trouble["analyses"] = str(error)
 

@@ -17,7 +17,7 @@ from espalier.pages.session.session import Session
 
 def show(state: Session, seen: Preview) -> None:
     """Show the details of the plan that ``seen`` rehearsed."""
-    plan = seen.project.plan
+    plan, pure = seen.project.plan, seen.budget.pure
     with st.container(horizontal=True, gap="large"):
         st.metric("ε (privacy loss)", f"{seen.budget.epsilon:g}", width="content")
         st.metric("δ (chance of worse)", round_up(seen.budget.delta), width="content")
@@ -25,8 +25,8 @@ def show(state: Session, seen: Preview) -> None:
             "ρ (budget spent)",
             round_up(seen.budget.rho),
             width="content",
-            help="Zero-concentrated differential privacy: costs in ρ add up. This is the largest ρ that the tight "
-            "conversion allows for this ε and δ.",
+            help="Zero-concentrated differential privacy: costs in ρ add up. "
+            + ("ε²/2 is the most that a pure plan costs." if pure else "This is the largest ρ for this ε and δ."),
         )
         st.metric(
             "Memory",
@@ -42,14 +42,14 @@ def show(state: Session, seen: Preview) -> None:
             width="content",
             help="Estimate for the largest model that this plan allows.",
         )
-    st.markdown(f"{term('Unit of privacy')}: {text.unit(plan.neighbors, plan.rows_per_person, plan.person)}.")
+    st.markdown(f"{term('Unit of privacy')}: {text.unit_of(seen.project)}.")
     alone = ", ".join(f"{plain(pool_in_words(pool))} {round_up(epsilon, 2)}" for pool, epsilon in seen.alone.items())
-    shares = (
-        f"Hover over a segment to see what it pays for. Each pool alone would cost, in ε: {alone}. ρ adds up, ε does "
-        "not."
+    shares = f"Hover over a segment to see what it pays for. Each pool alone would cost, in ε: {alone}. " + (
+        "These add up to ε." if pure else "ρ adds up, ε does not."
     )
     st.subheader("The budget", anchor=False, help=shares)
-    charts.show(charts.budget(seen.lines, seen.budget.rho), "plan-budget", "Share of the budget by pool")
+    total = seen.budget.epsilon if pure else seen.budget.rho
+    charts.show(charts.budget(seen.lines, total, pure=pure), "plan-budget", "Share of the budget by pool")
     with st.expander(f"All {len(seen.lines)} measurements and choices", expanded=True):
         measurement_table.table(seen.lines)
         st.markdown(

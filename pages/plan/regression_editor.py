@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import streamlit as st
 
 from espalier.core.errors import EspalierError
 from espalier.core.planning.preview import Preview
+from espalier.core.project.column import Column
 from espalier.core.project.regressions import BoughtRegression
 from espalier.core.project.schema import ToBuy
 from espalier.pages.common.text import plain
@@ -17,7 +19,7 @@ _ABOUT = (
     "A regression can be bought directly: the sums that it needs are measured with noise, and its coefficients have "
     "intervals for any method. A number enters by the middle of its bin."
 )
-_FAMILIES = {"linear": "linear", "logistic": "logistic", "poisson": "Poisson"}
+FAMILIES = {"linear": "linear", "logistic": "logistic", "poisson": "Poisson"}
 
 
 def show(state: Session) -> Any:
@@ -29,7 +31,7 @@ def show(state: Session) -> Any:
             text, button = st.columns([7, 1], vertical_alignment="center")
             robust = ", robust" if one.robust else ""
             on = plain(", ".join(one.on))
-            text.markdown(f"**{plain(one.name)}**: {_FAMILIES[one.family]} of {plain(one.outcome)} on {on}{robust}")
+            text.markdown(f"**{plain(one.name)}**: {FAMILIES[one.family]} of {plain(one.outcome)} on {on}{robust}")
             button.button(
                 "Remove",
                 key=f"remove-regression-{i}-{state.opened}",
@@ -64,11 +66,8 @@ def show(state: Session) -> Any:
 def _build(state: Session) -> None:
     schema, at = state.project.schema, f"{state.opened}-{len(state.project.plan.regressions)}"
     columns = [c for c in schema.columns if not isinstance(c, ToBuy) and c.values > 1]
-    family = st.selectbox("Family", list(_FAMILIES), format_func=_FAMILIES.__getitem__, key=f"regression-family-{at}")
-    numbers = [c.name for c in columns if c.kind == "numeric"]
-    events = [f"{c.name}={value}" for c in columns if c.kind != "numeric" for value in c.value_names]
-    outcomes = events if family == "logistic" else numbers if family == "poisson" else [*numbers, *events]
-    outcome = st.selectbox("Outcome", outcomes, index=None, key=f"regression-outcome-{family}-{at}")
+    family = st.selectbox("Family", list(FAMILIES), format_func=FAMILIES.__getitem__, key=f"regression-family-{at}")
+    outcome = st.selectbox("Outcome", outcomes(columns, family), index=None, key=f"regression-outcome-{family}-{at}")
     if outcome is None:
         return
     taken = outcome if outcome in schema else outcome.partition("=")[0]
@@ -89,6 +88,13 @@ def _build(state: Session) -> None:
         key=f"regression-add-{at}",
         icon=":material/add:",
     )
+
+
+def outcomes(columns: Sequence[Column], family: str) -> list[str]:
+    """Return the possible outcomes of a family: events, numbers, or both."""
+    numbers = [c.name for c in columns if c.kind == "numeric"]
+    events = [f"{c.name}={value}" for c in columns if c.kind != "numeric" for value in c.value_names]
+    return events if family == "logistic" else numbers if family == "poisson" else [*numbers, *events]
 
 
 def _add(state: Session, asked: dict[str, Any]) -> None:

@@ -41,7 +41,14 @@ export default function ({ data, parentElement, setTriggerValue }) {
 _HTML = """<div class="dial"><label>Try another value: <output></output><input type="range" min="0" step="1"></label>
 <p role="status" aria-live="polite"></p></div>"""
 _CSS = """.dial { font-family: var(--st-font); color: var(--st-text-color); font-size: .95rem; }
-.dial input { display: block; width: 100%; margin: .3rem 0; accent-color: var(--st-primary-color); }
+.dial input { display: block; width: 100%; height: 1.4rem; margin: .3rem 0; appearance: none; background: none;
+  --track: color-mix(in srgb, var(--st-text-color) 50%, transparent); }
+.dial input::-webkit-slider-runnable-track { height: .35rem; border-radius: .2rem; background: var(--track); }
+.dial input::-moz-range-track { height: .35rem; border-radius: .2rem; background: var(--track); }
+.dial input::-webkit-slider-thumb { appearance: none; width: 1.2rem; height: 1.2rem; margin-top: -.43rem;
+  border-radius: 50%; background: var(--st-primary-color); }
+.dial input::-moz-range-thumb { width: 1.2rem; height: 1.2rem; border: 0; border-radius: 50%;
+  background: var(--st-primary-color); }
 .dial input:focus-visible { outline: 3px solid var(--st-primary-color); outline-offset: 2px; }
 .dial output { font-weight: 700; } .dial p { margin: .2rem 0; min-height: 1.4em; }"""
 _BOX: dict[Rating, Callable[..., Any]] = {"works": st.success, "weak": st.warning, "noise": st.warning}

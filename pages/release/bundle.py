@@ -14,7 +14,6 @@ from espalier.core.privacy.accounting import round_up
 from espalier.core.privacy.bought_schema import nothing_found
 from espalier.core.release import shelf
 from espalier.core.release.artefact import Release
-from espalier.core.report.release_picture import release_picture
 from espalier.pages.common import charts, picture, shell, sign_in, text
 from espalier.pages.common.text import SAFE, name, names, plain
 from espalier.pages.plan import measurement_table
@@ -45,7 +44,7 @@ def files(released: ReleaseBundle) -> None:
     stem = shell.filename(released.release.project.name)
     st.download_button(
         "Download everything (zip)",
-        zipped(released.files),
+        released.zip,
         file_name=f"{stem}-release-{released.number}.zip",
         mime="application/zip",
         on_click="ignore",
@@ -104,7 +103,7 @@ def show(state: Session, released: ReleaseBundle) -> None:
     project = release.project
     st.subheader(f"Release {released.number} of {plain(project.name)}: {release.rows:,} synthetic rows", anchor=False)
     shell.focus(f"Release {released.number} of", f"{id(state)}-{released.number}")
-    if not state.has_project or not state.project.says_the_same(released.planned):
+    if state.has_project and not state.project.says_the_same(released.planned):
         st.info(
             "The open project is a different one, or has changed since. This release was made from the earlier "
             "version; its project file is below."
@@ -116,22 +115,27 @@ def show(state: Session, released: ReleaseBundle) -> None:
     with st.container(horizontal=True):
         shell.link_to("Diagnostics", "Next: Diagnostics")
         shell.link_to("Analyse", "Analyse: figures with intervals", primary=False)
-    told = release.to_json()
+    told = released.facts
     tabs = ["What was measured", "What was spent", "First rows", *["Questions"] * ("questions" in told)]
     graph, bill, rows, *questions = st.tabs(tabs)
     for place in questions:
         with place:
             answers.show(told, f"asked-{released.number}")
     with graph:
-        _picture(release)
+        _picture(released)
     with bill:
         spent = told["spent"]
+        unit = text.unit(spent["neighbors"], spent["rows_per_person"], spent["person"], linked="tables" in told)
         st.markdown(
             f"Spent: ε = {round_up(spent['epsilon'])} at δ = {round_up(spent['delta'])}, ρ = "
-            f"{round_up(spent['rho'])} for {text.unit(spent['neighbors'], spent['rows_per_person'], spent['person'])}."
+            f"{round_up(spent['rho'])} for {unit}."
         )
         bought = lines(release)
-        charts.show(charts.budget(bought, spent["rho"]), "spent-budget", "Share of the budget by pool, as spent")
+        charts.show(
+            charts.budget(bought, spent["rho"] if spent["delta"] else spent["epsilon"], pure=not spent["delta"]),
+            "spent-budget",
+            "Share of the budget by pool, as spent",
+        )
         measurement_table.table(bought)
         if release.private_evaluation is not None:
             st.markdown(
@@ -147,10 +151,10 @@ def show(state: Session, released: ReleaseBundle) -> None:
             st.dataframe({n: cells[:20] for n, cells in table.items()}, hide_index=True)
 
 
-def _picture(release: Release) -> None:
+def _picture(released: ReleaseBundle) -> None:
     """The drawing, the measured pairs, and the pairs refused by the fence: in one picture, or before and after."""
+    release, made = released.release, released.picture
     edges = release.edges
-    made = release_picture(release.to_json())
     shown = "In one"
     if made.before:
         shown = st.segmented_control(
@@ -173,7 +177,7 @@ def _picture(release: Release) -> None:
             st.markdown("**After: what was measured**")
             picture.show(made.after, "release-after", "measured")
     if release.plan_frame.separations:
-        fence.sides_said(release)
+        fence.sides_said(release, released.facts.get("explained"))
     if release.fitted.features:
         targets = list(release.project.plan.weights)
         chosen = [c for c in release.fitted.features if c not in targets[:1]]
@@ -182,7 +186,7 @@ def _picture(release: Release) -> None:
         kept = "holds" if release.model.answers(s) != "not promised" else "**does not hold**"
         given = f" given {names(s.given)}" if s.given else ""
         st.markdown(f"- {names(s.left)} and {names(s.right)} are independent{given}: {kept}.")
-    fence.given_up(release)
+    fence.given_up(released.facts.get("explained"))
     with st.expander(f"The {len(edges)} measured pairs as text"):
         st.markdown("; ".join(f"{name(a)} – {name(b)}" for a, b in edges) or "None: no columns are linked.")
     fence.ask(release)

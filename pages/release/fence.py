@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import streamlit as st
 
 from espalier.core.graph.links import link_of, sides
@@ -11,7 +14,7 @@ from espalier.pages.common.text import name, names
 MOST_REFUSED = 12
 
 
-def sides_said(release: Release) -> None:
+def sides_said(release: Release, bought: Mapping[str, Any] | None) -> None:
     """The columns of both sides of each separation, and its gate; refused pairs with the scores that were paid for."""
     project = release.project
     for s in release.plan_frame.separations:
@@ -29,7 +32,6 @@ def sides_said(release: Release) -> None:
             )
             + "."
         )
-    bought = release.to_json().get("explained")
     if not bought:
         st.caption("A red line does not show how strong the link is in the real table: this plan did not pay for that.")
         return
@@ -39,9 +41,8 @@ def sides_said(release: Release) -> None:
     st.caption(f"Refused pairs with their scores in rows, noisy and paid for: {scores}.")
 
 
-def given_up(release: Release) -> None:
+def given_up(bought: Mapping[str, Any] | None) -> None:
     """Show the result of the bought scores."""
-    bought = release.to_json().get("explained")
     if not bought:
         return
     q = bought["q"]

@@ -14,7 +14,7 @@ from espalier.core.progress import Report
 from espalier.core.project.file import Project
 from espalier.core.release.artefact import Release
 from espalier.core.server import events
-from espalier.core.server.release_job import Order, Paid, Unended, carry_out
+from espalier.core.server.release_job import Ended, Order, Paid, Unended, carry_out
 from espalier.core.server.release_job import finish as finish_stored
 from espalier.core.server.worker import Limits, run_apart
 from espalier.core.tables.table import Table
@@ -92,6 +92,7 @@ def start(state: Session, share: float, rho: float, delta: float, paid: Paid | N
             real = real.recoded(made.project.schema)
             holdout = None if holdout is None else holdout.recoded(made.project.schema)
         rows.real, rows.holdout = real, holdout
+        _ = made.files  # made now, while the page is free
         return made
 
     state.start("release", work, done, ended)
@@ -104,24 +105,21 @@ def finish(state: Session, population: str, entry: str) -> None:
     if state.job is not None:
         return
     table = state.table() if state.has_project and state.has_table and state.relation is None else None
-    order, apart, who = (
-        Unended(population, entry, payment.who(), table, state.far),
-        housekeeping.served(),
-        sign_in.who(),
-    )
+    order = Unended(population, entry, payment.who(), table, state.far)
+    apart, who = housekeeping.served(), sign_in.who()
 
     def work(report: Report) -> str:
         """Return what the ledger could not record."""
         try:
             if apart:
-                made = run_apart(finish_stored, order, report, _nothing, Limits.of_the_server())
+                ended: Ended = run_apart(finish_stored, order, report, _nothing, Limits.of_the_server())
             else:
-                made = finish_stored(order, report, _nothing)
+                ended = finish_stored(order, report, _nothing)
         except BaseException:
             events.emit("release", who, {}, state="failed", entry=entry, resumed=True)
             raise
-        events.emit("release", who, {}, state="done", rho=made.spending.rho, entry=entry, resumed=True)
-        return str(made.ledger_trouble)
+        events.emit("release", who, {}, state="done", rho=ended.rho, entry=entry, resumed=True)
+        return ended.trouble
 
     def done(here: Session, trouble: str) -> None:
         if trouble:

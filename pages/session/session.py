@@ -6,11 +6,12 @@ rows are never in a cache that sessions share. Changes of the project are in `es
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field, fields, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -23,6 +24,7 @@ from espalier.core.analysis.study import Study
 from espalier.core.compare.plans import Outcome
 from espalier.core.errors import EspalierError
 from espalier.core.graph.separations import Clique
+from espalier.core.ledger.archive import zipped
 from espalier.core.ledger.ledger import Ledger
 from espalier.core.methods.registry import DEFAULT
 from espalier.core.planning.preview import Preview, preview
@@ -36,6 +38,7 @@ from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
 from espalier.core.release.artefact import Release
 from espalier.core.release.blurred import Blurred
+from espalier.core.report.release_picture import ReleasePicture, release_picture
 from espalier.core.server import events
 from espalier.core.server.queue import Job
 from espalier.core.tables.frames import encoded
@@ -66,6 +69,21 @@ class ReleaseBundle:
     relation: Relation | None = None
     counted: dict[Clique, NDArray[np.int64]] = field(default_factory=dict)
     """Counts of single columns and pairs for charts, if the table is read where it is stored. Confidential."""
+
+    @cached_property
+    def facts(self) -> dict[str, Any]:
+        """What `release.json` states."""
+        return dict(json.loads(self.files["release.json"]))
+
+    @cached_property
+    def picture(self) -> ReleasePicture:
+        """The picture of the release, which is laid out once."""
+        return release_picture(self.facts)
+
+    @cached_property
+    def zip(self) -> bytes:
+        """All files as one, which is packed once."""
+        return zipped(self.files)
 
     @property
     def has_rows(self) -> bool:
@@ -189,6 +207,7 @@ class Session:
     studied: tuple[str, Study] | None = None
     """Which release is analysed, and what it supports."""
     answered: dict[tuple[str, AskedQuestion], Any] = field(default_factory=dict)
+    joint: tuple[Any, Any] | None = None
     """Answers by release and question, with the copies that they came from."""
     asked_alone: tuple[AskedQuestion, ...] = ()
     """Questions that are kept while no project is open."""

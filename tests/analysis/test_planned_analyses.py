@@ -9,16 +9,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from espalier.core.analysis.figure_from_text import effect
 from espalier.core.analysis.loading import load_release
-from espalier.core.analysis.planned_analyses import Setting, analysed, divided, half_width
+from espalier.core.analysis.planned_analyses import Setting, analysed, divided, half_width, standardised
+from espalier.core.analysis.tally import Tally
 from espalier.core.cli.main import main
 from espalier.core.errors import ProjectError
+from espalier.core.graph.dag import Dag
 from espalier.core.graph.roles import Roles
 from espalier.core.planning.preview import preview
 from espalier.core.privacy.accounting import Budget, rho_of
 from espalier.core.privacy.curator import PrivateCurator
 from espalier.core.privacy.unit import Unit
-from espalier.core.project.analyses import PlannedAnalysis, read_analyses
+from espalier.core.project.analyses import read_analyses, read_analysis
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
@@ -102,10 +105,10 @@ def test_an_analysis_that_cannot_be_is_refused_with_a_reason(changes, said):
 
 
 def test_without_noise_the_intervals_are_the_usual_ones():
-    one = PlannedAnalysis.from_json(ASKED[1])
+    one = read_analysis(ASKED[1])
     counts = np.array([[120.0, 180.0], [80.0, 320.0]])
     assert half_width(one, counts, 0.0, 1) == pytest.approx(1.959964 * math.sqrt(0.24 / 300 + 0.16 / 400))
-    odds = PlannedAnalysis.from_json(ASKED[2])
+    odds = read_analysis(ASKED[2])
     assert half_width(odds, counts, 0.0, 1) == pytest.approx(1.959964 * math.sqrt((1 / counts).sum()))
     assert half_width(odds, counts, 30.0, 1) == math.inf
     assert half_width(one, counts, 30.0, 4) > 1.9 * half_width(one, counts, 0.0, 1)
@@ -187,3 +190,150 @@ def test_neither_an_analysis_nor_a_regression_leads_around_a_fence():
     with pytest.raises(ProjectError, match="fence keeps sick and ward apart"):
         preview(bought, 8000)
     assert preview(replace(fenced, analyses=read_analyses([ASKED[2]])), 8000).analyses
+
+
+STAY = Schema(
+    (
+        Column("ward", "categorical", tuple("abc")),
+        Column("age", "numeric", edges=tuple(range(0, 101, 10))),
+        Column("drug", "categorical", ("no", "yes")),
+        Column("sick", "categorical", ("no", "yes")),
+        Column("stay", "numeric", edges=tuple(range(0, 31, 2))),
+    )
+)
+MORE = [
+    {
+        "name": "stay by age",
+        "kind": "regression",
+        "outcome": "stay",
+        "on": ["age", "ward"],
+        "family": "linear",
+        "term": "age",
+        "half_width": 0.02,
+        "assume": {
+            "shares": {"ward": [0.5, 0.3, 0.2]},
+            "means": {"age": 50, "stay": 12.0},
+            "spreads": {"age": 20, "stay": 5.0},
+            "correlations": [["age", "stay", 0.4]],
+        },
+    },
+    {
+        "name": "risk",
+        "kind": "regression",
+        "outcome": "sick=yes",
+        "on": ["ward"],
+        "family": "logistic",
+        "term": "ward=b",
+        "half_width": 0.4,
+        "assume": {"shares": {"ward": [0.5, 0.3, 0.2], "sick": [0.7, 0.3]}},
+    },
+    {
+        "name": "drug",
+        "kind": "effect",
+        "event": "sick=yes",
+        "group": "drug=yes:no",
+        "adjust": ["ward"],
+        "half_width": 0.06,
+        "assume": {"shares": [0.4, 0.2], "groups": [0.5, 0.5], "strata": [0.5, 0.3, 0.2]},
+    },
+]
+
+
+def stays(n=8000, seed=0):
+    """A table for which the assumptions of `MORE` hold."""
+    rng = np.random.default_rng(seed)
+    age, extra = rng.standard_normal(n), rng.standard_normal(n)
+    drug = rng.integers(0, 2, n)
+    codes = {
+        "ward": rng.choice(3, n, p=(0.5, 0.3, 0.2)),
+        "age": np.clip(50 + 20 * age, 0, 99.9) // 10,
+        "drug": drug,
+        "sick": rng.random(n) < np.where(drug == 1, 0.4, 0.2),
+        "stay": np.clip(12 + 5 * (0.4 * age + 0.84**0.5 * extra), 0, 29.9) // 2,
+    }
+    return Table(STAY, {name: values.astype(np.int64) for name, values in codes.items()}, n)
+
+
+def stay_project(asked=MORE, **plan):
+    dag = Dag((("ward", "drug"), ("ward", "sick"), ("drug", "sick")))
+    given = {"epsilon": 2.0, "delta": 1e-6, "analysis_share": 0.6, **plan}
+    return Project("stays", STAY, Plan("mst", **given), dag, analyses=read_analyses(asked))
+
+
+def test_regressions_and_effects_keep_their_promises_where_the_assumptions_hold():
+    """6 tables of three figures: 90 % are expected within, so fewer than 10 of 18 have a chance below 1e-4."""
+    given = stay_project()
+    assert Project.loads(given.dumps()) == given
+    assert given.to_json()["analyses"] == MORE
+    made = []
+    for seed in range(6):
+        curator = PrivateCurator(stays(seed=seed), Unit(), Budget(2.0, 1e-6, rho_of(2.0, 1e-6)), 10**6)
+        with analysed(curator, given) as found:
+            made += [one.facts() for one in found]
+    assert sum(one["reached"] <= one["promised"] for one in made) >= 10
+    for name, truth in (("risk", 0.0), ("drug", 0.2)):
+        some = [one for one in made if one["name"] == name]
+        assert 0.5 <= np.median([one["reached"] / one["promised"] for one in some]) <= 1, name
+        assert sum(one["low"] <= truth <= one["high"] for one in some) >= 3, name  # fewer: 1e-4
+    assert 0.5 <= np.median([m["reached"] / m["promised"] for m in made if m["name"] == "stay by age"]) <= 1
+
+
+def test_an_effect_without_noise_is_the_adjusted_difference_of_the_rows():
+    rows = stays()
+    figure = effect(STAY, "drug", "sick=yes", ["ward"], rows.rows)
+    expected = figure.estimate(Tally.of_rows(rows.codes, STAY.sizes, figure.columns))[0][1]
+    one = read_analysis(MORE[2])
+    held = [np.all([np.isin(rows.codes[n], c) for n, c in cell.items()], axis=0) for p in one.cells(STAY) for cell in p]
+    counts = np.array([h.sum() for h in held], dtype=float).reshape(one.shape(STAY))
+    value, slopes = standardised(counts)
+    assert value == pytest.approx(expected)
+    moved = counts.copy()
+    moved[1, 0, 1] += 1e-3
+    assert (standardised(moved)[0] - value) / 1e-3 == pytest.approx(slopes[1, 0, 1], rel=1e-3)
+    third = read_analysis({**MORE[2], "group": "ward=b:a", "adjust": ["drug"], "assume": {}})
+    assert third.shape(STAY) == (2, 3, 2)
+    assert sum(share for share, _ in third.assumed_cells(STAY)) == pytest.approx(1)
+
+
+def test_a_release_lists_a_planned_regression_among_its_regressions_and_its_width_among_the_promises(tmp_path, capsys):
+    given = stay_project()
+    shown = preview(given, 8000)
+    reaches = shown.analyses_epsilon
+    assert reaches is not None
+    plans = [one.plan() for one in preview(given.with_plan(epsilon=reaches * 1.001), 8000).analyses]
+    assert all(one["promised"] <= one["wanted"] for one in plans)
+    made = release(given, stays())
+    made.save(tmp_path / "out")
+    assert [one["reached"] is not None for one in load_release(tmp_path / "out").facts["analyses"]] == [True] * 3
+    assert main(["analyse", str(tmp_path / "out"), "--regression", "stay by age", "--json"]) == 0
+    terms = [one["term"] for one in json.loads(capsys.readouterr().out)["coefficients"]]
+    assert terms == ["(intercept)", "age", "ward=b", "ward=c"]
+    report = (tmp_path / "out" / "report.html").read_text("utf-8")
+    assert "regression of age of stay on age, ward" in report
+    assert "effect of sick=yes drug=yes:no adjusted for ward" in report
+    assert not [f for f in verify(tmp_path / "out") if f.holds is False]
+
+
+@pytest.mark.parametrize(
+    ("place", "changes", "said"),
+    [
+        (0, {"term": "height"}, "no coefficient 'height'; there are age"),
+        (0, {"on": ["stay"]}, "both the outcome and a predictor"),
+        (0, {"assume": {"shares": {"ward": [0.5, 0.5]}}}, "has 3 values"),
+        (0, {"assume": {"means": {"ward": 1}}}, "no mean or spread"),
+        (0, {"assume": {"spreads": {"age": 0}}}, "a number above 0"),
+        (0, {"assume": {"correlations": [["age", "stay", 2]]}}, "must list triples"),
+        (0, {"event": "sick=yes"}, "unknown key 'event'"),
+        (2, {"adjust": ["sick"]}, "cannot be adjusted for 'sick'"),
+        (2, {"adjust": []}, "drug ← ward → sick"),
+        (2, {"adjust": ["ward", "age", "stay"]}, "450 strata"),
+        (2, {"assume": {"strata": [0.5, 0.5]}}, "one share for each stratum"),
+        (2, {"kind": "difference"}, "an effect, and nothing else, needs adjust"),
+    ],
+)
+def test_a_regression_or_effect_that_cannot_be_is_refused_with_a_reason(place, changes, said):
+    asked = {**MORE[place], **changes}
+    if changes == {"adjust": []}:
+        del asked["assume"]
+    with pytest.raises(ProjectError, match=said):
+        preview(stay_project([asked]), 8000)

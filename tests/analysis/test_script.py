@@ -55,6 +55,7 @@ def figures(study):
         "difference": ask.difference(schema, "sick=yes", f"{ODD}=Ä:one, or\ttwo"),
         "odds ratio": ask.odds_ratio(schema, "sick", ODD),
         "mean": ask.mean(schema, "age", "sick=yes"),
+        "quantile": ask.quantile(schema, "age", 0.3, "sick=yes"),
         "difference of means": ask.mean_difference(schema, "age", "sick=yes:no"),
         "logistic": ask.regression(schema, "sick=yes", [ODD, "age"]),
         "linear": ask.regression(schema, "age", [ODD]),
@@ -103,6 +104,23 @@ def test_the_script_in_python_prints_the_answers(study, tmp_path):
 @pytest.mark.parametrize("kind", EVERY)
 def test_every_script_in_python_prints_the_answers(study, tmp_path, kind):
     agrees(study, kind, [sys.executable, script.PYTHON_FILE], tmp_path)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("program", [sys.executable, "Rscript"])
+def test_scripts_of_a_quantile_run_and_are_in_its_interval(study, tmp_path, program):
+    """The answer's interval ends at edges of bins, and that of a script does not."""
+    if shutil.which(program) is None:
+        pytest.skip("R is not here: apt-get install r-base-core")
+    figure = figures(study)["quantile"]
+    part = study.about(figure.columns).with_copies()
+    for name, data in script.files(part, figure).items():
+        (tmp_path / name).write_bytes(data)
+    file = script.R_FILE if program == "Rscript" else script.PYTHON_FILE
+    [(name, value, _, _)] = printed([program, file], tmp_path)
+    (answer,) = part.ask(figure)
+    assert name == answer.name
+    assert answer.low <= value <= answer.high
 
 
 @pytest.mark.nightly

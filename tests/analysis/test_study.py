@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -24,6 +25,7 @@ from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
 from espalier.core.release import release
 from espalier.core.tables.table import Table
+from verifier.check import verify
 
 SCHEMA = Schema(
     (
@@ -179,6 +181,24 @@ def test_copies_need_a_method_that_counts_marginals():
         made(method="decoder", delta=1e-6)
     with pytest.raises(ProjectError, match="copies"):
         Plan("mst", 1.0, copies=101)
+
+
+def test_a_decoder_answers_from_its_counts_and_nothing_more(tmp_path):
+    released = made(method="decoder", delta=1e-6, copies=0, steps=2)
+    released.save(tmp_path / "out")
+    assert not [found for found in verify(tmp_path / "out") if found.holds is False]
+    assert "espalier copies" not in (tmp_path / "out" / "report.html").read_text("utf-8")
+    for study in (Study.of(released), Study.of_folder(tmp_path / "out")):
+        ready = study.about(("noise", "sick")).with_copies(5)
+        (one,) = ready.ask(figure_from_text.proportion(SCHEMA, "noise=a"))
+        assert one.badge.kind == "counted"
+        assert one.low < one.value < one.high
+        (apart,) = ready.ask(figure_from_text.proportion(SCHEMA, "sick==yes", "noise=a"))
+        assert math.isnan(apart.value)
+        assert (apart.low, apart.high) == (None, None)
+        assert "Training linked the columns" in apart.badge.sentence
+        with pytest.raises(ProjectError, match="trained on more than its counts"):
+            next(study.more(2, np.random.default_rng(0)))
 
 
 def test_a_damaged_file_of_counts_is_told():

@@ -13,6 +13,7 @@ import pytest
 
 from espalier.core.cli.evaluate import summary
 from espalier.core.cli.main import main
+from espalier.core.cli.terminal import Plain
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = [
@@ -515,7 +516,7 @@ def test_a_draft_of_names_alone_is_planned_and_released(tmp_path, monkeypatch, c
     assert "secret" not in written
     assert "guessed" not in written
     assert run("plan", "t.json", "--rows", "2000") == 0
-    assert "categories of sex: those of" in capsys.readouterr().out
+    assert "categories of sex: those with" in capsys.readouterr().out
     assert run("release", "t.json", "--data", "t.csv", "--out", "out") == 0
     assert "No category of id was found" in capsys.readouterr().err
     assert "secret" not in Path("out/synthetic.csv").read_text()
@@ -561,3 +562,8 @@ def test_names_in_crafted_files_do_not_steer_the_terminal(work, capsys):
     told = capsys.readouterr()
     assert not {c for c in told.out + told.err if ord(c) < 32 or ord(c) in (0x7F, 0x9B, 0x202E)} - {"\n"}
     assert r"\u001b[2J" in told.out + told.err
+
+
+def test_a_closed_output_is_no_traceback():
+    """`espalier ledger list >&-` ended in one."""
+    assert Plain(None).write("text") == 4

@@ -57,7 +57,10 @@ def test_a_server_without_a_mistake_needs_no_answer(fine, capsys):
         (lambda f, env: env.setenv("ESPALIER_SERVER_TABLES", "1"), "'1' is neither"),
         (lambda f, env: env.setenv("ESPALIER_SERVER_TABLES", "/"), "'/' is neither"),
         (lambda f, env: env.setenv("ESPALIER_SERVER_TABLES", str(f)), "holds the ledger"),
-        (lambda f, env: env.setenv("ESPALIER_SERVER_TABLES", "env:NOWHERE"), "no variable NOWHERE"),
+        (
+            lambda f, env: env.setenv("ESPALIER_SERVER_TABLES", "env:NOWHERE"),
+            "the environment variable NOWHERE is not set",
+        ),
         (lambda f, env: env.setenv("ESPALIER_SERVER_TABLES", "/nowhere"), "not a folder"),
         (lambda f, env: (f / "secrets.toml").chmod(0o640), "can be read by others"),
         (lambda f, env: (f / "secrets.toml").write_text(SECRETS.replace("https", "http")), "https://"),

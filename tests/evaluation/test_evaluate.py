@@ -183,7 +183,7 @@ def test_tables_that_do_not_belong_to_the_project_are_refused():
     with pytest.raises(TableError, match="the hold-out has no rows"):
         evaluate(project, table, table, holdout=none)
     wider = random_table(schema_of(a=3, s=3, y=2), 20, 13)
-    with pytest.raises(TableError, match="the real table was read with another schema .*'s' is missing") as caught:
+    with pytest.raises(TableError, match="the real table was read with a different schema .*'s' is missing") as caught:
         evaluate(project, wider, table)
     assert caught.value.data["column"] == "s"
     with pytest.raises(TableError, match="'y' is missing or differs"):
@@ -220,7 +220,7 @@ def test_no_part_of_a_split_is_empty(rows, share, held):
 
 @pytest.mark.parametrize("share", [0, 1, -0.1, 1.5, float("nan")])
 def test_a_share_that_cannot_be_is_refused(share):
-    with pytest.raises(TableError, match="must lie between 0 and 1"):
+    with pytest.raises(TableError, match="must lie strictly between 0 and 1"):
         split_holdout(random_table(SCHEMA, 9, 16), share, np.random.default_rng(4))
     with pytest.raises(TableError, match="at least two rows"):
         split_holdout(random_table(SCHEMA, 1, 16), 0.5, np.random.default_rng(4))

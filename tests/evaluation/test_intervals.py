@@ -11,6 +11,7 @@ from scipy import stats
 from espalier.core.evaluation.private.intervals import (
     area_interval,
     distance_interval,
+    hidden,
     information,
     information_interval,
     share_interval,
@@ -77,6 +78,20 @@ def test_areas(n, positive, sigma):
     assert narrow < 0.9
 
 
+@pytest.mark.parametrize("apart", [0.5, 1.0, 2.0])
+def test_the_upper_end_includes_what_bins_of_normal_scores_cost(apart):
+    rng = np.random.default_rng(0)
+    scores = np.concatenate([rng.normal(0, 1, 200_000), rng.normal(apart, 1, 200_000)])
+    truth = np.repeat([0, 1], 200_000)
+    bins = np.searchsorted(np.quantile(scores, np.arange(1, 10) / 10), scores)
+    h = np.array([np.bincount(bins[truth == t], minlength=10) for t in (0, 1)], dtype=float)
+    whole = float(stats.norm.cdf(apart / 2**0.5))
+    found = area_interval([(h, 1e-9)], 1, 3.0)
+    assert hidden(whole, 10) == pytest.approx(whole - found.value, abs=2e-3)
+    assert 0.5 < hidden(whole, 10) / hidden(whole, 20) / 4 < 1.5, "half the bins, about four times the cost"
+    assert found.high - found.value == pytest.approx(found.value - found.low + hidden(found.value, 10))
+
+
 def test_an_area_is_that_of_the_rows_where_there_is_no_noise():
     from sklearn.metrics import roc_auc_score
 
@@ -89,14 +104,16 @@ def test_an_area_is_that_of_the_rows_where_there_is_no_noise():
     assert "few" in area_interval([(h, 100.0)], 1, 3.0)
 
 
-def test_several_areas_are_averaged_and_the_rare_left_out():
+def test_the_area_of_several_values_is_over_all_of_them_whatever_noise_does_to_a_rare_one():
     h = np.array([[300.0, 100.0], [50.0, 150.0]])
     rare = np.array([[598.0, 1.0], [1.0, 0.0]])
     one = area_interval([(h, 2.0)], 1, 3.0)
     assert area_interval([(h, 2.0), (h, 2.0)], 1, 3.0).value == one.value
     mixed = area_interval([(h, 2.0), (rare, 2.0)], 1, 3.0)
-    assert mixed.value == one.value
-    assert "1 of 2 values" in mixed.method
+    assert mixed.value == pytest.approx(one.value / 2 + 0.25)
+    assert mixed.low == pytest.approx(one.low / 2)
+    assert mixed.high == pytest.approx(one.high / 2 + 0.5)
+    assert "1 of them have too few rows" in mixed.method
     assert one.high - one.low < area_interval([(h, 2.0)], 4, 3.0).high - area_interval([(h, 2.0)], 4, 3.0).low
 
 

@@ -169,7 +169,7 @@ def test_no_target_no_roles_many_values():
     assert found["one_way_tv"]["value"] is not None
     assert "no target" in found["accuracy"]["reason"]
     three = release(PROJECT.with_plan(target="a", epsilon=20.0), table()).to_json()["looking"]
-    assert "3 of 3 values" in next(f for f in three["figures"] if f["figure"] == "auc")["method"]
+    assert "mean over the 3 values" in next(f for f in three["figures"] if f["figure"] == "auc")["method"]
     wide = Schema((Column("t", "categorical", tuple("abcdefghij")), *SCHEMA.columns))
     assert "10 values" in HeldOutCounts.of(Project("t", wide, Plan("mst", 1.0, target="t"))).reasons["auc"]
 

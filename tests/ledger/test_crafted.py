@@ -137,6 +137,34 @@ def test_a_password_among_a_url_s_options_is_not_shown(where):
     assert "s3cret" not in str(said.value)
 
 
+ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c)"
+COMPUTED = {
+    "events": [
+        "ALTER TABLE espalier_events RENAME TO kept",
+        f"CREATE VIEW espalier_events AS {ENDLESS} SELECT kept.* FROM kept, c",
+    ],
+    "releases": [
+        "DROP TABLE espalier_releases",
+        f"CREATE VIEW Espalier_Releases AS {ENDLESS} SELECT 'x' AS hash, x'00' AS zip FROM c",
+    ],
+    "a large column": ["ALTER TABLE espalier_events ADD COLUMN more AS (zeroblob(900000000))"],
+    "a virtual table": ["DROP TABLE espalier_journal", "CREATE VIRTUAL TABLE espalier_journal USING rtree(a, b, c)"],
+}
+
+
+@pytest.mark.parametrize("statements", COMPUTED.values(), ids=COMPUTED)
+def test_a_ledger_that_computes_its_rows_is_refused(tmp_path, monkeypatch, statements):
+    """`ledger list` of a file of 50 kB never ended."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    Ledger(tmp_path / "l.db", create=True).open_table("register", epsilon=3, delta=1e-9)
+    with sqlite3.connect(tmp_path / "l.db") as connection:
+        for statement in statements:
+            connection.execute(statement)
+    connection.close()
+    with pytest.raises(LedgerUnavailable, match="computes what a ledger stores"):
+        Ledger(tmp_path / "l.db")
+
+
 def test_a_url_whose_options_a_ledger_would_ignore_is_refused():
     """The ledger was in another schema than its name stated."""
     with pytest.raises(LedgerUnavailable, match="holds options, which a ledger does not pass on"):

@@ -815,8 +815,10 @@ def test_another_machine_learns_what_it_sees(where, tmp_path, monkeypatch):
         kept = file.read_text()
         file.write_text("nonsense")
         assert "contains something else" in ledger.verify()[0], "an earlier copy could pass"
-        for make, remove in ((file.mkdir, file.rmdir), (partial(os.mkfifo, file), file.unlink)):
-            file.unlink()
+        large = partial(os.truncate, file, 40 << 30)
+        for make, remove in ((file.mkdir, file.rmdir), (partial(os.mkfifo, file), file.unlink), (large, file.unlink)):
+            if make is not large:
+                file.unlink()
             make()
             assert "cannot be read" in ledger.verify()[0], "an earlier copy could pass, or the pipe be waited for"
             remove()
@@ -1261,6 +1263,26 @@ def test_a_fingerprint_says_nothing_without_its_key():
     assert fingerprint.matches(key, digest, "nonsense") is None
     assert digest.hex() not in first
     assert key.hex() not in first
+
+
+@pytest.mark.parametrize("what", ["a folder", "a pipe", "very large", "a link to no file"])
+def test_a_key_file_that_is_none_is_left_as_it_is(tmp_path, monkeypatch, what):
+    """A folder lost its rights, a pipe was waited for, and 40 GB were read."""
+    key = tmp_path / "key"
+    if what == "a folder":
+        key.mkdir()
+    elif what == "a pipe":
+        os.mkfifo(key)
+    elif what == "very large":
+        key.touch(0o600)
+        os.truncate(key, 40 << 30)
+    else:
+        key.symlink_to("nowhere")
+    mode = os.lstat(key).st_mode
+    monkeypatch.setenv("ESPALIER_LEDGER_KEY", str(key))
+    with pytest.raises(LedgerUnavailable, match=r"key file .* cannot be used"):
+        Ledger(tmp_path / "l.db", create=True).store.secret()
+    assert os.lstat(key).st_mode == mode
 
 
 def test_a_damaged_key_file_is_named(tmp_path):

@@ -118,7 +118,7 @@ def test_no_admissible_column_is_allowed_with_a_warning():
         ({"method": "independent", "fair": True, "roles": Roles(protected=("s",))}, "at least one outcome"),
         ({"dag": Dag()}, "needs a graph"),
         ({"dag": Dag(), "regime": "graphical"}, "needs a graph"),
-        ({"target": None}, "name the target"),
+        ({"target": None}, "needs a target"),
         ({"fair": True, "target": "c"}, "must be an outcome column"),
         ({"neighbors": "add-remove", "delta": None}, "set delta to a number"),
     ],

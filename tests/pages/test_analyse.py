@@ -50,6 +50,9 @@ def test_each_kind_of_question_is_answered(app: AppTest) -> None:
     press(go(app, "release"), "Spend")
     finish(app)
     go(app, "analyse")
+    app.segmented_control[0].set_value("Quantile").run()
+    field(app, "selectbox", "Quantile of").set_value("experience").run()
+    assert "the median of experience" in sentences(app).replace("\\", "")
     for kind in ("Proportion", "Difference", "Odds ratio"):
         app.segmented_control[0].set_value(kind).run()
         assert not app.exception
@@ -62,6 +65,32 @@ def test_each_kind_of_question_is_answered(app: AppTest) -> None:
     field(app, "selectbox", "Groups by").set_value("experience").run()
     assert "`experience` is counted in bins: the question is about this one bin alone." in sentences(app)
     assert "**What is asked:** the odds of hired" in sentences(app).replace("\\", "")
+
+
+def test_conditions_a_level_and_intervals_that_hold_together(app: AppTest) -> None:
+    sample(go(app, "data"), "hiring")
+    press(go(app, "release"), "Spend")
+    finish(app)
+    go(app, "analyse")
+    app.segmented_control[0].set_value("Proportion").run()
+    field(app, "multiselect", "Only rows with all of these").set_value(["gender=woman"]).run()
+    assert "among those with gender = woman" in sentences(app).replace("\\", "")
+    wide = app.dataframe[0].value
+    assert "low (95 %)" in wide
+    field(app, "number_input", "Level of the intervals (%)").set_value(80.0).run()
+    assert "low (80 %)" in app.dataframe[0].value
+    press(app, "Keep this answer")
+    field(app, "number_input", "Level of the intervals (%)").set_value(95.0).run()
+    field(app, "multiselect", "Only rows with all of these").set_value([]).run()
+    press(app, "Keep this answer")
+    assert [(one.among, one.level) for one in state(app).project.asked] == [(("gender=woman",), 0.8), ((), 0.95)]
+    assert "Lines are 80 % or 95 % intervals" in sentences(app)
+    field(app, "segmented_control", "Intervals hold").set_value("all together").run()
+    press(app, "Compute 2 questions together")
+    finish(app)
+    assert "Lines are 95 % intervals; a hollow point has none. All 2 of them hold together." in sentences(app)
+    assert not app.exception
+    assert not app.error
 
 
 def test_nothing_is_shown_before_a_release(app: AppTest) -> None:

@@ -86,3 +86,19 @@ def test_text_of_the_report_is_legible_on_all_its_grounds():
         for ground in ("paper", "good", "care", "bad"):
             assert contrast(named["ink"], named[ground]) >= ENOUGH
         assert contrast(named["soft"], named["paper"]) >= ENOUGH
+
+
+def blended(color: str, ground: str, opacity: float) -> str:
+    pairs = [(int(color[i : i + 2], 16), int(ground[i : i + 2], 16)) for i in (1, 3, 5)]
+    return "#" + "".join(f"{round(opacity * top + (1 - opacity) * low):02x}" for top, low in pairs)
+
+
+@pytest.mark.parametrize(("dark", "ground"), [(False, "#ffffff"), (True, "#151a1f")])
+def test_lines_of_the_picture_are_visible(dark, ground):
+    """Lines that carry a meaning need 3:1 (WCAG 1.4.11), with their opacity."""
+    for kind in ("line", "thin", "drowned", "faded", "refused"):
+        rules = re.findall(rf"(\.dark )?\.{kind}\b[^{{}}]*\{{stroke:(#[0-9a-f]{{6}})", release_picture.STYLE)
+        own = {bool(at): color for at, color in rules}
+        opacity = re.search(rf"\.{kind}\{{[^}}]*opacity:(\.\d+)", release_picture.STYLE)
+        shown = blended(own[dark], ground, float(opacity[1]) if opacity else 1.0)
+        assert contrast(shown, ground) >= 3, kind

@@ -54,7 +54,7 @@ def paid(app: AppTest, where: Path) -> tuple[dict[str, Any], str, Population]:
 def settled(facts: dict[str, Any]) -> dict[str, Any]:
     """``release.json`` without what is drawn anew each time: the fit to noise, clocks, the ledger's random marks."""
     ledger = {k: v for k, v in facts["ledger"].items() if k in ("table", "reserved", "total", "spent", "neighbors")}
-    return {k: v for k, v in facts.items() if k not in ("fit", "seconds", "date")} | {"ledger": ledger}
+    return {k: v for k, v in facts.items() if k not in ("fit", "links", "seconds", "date")} | {"ledger": ledger}
 
 
 @pytest.mark.parametrize("way", ["declared", "after n was taken off the table"])

@@ -353,7 +353,7 @@ def test_a_column_moves_to_its_new_role(app: AppTest) -> None:
     [
         ({"method": "mst", "fair": True}, "has no fence"),
         ({"method": "prism", "fair": False, "target": None}, "Next: choose the **Target**"),
-        ({"neighbors": "add-remove"}, "δ must be given here"),
+        ({"neighbors": "add-remove"}, "Enter δ here"),
         ({"method": "prism", "fair": True, "target": "hobby"}, "must be an outcome column"),
     ],
 )
@@ -548,7 +548,7 @@ def test_further_separations_are_added_refused_removed_and_parked(app: AppTest) 
     state(app).editor.change_schema(type(schema)(tuple(c for c in schema.columns if c.name != "hobby")))
     assert state(app).project.separations == ()
     app.run()
-    assert "Kept aside" in sentences(app)
+    assert "Set aside" in sentences(app)
     state(app).editor.change_schema(schema)
     assert len(state(app).project.separations) == 1
     app.run()

@@ -29,13 +29,25 @@ def test_a_regression_is_built_planned_released_and_read():
     assert [one.name for one in state(app).project.analyses] == ["gap"]
     assert state(app).project.plan.analysis_share == 0.2
     assert any("gap: ± " in m.value.replace("\\", "") for m in app.markdown)
+    field(app, "selectbox", "Figure").set_value("regression").run()
+    app.selectbox(key=next(s.key for s in app.selectbox if s.key.startswith("analysis-family"))).set_value(
+        "logistic"
+    ).run()
+    next(s for s in app.selectbox if s.key.startswith("analysis-outcome")).set_value("readmitted=yes").run()
+    next(m for m in app.multiselect if m.key.startswith("analysis-on")).set_value(["age", "sex"]).run()
+    assert next(s for s in app.selectbox if s.key.startswith("analysis-term")).options[0] == "age"
+    next(t for t in app.text_input if t.key.startswith("analysis-name")).set_value("by age").run()
+    press(app, "Add the analysis")
+    assert not app.exception
+    assert [one.kind for one in state(app).project.analyses] == ["difference", "regression"]
+    assert any("by age: " in m.value.replace("\\", "") for m in app.markdown)
     finish(press(go(app, "release"), "Spend"))
     assert state(app).released.release.analyses[0]["promised"] is not None
     assert state(app).released.release.regression("back")["coefficients"][0]["term"] == "(intercept)"
     go(app, "analyse")
     assert not app.exception
     assert any("Regressions that this release bought" in e.label for e in app.expander)
-    assert list(app.dataframe[0].value["analysis"]) == ["gap"]
+    assert list(app.dataframe[0].value["analysis"]) == ["gap", "by age"]
     assert list(app.dataframe[1].value["term"])[:2] == ["(intercept)", "age"]
     go(app, "plan")
     next(b for b in app.button if b.key and b.key.startswith("remove-regression")).click().run()

@@ -11,7 +11,7 @@ from espalier.core.report import story
 from espalier.pages.common import shell, tour
 from espalier.pages.data.samples import SAMPLES
 from sample_data import stories
-from tests.support.app import at_home, go, press, state
+from tests.support.app import at_home, finish, go, press, state
 
 
 @pytest.mark.parametrize("name", sorted(SAMPLES))
@@ -40,6 +40,25 @@ def test_a_report_shows_the_picture_of_a_sample_alone(name):
     assert "Its rows are invented" in shown
     assert story.section({"project": {**project, "schema": project["schema"][1:]}}) == "", "a table of other columns"
     assert story.section({"project": {**project, "name": "ours"}}) == ""
+
+
+def pictures(app):
+    return " ".join(e.proto.body for e in app.get("html"))
+
+
+def test_home_shows_the_picture_of_every_sample():
+    shown = pictures(at_home())
+    for told in story.stories().values():
+        assert html.escape(story.said(told)) in shown
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(("name", "rows"), [("clinic", "tables"), ("visits", "rows")])
+def test_diagnostics_of_a_sample_show_its_picture(name, rows):
+    app = go(press(at_home(), f"Open {name}"), "release")
+    finish(press(app, "Spend ε"))
+    finish(press(go(app, "diagnostics"), f"Compare with the real {rows}"))
+    assert html.escape(story.said(story.stories()[name])) in pictures(app)
 
 
 def test_what_the_pictures_say_is_true():

@@ -13,10 +13,11 @@ from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
 
 ASKED = (
-    AskedQuestion("proportion", "sick=yes", among="smoker=no"),
+    AskedQuestion("proportion", "sick=yes", among=("smoker=no",)),
     AskedQuestion("difference", "sick=yes", group="smoker=yes:no"),
     AskedQuestion("regression", "sick=yes", on=("smoker",)),
     AskedQuestion("effect", "sick", treatment="smoker", on=()),
+    AskedQuestion("quantile", "age", among=("smoker=no", "sick=yes"), at=0.9, level=0.99),
 )
 
 
@@ -46,6 +47,10 @@ def test_a_project_keeps_them_and_is_released_alike():
         [{"kind": "regression", "of": "sick=yes", "on": []}],
         [{"kind": "regression", "of": "sick=yes", "on": [1]}],
         [{"kind": "mean", "of": 3}],
+        [{"kind": "mean", "of": "age", "among": [3]}],
+        [{"kind": "quantile", "of": "age", "at": 1}],
+        [{"kind": "quantile", "of": "age", "level": "0.9"}],
+        [{"kind": "regression", "of": "sick=yes", "on": ["age"], "among": "sick=yes"}],
         [{"kind": "mean", "of": "age", "more": ""}],
         [{"kind": "mean", "of": "age"}] * 201,
     ],

@@ -101,7 +101,7 @@ def test_a_number_with_missing_cells_is_answered(folder, capsys):
     assert main(["analyse", str(folder), "--mean-difference", "days", "t"]) == 0
     assert "difference of means" in capsys.readouterr().out
     assert main(["analyse", str(folder), "--mean", "y"]) == 2
-    assert "'y' has categories, so it has no mean" in capsys.readouterr().err
+    assert "'y' has categories, so it has no mean or quantile" in capsys.readouterr().err
     assert main(["analyse", str(folder), "--outcome", "days", "--predictors", "t"]) == 0
 
 

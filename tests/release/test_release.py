@@ -197,7 +197,7 @@ def test_unconfirmed_guesses_are_refused_before_anything(monkeypatch):
 
 def test_a_table_read_with_another_schema_is_refused():
     other = Schema((replace(SCHEMA.columns[0], categories=SCHEMA.columns[0].categories[::-1]), SCHEMA.columns[1]))
-    with pytest.raises(TableError, match="another schema"):
+    with pytest.raises(TableError, match="a different schema"):
         release(replace(PROJECT, schema=other), table())
 
 

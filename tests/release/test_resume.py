@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 from collections import Counter
 from collections.abc import Callable
@@ -163,7 +164,7 @@ def test_a_release_with_all_answers_needs_no_rows_and_is_the_same_again(tmp_path
 
 
 def test_a_resumed_evaluation_has_the_same_part(tmp_path, recorder):
-    """People who were held out before stay held out; with rows in another order the release is refused."""
+    """People who were held out before stay held out; with rows in a different order the release is refused."""
     given, rows, out = project(**CASES["independent"], private_evaluation=0.3), table(400), tmp_path / "out"
     release(given, rows, folder=tmp_path / "whole").save(tmp_path / "whole")
     last = max(recorder.used)
@@ -171,7 +172,7 @@ def test_a_resumed_evaluation_has_the_same_part(tmp_path, recorder):
     interrupted(out, given, rows, recorder, last, "drawn")
     order = np.arange(400)[::-1]
     mixed = Table(rows.schema, {n: c[order] for n, c in rows.codes.items()}, 400, source=rows.digest)
-    with pytest.raises(TableError, match="another order"):
+    with pytest.raises(TableError, match="a different order"):
         resume(out, mixed)
     assert resume(out, rows).private_evaluation is not None
     recorder.check()
@@ -265,6 +266,31 @@ def test_a_torn_end_is_cut_off_and_a_damaged_answer_refused(tmp_path, recorder):
         with pytest.raises(Unfinished, match="is damaged"):
             resume(out)
         assert len(path.read_bytes()) == len(whole), "nothing is cut off"
+
+
+def test_a_journal_without_content_is_refused_unread(tmp_path):
+    """One of 30 GB ended in a traceback."""
+    work_folder(tmp_path / "out").mkdir()
+    path = work_folder(tmp_path / "out") / "journal"
+    path.touch()
+    os.truncate(path, 30 << 30)
+    with pytest.raises(Unfinished, match="is damaged"):
+        resume(tmp_path / "out")
+
+
+@pytest.mark.parametrize("how", ["a link", "another user"])
+def test_a_hidden_folder_that_another_user_made_is_not_used(tmp_path, recorder, monkeypatch, how):
+    """In a shared folder, that user could have changed the journal and the release."""
+    work = work_folder(tmp_path / "out")
+    if how == "a link":
+        (tmp_path / "theirs").mkdir()
+        work.symlink_to(tmp_path / "theirs")
+    else:
+        work.mkdir()
+        monkeypatch.setattr(os, "geteuid", lambda: work.stat().st_uid + 1)
+    with pytest.raises(Unfinished, match="is a link, or belongs to another user"):
+        release(project(**CASES["mst"]), table(400), folder=tmp_path / "out")
+    assert not recorder.drawn
 
 
 def test_a_resume_that_stops_before_its_first_answer_keeps_what_is_stored(tmp_path, recorder):

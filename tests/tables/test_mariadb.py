@@ -185,3 +185,10 @@ def test_a_server_killed_in_the_middle_leaves_a_ledger_and_no_codes(put, maria, 
     assert ledger.population_of("t").spent == 0
     assert list(scratch.iterdir()) == []
     assert ledger.verify() == []
+
+
+def test_a_table_of_the_server_s_own_statistics_is_no_plain_table(maria):
+    """Its rows are computed from many others; it was stated as a table."""
+    relation = open_relation(maria.url, "performance_schema.threads")
+    assert relation.origin == "external"
+    relation.close()

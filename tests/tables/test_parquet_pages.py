@@ -12,7 +12,7 @@ from espalier.core.project.schema import Column, Schema
 from espalier.core.tables import unpacking
 from espalier.core.tables.frames import located
 from espalier.core.tables.reading import read_table
-from tests.support.forged_parquet import BYTE_ARRAY, DECIMAL, TEXT, Chunk, numbers, page, repeated, written
+from tests.support.forged_parquet import BYTE_ARRAY, DECIMAL, INT64, TEXT, Chunk, numbers, page, repeated, written
 
 EDGES = (0.0, 10.0, 20.0)
 SCHEMA = Schema((Column("a", "numeric", edges=EDGES),))
@@ -80,6 +80,19 @@ def test_more_rows_than_a_file_can_hold_are_refused(tmp_path, read):
     path.write_bytes(written([(rows, [Chunk(b"a", page(b"", rows), rows)])], rows))
     with pytest.raises(TableError, match=MUCH):
         read(path)
+
+
+@pytest.mark.parametrize("cell", [1_000_000_000, -1_000_000_000, 2**62, -(2**63)])
+def test_a_decimal_of_more_digits_than_its_type_is_refused_in_place(tmp_path, cell):
+    """Within 64 bits it was in another bin than the file in memory gave it."""
+    path = tmp_path / "t.parquet"
+    for cells, fits in ((numbers(999_999_999, -999_999_999), True), (numbers(7, cell), False)):
+        path.write_bytes(written([(2, [Chunk(b"a", cells, 2, INT64, DECIMAL)])], 2))
+        if fits:
+            assert in_place(path) == 2
+        else:
+            with pytest.raises(TableError, match="column 'a' holds a value that cannot be written as text"):
+                in_place(path)
 
 
 TWO, FAR = numbers(1, 2), [7**i % 2**62 for i in range(99)]

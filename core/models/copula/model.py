@@ -20,6 +20,8 @@ from espalier.core.privacy.regression_features import Codes, Features, Fourier, 
 from espalier.core.progress import Report
 from espalier.core.project.numeric_axis import Axis
 
+PIECE = 1 << 16
+"""Rows whose features are in memory at a time."""
 FORMAT = "espalier-copula/1"
 """The tag in a model file."""
 
@@ -66,14 +68,21 @@ class Inputs:
         out: Drawn = {n: codes[n] for n in layout.categories}
         scores = normal_cube(rows, len(names), rng) @ self.factor.T
         if layout.categories:
-            marks = side_by_side(codes, {n: np.eye(s, dtype=np.int64) for n, s in layout.categories.items()})
-            scores = scores + marks @ self.slopes
+            tables = {n: np.eye(s, dtype=np.int64) for n, s in layout.categories.items()}
+            for part in _pieces(rows):
+                marks = side_by_side({n: codes[n][part] for n in tables}, tables)
+                scores[part] += marks @ self.slopes
         for j, name in enumerate(names):
             ranks = np.empty(rows)
             ranks[np.argsort(scores[:, j])] = np.arange(rows)
             out[name] = self.shapes[name].value_at((ranks + rng.random(rows)) / max(rows, 1))
             codes[name] = layout.axes[name].code(out[name])
         return out, codes
+
+
+def _pieces(rows: int) -> list[slice]:
+    """Return the rows in pieces of `PIECE`; at least one, which may be empty."""
+    return [slice(start, start + PIECE) for start in range(0, max(rows, 1), PIECE)]
 
 
 def normal_cube(rows: int, columns: int, rng: np.random.Generator) -> NDArray[np.float64]:
@@ -103,7 +112,8 @@ class Response:
 
     def draw(self, codes: Codes, rng: np.random.Generator) -> NDArray[np.float64]:
         """The fitted value plus a draw of the residual."""
-        at = self.surface.at(codes)
+        rows = len(next(iter(codes.values())))
+        at = np.concatenate([self.surface.at({n: held[part] for n, held in codes.items()}) for part in _pieces(rows)])
         share = rng.permutation((np.arange(len(at)) + rng.random(len(at))) / max(len(at), 1))
         upto = np.append(0.0, np.cumsum(self.left) / self.left.sum())
         return np.asarray(at + np.interp(share, upto, self.left_edges))

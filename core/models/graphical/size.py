@@ -86,7 +86,7 @@ def predict_size(sizes: Mapping[str, int], cliques: Iterable[Clique], *, noisy: 
     return Size(
         cells=held,
         measured_cells=drawn,
-        bytes=8 * (8 * held + 32 * drawn),
+        bytes=8 * (8 * held + 4 * drawn),
         seconds=fit + noise,
         largest=largest,
         largest_cells=largest_cells,

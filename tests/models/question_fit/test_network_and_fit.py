@@ -156,7 +156,7 @@ def test_bad_names_and_codes_are_refused():
         lower(sizes, [Question("q", ({"c": (0,)},))])
     with pytest.raises(EspalierError, match="code 3 of 'b'"):
         lower(sizes, [Question("q", ({"b": (3,)},))])
-    with pytest.raises(EspalierError, match="is taken"):
+    with pytest.raises(EspalierError, match="is already in use"):
         lower(sizes, [], [Count("a", {"b": (1,)}, 1)])
     with pytest.raises(EspalierError, match="no condition"):
         Question("q", ())
