@@ -33,8 +33,8 @@ NAMES_PEOPLE = re.compile(
 OPEN = (
     "can one person have several rows? The project does not state it yet, and without an answer no plan is possible. "
     f'Answer on the Data page, or in the project file: "{KEY}": true if each person has one row; or the plan\'s '
-    f'"person": "COLUMN" if a column identifies the person; or "{KEY}": false with the plan\'s "rows_per_person": K if you '
-    "promise that no person has more than K rows"
+    f'"person": "COLUMN" if a column identifies the person; or "{KEY}": false with the plan\'s '
+    '"rows_per_person": K if you promise that no person has more than K rows'
 )
 """Why a plan is refused while the question is open."""
 
