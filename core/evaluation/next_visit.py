@@ -21,7 +21,7 @@ from espalier.core.tables.table import Table
 TESTED = 1 / 3
 SEED = 20_251_123
 FEWEST = 30
-"""Steps that are needed for training and for testing."""
+"""Least number of steps for training and for testing."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def next_visit(project: Project, real: Panel, synthetic: Panel) -> NextVisit:
         return NextVisit(target, reason=f"fewer than {FEWEST} visits follow another")
     truth = tested.codes[target]
     if len(np.unique(truth)) < 2:
-        return NextVisit(target, tested_steps=tested.rows, reason=f"{target} has one value in the tested visits")
+        return NextVisit(target, tested_steps=tested.rows, reason=f"{target} has only one value in the tested visits")
     ours, theirs = (classifier.auc(classifier.fit(t, target).scores(tested), truth) for t in (made, own))
     return NextVisit(target, ours, theirs, tested.rows)
 

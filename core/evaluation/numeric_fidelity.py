@@ -21,7 +21,7 @@ SHARES = (0.05, 0.25, 0.5, 0.75, 0.95)
 """The quantiles compared."""
 
 MOST_ROWS = 20_000
-"""Rows that a forest trains or is tested on at most; of longer tables a random part."""
+"""Largest number of rows for training or testing a forest; longer tables are sampled."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Correlations:
 
     @property
     def furthest(self) -> tuple[str, str]:
-        """The pair that differs most."""
+        """The pair with the largest difference."""
         apart = np.abs(self.real - self.synthetic)
         i, j = np.unravel_index(int(apart.argmax()), apart.shape)
         return self.names[i], self.names[j]
@@ -87,7 +87,7 @@ def column_fidelity(
 def correlations(
     real: Mapping[str, NDArray[np.float64]], synthetic: Mapping[str, NDArray[np.float64]], names: Sequence[str]
 ) -> Correlations:
-    """Return Spearman's correlation of ``names`` in both tables, over complete rows; 0 where a column is constant."""
+    """Return Spearman's correlation of ``names`` in both tables, over complete rows; 0 for a constant column."""
     return Correlations(tuple(names), _ranked(real, names), _ranked(synthetic, names))
 
 
@@ -117,7 +117,7 @@ def train_and_test(
 
 
 def _out_of_bag(rows: tuple[NDArray[np.float64], NDArray[np.float64]]) -> Prediction:
-    """The same forest on rows that it trained on, each predicted by those trees alone that did not see it."""
+    """The same forest on its training rows, each predicted only by trees that did not see it."""
     told = forest(0).set_params(oob_score=True).fit(*rows).oob_prediction_
     return _judged(rows[1], told)
 
@@ -138,8 +138,8 @@ def forest(seed: int) -> Any:
 def design(
     schema: Schema, codes: Mapping[str, NDArray[Any]], numbers: Mapping[str, NDArray[np.float64]], target: str
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Inputs and outcome of a table: numbers as they are (an empty cell as the middle of the range), categories
-    one-hot; rows without an outcome left out."""
+    """Inputs and outcome of a table: plain numbers (an empty cell becomes the middle of the range), one-hot categories;
+    rows without an outcome are left out."""
     parts = []
     for c in schema.columns:
         if c.name == target:
@@ -157,12 +157,16 @@ def design(
 
 
 def why_no_numbers(project: Project, real: Table, synthetic: Table, holdout: Table | None) -> str:
-    """Return the reason why numbers cannot be compared, "" where they can."""
+    """Return the reason why numbers cannot be compared; empty if they can."""
     names = _numeric(project)
     if not names:
         return "no column of the schema is numeric"
     tables = [real, synthetic, *([holdout] if holdout else [])]
-    return "a table holds bins only, no numbers" if any(n not in t.values for t in tables for n in names) else ""
+    return (
+        "one of the tables contains only bins, no numbers"
+        if any(n not in t.values for t in tables for n in names)
+        else ""
+    )
 
 
 def _numeric(project: Project) -> list[str]:
@@ -170,10 +174,11 @@ def _numeric(project: Project) -> list[str]:
 
 
 def numbers_of(project: Project, real: Table, synthetic: Table, holdout: Table | None) -> dict[str, Any] | None:
-    """The numeric columns of both tables as numbers, and where the target is one, a regression; for the curator's eyes.
+    """Compare the numeric columns of both tables as numbers, and a regression if the target is numeric. For the curator
+    only.
 
     A date is its day, and its quantiles are ISO dates. The forest trained on ``real`` is tested on ``holdout``,
-    else on rows that the tree at hand did not see. None where `why_no_numbers` says why.
+    else on rows that each tree did not see. None if `why_no_numbers` returns a reason.
     """
     if why_no_numbers(project, real, synthetic, holdout):
         return None

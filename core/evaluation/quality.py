@@ -11,7 +11,9 @@ from espalier.core.tables.table import Table
 
 
 def dependence(table: Table, pair: Clique) -> float:
-    """‖c − c_x c_y/n‖₁ in rows: how far a pair's counts are from independence. Exact, of real rows: never private."""
+    """‖c − c_x c_y/n‖₁ in rows: the distance of a pair's counts from independence. Exact on real rows: never
+    private.
+    """
     counts = table.count(pair)
     expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / max(table.rows, 1)
     return float(np.abs(counts - expected).sum())
@@ -27,6 +29,6 @@ def tree_quality(table: Table, pairs: Iterable[Clique]) -> float:
 
 
 def best_tree_quality(table: Table) -> float:
-    """q of the best tree over all columns: what no choice, private or not, can exceed."""
+    """q of the best tree over all columns, an upper bound for every choice."""
     names = table.schema.names
     return tree_quality(table, [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]])

@@ -56,7 +56,7 @@ class QuestionErrors:
 
 
 def asked_of(project: Project, real: Source, synthetic: Table) -> QuestionErrors | None:
-    """The comparison; None where the project asks nothing."""
+    """Return the comparison; None if the project has no questions."""
     if not project.question_list:
         return None
     questions, counts = project.question_list.resolve(project.schema)

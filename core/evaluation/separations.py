@@ -15,9 +15,9 @@ from espalier.core.project.file import Project
 from espalier.core.tables.table import Table
 
 MOST = 12
-"""Separations that are measured, the plan's first ones: each is compared with 199 shuffled tables."""
+"""Largest number of measured separations, in the plan's order: each is compared with 199 shuffled tables."""
 ROWS = 50_000
-"""Rows of either table that are read, drawn at random with a fixed seed."""
+"""Number of rows read from either table, at random with a fixed seed."""
 
 
 def separations_of(
@@ -30,7 +30,7 @@ def separations_of(
     """
     try:
         wanted = frame_of(project).separations[:MOST]
-    except EspalierError:  # such as a method that takes no rows as they are here
+    except EspalierError:  # such as a method without rows of this form
         return []
     tables = [_some(table) for table in (real, synthetic)]
     out = []

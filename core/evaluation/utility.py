@@ -1,7 +1,7 @@
 """Quality on real rows of a model trained on the synthetic table. (Train on synthetic, test on real: TSTR.)
 
-PRISM §7, appendix C. For comparison the same model trained on real rows, and the accuracy of always guessing the
-commonest value.
+PRISM §7, appendix C. For comparison the same model trained on real rows, and the accuracy of always guessing the most
+common value.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _NOTES = {
     ),
 }
 FIGURES = ("auc_synthetic", "auc_real", "accuracy_synthetic", "accuracy_real", "accuracy_baseline")
-_THINNED = " Very long tables train on a random part of their rows."
+_THINNED = " Very long tables are sampled for training."
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,8 @@ class Predictions:
     """The predictions of the two classifiers for the tested rows. Private: it holds real rows.
 
     ``synthetic`` and ``real`` are scores (rows × K, :meth:`espalier.core.evaluation.classifier.Classifier.scores`)
-    by the model trained on synthetic and on real rows; None where ``why_not`` says why there is none.
-    ``target`` is None where there is nothing to predict. ``missing`` is the share of rows that ``tested`` leaves out.
+    by the model trained on synthetic and on real rows; None if ``why_not`` gives a reason. ``target`` is None if there
+    is nothing to predict. ``missing`` is the share of rows that ``tested`` leaves out.
     """
 
     tested: Table
@@ -61,8 +61,8 @@ class Utility:
 
     ``auc_*`` is the area under the ROC curve (macro one-vs-rest over the values that occur among the tested
     rows, where the target has more than two); ``accuracy_baseline`` that of always guessing the real
-    table's commonest value. ``missing`` is the share of the tested rows that were left out because the target is
-    missing; ``tested_rows`` does not count them. A figure that cannot be had is None and ``reasons`` says why.
+    table's most common value. ``missing`` is the share of the tested rows that were left out because the target is
+    missing; ``tested_rows`` does not count them. A figure that is not available is None, with the cause in ``reasons``.
     """
 
     target: str | None
@@ -92,7 +92,7 @@ class Utility:
 
 
 def target_of(project: Project) -> str | None:
-    """Return the prediction target: the plan's, else the first outcome column, else nothing."""
+    """Return the prediction target: the plan's, else the first outcome column, else None."""
     return project.plan.target or next(iter(project.roles.outcome), None)
 
 
@@ -101,8 +101,8 @@ def predict(
 ) -> Predictions:
     """Train once on synthetic and once on real rows, and predict ``target`` (the project's) of the tested rows.
 
-    Tested are the rows of ``holdout`` where given, else those of ``real``; in the latter case the real
-    model is cross-fitted, so that it never predicts a row it trained on. Rows where the target is missing train and
+    The tested rows are those of ``holdout`` if given, else of ``real``; in the latter case the real model is
+    cross-fitted, so it never predicts a row on which it was trained. Rows where the target is missing train and
     test nothing, whichever table they are in.
     """
     tested, tested_on = (real, ITSELF) if holdout is None else (holdout, HOLDOUT)

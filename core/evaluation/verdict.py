@@ -1,6 +1,6 @@
-"""A verdict on a synthetic table: what it is good for, what it is not, and how sure that is. Confidential.
+"""A verdict on a synthetic table: good and bad uses, and the certainty of both. Confidential.
 
-Reads the figures that :func:`espalier.core.evaluation.evaluate` found, and nothing else.
+Reads only the figures of :func:`espalier.core.evaluation.evaluate`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from espalier.core.project.file import Project
 Grade = Literal["good", "fair", "poor", "unknown"]
 
 CLOSE, FAR = 0.03, 0.10
-"""A loss of AUC up to which a model trained on synthetic rows does about as well, and beyond which much worse."""
+"""Losses of AUC up to which a model trained on synthetic rows is about as good, and beyond which it is much worse."""
 
 GOOD_TV, POOR_TV = 0.05, 0.20
 """Mean total variation of single columns up to which they are close, and beyond which noise outweighs the data."""
@@ -25,12 +25,12 @@ FAR_OFF = 0.10
 MOST_NAMED = 4
 
 CHANCE = 0.55
-"""An AUC below which a model is hardly better than a coin."""
+"""An AUC below which a model is hardly better than a coin toss."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """``headline`` is the first sentence; ``sentences`` give the other findings, and what is unknown."""
+    """``headline`` is the first sentence; ``sentences`` are the other findings, and the open questions."""
 
     grade: Grade
     headline: str
@@ -60,9 +60,11 @@ def verdict(
         grade = "unknown"
     if grade == "poor":
         head = "This table should not be used: " + (
-            "noise outweighs the data." if grades[1] == "poor" else "it does not teach what the real rows would."
+            "noise outweighs the data."
+            if grades[1] == "poor"
+            else "models learn much less from it than from the real rows."
         )
-        sentences.append("Spend more of the budget, count fewer columns, or coarsen those with many categories.")
+        sentences.append("Use more of the budget, count fewer columns, or coarsen those with many categories.")
     else:
         head = sentences.pop(0)
     return Verdict(grade, head, tuple(sentences))
@@ -71,7 +73,7 @@ def verdict(
 def _task(t: Mapping[str, Any]) -> tuple[Grade, str]:
     ours, real, target = t["auc_synthetic"], t["auc_real"], t["target"]
     if ours is None or real is None:
-        return "unknown", "Nothing was predicted from this table, so how well models learn from it is not known."
+        return "unknown", "Nothing was predicted from this table, so its quality for training models is unknown."
     beside = f"({ours:.3f} against {real:.3f}; 0.5 is a coin toss, 1 is perfect)"
     loss = real - ours
     if ours < CHANCE and loss > CLOSE:

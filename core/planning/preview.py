@@ -322,7 +322,7 @@ def _warnings(
             f"{' …' if len(doubtful) > 4 else ''}. A release will be refused until they are."
         )
     if plan.schema_share and not project.schema.undeclared:
-        out.append("Every column is declared, so the share for the schema goes to the counts.")
+        out.append("Every column is declared, so the share for the schema buys nothing and goes to the counts.")
     if frame.refused:
         out.append(f"The fence keeps {', '.join(frame.refused)} away from {plan.target}: left out of the features.")
     if forest and method.capabilities.links and not frame.warnings:

@@ -35,7 +35,7 @@ LINKED_UNIT = "Both tables identify the person of each row, so all rows of one p
 
 @dataclass(frozen=True)
 class Project:
-    """Everything a release needs except the table. Raises an :class:`EspalierError` where parts do not fit.
+    """Everything a release needs except the table. Raises an :class:`EspalierError` if parts do not match.
 
     >>> import espalier as es
     >>> schema = es.Schema((es.Column("smoker", "categorical", ("no", "yes")),))
@@ -56,9 +56,9 @@ class Project:
     analyses: tuple[PlannedAnalysis, ...] = ()
     """Analyses that the study plans, with the half-widths that they should reach."""
     constraints: Constraints = field(default_factory=Constraints)
-    """Which combinations no row may have: the model holds them."""
+    """Combinations that no row may have: the model enforces them."""
     signoff: Mapping[str, str] = field(default_factory=dict)
-    """Who answers for what: ``drawn_by``, ``schema_confirmed_by``, ``approved_by``; and why the plan was chosen:
+    """Signatures: ``drawn_by``, ``schema_confirmed_by``, ``approved_by``; and the reason for the plan:
     ``chosen_because``, ``compared_with``."""
     dictionaries: tuple[DeclaredBy, ...] = ()
     """Dictionaries that declared parts of the schema; see :mod:`espalier.core.project.declared_by`."""
@@ -94,7 +94,7 @@ class Project:
             raise ProjectError(f"an analysis and a regression are both called {twice[0]!r}", key="analyses")
         if self.plan.person in self.schema:
             raise ProjectError(
-                f"plan: the person column {self.plan.person!r} would be released; take it out of the schema",
+                f"plan: the person column {self.plan.person!r} would be released; remove it from the schema",
                 key="person",
             )
         check_answer(self.one_row_per_person, self.plan)
@@ -112,11 +112,11 @@ class Project:
 
     @property
     def unit_open(self) -> bool:
-        """Whether it is still open if one person can have several rows."""
+        """Whether the question about several rows per person is still open."""
         return is_open(self.one_row_per_person, self.plan)
 
     def need_unit(self) -> None:
-        """Raise :class:`ProjectError` while it is open if one person can have several rows.
+        """Raise :class:`ProjectError` while the question about several rows per person is open.
 
         Nothing is planned, attacked or released before.
         """
@@ -193,7 +193,7 @@ class Project:
 
     @classmethod
     def from_json(cls, data: Any) -> Project:
-        """A project from parsed JSON; raises :class:`EspalierError`. Keys the format does not know are errors."""
+        """A project from parsed JSON; raises :class:`EspalierError`. Unknown keys are errors."""
         if not isinstance(data, Mapping):
             raise ProjectError("a project file holds one JSON object")
         _check_text(data)

@@ -1,9 +1,9 @@
-"""Hierarchies of categories: codes in blocks, blocks in chapters; expanded only where the budget suffices.
+"""Hierarchies of categories: codes in blocks, blocks in chapters, expanded only as far as the budget allows.
 
-A hierarchy is public input, ``{"I21": "I20-I25", "I20-I25": "I00-I99", …}``: what each category, and each group,
-belongs to. A column of thousands of categories is measured from the top down. The groups at the top are counted with
-noise; a group that holds rows enough is divided into what belongs to it; and so on. What stays together is one value
-for the model, spread evenly over its categories when rows are drawn.
+A hierarchy is public input, ``{"I21": "I20-I25", "I20-I25": "I00-I99", …}``: the group of each category and of each
+group. A column of thousands of categories is measured from the top down. The groups at the top are counted with
+noise; a group with enough rows is divided into its members, and so on. An undivided group is one value for the model,
+spread evenly over its categories when rows are drawn.
 
 Nothing here draws or counts: answers are passed in. All is made from noisy answers (or from public expectations, in a
 plan), so it is post-processing, and a histogram over groups has the sensitivity of a histogram.
@@ -29,7 +29,7 @@ DIVIDE = 2.0
 even a part that held all its rows would not exceed the noise."""
 
 RARE = 2.0
-"""Of the categories of one group, those below so many σ are put together again once they have been counted."""
+"""Categories of one group below this many σ are merged again after they have been counted."""
 
 MOST_APART = 1000
 """Largest number of groups after expansion: the model's categories of a column, however many codes it has."""
@@ -111,14 +111,14 @@ class Hierarchy:
         return self.labels[: self.codes - self.missing]
 
     def _check(self) -> None:
-        """Raise where groups go round in a circle, or deeper than is of any use."""
+        """Raise for a cycle of groups, or too many levels."""
         for start in range(len(self.labels)):
             node, steps = start, 0
             while node >= 0:
                 node, steps = self.parent[node], steps + 1
                 if steps > DEEPEST:
                     raise SchemaError(
-                        f"column {self.column!r}: the groups above {self.labels[start]!r} go round in a circle or more "
+                        f"column {self.column!r}: the groups above {self.labels[start]!r} form a cycle or are more "
                         f"than {DEEPEST} levels deep",
                         column=self.column,
                         value=self.labels[start],
@@ -140,7 +140,7 @@ class Hierarchy:
 
     @cached_property
     def depth(self) -> int:
-        """Number of levels: 1 where nothing is grouped."""
+        """Number of levels: 1 without groups."""
         return max(len(self.above(code)) for code in range(self.codes))
 
     @cached_property
@@ -161,7 +161,7 @@ class Hierarchy:
         return tuple(out)
 
     def cut(self, parts: Sequence[tuple[int, ...]]) -> Cut:
-        """The division into ``parts``, each of one node or of several; every code must be in exactly one."""
+        """Return the division into ``parts`` of one node or several; every code must be in exactly one."""
         place = np.full(len(self.labels) + 1, -1, dtype=np.intp)
         for i, part in enumerate(parts):
             place[list(part)] = i

@@ -9,11 +9,11 @@ from typing import Any
 from espalier.core.errors import ProjectError, first_twice
 
 MOST_JSON = 64 << 20
-"""Bytes of a JSON file; a release of 10,000 columns has 20 MB."""
+"""Largest size of a JSON file in bytes; a release of 10,000 columns has 20 MB."""
 DEEPEST = 50
 """Levels of nesting; a project file has six, and what a drawing tool keeps in the notes."""
 MOST_LISTS = 2_000_000
-"""Lists and objects of a file at most: each takes 50 times the memory of its two letters."""
+"""Largest number of lists and objects in a file: each takes 50 times the memory of its two characters."""
 
 
 def read_json(data: bytes | str, what: str, *, finite: bool = True) -> Any:
@@ -28,7 +28,7 @@ def read_json(data: bytes | str, what: str, *, finite: bool = True) -> Any:
         text = data.decode("utf-8-sig") if isinstance(data, bytes) else data
         numbers: dict[str, Any] = {"parse_constant": _no_constant, "parse_float": _finite} if finite else {}
         if text.count("[") + text.count("{") > MOST_LISTS:
-            raise ProjectError(f"{what} holds more than {MOST_LISTS:,} lists and objects")
+            raise ProjectError(f"{what} contains more than {MOST_LISTS:,} lists and objects")
         value = json.loads(text, object_pairs_hook=_no_doubles, **numbers)
     except UnicodeDecodeError:
         raise ProjectError(f"{what} is not UTF-8 text") from None
@@ -38,7 +38,9 @@ def read_json(data: bytes | str, what: str, *, finite: bool = True) -> Any:
             f"{what} is not JSON: {error.msg} at {where}", line=error.lineno, start=error.pos == 0
         ) from None
     except (RecursionError, ValueError):
-        raise ProjectError(f"{what} is not JSON: it is nested too deeply or holds a number that is too long") from None
+        raise ProjectError(
+            f"{what} is not JSON: it is nested too deeply or contains a number that is too long"
+        ) from None
     check_depth(value, what)
     return value
 
@@ -55,7 +57,7 @@ def check_depth(value: Any, what: str) -> None:
 
 
 def _no_constant(word: str) -> Any:
-    raise ProjectError(f"{word} is not a number that a file may hold")
+    raise ProjectError(f"{word} is not a number that a file may contain")
 
 
 def _finite(digits: str) -> float:

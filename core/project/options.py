@@ -1,7 +1,7 @@
 """Options: keys of a plan that belong to one method, declared by a dataclass of its own.
 
-A method declares each of its options with :func:`option`; pages draw the field from what it says, and
-:func:`read_options` checks what a plan gives. A plan is flat: its file does not mark which keys are a method's own.
+A method declares each of its options with :func:`option`; pages draw the field from this declaration, and
+:func:`read_options` checks the plan's values. A plan is flat: its file does not mark which keys are a method's own.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ T = TypeVar("T")
 class Option:
     """One option's declaration: ``label`` and ``help`` on screen, bounds of a number, ``choices`` with their labels.
 
-    ``low`` and ``high`` are both allowed. ``whole`` asks for a whole number; ``empty`` explains a missing value,
-    where None is allowed. ``columns``: it is a list of column names. ``weights``: it maps names of columns, or of
+    ``low`` and ``high`` are both allowed. ``whole`` requires a whole number; ``empty`` explains a missing value, if
+    None is allowed. ``columns``: it is a list of column names. ``weights``: it maps names of columns, or of
     several ("age × income"), to numbers; with a ``low`` of 0 that may be 0, and ``example`` is one line of them. Its
     field is drawn only where the plan has a fence (``fenced``) and where the options in ``only`` have these values (or
     one of a tuple). ``pool`` is the pool that this share pays for, ``unbought`` the reason if a plan buys nothing for
@@ -63,7 +63,7 @@ def declared(kind: type[Any]) -> dict[str, Option]:
 def read_options(kind: type[T], given: Mapping[str, Any]) -> T:
     """Return the options of ``kind`` as ``given``, defaults for the rest; ignore keys of other methods.
 
-    Raises :class:`ProjectError` for a value that cannot be, with its ``key``.
+    Raises :class:`ProjectError` for an impossible value, with its ``key``.
     """
     said = declared(kind)
     for key, value in given.items():

@@ -29,12 +29,12 @@ NAMES_PEOPLE = re.compile(
     r"s?[\W_]*(id|identifier|nr|no|nbr|num|number|key|code|name|hash|pseudonym)?$|^(mrn|ssn|pid|nhs[\W_]*(no|number))$",
     re.IGNORECASE,
 )
-"""Names of columns that identify people, rather than cases or rows."""
+"""Names of columns that identify people rather than cases or rows."""
 OPEN = (
-    "can one person have several rows? The project does not say yet, and without an answer no plan is possible. Answer "
-    f'on the Data page, or in the project file: "{KEY}": true if each person has one row; or the plan\'s "person": '
-    f'"COLUMN" if a column identifies the person; or "{KEY}": false with the plan\'s "rows_per_person": K if you '
-    "promise that no person has more than K rows"
+    "can one person have several rows? The project does not state it yet, and without an answer no plan is possible. "
+    f'Answer on the Data page, or in the project file: "{KEY}": true if each person has one row; or the plan\'s '
+    f'"person": "COLUMN" if a column identifies the person; or "{KEY}": false with the plan\'s '
+    '"rows_per_person": K if you promise that no person has more than K rows'
 )
 """Why a plan is refused while the question is open."""
 
@@ -47,19 +47,19 @@ def read_answer(data: Any) -> bool | None:
 
 
 def check_answer(answer: Answer, plan: Plan) -> None:
-    """Raise :class:`ProjectError` if the answer is none of the four, or if the plan contradicts it."""
+    """Raise :class:`ProjectError` if the answer is not one of the four, or if the plan contradicts it."""
     k = plan.rows_per_person
     if not (isinstance(answer, str) and answer == UNASKED):
         read_answer(answer)  # 0 is not false: it would count as unasked
     if answer is True and plan.person is not None:
         raise ProjectError(
-            f"the project states one row per person ({KEY}), and the plan names the person column {plan.person!r}. "
-            f"Remove either of the two, on the Data page or in the project file",
+            f"the project states one row per person ({KEY}), but the plan names the person column {plan.person!r}. "
+            "Remove one of the two, on the Data page or in the project file",
             key=KEY,
         )
     if answer is True and k > 1:
         raise ProjectError(
-            f"the project states one row per person ({KEY}), and the plan allows {k} rows per person. Set "
+            f"the project states one row per person ({KEY}), but the plan allows {k} rows per person. Set "
             f"rows_per_person to 1, or change the answer on the Data page or in the project file",
             key=KEY,
         )

@@ -1,4 +1,4 @@
-"""The plan: which method, for which unit of privacy, at what price. It reads no data."""
+"""The plan: method, unit of privacy and budget. It reads no data."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MOST_ASKED = 0.9
 AUTO = "auto"
 """The ``embedding_share`` of a plan whose release decides by a probe whether the second stage is used."""
 _OLD_KEYS = {"looking": "private_evaluation"}
-"""Keys of earlier project files, which still read."""
+"""Keys of earlier project files, still readable."""
 ALWAYS = {"regime": "predictive", "features": None}
 """Options that project files have always carried, with their defaults."""
 _WORDS: dict[str, Any] = {

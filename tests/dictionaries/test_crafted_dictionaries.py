@@ -93,5 +93,5 @@ def test_what_occurs_twice():
 
 
 def test_too_many_lists_are_refused_unread():
-    with pytest.raises(EspalierError, match="holds more than 2,000,000 lists"):
+    with pytest.raises(EspalierError, match="contains more than 2,000,000 lists"):
         read_json("[" + "[]," * MOST_LISTS + "[]]", "it")

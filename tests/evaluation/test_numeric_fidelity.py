@@ -62,7 +62,7 @@ def test_evaluate_tells_numbers_and_a_regression_where_the_tables_hold_them():
     bare = Table(schema, rows(50).codes, 50)
     bare_facts = evaluate(project, bare, bare).to_json()
     assert bare_facts["numbers"] is None
-    assert bare_facts["numbers_reason"] == "a table holds bins only, no numbers"
+    assert bare_facts["numbers_reason"] == "one of the tables contains only bins, no numbers"
 
 
 def test_a_forest_on_real_rows_without_a_hold_out_is_judged_on_rows_each_tree_did_not_see():

@@ -60,7 +60,7 @@ def test_a_bad_table_is_told_not_to_be_used(poor):
     found = verdict(project("predictive"), poor)
     assert found.grade == "poor"
     assert found.headline.startswith("This table should not be used")
-    assert any("Spend more of the budget" in s for s in found.sentences)
+    assert any("Use more of the budget" in s for s in found.sentences)
 
 
 def test_the_gap_between_groups_is_said_in_numbers():

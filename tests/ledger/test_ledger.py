@@ -432,7 +432,7 @@ def test_tables_of_one_population_share_its_budget(where):
         (("other", "people"), {"epsilon": 3.0}, LedgerError, "set once"),
         (("other", "people"), {"neighbors": "add-remove"}, LedgerError, "set once"),
         (("register",), {"epsilon": 1.0, "delta": DELTA}, LedgerError, "as\\s+this table's population"),
-        (("other",), {"delta": DELTA}, ProjectError, "needs its total"),
+        (("other",), {"delta": DELTA}, ProjectError, "needs a total"),
         (("other",), {"epsilon": 0.0, "delta": DELTA}, ProjectError, "epsilon"),
         (("other",), {"epsilon": float("nan"), "delta": DELTA}, ProjectError, "epsilon"),
         (("other",), {"epsilon": 1.0, "delta": 1.0}, ProjectError, "delta"),
@@ -1222,7 +1222,7 @@ def test_fingerprints_of_another_key_cannot_be_told(tmp_path):
     reserve(ledger, digest=table().digest)
     ledger.store.key_file.unlink()
     ledger = Ledger(tmp_path / "l.db")
-    assert "another key" in ledger.account("people").warnings(table().digest)[0]
+    assert "a different key" in ledger.account("people").warnings(table().digest)[0]
     reserve(ledger, 0.1)
     ledger.open_table("other", epsilon=1.0, delta=DELTA)
     with pytest.raises(LedgerError, match="cannot check whether.*--again"):

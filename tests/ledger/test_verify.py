@@ -59,7 +59,7 @@ def test_an_export_is_checked_by_itself_and_against_its_ledger(place, capsys, tm
     other = Ledger(tmp_path / "other.db", create=True)
     other.open_table("people", epsilon=3.0, delta=1e-6, who="Eve")
     assert run(place / "l.json", "--ledger", tmp_path / "other.db") == 3
-    assert "not with" in capsys.readouterr().err
+    assert "does not match" in capsys.readouterr().err
 
 
 def changes():

@@ -80,8 +80,8 @@ def test_no_more_groups_than_allowed_and_the_fullest_first():
         ({}, "maps texts to texts"),
         ({"Ax0": 3}, "maps texts to texts"),
         ({"": "A"}, "empty text"),
-        ({"Ax0": "A", "A": "B", "B": "A"}, "in a circle"),
-        ({"A": "B", "B": "A"}, "in a circle"),
+        ({"Ax0": "A", "A": "B", "B": "A"}, "form a cycle"),
+        ({"A": "B", "B": "A"}, "form a cycle"),
     ],
 )
 def test_what_cannot_be_is_refused(given, text):

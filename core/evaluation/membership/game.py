@@ -32,10 +32,10 @@ TARGETS = 20
 
 @dataclass(frozen=True)
 class Game:
-    """The parts of an attack.
+    """The setup of a game.
 
     ``pool`` are encoded rows, ``sizes`` the categories of its columns; each of ``models`` tables takes ``rows`` of the
-    pool at random. Raises :class:`ValueError` for a game that cannot be judged.
+    pool at random. Raises :class:`ValueError` for a game too small to judge.
     """
 
     pool: Codes
@@ -47,7 +47,9 @@ class Game:
         if not 2 <= self.rows < self.pool_rows:
             raise ValueError(f"each table takes at least 2 and fewer than all {self.pool_rows} rows of the pool")
         if self.models < 20:
-            raise ValueError("fewer than 20 models judge nothing; 96 give one target's AUC a standard error of 0.06")
+            raise ValueError(
+                "fewer than 20 models cannot judge an attack; 96 give one target's AUC a standard error of 0.06"
+            )
 
     @property
     def pool_rows(self) -> int:
@@ -64,7 +66,7 @@ class Shadows:
 
 
 def choose_targets(game: Game, count: int, rng: np.random.Generator) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-    """``count`` rows of the pool, half at random and half the most outlying, and which of them are outliers.
+    """``count`` rows of the pool, half at random and half the most outlying, and a flag for the outliers.
 
     Outlying: smallest sum of log shares of its values, each share that of the pool.
     """
@@ -77,7 +79,7 @@ def choose_targets(game: Game, count: int, rng: np.random.Generator) -> tuple[ND
 
 
 def named_targets(game: Game, rows: Sequence[int]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-    """These ``rows`` of the pool, and which of them are outliers: among its twentieth that is rarest."""
+    """Return these ``rows`` of the pool, with a flag for outliers: the rarest twentieth of the pool."""
     outliers = _by_rarity(game)[: game.pool_rows // 20]
     return np.array(rows, dtype=np.intp), np.isin(rows, outliers)
 
@@ -94,10 +96,10 @@ def _by_rarity(game: Game) -> NDArray[np.intp]:
 def shadow_releases(
     game: Game, synthesise: Synthesise, rng: np.random.Generator, report: Report | None = None
 ) -> Shadows:
-    """Fit and release ``game.models`` times. ``report`` hears of each and cancels by raising.
+    """Fit and release ``game.models`` times. ``report`` is called for each and cancels by raising.
 
-    Halves of the pool are taken in complementary pairs where a table is half of it, so that every target is in exactly
-    half of the models.
+    If a table is half of the pool, halves are taken in complementary pairs, so every target is in exactly half of the
+    models.
     """
     inside = np.zeros((game.models, game.pool_rows), dtype=bool)
     releases = []
@@ -114,12 +116,12 @@ def shadow_releases(
 
 
 def publish(codes: Codes, rng: np.random.Generator) -> Codes:  # noqa: ARG001
-    """The positive control: the rows themselves, published. An attack that cannot tell this is blind."""
+    """The positive control: the rows themselves, published. An attack that does not recognise them is blind."""
     return codes
 
 
 def folds_by_model(game: Game, count: int, rng: np.random.Generator) -> Sequence[NDArray[np.intp]]:
-    """The models' numbers in ``count`` random parts, two of a complementary pair always in the same."""
+    """The models' numbers in ``count`` random parts; complementary pairs stay in the same part."""
     pairs = rng.permutation((game.models + 1) // 2)
     return [
         np.array([m for pair in part for m in (2 * pair, 2 * pair + 1) if m < game.models], dtype=np.intp)

@@ -11,20 +11,20 @@ from espalier.core.project.file import Project
 from espalier.core.project.schema import Column, Schema
 
 BINS = 10
-"""Bins of a score, as many cells for either truth."""
+"""Number of bins of a score, for each true value."""
 MOST_VALUES = 8
-"""A target with more values gets no AUC: each value needs counts of its own."""
+"""Largest number of target values for an AUC: each value needs separate counts."""
 
 
 @dataclass(frozen=True)
 class HeldOutCounts:
-    """The counts that the held-out part will be asked for: public, from the project alone.
+    """The counts to be measured on the held-out part: public, from the project alone.
 
-    ``schema`` has the project's columns and, behind them, those that a classifier's guesses make: ``right`` (was the
+    ``schema`` has the project's columns and, after them, those of a classifier's predictions: ``right`` (was the
     guess right?) and for each value of the target in ``tells`` (code, is it that value?, bin of its score).
-    Where the target may be missing, so may the first two, and accuracy, AUC and CMI leave such rows out; the error of
-    single columns counts a missing cell as one more value, whose share the synthetic table should have too.
-    ``reasons`` names the figures that are impossible, whatever the rows.
+    If the target may be missing, so may the first two, and accuracy, AUC and CMI leave such rows out. The error of
+    single columns counts a missing cell as one more value, whose share the synthetic table should also match.
+    ``reasons`` names the figures that are impossible for any rows.
     """
 
     schema: Schema

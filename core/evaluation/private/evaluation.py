@@ -38,7 +38,7 @@ class PrivateFigure:
 
 @dataclass(frozen=True)
 class PrivateEvaluation:
-    """The purchases on the held-out part, and their figures; ``rows`` is n where public, else a noisy estimate."""
+    """The purchases on the held-out part, and their figures; ``rows`` is n if public, else a noisy estimate."""
 
     share: float
     by: str
@@ -52,11 +52,11 @@ class PrivateEvaluation:
 
     @property
     def accuracy_baseline(self) -> float | None:
-        """The share that always guessing the target's commonest value gets right, by the noisy counts of the target.
+        """The accuracy of always guessing the target's most common value, by the noisy counts of the target.
 
         ``target_values`` is the number of its values without the missing cell, which is no value to guess.
 
-        Post-processing of what was measured, so it costs nothing; None where the target was not counted by itself.
+        This is post-processing, so it costs nothing; None if the target was not counted separately.
         """
         made = [m for m in self.measurements if m.clique == (self.target,)]
         if not made:

@@ -2,12 +2,11 @@
 
 Unlike the figures for the curator (:func:`espalier.core.evaluation.evaluate`) these may leave the building. They
 are computed on a part of the table that the release never saw (:func:`espalier.core.privacy.contribution.split`,
-which proves that evaluating it for ρ₂ and releasing for ρ₁ costs max(ρ₁, ρ₂) together), through a curator of its
-own, from noisy counts alone. Everything after the counts is post-processing.
+which proves that evaluating it for ρ₂ and releasing for ρ₁ costs max(ρ₁, ρ₂) together), through a separate curator,
+from noisy counts alone. Everything after the counts is post-processing.
 
-Each figure carries an interval at 95 %, for that figure alone, for two things at once: the noise, and that the held-out
-rows are a sample of a larger population. With k rows a person the sampling variance is taken k times as large, as if
-each person had k equal rows.
+Each figure has a 95 % interval for that figure alone. It covers both the noise and the sampling of held-out rows from a
+larger population. With k rows per person the sampling variance is multiplied by k, as if each person had k equal rows.
 """
 
 from __future__ import annotations
@@ -49,9 +48,9 @@ if TYPE_CHECKING:
 S = TypeVar("S", bound=Source)
 
 FIRST = 0.1
-"""Share of the budget for the share of right guesses: two cells, whose total also estimates the number of rows."""
+"""Share of the budget for the accuracy: two cells, whose total also estimates the number of rows."""
 WEIGHTS = {"auc": 5.0, "one_way_tv": 3.0, "cmi": 2.0}
-"""How the rest is divided among the figures that the held-out rows can carry."""
+"""Division of the rest among the figures that the held-out rows support."""
 MOST_RANKED = 100_000
 """Number of synthetic rows that set the bin edges of a score."""
 CELLS_PER_SIGMA = 3.0
@@ -59,7 +58,7 @@ CELLS_PER_SIGMA = 3.0
 BLUR = 0.1
 """Largest mean total variation of noise alone. Above it, the mean total variation is not measured."""
 UNKNOWN = 10**12
-"""Rows enough for every figure, while their number is not given."""
+"""Assumed number of rows, enough for every figure, if it is not given."""
 SPARSE = 20.0
 """Smallest average number of rows in a cell of the conditional table, and at least twice the variance of its noise."""
 
@@ -78,8 +77,8 @@ def judge(
     ``synthetic`` that does not depend on ``held``. Proof: the classifier is trained on synthetic rows, so its guess,
     its score and the score's bins are functions of one held-out row at a time; each clique is therefore a histogram of
     held-out rows, whose L2 sensitivity is :attr:`Unit.count_sensitivity`, also where one person's rows are replaced by
-    fewer or more; and the curator of the held-out part debits each before it is drawn. ``spending`` is where its
-    debits are booked, for the caller, even if this raises, as it does where ``held`` does not fit the project. The
+    fewer or more; and the curator of the held-out part debits each before it is drawn. Its debits are recorded in
+    ``spending``, for the caller, even if this raises, for example because ``held`` does not match the project. The
     ``journal`` stores each answer.
     """
     check_fits(project, held, "the held-out part")
@@ -100,7 +99,7 @@ def judge(
 def rehearse(project: Project, budget: Budget, rows: int | None) -> tuple[tuple[Draw, ...], tuple[PrivateFigure, ...]]:
     """Return the purchases of an evaluation, and figures with intervals of the expected width. Reads no data.
 
-    ``rows`` is how many rows will be held where that is known; else it is taken that they can carry every figure, and
+    ``rows`` is the number of rows to be held out, if known; otherwise they are assumed to support every figure, and
     none is shown. The figures are those of uniform answers: a classifier that guesses, an even target.
     """
     asked, plan = HeldOutCounts.of(project), project.plan
@@ -120,7 +119,7 @@ def judged(asked: HeldOutCounts, synthetic: Table, held: S) -> S:
     model = fit(synthetic, target)
     known_target = synthetic.observed(target)
     some = known_target if known_target.rows else synthetic
-    some = some.take(np.arange(min(some.rows, MOST_RANKED)))  # synthetic rows come in no order
+    some = some.take(np.arange(min(some.rows, MOST_RANKED)))  # synthetic rows have no order
     known = log_odds(model.scores(some))
     edges = [_edges(known[:, code], some.codes[target] == code) for code, _, _ in asked.tells]
 
@@ -148,10 +147,10 @@ def _edges(scores: FloatArray, positive: NDArray[np.bool_]) -> FloatArray:
 
 
 def measure(curator: Curator, asked: HeldOutCounts, rows: int | None) -> list[Measurement]:
-    """All of the curator's budget: right guesses first, then what the rows, now known about, can carry.
+    """Spend the curator's budget: first on accuracy, then on the figures that the estimated number of rows supports.
 
-    Which figures can be carried is decided from public facts and the noisy total, before they are paid for; what they
-    leave over sharpens the first.
+    The supported figures are decided from public facts and the noisy total, before they are paid for; the rest of the
+    budget refines the first.
     """
     budget = BudgetSplit(curator.budget, curator.sizes, "uniform", "zcdp")
     ways = [(name,) for name in asked.columns]
@@ -172,7 +171,7 @@ _POOLS = {"auc": "AUC", "one_way_tv": "one-way", "cmi": "CMI"}
 
 
 def _shares(curator: Curator, budget: BudgetSplit, asked: HeldOutCounts, n: float) -> dict[str, float]:
-    """Shares of the budget for the figures that ``n`` rows can carry."""
+    """Shares of the budget for the figures that ``n`` rows support."""
     whole = sum(WEIGHTS.values())
     carried = []
     for figure, weight in WEIGHTS.items():
@@ -191,7 +190,7 @@ def blocked(figure: str, asked: HeldOutCounts, n: float, sigma: float) -> str:
     rows, noise = f"about {max(n, 0):,.0f} held-out rows", f"noise of {sigma:,.0f} rows a cell"
     if figure == "auc":
         need = 2 * CELLS_PER_SIGMA * sigma * math.sqrt(BINS)
-        return "" if n >= need else f"{rows} are too few for {noise}; it would take {need:,.0f}"
+        return "" if n >= need else f"{rows} are too few for {noise}; {need:,.0f} would be needed"
     if figure == "one_way_tv":
         sizes = [asked.schema[name].size for name in asked.columns]
         blur = float(np.mean(sizes)) * sigma * math.sqrt(2 / math.pi) / 2 / max(n, 1.0)
@@ -199,7 +198,7 @@ def blocked(figure: str, asked: HeldOutCounts, n: float, sigma: float) -> str:
     cells = math.prod(asked.schema[name].size for name in asked.conditional)
     need = cells * max(SPARSE, 2 * sigma**2)
     what = f"the table of outcome, protected and admissible columns has {cells:,} cells"
-    return "" if n >= need else f"{what}; {rows} are too few for that with {noise}: it would take {need:,.0f}"
+    return "" if n >= need else f"{what}; {rows} are too few for that with {noise}: {need:,.0f} would be needed"
 
 
 def figures_of(
@@ -249,8 +248,8 @@ def figures_of(
 def _observed(counts: FloatArray, sigma: float, n: float, spread: float) -> tuple[float, float]:
     """(rows whose target is observed, standard error) from counts of wrong and right guesses and missing targets.
 
-    Two unbiased estimates with independent noise, weighted by precision: the sum of the first two cells, and ``n`` less
-    the third. Neither depends on the difference of the first two.
+    Two unbiased estimates with independent noise, weighted by precision: the sum of the first two cells, and ``n``
+    minus the third. Neither depends on the difference of the first two.
     """
     if len(counts) == 2:
         return n, spread
@@ -260,7 +259,7 @@ def _observed(counts: FloatArray, sigma: float, n: float, spread: float) -> tupl
 
 
 def _left_out(figure: str, asked: HeldOutCounts, counted: Mapping[Clique, Sequence[Measurement]]) -> str:
-    """Return a sentence on the rows behind a figure, where cells may be missing; and the share without a target."""
+    """Return a sentence on the rows behind a figure, if cells may be missing, and the share without a target."""
     names = asked.conditional if figure == "cmi" else () if figure == "one_way_tv" else (asked.target,)
     missing = [name for name in names if name is not None and asked.schema[name].missing]
     if not missing:
@@ -281,7 +280,7 @@ def _why(figure: str, asked: HeldOutCounts, made: Sequence[Measurement], n: floa
 
 
 def _total(made: Sequence[Measurement], rows: int | None) -> tuple[float, float]:
-    """(n, its standard error): as it is where public, else from the noisy totals, weighted by precision."""
+    """(n, its standard error): exact if public, else from the noisy totals, weighted by precision."""
     if rows is not None:
         return float(rows), 0.0
     weights = np.array([1 / (m.values.size * m.sigma**2) for m in made])
@@ -292,7 +291,7 @@ def _total(made: Sequence[Measurement], rows: int | None) -> tuple[float, float]
 DRAWS = 400
 """Samples of the held-out rows' one-way counts, from the synthetic table."""
 LARGEST_SAMPLE = 2000
-"""A larger sample's errors are had by scaling: they fall with √n."""
+"""A larger sample's errors follow by scaling: they fall with √n."""
 
 
 def _sampling(
@@ -300,7 +299,7 @@ def _sampling(
 ) -> tuple[list[FloatArray], FloatArray]:
     """One-way shares of the synthetic table, and errors (DRAWS × all cells) of shares in samples of n/k of its rows.
 
-    Whole rows are drawn, so that errors of different columns go together as they do among the held-out rows.
+    Whole rows are drawn, so errors of different columns are correlated as among the held-out rows.
     """
     sizes = [asked.schema[name].size for name in asked.columns]
     people = max(n / k, 1.0)

@@ -19,7 +19,7 @@ TAIL = 0.025
 DRAWS = 400
 STEPS = 61
 FILLED, FILLED_SIGMAS = 5.0, 3.0
-"""A stratum is filled where independence would put at least this many rows, and this many σ, into each of its cells."""
+"""A stratum is filled if independence predicts at least this many rows, and this many σ, in each of its cells."""
 
 FloatArray = NDArray[np.float64]
 
@@ -58,7 +58,7 @@ def area_interval(tables: Sequence[tuple[FloatArray, float]], k: int, least: flo
     """Area under the ROC curve from noisy counts of (is it?, bin of the score), macro over several such tables.
 
     The exact area of n₀ and n₁ rows, A = Σ_b h₁(b)[h₀(below b) + ½h₀(b)]/(n₀n₁), moves by up to 1 when one row does,
-    so it is never released with noise of its own; from noisy cells it is a ratio whose numerator is unbiased, since the
+    so it is never released with its own noise; from noisy cells it is a ratio whose numerator is unbiased, since the
     noise of different cells is independent. Interval: delta method; with g the gradient of A, variance Σ(σ² + k·c)g²
     (Σ c·g² is DeLong's variance of a binned score), and σ⁴B²/2(n₀n₁)² for the product of two noises. The sampling
     errors of several tables are taken to be one and the same, their noises to be independent. The figure is the mean
@@ -122,9 +122,9 @@ def distance_interval(
     """Mean total variation between columns' noisy counts and the public ``shares`` q.
 
     ``sampling`` holds errors of shares in simulated samples, draws × all cells; ``spread`` is the standard error of
-    ``n``; ``counts`` None shows what is to be expected where the shares are right.
+    ``n``; with ``counts`` None, the result is the expectation if the shares are right.
 
-    A total variation of noisy shares is too large by chance, by as much as the errors' own ‖e‖. With M̂ what the noisy
+    A total variation of noisy shares is biased upward by up to the errors' own ‖e‖. With M̂ what the noisy
     shares show and T the truth: T ≥ M̂ − ‖e‖ (triangle inequality), so the lower end is M̂ less the 97.5 % point of
     ‖e‖. For the upper end, of all deviations with mean total variation T the one spread over all cells in proportion to
     their errors' standard deviation shows least; it is the largest T under which so small an M̂ comes in more than 2.5
@@ -161,13 +161,14 @@ def information_interval(
 ) -> Interval | str:
     """Conditional mutual information I(left; right | given) in nats of noisy ``counts``; ``axes`` of the three sides.
 
-    The plug-in estimate is too large by chance. So the test is turned round: between the independent table that fits
+    The plug-in estimate is biased upward by chance. So the test is inverted: between the independent table that fits
     the noisy counts best and the noisy counts themselves (and beyond) lies a line of populations; the interval holds
     the information of those under which the plug-in estimate that was seen lies between the 2.5 % and the 97.5 % point
     of simulated ones, and the value is that of the population with this median. Strata (values of the given
-    columns) in which independence would put fewer than ``FILLED`` rows, or FILLED_SIGMAS·σ, into a cell are left out:
-    there noise would pass for dependence. If more than a fifth of the rows are in such strata, there is no figure. An
-    estimate smaller than independence mostly shows is luck: the upper end is never below the usual one there.
+    columns) in which independence would put fewer than ``FILLED`` rows, or FILLED_SIGMAS·σ, into a cell are left out,
+    because noise would look like dependence
+    there. If more than a fifth of the rows are in such strata, there is no figure. An estimate smaller than usual under
+    independence is luck: the upper end is never below the usual one.
     """
     h = np.transpose(counts, [a for side in axes for a in side])
     h = h.reshape([math.prod(counts.shape[a] for a in side) for side in axes])
