@@ -143,3 +143,21 @@ def test_a_long_header_of_a_page_is_read(tmp_path):
     cells = pa.array(["x" * 2000, "y" * 2000])
     parquet.write_table(pa.table({"a": cells}), path, use_dictionary=False, data_page_version="2.0")
     assert in_memory(path) == 2
+
+
+def test_no_changed_byte_of_a_footer_ends_the_process(tmp_path):
+    """PyArrow ended it where the statistics of a column contradicted its schema."""
+    from pyarrow import parquet
+
+    path = tmp_path / "t.parquet"
+    parquet.write_table(pa.table({"a": ["x", "y", None], "b": [1, 2, 3]}), path, store_schema=False)
+    data = path.read_bytes()
+    read = refused = 0
+    for at in range(len(data) - 8 - int.from_bytes(data[-8:-4], "little"), len(data) - 8):
+        for other in (data[at] ^ 1, data[at] ^ 0x10):
+            try:
+                read += read_table(data[:at] + bytes([other]) + data[at + 1 :], "t.parquet").rows > 0
+            except TableError:
+                refused += 1
+    assert read > 10
+    assert refused > 10
