@@ -205,7 +205,7 @@ class Reservation:
                 break
             time.sleep(wait)
         return (
-            f"{trouble} The release counts with its full reservation; the ledger does not know its hash. To write it "
+            f"{trouble} The release counts in full, as reserved; the ledger does not know its hash. To write it "
             f"again and record it: espalier resume {self.entry.id} --out ANOTHER_FOLDER"
         )
 

@@ -26,15 +26,11 @@ class CodesOnly:
 
     def numbers(self, column: str) -> NDArray[np.float64]:
         """Refuse: the numbers are not here, only their bins."""
-        raise TableError(
-            f"column {column!r}: the numbers themselves stay in the engine; only their bins are here", column=column
-        )
+        raise TableError(f"column {column!r}: the numbers stay in the engine; only their bins were read", column=column)
 
     def text_counts(self, column: str) -> dict[str, int]:
-        """Refuse: the texts are not here, only their codes."""
-        raise TableError(
-            f"column {column!r}: the texts themselves stay in the engine; only their codes are here", column=column
-        )
+        """Refuse: only the codes of the texts are available."""
+        raise TableError(f"column {column!r}: the texts stay in the engine; only their codes were read", column=column)
 
     def step_counts(self, pairs: Sequence[Pair]) -> list[NDArray[np.int64]]:  # noqa: ARG002
         """Refuse: linked tables are read into memory."""

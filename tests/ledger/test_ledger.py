@@ -304,7 +304,7 @@ def test_a_release_for_another_person_column_is_refused_or_shown(where, other):
     population = ledger.population_of("people")
     assert [e.another_unit for e in population.entries] == [False, True]
     assert population.entries[0].unit == "enforced by the person column 'pid'"
-    assert "another unit" in population.entries[1].unit
+    assert "a different unit" in population.entries[1].unit
     assert "the total holds for neither" in population.caveats[0]
     with pytest.raises(LedgerError, match="fixed"):
         release(of(other), visits(other), ledger=ledger.account("people"))
@@ -313,7 +313,7 @@ def test_a_release_for_another_person_column_is_refused_or_shown(where, other):
     assert [e["enforced"] for e in exported["entries"]] == [True, other is not None]
     assert [e["another_unit"] for e in exported["entries"]] == [False, True]
     units = [r["unit"] for r in csv.DictReader(io.StringIO(ledger.csv())) if r["kind"] in ("open", "reserve")]
-    assert ["another unit" in unit for unit in units] == [False, False, True]
+    assert ["a different unit" in unit for unit in units] == [False, False, True]
 
 
 def test_tables_of_one_population_have_a_person_column_each(where):
@@ -378,7 +378,7 @@ def test_in_an_old_ledger_the_first_release_fixes_the_person_column(tmp_path):
     population = old.population_of("people")
     assert population.persons == {"people": "pid"}
     assert [e.another_unit for e in population.entries] == [False, True, True, False]
-    assert "2 releases were for another unit" in population.caveats[0]
+    assert "2 releases were for a different unit" in population.caveats[0]
     with pytest.raises(LedgerError, match="fixed the person column 'pid'"):
         old.account("people").reserve(of("visit"), Budget.of(of("visit").plan, None), b"d")
     old.account("people").reserve(of("pid"), Budget.of(of("pid").plan, None), b"d")
@@ -431,7 +431,7 @@ def test_tables_of_one_population_share_its_budget(where):
         (("people",), {"epsilon": 3.0, "delta": DELTA}, LedgerError, "already open"),
         (("other", "people"), {"epsilon": 3.0}, LedgerError, "set once"),
         (("other", "people"), {"neighbors": "add-remove"}, LedgerError, "set once"),
-        (("register",), {"epsilon": 1.0, "delta": DELTA}, LedgerError, "as\\s+this table's population"),
+        (("register",), {"epsilon": 1.0, "delta": DELTA}, LedgerError, "as\\s+the table's population"),
         (("other",), {"delta": DELTA}, ProjectError, "needs a total"),
         (("other",), {"epsilon": 0.0, "delta": DELTA}, ProjectError, "epsilon"),
         (("other",), {"epsilon": float("nan"), "delta": DELTA}, ProjectError, "epsilon"),

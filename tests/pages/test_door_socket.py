@@ -302,5 +302,5 @@ def test_lists_that_change_count_at_once_and_secrets_that_forget_the_door_open_n
     stranger = server.visitor()
     assert b"Sign in" in stranger.visit()
     server.secrets.write_text("database = 'x'", "utf-8")
-    assert b"no longer contains the sign-in settings" in until(b"no one is let in", stranger)
+    assert b"no longer contains the sign-in settings" in until(b"access is blocked", stranger)
     assert SHOWN not in server.visitor().visit("shared")

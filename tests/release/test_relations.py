@@ -163,7 +163,7 @@ def test_a_snapshot_is_a_source_of_its_unit(path):
     assert known_rows(filled, Unit("replace-one", 2)) == filled.rows == 500
     with pytest.raises(TableError, match="replace-one only"):
         known_rows(filled, Unit("add-remove", 2))
-    with pytest.raises(TableError, match="only their bins are here"):
+    with pytest.raises(TableError, match="only their bins were read"):
         plain.numbers("v")
 
 
