@@ -78,7 +78,12 @@ def proportion(schema: Schema, event: str, among: Among = None) -> Proportion:
 
 
 def mean(schema: Schema, column: str, among: Among = None) -> Mean:
-    """Return the mean of a numeric column, by bin midpoints, in the rows ``among`` (``column=value``)."""
+    """Return the mean of a numeric column, by bin midpoints, in the rows ``among`` (``column=value``).
+
+    >>> import espalier as es
+    >>> es.mean(es.Schema((es.Column("age", "numeric", edges=(0.0, 50.0, 100.0)),)), "age").columns
+    ('age',)
+    """
     return of_observed(schema, Mean(column, _scores(schema, column), _among(schema, among)))
 
 

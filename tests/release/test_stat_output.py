@@ -68,7 +68,11 @@ def test_cells_labels_and_empty_cells_survive_the_round_trip(kind, tmp_path):
 
 @pytest.mark.parametrize(
     ("kind", "lost"),
-    [("sav", []), ("dta", ["ward: Stata labels no such texts"]), ("xpt", ["sex: SAS transport has no value labels"])],
+    [
+        ("sav", []),
+        ("dta", ["ward: Stata cannot label such texts"]),
+        ("xpt", ["sex: SAS transport has no value labels"]),
+    ],
 )
 def test_losses_are_listed(kind, lost):
     said = " ".join(losses(SCHEMA, kind))
