@@ -116,7 +116,7 @@ def test_draw_refuse_undo_annotate_leave_and_reload(person, tmp_path, samples, w
     board.says("would close the cycle readmitted → age → diabetes → readmitted")
     board.click("readmitted")
     board.press("Outcome")
-    board.says("readmitted is outcome now. It is the target too.")
+    board.says("readmitted is outcome now. It is also the target.")
     board.click("sex")
     board.press("Protected")
     board.says("sex is protected now")

@@ -272,7 +272,7 @@ def full_disk(where: str) -> dict[str, Any]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (size + 40_000, size + 40_000))
         return until_it_fails(where)
 
-    return fault("a disk that takes no more, met after a draw", where, lambda: as_child(limited), "ake room")
+    return fault("a disk that takes no more, met after a draw", where, lambda: as_child(limited), "free some space")
 
 
 def full_disk_before(where: str) -> dict[str, Any]:
@@ -287,7 +287,7 @@ def full_disk_before(where: str) -> dict[str, Any]:
         release(PROJECT, table(), ledger=account)
         return ""
 
-    found = fault("a disk that takes no more, met before a draw", where, lambda: as_child(limited), "ake room")
+    found = fault("a disk that takes no more, met before a draw", where, lambda: as_child(limited), "free some space")
     if Ledger(where).population_of("people").entries:
         found["wrong"].append("an entry was left")
     return found
@@ -321,6 +321,7 @@ def read_only(where: str) -> dict[str, Any]:
         if os.getuid() == 0:  # root may write anywhere
             os.setgid(65534)
             os.setuid(65534)
+            os.environ["XDG_DATA_HOME"] = tempfile.mkdtemp()  # a person has a home of their own
         account = Ledger(where).account("people")
         release(PROJECT, private, ledger=account)
         return ""

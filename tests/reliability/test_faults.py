@@ -22,7 +22,8 @@ def test_every_fault_ends_in_a_message_and_a_consistent_ledger(more):
         pytest.skip(ran.stderr)
     assert "Traceback" not in ran.stderr, ran.stderr
     found = json.loads(ran.stdout)
-    assert [one for one in found if one["wrong"]] == []
+    wrong = [one for one in found if one["wrong"]]
+    assert not wrong, "\n".join(map(str, wrong))
     assert ran.returncode == 0
     kills = found[0]
     assert kills["kills"] > 0
