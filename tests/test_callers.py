@@ -230,6 +230,7 @@ CALLERS: dict[str, Reasons] = {
         ),
         "blurred rows, marked as not private": ("core/release/blurred.py",),
         "synthetic rows": ("core/analysis/loading.py", "core/release/output.py"),
+        "a table made up from a plan's assumptions": ("core/analysis/expected_regressions.py",),
         "an argument of `public_rows`; shows the owner the size": (
             "pages/release/spending.py",
             "pages/05_release.py",
