@@ -229,11 +229,8 @@ CALLERS: dict[str, Reasons] = {
             "core/server/release_job.py",
         ),
         "blurred rows, marked as not private": ("core/release/blurred.py",),
-        "synthetic rows": (
-            "core/analysis/expected_regressions.py",
-            "core/analysis/loading.py",
-            "core/release/output.py",
-        ),
+        "synthetic rows": ("core/analysis/loading.py", "core/release/output.py"),
+        "a table made up from a plan's assumptions": ("core/analysis/expected_regressions.py",),
         "an argument of `public_rows`; shows the owner the size": (
             "pages/release/spending.py",
             "pages/05_release.py",

@@ -138,7 +138,7 @@ def so_far(state: Session, which: str, study: Study) -> None:
         picture.show(drawn, f"forest-{which}", "answers", narrow=forest.svg(lines, 380))
         levels = " or ".join(dict.fromkeys(f"{100 * line.answer.level:g} %" for line in lines))
         family = 1 if together is None else lines[0].answer.family
-        hold = f" All {family} of them hold together." if family > 1 else ""
+        hold = f" All {family} intervals hold together." if family > 1 else ""
         st.caption(f"{SAFE} Lines are {levels} intervals; a hollow point has none.{hold}")
         st.download_button(
             "Save as CSV",
