@@ -97,7 +97,7 @@ def test_it_is_cancelled_and_what_cannot_be_judged_is_refused():
     with pytest.raises(Cancelled):
         play(project(), TABLE, np.random.default_rng(0), models=20, report=stop)
     assert said == sorted(said)
-    with pytest.raises(EspalierError, match="cannot judge an attack"):
+    with pytest.raises(EspalierError, match="judge nothing"):
         play(project(), TABLE, np.random.default_rng(0), models=10)
     for targets, count in ((1000, "1,000"), ([3, 3], "1")):
         with pytest.raises(EspalierError, match=f"attacks 2 to 160 different rows, not {count}\\.$"):
@@ -121,5 +121,5 @@ def test_the_command_prints_figures_and_says_that_they_are_confidential(tmp_path
     assert main([*asked[:-2], "--rows", "1", "161"]) == 2
     assert "counted from 1 to 160" in capsys.readouterr().err
     assert main([*asked[:-3], "10"]) == 2
-    assert "cannot judge an attack" in capsys.readouterr().err
+    assert "judge nothing" in capsys.readouterr().err
     assert sorted(p.name for p in tmp_path.iterdir()) == ["p.json", "t.csv"]
