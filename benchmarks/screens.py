@@ -161,7 +161,7 @@ def plan(person: Any, waits: Waits, clicks: int, columns: int) -> None:
     waits.of(f"{what}: opening", lambda: person.link("Plan").click())
     page.get_by_role("spinbutton", name="Number of rows n").fill(str(ROWS))
     page.keyboard.press("Enter")
-    page.get_by_text("What it would leave in the ledger").first.wait_for()
+    page.get_by_text("What would remain in the ledger").first.wait_for()
     for i in range(clicks // 2):
         page.get_by_role("textbox", name="ε (the budget)").fill(f"{1.1 + i / 10:.1f}")
         waits.of(what, lambda: page.keyboard.press("Enter"))
