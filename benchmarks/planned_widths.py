@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -106,53 +107,76 @@ def truth(population: Population, one: PlannedCounts) -> float:
     return shares[0] - shares[1] if len(shares) > 1 else shares[0]
 
 
+@dataclass(frozen=True)
+class Made:
+    """The facts of one analysis, and the population's figure if it is known."""
+
+    facts: Mapping[str, Any]
+    truth: float | None
+
+    @property
+    def kind(self) -> str:
+        """Kind, with the family of a regression."""
+        return str(self.facts.get("family", self.facts["kind"]))
+
+    @property
+    def promised(self) -> float | None:
+        """Promised half-width."""
+        found: float | None = self.facts["promised"]
+        return found
+
+    @property
+    def within(self) -> bool:
+        """Whether the reached half-width is at most the promised one."""
+        reached = self.facts["reached"]
+        return reached is not None and self.promised is not None and bool(reached <= self.promised)
+
+    @property
+    def ratio(self) -> float | None:
+        """Promised divided by reached; `None` without an interval."""
+        return None if self.facts["reached"] is None else (self.promised or math.nan) / float(self.facts["reached"])
+
+    @property
+    def held(self) -> bool | None:
+        """Whether the interval holds the truth; `None` if either is unknown."""
+        if self.truth is None or self.facts["low"] is None:
+            return None
+        return bool(self.facts["low"] <= self.truth <= self.facts["high"])
+
+
 def show(draws: int) -> None:
-    """Print each population and ε, and all together by ε."""
+    """Print proportions, differences and odds ratios by ε, then coefficients and effects, each with a budget alone."""
     for epsilon in EPSILONS:
-        within: list[bool] = []
-        ratios: list[float] = []
-        covered: list[bool] = []
-        more: dict[str, list[tuple[bool, float]]] = {"regression": [], "effect": []}
-        for name, make in POPULATIONS.items():
-            population, rng = make(), np.random.default_rng([31, round(10 * epsilon)])
-            listed = read_analyses([*analyses(population), *further(population)])
-            plan = Plan("independent", epsilon, DELTA, analysis_share=0.9)
-            project = Project("benchmark", population.schema, plan, analyses=listed)
-            true = {
-                one.name: truth(population, one)
-                for one in listed
-                if isinstance(one, PlannedCounts) and one.kind != "effect"
-            }
-            own: list[bool] = []
-            for _ in range(draws):
-                picked = rng.integers(0, len(next(iter(population.codes.values()))), population.n)
-                table = Table(population.schema, {c: v[picked] for c, v in population.codes.items()}, population.n)
-                whole = Budget(epsilon, DELTA, rho_of(epsilon, DELTA))
-                with analysed(PrivateCurator(table, Unit(), whole, 10**6), project) as found:
-                    made = [one.facts() for one in found]
-                for one in made:
-                    if one["promised"] is None:
-                        continue
-                    own.append(one["reached"] is not None and one["reached"] <= one["promised"])
-                    if one["kind"] in ("regression", "effect"):
-                        more[one["kind"]].append((own[-1], one["promised"] / (one["reached"] or math.inf)))
-                    elif one["reached"] is not None:
-                        ratios.append(one["promised"] / one["reached"])
-                        covered.append(one["low"] <= true[one["name"]] <= one["high"])
-            within += own
-            print(
-                f"  ε = {epsilon:g}  {name:10} {len(listed)} analyses  within {100 * np.mean(own):5.1f} %", flush=True
-            )
-        print(
-            f"ε = {epsilon:g}: within the promise {100 * np.mean(within):.1f} %, promised ÷ reached "
-            f"{np.median(ratios):.2f}, coverage {100 * np.mean(covered):.1f} %",
-            flush=True,
-        )
-        for kind, figures in more.items():
-            if figures:
-                inside, by = zip(*figures, strict=True)
-                print(
-                    f"  {kind}: {len(figures)} figures, within {100 * np.mean(inside):.1f} %, promised ÷ reached "
-                    f"{np.median(by):.2f}",
-                    flush=True,
-                )
+        for kinds, make_listed in (("counts", analyses), ("regressions and effects", further)):
+            _show(epsilon, draws, kinds, make_listed)
+
+
+def _show(
+    epsilon: float, draws: int, kinds: str, make_listed: Callable[[Population], Iterator[dict[str, Any]]]
+) -> None:
+    every: list[Made] = []
+    for make in POPULATIONS.values():
+        population, rng = make(), np.random.default_rng([31, round(10 * epsilon)])
+        listed = read_analyses(list(make_listed(population)))
+        plan = Plan("independent", epsilon, DELTA, analysis_share=0.9)
+        project = Project("benchmark", population.schema, plan, analyses=listed)
+        counted = [one for one in listed if isinstance(one, PlannedCounts) and one.kind != "effect"]
+        true = {one.name: truth(population, one) for one in counted}
+        for _ in range(draws):
+            picked = rng.integers(0, len(next(iter(population.codes.values()))), population.n)
+            table = Table(population.schema, {c: v[picked] for c, v in population.codes.items()}, population.n)
+            whole = Budget(epsilon, DELTA, rho_of(epsilon, DELTA))
+            with analysed(PrivateCurator(table, Unit(), whole, 10**6), project) as found:
+                every += [Made(one.facts(), true.get(one.analysis.name)) for one in found]
+    print(f"ε = {epsilon:g}, {kinds}: {len(every)} figures")
+    for kind in ("all", *dict.fromkeys(one.kind for one in every)):
+        some = [one for one in every if kind in ("all", one.kind)]
+        promised = [one for one in some if one.promised is not None]
+        held = [one.held for one in some if one.held is not None]
+        ratios = [one.ratio for one in promised if one.ratio is not None]
+        coverage = f", coverage {100 * np.mean(held):.1f} %" if held else ""
+        told = "none"
+        if promised:
+            inside = 100 * float(np.mean([one.within for one in promised]))
+            told = f"{len(promised)}, within {inside:.1f} %, promised ÷ reached {np.median(ratios):.2f}{coverage}"
+        print(f"  {kind}: {len(some)} figures, promised {told}", flush=True)

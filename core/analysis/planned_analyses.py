@@ -132,11 +132,11 @@ def standardised(counts: FloatArray) -> tuple[float, FloatArray]:
 def half_width(one: PlannedCounts, counts: FloatArray, sigma: float, k: int, caution: float = 0.0) -> float:
     """Return the half-width of the 95 % interval; infinite where a count does not exceed its noise clearly.
 
-    ``caution`` is by how many of its own standard deviations the variance may turn out larger.
+    ``caution`` is by how many of their own standard deviations the variance may turn out larger, and a count smaller.
     """
     compared = counts[:, :2] if one.kind == "effect" else counts
     least = counts.min() if one.kind == "odds_ratio" else compared.sum(axis=-1).min() / math.sqrt(2)
-    if least <= CLEAR * sigma or least <= 0:
+    if least <= CLEAR * sigma + caution * math.sqrt(sigma**2 + max(least, 0.0)) or least <= 0:
         return math.inf
     found = variance(one, counts, sigma, k)
     if caution:
