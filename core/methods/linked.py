@@ -2,9 +2,9 @@
 
 A wide table (``insulin_1``, ``insulin_2``, …) loses how visits follow each other. Here the budget is divided in two.
 One part buys the person model as in the method `workload`. The other counts pairs of columns over all steps; each
-person has total weight 1, however many visits they
-have (`espalier.core.privacy.steps`). The step model is fitted to these
-counts on *synthetic* people. So only its conditionals come from the counts, and columns may have any number of parents.
+person has total weight 1, however many visits they have (`espalier.core.privacy.steps`). The step model is fitted to
+these counts on *synthetic* people. So only its conditionals come from the counts, and columns may have any number of
+parents.
 """
 
 from __future__ import annotations

@@ -7,7 +7,8 @@ before, c at the one before that. The parameters maximise
 
 over evidence rows r with weights w_r, for noisy counts T. It is the dual of min Σ_e ‖M_e − T_e‖²/(2σ_e²) + λ·KL, so it
 is concave, and it needs no table over all parents, however many there are. β, s and κ are hardly penalised: the fit
-shrinks towards "stay or draw afresh", not towards independence of the visit before.
+shrinks towards "stay or draw afresh", not towards independence of the visit before. Tables whose cells are mostly noise
+weigh less: σ_e² is multiplied by 1 + σ over the mean cell. The counts that determine s shrink towards one chance to stay.
 """
 
 from __future__ import annotations
@@ -165,7 +166,7 @@ class _Problem:
         typical = target.total / np.array([table.values.size for table in target.tables.values()])
         people_to_a_row = target.total * float((self.weights.astype(np.float64) ** 2).sum())
         sigmas = np.sqrt(noise**2 + typical * (1 + people_to_a_row))  # people are a sample, and so is the evidence
-        strength = sigmas**2 / (np.median(sigmas) * target.total) * (1 + noise / typical)  # more where cells drown
+        strength = sigmas**2 / (np.median(sigmas) * target.total) * (1 + noise / typical)
         self.penalty = np.concatenate([np.full((h, 1), p) for h, p in zip(heights, strength, strict=True)])
         self.wanted = np.concatenate(
             [
