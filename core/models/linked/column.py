@@ -8,7 +8,8 @@ before, c at the one before that. The parameters maximise
 over evidence rows r with weights w_r, for noisy counts T. It is the dual of min Σ_e ‖M_e − T_e‖²/(2σ_e²) + λ·KL, so it
 is concave, and it needs no table over all parents, however many there are. β, s and κ are hardly penalised: the fit
 shrinks towards "stay or draw afresh", not towards independence of the visit before. Tables whose cells are mostly noise
-weigh less: σ_e² is multiplied by 1 + σ over the mean cell. The counts that determine s shrink towards one chance to stay.
+weigh less: σ_e² is multiplied by 1 + σ over the mean cell. The counts that determine s shrink towards one chance to
+stay.
 """
 
 from __future__ import annotations
