@@ -19,12 +19,20 @@ LARGEST = (1 << 31) - 1
 """The largest size of a page. PyArrow would cut off the upper bits of a larger one."""
 FIXED = {1: 0, 2: 0, 3: 1, 7: 8}
 """Bytes of Thrift's types of a fixed size: true, false, a byte, a float."""
-NUMBERS, TEXT, LIST, STRUCT = (4, 5, 6), 8, 9, 12
+INT32, INT64, TEXT, LIST, STRUCT = 5, 6, 8, 9, 12
 """Further types of Thrift."""
+BITS = {4: 16, INT32: 32, INT64: 64}
+"""Bits of a whole number of each type."""
 NESTED = 8
 """Structs within structs at most."""
-BYTE_ARRAY, DIFFERENCES = 6, 7
-"""The stored type of texts, and their encoding as what differs from the text before."""
+DIFFERENCES = 7
+"""The encoding of texts as what differs from the text before."""
+PAGES = {0: 5, 2: 7, 3: 8}
+"""Each type of page (data, dictionary, data of the second version) and the field that its own facts have."""
+ENCODING = {0: 2, 3: 4}
+"""Field of the encoding in the facts of each type of page that holds values."""
+Fields = dict[tuple[int, int], Any]
+"""Values of a struct by number and type of field: PyArrow passes over a field of another type than it expects."""
 
 
 def check_pages(file: IO[bytes], facts: Any, shown: str) -> int:
@@ -39,7 +47,7 @@ def check_pages(file: IO[bytes], facts: Any, shown: str) -> int:
     Footer, row groups and pages must state the same number of rows. PyArrow would leave out rows that only some state.
     """
     packed, stated, texts = file.seek(0, 2), 0, 0
-    flat = [facts.schema.column(i).max_repetition_level == 0 for i in range(facts.num_columns)]
+    columns = [facts.schema.column(i) for i in range(facts.num_columns)]
     largest, differing = [0] * facts.num_columns, set[int]()
     check_ratio(facts.num_rows, packed, shown)
     try:
@@ -48,14 +56,14 @@ def check_pages(file: IO[bytes], facts: Any, shown: str) -> int:
             raise ValueError("the groups have other rows than the file")
         for rows, chunks in groups:
             for place, chunk in enumerate(chunks):
-                stated += chunk[7]
-                if not 0 <= chunk[7] <= stated <= packed:  # the same pages in two columns or groups
+                stated += chunk[7, INT64]
+                if not 0 <= chunk[7, INT64] <= stated <= packed:  # the same pages in two columns or groups
                     raise ValueError("columns that do not fit into the file")
-                if flat[place] and chunk[5] != rows:
+                if columns[place].max_repetition_level == 0 and chunk[5, INT64] != rows:
                     raise ValueError("a column has other rows than its group")
                 for size, encoding in _pages(file, chunk):
                     largest[place] = max(largest[place], size)
-                    texts += size * (chunk[1] == BYTE_ARRAY)
+                    texts += size * (columns[place].physical_type == "BYTE_ARRAY")
                     differing |= {place} if encoding == DIFFERENCES else set()
             check_ratio(max(texts, sum(largest)), packed, shown)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError, OSError):
@@ -63,39 +71,44 @@ def check_pages(file: IO[bytes], facts: Any, shown: str) -> int:
     return sum(largest[place] for place in differing)
 
 
-def _groups(file: IO[bytes]) -> list[tuple[int, list[dict[int, Any]]]]:
-    """Return the number of rows of each row group, and the facts of its columns by number of field, from the footer."""
+def _groups(file: IO[bytes]) -> list[tuple[int, list[Fields]]]:
+    """Return the number of rows of each row group, and the facts of its columns, from the footer."""
     file.seek(-8, 2)
     length = int.from_bytes(file.read(4), "little")
     file.seek(-8 - length, 2)
     footer, _ = _struct(file.read(length), 0)
-    return [(group[3], [chunk[3] for chunk in group[1]]) for group in footer.get(4) or []]
+    groups = footer.get((4, LIST), [])
+    return [(group[3, INT64], [chunk[3, STRUCT] for chunk in group[1, LIST]]) for group in groups]
 
 
-def _pages(file: IO[bytes], chunk: dict[int, Any]) -> Iterator[tuple[int, int]]:
+def _pages(file: IO[bytes], chunk: Fields) -> Iterator[tuple[int, int]]:
     """Yield the unpacked size and the encoding of each page of a column in a row group, as PyArrow finds them.
 
-    Raise :class:`ValueError` unless they hold as many values as the footer states.
+    Raise :class:`ValueError` for another type of page, which PyArrow would pass over, and unless the pages hold as many
+    values as the footer states.
     """
-    at, dictionary = chunk[9], chunk.get(11, 0)
+    at, dictionary, left = chunk[9, INT64], chunk.get((11, INT64), 0), chunk[5, INT64]
     if 0 < dictionary < at:
         at = dictionary
-    end, values = at + chunk[7], 0
-    while values < chunk[5] and at < end:
+    end = at + chunk[7, INT64]
+    while left > 0 and at < end:
         header, length = _header(file, at)
-        held = header.get(5) or header.get(8) or {}  # a page of the first or of the second version
-        sizes = header[2], header[3], held.get(1, 0)
-        if not all(0 <= size <= LARGEST for size in sizes):
+        kind, unpacked, packed = (header[number, INT32] for number in (1, 2, 3))
+        if {number for number, _ in header}.intersection(range(5, 9)) != {PAGES[kind]}:
+            raise ValueError("the facts of another type of page")
+        held = header[PAGES[kind], STRUCT]
+        values = held[1, INT32] if kind in ENCODING else 0
+        if not all(0 <= size <= LARGEST for size in (unpacked, packed, values)):
             raise ValueError("a size that no page has")
-        values += sizes[2]
-        yield header[2], held.get(4 if 8 in header else 2, 0)
-        at += length + header[3]
-    if values != chunk[5]:
+        left -= values
+        yield unpacked, held[ENCODING[kind], INT32] if kind in ENCODING else 0
+        at += length + packed
+    if left:
         raise ValueError("pages and footer disagree")
 
 
-def _header(file: IO[bytes], at: int) -> tuple[dict[int, Any], int]:
-    """Return the fields of the header at a place of the file, by number, and its length."""
+def _header(file: IO[bytes], at: int) -> tuple[Fields, int]:
+    """Return the fields of the header at a place of the file, and its length."""
     first, most = HEADER
     file.seek(at)
     data = file.read(first)
@@ -107,32 +120,35 @@ def _header(file: IO[bytes], at: int) -> tuple[dict[int, Any], int]:
     return _struct(data + file.read(most - first), 0)
 
 
-def _struct(data: bytes, at: int, within: int = 0) -> tuple[dict[int, Any], int]:
-    """Return the numbers and structs of a struct, by number of field, and the place behind it.
+def _struct(data: bytes, at: int, within: int = 0) -> tuple[Fields, int]:
+    """Return the fields of a struct, and the place behind it.
 
-    A field that is given twice is refused: PyArrow would choose by its type.
+    A field that is given twice is refused, and so is a number that its type does not hold: PyArrow would choose one
+    field by its type, and cut off the upper bits of the number.
     """
-    fields, number = dict[int, Any](), 0
+    fields, seen, number = Fields(), set[int](), 0
     while kind := data[at]:
         step, kind, at = kind >> 4, kind & 15, at + 1
         if step:
             number += step
         else:
-            number, at = _number(data, at)
-        if number in fields:
-            raise ValueError("a field is given twice")
-        fields[number] = None
-        if kind in NUMBERS:
-            fields[number], at = _number(data, at)
+            number, at = _number(data, at, 16)
+        if number in seen or not 0 < number < 1 << 15:
+            raise ValueError("a field is given twice, or has a number that no field has")
+        seen.add(number)
+        found: Any = None
+        if kind in BITS:
+            found, at = _number(data, at, BITS[kind])
         elif kind == TEXT:
             length, at = _varint(data, at)
             at += length
         elif kind == STRUCT and within < NESTED:
-            fields[number], at = _struct(data, at, within + 1)
+            found, at = _struct(data, at, within + 1)
         elif kind == LIST:
-            fields[number], at = _list(data, at, within)
+            found, at = _list(data, at, within)
         else:
             at += FIXED[kind]
+        fields[number, kind] = found
     return fields, at + 1
 
 
@@ -145,7 +161,7 @@ def _list(data: bytes, at: int, within: int) -> tuple[list[Any], int]:
         if kind == STRUCT and within < NESTED:
             item, at = _struct(data, at, within + 1)
             found.append(item)
-        elif kind in NUMBERS:
+        elif kind in BITS:
             _, at = _varint(data, at)
         elif kind == TEXT:
             length, at = _varint(data, at)
@@ -157,9 +173,11 @@ def _list(data: bytes, at: int, within: int) -> tuple[list[Any], int]:
     return found, at
 
 
-def _number(data: bytes, at: int) -> tuple[int, int]:
-    """Return a signed number and the place behind it."""
+def _number(data: bytes, at: int, bits: int) -> tuple[int, int]:
+    """Return a signed number of ``bits`` bits and the place behind it."""
     found, at = _varint(data, at)
+    if found >> bits:
+        raise ValueError("a number that its type does not hold")
     return found >> 1 ^ -(found & 1), at
 
 

@@ -55,11 +55,20 @@ DECIMAL = {6: small(5), 7: small(0), 8: small(9)}
 TEXT = {6: small(0)}
 
 
-def page(body: bytes, values: int, encoding: int = PLAIN, before: bytes = b"") -> bytes:
-    """A packed data page; ``before`` are bytes of its header that precede its fields."""
+def page(
+    body: bytes, values: int, encoding: int = PLAIN, before: bytes = b"", *, stated: int | None = None, kind: int = 0
+) -> bytes:
+    """A packed data page; ``before`` are bytes of its header that precede its fields.
+
+    With ``stated``, the header states this unpacked size, and the true one in a field whose number is 2 in 16 bits.
+    ``kind`` is the stated type of page: 1 is an index, which a reader passes over.
+    """
     packed = pa.compress(body, codec="zstd", asbytes=True)
     held = record({1: small(values), 2: small(encoding), 3: small(3), 4: small(3)})
-    return before + record({1: small(0), 2: small(len(body)), 3: small(len(packed)), 5: held})[1] + packed
+    size = len(body) if stated is None else stated
+    header = record({1: small(kind), 2: small(size), 3: small(len(packed)), 5: held})[1]
+    hidden = b"" if stated is None else b"\x05" + signed((1 << 16) + 2) + signed(len(body))
+    return before + header[:-1] + hidden + header[-1:] + packed
 
 
 def numbers(*cells: int) -> bytes:

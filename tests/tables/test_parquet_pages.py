@@ -110,6 +110,17 @@ CONTRADICTIONS = {
         4,
     ),
     "groups share their pages": written([(99, [Chunk(b"a", numbers(*FAR), 99)])] * 3, 297, shared=True),
+    "a page of an index counts rows": written(
+        [(2, [Chunk(b"a", page(b"", 1, kind=1) + numbers(1) + numbers(2), 2)])], 2
+    ),
+    "a page of a dictionary has the facts of data": written([(2, [Chunk(b"a", page(b"", 1, kind=2) + TWO, 2)])], 2),
+    "a number is longer than its type": written([(2, [Chunk(b"a", b"\x25" + b"\xff" * 5 + b"\x01" + TWO, 2)])], 2),
+    "a large page behind a page of an index": written(
+        [(1, [Chunk(b"a", page(b"", 1, kind=1) + page(LONG, 1), 1, BYTE_ARRAY, TEXT)])], 1
+    ),
+    "a size hidden in a field's number": written(
+        [(1, [Chunk(b"a", page(LONG, 1, stated=100), 1, BYTE_ARRAY, TEXT)])], 1
+    ),
     "a field is given twice": written([(2, [Chunk(b"a", b"\x25\x02\x05\x00" + TWO, 2)])], 2),
 }
 
