@@ -146,7 +146,7 @@ def spend(state: Session, table: Table | None, seen: Preview) -> None:
         def start() -> None:
             typed = st.session_state.get(note, "")  # the current value, even if typed just before the click
             paid = None if population is None else Paid(state.paid_from or "", payment.who(), typed, ticked)
-            spending.start(state, share / 100, seen.budget.rho, seen.budget.delta, paid)
+            spending.start(state, share / 100, seen, paid)
 
         st.button(
             f"Spend ε = {plan.epsilon:g} and release",

@@ -51,8 +51,12 @@ if released is None:
 
 if not released.has_rows:
     st.info(
-        "The real rows were let go when the tab was reloaded. Open the same table on the Data page to compare this "
-        "release with them again."
+        "The tab was reloaded, so the server no longer holds the real rows. "
+        + (
+            "It no longer knows which of them were kept back for testing, so this release cannot be compared again."
+            if released.digest is None and released.far is None
+            else "Open the same table on the Data page to compare this release with them again."
+        )
     )
     shell.link_to("Data", "Go to Data")
 if released.release.project.linked is not None:

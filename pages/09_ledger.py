@@ -80,7 +80,7 @@ def next_plan(state: Session, p: Population) -> tuple[float, str]:
         return 0.0, ""
     again = any(e.project == state.project.name and same_plan(e, plan) for e in p.entries if e.counted)
     rho = rho_asked(plan, p.delta)
-    left = p.outlook(rho)
+    left = p.outlook(rho, plan.pure)
     if not left["fits"]:
         what, say = ("The same plan again", st.info) if again else ("The open plan", st.warning)
         say(f"{what} (ε = {plan.epsilon:g}) does not fit: it needs ρ = {round_up(rho)}.")

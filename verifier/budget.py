@@ -170,6 +170,8 @@ def check_budget(folder: Folder) -> None:
     ):
         wrong.append(f"ρ adds up to {total:.12g}, not to {spent['rho']:.12g}")
     pure, epsilon = plan["accounting"] == "pure", promise["epsilon"]
+    if pure and held:  # ρ alone would not bound their ε
+        wrong.append("a pure release has no draws from held-out people")
     if pure and (slips or promise["delta"] or not math.isclose(promise["rho"], epsilon**2 / 2, rel_tol=CLOSE)):
         folder.say(2, [*wrong, "a pure release has δ = 0, no draw with a δ₀, and ρ = ε²/2 at most"])
         return

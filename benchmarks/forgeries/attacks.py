@@ -67,6 +67,18 @@ def laplace_noise_for_an_l2_sensitivity(case: Case) -> Files:
 
 
 @kind("budget")
+def gaussian_counts_of_held_out_people_in_a_pure_release(case: Case) -> Files:
+    from espalier.core.evaluation.private.evaluation import PrivateEvaluation
+
+    made = asked(case, Plan("fpt-lp", 1.0, accounting="pure", private_evaluation=0.1))
+    count = next(d for d in case.honest.spending.draws if d.kind == "count")
+    scale = count.sensitivity / math.sqrt(made.spending.rho)
+    held = (replace(count, scale=scale, rho=made.spending.rho / 2, held_out=True),)
+    judged = PrivateEvaluation(0.1, "row", None, 300, held[0].rho, (), (), held)
+    return replace(made, private_evaluation=judged).files
+
+
+@kind("budget")
 def one_score_stated_and_many_bought(case: Case) -> Files:
     plan = Plan("privci", 1.0, 1e-6, target="c", options={"explain": 0.1})
     made = release(replace(case.project(), plan=plan), case.rows, signer=case.key)

@@ -94,7 +94,7 @@ def run(opt: argparse.Namespace) -> None:
             **error.data,
         ) from None
     if account is not None:
-        left = account.population.outlook(shown.budget.rho)
+        left = account.population.outlook(shown.budget.rho, shown.budget.pure)
     relation = _origin(opt.data, opt.relation)
     if opt.json:
         facts = {**shown.to_json(), "ledger": left, **({} if relation is None else {"relation": relation})}

@@ -65,7 +65,7 @@ class Account:
             )
         population = self.population
         fitting = population.fits(project, self.table, self.another_unit)
-        population.allows(rho_asked(fitting.plan, population.delta))
+        population.allows(rho_asked(fitting.plan, population.delta), pure=fitting.plan.pure)
         return fitting
 
     def warnings(self, digest: bytes) -> list[str]:
@@ -101,7 +101,7 @@ class Account:
             population.fits(project, self.table, self.another_unit)
             if not budget.pure and number("delta", budget.delta) != population.delta:
                 raise LedgerError(f"the budget has a different δ from the ledger's, {population.delta}", key="delta")
-            population.allows(rho, delta)
+            population.allows(rho, delta, budget.pure)
             found = _warnings(events, store, self.table, digest)
             warnings[:] = [text for text, _ in found]
             if not self.again and (elsewhere := [text for text, refused in found if refused]):

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from espalier.core.errors import LedgerError
 from espalier.core.ledger.fields import look_alike
 from espalier.core.ledger.terms import conversion_delta
-from espalier.core.privacy.accounting import epsilon_of, rho_of, round_up, rounded_down, rounded_up
+from espalier.core.privacy.accounting import Budget, epsilon_of, rho_of, round_up, rounded_down, rounded_up
 from espalier.core.privacy.draws import PartKind, Subtotal
 from espalier.core.project.file import Project
 from espalier.core.project.options import short
@@ -217,13 +217,17 @@ class Population:
         """The ε that a sum of ``rho`` implies at this population's δ, rounded up: what draws may use is kept aside."""
         return _epsilon(rho, conversion_delta(self.delta, self.delta_for_draws))
 
-    def largest(self, left: float | None = None) -> float:
-        """The largest ε, to four digits, of one more plan within ``left`` (default: the remaining ρ)."""
+    def largest(self, left: float | None = None, pure: bool = False) -> float:
+        """The largest ε, to four digits, of one more plan within ``left`` (default: the remaining ρ).
+
+        ``pure``: of a plan with δ = 0, which takes ρ = ε²/2.
+        """
         left = self.left if left is None else left
         if left <= 0:
             return 0.0
-        epsilon = _four_figures_down(_epsilon(left, self.delta) * (1 + 1e-6))  # ε → ρ → ε loses the last digit
-        while epsilon >= 1e-6 and rho_of(epsilon, self.delta) > left:
+        most = math.sqrt(2 * left) if pure else _epsilon(left, self.delta)
+        epsilon = _four_figures_down(most * (1 + 1e-6))  # ε → ρ → ε loses the last digit
+        while epsilon >= 1e-6 and (Budget.of_pure(epsilon).rho if pure else rho_of(epsilon, self.delta)) > left:
             epsilon = _four_figures_down(epsilon * (1 - 1e-4))
         return epsilon if epsilon >= 1e-6 else 0.0
 
@@ -261,8 +265,11 @@ class Population:
             )
         return project.with_plan(delta=self.delta) if plan.delta is None else project
 
-    def outlook(self, rho: float) -> dict[str, Any]:
-        """Return the rest after one more release of ``rho``, whether it fits, and how many like it fit after it."""
+    def outlook(self, rho: float, pure: bool = False) -> dict[str, Any]:
+        """Return the rest after one more release of ``rho``, whether it fits, and how many like it fit after it.
+
+        ``pure``: the release has δ = 0, and so have those that the largest ε is for.
+        """
         after = self.after(rho)
         return {
             "population": self.name,
@@ -271,13 +278,16 @@ class Population:
             "left": self.left,
             "after": after,
             "fits": after >= 0,
-            "largest": self.largest(),
-            "largest_after": self.largest(after),
+            "largest": self.largest(None, pure),
+            "largest_after": self.largest(after, pure),
             "like_it_after": max(int(Fraction(after) / Fraction(rho)), 0),
         }
 
-    def allows(self, rho: float, delta: float = 0.0) -> None:
-        """Raise :class:`LedgerError` unless ``rho`` and ``delta`` (δ₀) fit into the remaining budget."""
+    def allows(self, rho: float, delta: float = 0.0, pure: bool = False) -> None:
+        """Raise :class:`LedgerError` unless ``rho`` and ``delta`` (δ₀) fit into the remaining budget.
+
+        ``pure``: the release has δ = 0; the message names the largest ε of such a plan.
+        """
         if not (rho > 0 and math.isfinite(rho)):
             raise LedgerError(f"a release needs a positive ρ, not {rho}", key="rho", requested=rho)
         if not 0 <= delta < 1:
@@ -287,10 +297,11 @@ class Population:
                 requested=delta,
             )
         if self.rho_counted + Fraction(rho) > Fraction(self.rho):
+            largest = self.largest(None, pure)
             raise LedgerError(
                 f"the ledger refuses: this needs ρ = {round_up(rho)}, but {self.name!r} has only {self.left:.4g} of "
                 f"{self.rho:.4g} left; nothing was read. "
-                + (f"One plan with ε up to {self.largest():g} still fits" if self.largest() else "Nothing more fits"),
+                + (f"One plan with ε up to {largest:g} still fits" if largest else "Nothing more fits"),
                 key="rho",
                 requested=rho,
                 remaining=self.left,

@@ -133,7 +133,7 @@ class _State:
         id_, rho, epsilon, delta = _given(e.entry), _given(e.rho), _given(e.epsilon), _given(e.delta)
         _require(id_ not in self.entries, "an entry is reserved twice")
         unit = p.neighbors, p.rows_per_person
-        same = (e.neighbors, e.rows_per_person) == unit and delta in (p.delta, 0.0)  # a pure release has δ = 0
+        same = (e.neighbors, e.rows_per_person) == unit and delta == (0.0 if _is_pure(stored) else p.delta)
         _require(same, "its unit is not the population's")
         _require(rho > 0, "it reserves nothing")
         draws = _share(stored, "delta_for_draws")
@@ -247,6 +247,12 @@ def _share(stored: Any, key: str) -> float:
     if not isinstance(stored, dict) or not isinstance(stored.get(key, 0.0), float):
         raise ValueError(f"its {key} is not a number")
     return float(stored.get(key, 0.0))
+
+
+def _is_pure(stored: dict[str, Any]) -> bool:
+    """Return whether the stored plan promises pure ε-differential privacy."""
+    plan = stored.get("plan")
+    return isinstance(plan, dict) and plan.get("accounting") == "pure"
 
 
 def _answer(stored: Any) -> bool | None:

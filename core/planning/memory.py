@@ -65,17 +65,18 @@ class Memory:
         return {**vars(self), "total": self.total}
 
     def check(self) -> None:
-        """Raise :class:`SizeError` if this process can get less; nothing was drawn yet."""
+        """Raise :class:`SizeError` if this process can get less; nothing was drawn yet.
+
+        The message does not say how much it can get: rows that the server holds would show in it.
+        """
         left = available()
         if left is None or self.total - used() <= left:
             return
         parts = ("process", "input", "model", "output")
         said = ", ".join(f"{name} {getattr(self, name) / 2**20:,.0f}" for name in parts)
         raise SizeError(
-            f"the release may need {self.total / 2**20:,.0f} MiB of memory ({said}), and this process can get "
-            f"{(left + used()) / 2**20:,.0f} MiB. Nothing was drawn. Coarsen the columns with the most categories, or "
-            "give the process more memory",
-            limit=left,
+            f"the release may need {self.total / 2**20:,.0f} MiB of memory ({said}), more than this process can get. "
+            "Nothing was drawn. Coarsen the columns with the most categories, or give the process more memory",
             key="rows",
         )
 

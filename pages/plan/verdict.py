@@ -94,7 +94,9 @@ def dial(seen: Preview, population: Population | None) -> list[dict[str, Any]]:
         says = [] if found is None else [replace(found, now=expected[epsilon]).headline]
         says.append(f"Someone who guesses a person's record is right at most {_percent(epsilon, delta)} of the time.")
         if population is not None:
-            says.append(_left(population, rho_asked(replace(seen.project.plan, epsilon=epsilon), delta)))
+            says.append(
+                _left(population, rho_asked(replace(seen.project.plan, epsilon=epsilon), delta), seen.project.plan.pure)
+            )
         out.append({"epsilon": epsilon, "says": " ".join(says)})
     return out
 
@@ -103,8 +105,8 @@ def _percent(epsilon: float, delta: float) -> str:
     return f"{round_up(100 * guess_right(epsilon, delta), 3)} %"
 
 
-def _left(population: Population, rho: float) -> str:
-    left = population.outlook(rho)
+def _left(population: Population, rho: float, pure: bool) -> str:
+    left = population.outlook(rho, pure)
     if not left["fits"]:
         return f"This is more than the ledger has left: ε up to {left['largest']:g} fits."
     further = f", enough for one plan of ε up to {left['largest_after']:g}" if left["largest_after"] else ""

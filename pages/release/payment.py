@@ -139,7 +139,7 @@ def outlook(state: Session, population: Population, seen: Preview) -> bool:
 
     If it is not, offer the largest ε that is.
     """
-    left = population.outlook(seen.budget.rho)
+    left = population.outlook(seen.budget.rho, seen.budget.pure)
     total = f"of {name(population.name)}, whose total is ε = {population.epsilon:g} at δ = {population.delta:g}"
     if not left["fits"]:
         st.error(

@@ -26,21 +26,24 @@ AT_DELTA = 1e-9
 """δ at which releases with δ = 0 are added up."""
 
 
-def start(state: Session, share: float, rho: float, delta: float, paid: Paid | None = None) -> None:
+def start(state: Session, share: float, seen: Preview, paid: Paid | None = None) -> None:
     """Spend the budget of the open project on the open table, ``share`` of its rows kept back for testing.
 
-    ``rho`` and ``delta`` are the agreed cost for the rows that are left. ``paid`` None: not recorded in a ledger.
+    ``seen`` is the agreed plan for the rows that are left. ``paid`` None: not recorded in a ledger.
     """
     if not state.has_project or not state.has_table or state.job is not None:
         return
     project = state.project
     began, relation, n = threading.Event(), state.relation, state.public_rows
-    table = None if relation is not None else state.table()
+    table, text = (None, None) if relation is not None else (state.table(), state.text)
     far, apart = state.far, housekeeping.served()
     said: dict[str, Any] = {"method": project.plan.method, "epsilon": project.plan.epsilon, "ledger": paid is not None}
     who, named = sign_in.who(), {"project": project.name, "table": paid.table if paid else ""}
     plan, number = project.plan, state.releases + 1
-    bill = Spent(state.tables, rho, delta, plan.neighbors, plan.rows_per_person, plan.person)
+    cost = seen.budget
+    bill = Spent(
+        state.tables, cost.rho, cost.delta, plan.neighbors, plan.rows_per_person, plan.person, True, seen.delta
+    )
     rows = state.rows_at_work = RowsAtWork()
 
     def done(into: Session, release: Release) -> None:
@@ -48,11 +51,22 @@ def start(state: Session, share: float, rho: float, delta: float, paid: Paid | N
         if into.released is not None:
             into.earlier.append(into.released)
         at_work = into.rows_at_work
-        into.released = ReleaseBundle(number, project, release, release.files, at_work.real, at_work.holdout, relation)
+        into.released = ReleaseBundle(
+            number,
+            project,
+            release,
+            release.files,
+            at_work.real,
+            at_work.holdout,
+            relation,
+            far,
+            digests[0] if digests else None,
+        )
         into.releases, into.findings = number, {}
-        into.spent.append(replace(bill, rho=spent, delta=delta))
+        into.spent.append(replace(bill, rho=spent, delta=delta, for_draws=release.spending.delta))
 
     known: list[bool] = []
+    digests: list[bytes] = []
 
     def ended(into: Session, reason: str) -> None:
         if known and paid is not None:
@@ -92,6 +106,8 @@ def start(state: Session, share: float, rho: float, delta: float, paid: Paid | N
             real = real.recoded(made.project.schema)
             holdout = None if holdout is None else holdout.recoded(made.project.schema)
         rows.real, rows.holdout = real, holdout
+        if text is not None and holdout is None:
+            digests.append(text.digest)
         _ = made.files  # made now, while the page is free
         return made
 
@@ -168,5 +184,6 @@ def total(state: Session) -> tuple[float, float, float] | None:
     mine = [s for s in state.spent if s.table == state.tables]
     if len({(s.neighbors, s.rows_per_person, s.person) for s in mine}) != 1:
         return None
-    rho, delta = total_up(s.rho for s in mine), min((s.delta for s in mine if s.delta), default=AT_DELTA)
-    return rho, epsilon_of(rho, delta), delta
+    rho, for_draws = total_up(s.rho for s in mine), total_up(s.for_draws for s in mine)
+    delta = min((s.delta - s.for_draws for s in mine if s.delta), default=AT_DELTA)
+    return rho, epsilon_of(rho, delta), total_up((delta, for_draws))

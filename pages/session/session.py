@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
@@ -67,6 +66,10 @@ class ReleaseBundle:
     real: Table | None
     holdout: Table | None
     relation: Relation | None = None
+    far: tuple[str, str | None] | None = None
+    """Place and name of ``relation``, as the steward typed them."""
+    digest: bytes | None = None
+    """Digest of the rows, if all rows of the table were used. Confidential; it stays in the server's memory."""
     counted: dict[Clique, NDArray[np.int64]] = field(default_factory=dict)
     """Counts of single columns and pairs for charts, if the table is read where it is stored. Confidential."""
 
@@ -87,12 +90,12 @@ class ReleaseBundle:
 
     @property
     def has_rows(self) -> bool:
-        """Can the release be compared with its rows? A reload of the tab lets go of rows in memory."""
+        """Can the release be compared with its rows? After a reload, only once its table is opened again."""
         return self.real is not None or self.relation is not None
 
     def without_rows(self) -> ReleaseBundle:
-        """Return the bundle without rows in memory."""
-        return replace(self, real=None, holdout=None)
+        """Return the bundle without rows, without the way to rows elsewhere, and without exact counts of them."""
+        return replace(self, real=None, holdout=None, relation=None, counted={})
 
 
 @dataclass(repr=False)
@@ -115,6 +118,8 @@ class Spent:
     rows_per_person: int
     person: str | None
     complete: bool = True
+    for_draws: float = 0.0
+    """Part of δ that draws used directly (the sum of their δ₀)."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -207,8 +212,9 @@ class Session:
     studied: tuple[str, Study] | None = None
     """Which release is analysed, and what it supports."""
     answered: dict[tuple[str, AskedQuestion], Any] = field(default_factory=dict)
-    joint: tuple[Any, Any] | None = None
     """Answers by release and question, with the copies that they came from."""
+    joint: tuple[Any, Any] | None = None
+    """Which figures were last given a joint interval, and the result."""
     asked_alone: tuple[AskedQuestion, ...] = ()
     """Questions that are kept while no project is open."""
     taken: dict[str, Study] = field(default_factory=dict)
@@ -455,14 +461,18 @@ class Session:
         self.opened = self.tables = max([self.opened, *(s.table for s in self.spent)])
 
     def give_rows_back(self) -> None:
-        """Let the last release be compared again once its table was opened again after a reload."""
+        """Let the last release be compared again once its table was opened again after a reload.
+
+        Which rows were kept back for testing is not known any more: then no row is handed back.
+        """
         made = self.released
-        if made is None or made.has_rows or self.text is None or not self.project.says_the_same(made.planned):
+        if made is None or made.has_rows or not self.has_table or not self.project.says_the_same(made.planned):
             return
-        if self.spent and self.spent[-1].table == self.tables:
-            with suppress(EspalierError):  # another table of the same name
-                real, schema = self.table(), made.release.project.schema
-                self.released = replace(made, real=real.recoded(schema) if made.planned.schema.undeclared else real)
+        if made.far is not None and made.far == self.far:
+            self.released = replace(made, relation=self.relation)
+        elif self.text is not None and made.digest is not None and made.digest == self.text.digest:
+            real, schema = self.table(), made.release.project.schema
+            self.released = replace(made, real=real.recoded(schema) if made.planned.schema.undeclared else real)
 
     def collect(self) -> None:
         """Take the result of a finished job."""

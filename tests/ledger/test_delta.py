@@ -17,7 +17,7 @@ from espalier.core.cli.main import main
 from espalier.core.errors import LedgerError, ProjectError
 from espalier.core.ledger.account import Reservation
 from espalier.core.ledger.archive import REQUIRED
-from espalier.core.ledger.events import Event
+from espalier.core.ledger.events import Event, read_events
 from espalier.core.ledger.ledger import Ledger
 from espalier.core.ledger.replay import replay
 from espalier.core.ledger.verify_copies import check_export
@@ -225,3 +225,29 @@ def test_why_delta_for_draws_is_fixed_beforehand() -> None:
     assert float(goes_on @ weight) == pytest.approx(delta, rel=1e-3), "the rest of ρ alone keeps to δ"
     assert float(publishes @ weight) == pytest.approx(delta, rel=1e-3), "δ₀ alone keeps to δ"
     assert float(np.maximum(goes_on, publishes) @ weight) > 1.5 * delta
+
+
+@pytest.mark.parametrize(("accounting", "delta"), [("zcdp", 0.0), ("pure", DELTA)])
+def test_only_a_pure_reservation_has_no_delta(tmp_path: Path, accounting: str, delta: float) -> None:
+    """A forged event with δ = 0 for a plan of ρ was replayed as valid."""
+    ledger = opened(tmp_path / "l.db")
+    plan = Plan("fpt-mw", 0.5, accounting=accounting) if accounting == "pure" else PROJECT.plan  # type: ignore[arg-type]
+    budget = Budget.of(plan, None)
+    ledger.account("people", "Bob").reserve(replace(PROJECT, plan=plan), budget, b"d")
+    events = read_events(ledger.store.read())
+    assert replay(events)["people"].entries[0].delta == budget.delta
+    forged = [replace(e, delta=delta) if e.kind == "reserve" else e for e in events]
+    with pytest.raises(LedgerError, match="its unit is not the population's"):
+        replay(forged)
+
+
+def test_the_largest_epsilon_of_a_pure_plan_fits_and_a_larger_one_does_not(tmp_path: Path) -> None:
+    """Pure plans take ρ = ε²/2, far more than others of the same ε."""
+    ledger = opened(tmp_path / "l.db")
+    people = ledger.population_of("people")
+    largest = people.largest(None, pure=True)
+    assert 0 < largest < people.largest()
+    assert people.outlook(0.01, pure=True)["largest"] == largest
+    people.allows(Budget.of_pure(largest).rho, pure=True)
+    with pytest.raises(LedgerError, match=f"One plan with ε up to {largest:g} still fits"):
+        people.allows(Budget.of_pure(1.01 * largest).rho, pure=True)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from espalier.core.errors import EspalierError, SchemaError
+from espalier.core.privacy.accounting import epsilon_of
 from espalier.core.project.coarsening import group
 from espalier.core.project.schema import Column
 from espalier.core.server.queue import Job, Queue
@@ -260,6 +261,16 @@ def test_releases_for_other_people_are_not_added_up() -> None:
     assert spending.total(state) is not None
     state.spent.append(Spent(0, 0.1, 1e-9, "add-remove", 1, "visit"))
     assert spending.total(state) is None
+
+
+def test_what_draws_used_of_delta_is_added_up() -> None:
+    """The ε of all releases was computed as if draws had used nothing of δ."""
+    state = Session()
+    state.spent = [Spent(0, 0.1, 1e-6, "add-remove", 1, None, for_draws=used) for used in (4e-7, 0.0, 1e-7)]
+    rho, epsilon, delta = spending.total(state) or pytest.fail("no total")
+    assert rho == pytest.approx(0.3)
+    assert delta == pytest.approx(6e-7 + 5e-7)
+    assert epsilon == pytest.approx(epsilon_of(rho, 6e-7))
 
 
 def test_a_map_of_two_columns_has_room_for_its_labels() -> None:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from espalier.core.project.editor import ProjectEditor
+from espalier.core.project.schema import Column, Schema
 from espalier.pages.common import sign_in
 from espalier.pages.release.payment import UNRECORDED
 from espalier.pages.session import kept_work, session
 from espalier.pages.session.kept_work import LASTS, Registry
+from espalier.pages.session.session import ReleaseBundle, Session, blank
 from tests.support.app import at_home, field, finish, go, press, sample, sentences, start, state, until
 
 ANNA, BEN = ("idp", "1", "anna@hospital.example"), ("idp", "2", "ben@hospital.example")
@@ -115,7 +119,42 @@ def test_a_reload_returns_to_the_release_without_its_rows(released: AppTest) -> 
     go(sample(app, "hiring"), "diagnostics")
     assert state(app).released.has_rows, "the same table was opened again"  # type: ignore[union-attr]
     go(app, "release")
-    assert "This session has already made a release" in sentences(app) or state(app).paid_from
+    assert "This session has already made a release" in sentences(app)
+
+
+def test_rows_come_back_only_from_the_same_table(released: AppTest) -> None:
+    """A table of the same name with other rows was compared with the release, and rows kept back came back with all."""
+    made = state(released).released
+    assert made is not None
+    assert made.digest is not None
+    again, text = Session(), state(released).text
+    assert text is not None
+    again.open(made.planned, text, 6000)
+    another = replace(text, columns={n: replace(c, codes=c.codes[::-1]) for n, c in list(text.columns.items())[:1]})
+    for table, digest, back in [
+        (text, made.digest, True),
+        (replace(text, columns=text.columns | another.columns), made.digest, False),
+        (text, None, False),
+    ]:
+        again.text, again.released = table, replace(made.without_rows(), digest=digest)
+        assert not again.released.has_rows
+        again.give_rows_back()
+        assert again.released.has_rows == back
+
+
+def test_a_table_read_in_place_comes_back_once_it_was_opened_again() -> None:
+    """The way to it outlived the session, so that a reload passed the list of allowed places by."""
+    project, far = blank("far", Schema((Column("a", "categorical", ("x", "y")),))), ("warehouse", "people")
+    relation = object()
+    made = ReleaseBundle(1, project, None, {}, None, None, relation, far)  # type: ignore[arg-type]
+    again = Session(ProjectEditor(project), released=made.without_rows())
+    assert again.released is not None
+    assert not again.released.has_rows
+    assert not again.released.counted
+    for where, back in (("warehouse", "others"), False), (far, True):
+        again.relation, again.far = relation, where  # type: ignore[assignment]
+        again.give_rows_back()
+        assert again.released.has_rows == back
 
 
 def test_another_person_cannot_take_the_token(released: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -315,7 +315,7 @@ def test_a_closed_tab_leaves_a_finished_entry(where: Path) -> None:
     state.open(
         Project.load(ROOT / "sample_data" / "hiring.json"), read_table(ROOT / "sample_data" / "hiring.csv"), 6000
     )
-    spending.start(state, 0.0, 0.01, 1e-9, Paid("hiring", "Ada", "", False))
+    spending.start(state, 0.0, state.preview(6000, 1e-9), Paid("hiring", "Ada", "", False))
     (worker,) = [t for t in threading.enumerate() if t.name == "job-release"]
     del state
     gc.collect()

@@ -47,11 +47,11 @@ def test_a_file_on_the_server_is_released_from_where_it_is(state, monkeypatch):
     ran = []
     monkeypatch.setattr(Session, "start", lambda _, kind, work, done, *_more: ran.append((kind, work, done)))
     session.rows = 400
-    spending.start(session, 0.0, 1.0, 1e-6)
+    spending.start(session, 0.0, session.preview(session.public_rows))
     with pytest.raises(Exception, match="has 500 rows, which are public, and the Plan page says 400"):
         ran.pop()[1](lambda *_: None)
     session.rows = 500
-    spending.start(session, 0.0, 1.0, 1e-6)
+    spending.start(session, 0.0, session.preview(session.public_rows))
     _, work, done = ran.pop()
     done(session, work(lambda *_: None))
     assert session.released.release.rows == 500
