@@ -67,15 +67,19 @@ def laplace_noise_for_an_l2_sensitivity(case: Case) -> Files:
 
 
 @kind("budget")
-def gaussian_counts_of_held_out_people_in_a_pure_release(case: Case) -> Files:
+def pure_counts_of_held_out_people_with_more_epsilon_than_promised(case: Case) -> Files:
+    """Sixteen draws of a sixteenth of ρ cost that ρ, but four times the ε."""
     from espalier.core.evaluation.private.evaluation import PrivateEvaluation
 
-    made = asked(case, Plan("fpt-lp", 1.0, accounting="pure", private_evaluation=0.1))
+    made = asked(case, Plan("fpt-lp", 1.0, accounting="pure"))
     count = next(d for d in case.honest.spending.draws if d.kind == "count")
-    scale = count.sensitivity / math.sqrt(made.spending.rho)
-    held = (replace(count, scale=scale, rho=made.spending.rho / 2, held_out=True),)
-    judged = PrivateEvaluation(0.1, "row", None, 300, held[0].rho, (), (), held)
-    return replace(made, private_evaluation=judged).files
+    rho = made.spending.rho / 16
+    scale = math.sqrt(2) * count.sensitivity**2 / math.sqrt(2 * rho)
+    held = (
+        replace(count, sensitivity=count.sensitivity**2, scale=scale, rho=rho, held_out=True, noise="laplace"),
+    ) * 16
+    judged = PrivateEvaluation(0.1, "row", None, 300, math.fsum(d.rho for d in held), (), (), held)
+    return replace(made, private_evaluation=judged, project=made.project.with_plan(private_evaluation=0.1)).files
 
 
 @kind("budget")

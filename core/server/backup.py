@@ -141,9 +141,9 @@ def _dump(ledger: Ledger, where: str, to: Path) -> None:
         with closing(sqlite3.connect(read_only, uri=True)) as source, closing(sqlite3.connect(to)) as target:
             source.backup(target)
             if target.execute("SELECT 1 FROM sqlite_master WHERE name = 'espalier_journal'").fetchone():
-                target.execute("PRAGMA secure_delete = ON")
                 target.execute("DELETE FROM espalier_journal")
                 target.commit()
+                target.execute("VACUUM")  # also pages of answers that the ledger itself has deleted
         return
     os.close(os.open(to, os.O_CREAT | os.O_EXCL, 0o600))
     _tool("pg_dump", database_url(where), "--format=custom", "--exclude-table-data=espalier_journal", f"--file={to}")
