@@ -11,6 +11,7 @@ import re
 import zlib
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
@@ -91,7 +92,11 @@ def csv_batches(path: Path) -> Generator[Any]:
 
 
 def csv_places(path: Path) -> Generator[Any]:
-    """Yield lines from all over the file; raises :class:`TableError`."""
+    """Yield lines from all over the file; raises :class:`TableError`.
+
+    If no place holds a whole line, because lines are very long, the first lines are yielded instead.
+    """
+    found = False
     with _opened(path) as file:
         head, end = _header(file, path)
         start, size = file.tell(), path.stat().st_size
@@ -108,7 +113,10 @@ def csv_places(path: Path) -> Generator[Any]:
                     rows = _rows(head, block[first:last], path, 0)
                 except TableError as error:  # the number of its line is not known here
                     raise TableError(re.sub(r", line [0-9,]+", "", str(error))) from None
+                found |= rows.num_rows > 0
                 yield from rows.to_batches()
+    if not found:
+        yield from islice(csv_batches(path), 1)
 
 
 @contextmanager

@@ -153,14 +153,15 @@ class Relation:
 
         return spread_rows.every_value(self, rows) if every_value else spread_rows.sampled(self, rows)
 
-    def query_of_all(self) -> str:
-        """Return the statement that reads all rows of an engine that encodes them, as text."""
-        return self._text(self.table)
+    def query_of_rows(self, rows: int | None) -> str:
+        """Return the statement that reads all rows of an engine that encodes them, as text.
 
-    def query_of_some(self, rows: int) -> str:
-        """Return the statement that reads each of its rows with the same probability, about ``rows`` of them."""
+        With a number of ``rows``, about so many: each row with the same probability.
+        """
         from espalier.core.tables.engines import at_random, fetched
 
+        if rows is None:
+            return self._text(self.table)
         ((total,),) = fetched(self.backend, self._text(self.table.aggregate(rows=self.table.count())))
         return self._text(at_random(self.table, rows, total))
 

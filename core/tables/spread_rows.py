@@ -26,8 +26,8 @@ KEPT = 2_000
 
 
 def sampled(relation: Relation, rows: int) -> TextTable:
-    """Return about ``rows`` rows from all over the table. Of files a few places are read, not the whole."""
-    parts = list(_spread(relation, rows))
+    """Return about ``rows`` rows from all over the table: of files, those at a few places."""
+    parts = list(_parts(relation, rows))
     share = min(1.0, rows / max(1, sum(part.rows for part in parts)))
     evenly = (np.linspace(0, part.rows - 1, math.ceil(share * part.rows)).astype(np.int64) for part in parts)
     return _joined([_rows(part, chosen) for part, chosen in zip(parts, evenly, strict=True)], relation.shown)
@@ -40,7 +40,7 @@ def every_value(relation: Relation, rows: int) -> TextTable:
     """
     kept, seen, ends = [], dict[str, set[str]](), dict[str, list[Any]]()
     sample, total = list[TextTable](), 0
-    for part in _all(relation):
+    for part in _parts(relation):
         total += part.rows
         wanted = set[int]()
         for name, column in part.columns.items():
@@ -80,31 +80,17 @@ def _key(text: str) -> tuple[int, float, str]:
     return 1, 0.0, text
 
 
-def _spread(relation: Relation, rows: int) -> Iterator[TextTable]:
-    """Yield rows from all over the table."""
+def _parts(relation: Relation, rows: int | None = None) -> Iterator[TextTable]:
+    """Yield rows from all over the table; all rows if ``rows`` is None."""
     from espalier.core.tables.engines import streamed_rows
 
     feed = relation.feed
     with engine_errors(f"{relation.shown}: the engine refuses to read", OURS):
         if feed is None:
-            yield from _tuples(relation, streamed_rows(relation.backend, relation.query_of_some(rows)))
+            yield from _tuples(relation, streamed_rows(relation.backend, relation.query_of_rows(rows)))
             return
         kept = _plain(feed)
-        with closing(feed.spread(kept, rows)) as batches:
-            yield from (_text(batch, feed, kept, relation.shown) for batch in batches)
-
-
-def _all(relation: Relation) -> Iterator[TextTable]:
-    """Yield all rows."""
-    from espalier.core.tables.engines import streamed_rows
-
-    feed = relation.feed
-    with engine_errors(f"{relation.shown}: the engine refuses to read", OURS):
-        if feed is None:
-            yield from _tuples(relation, streamed_rows(relation.backend, relation.query_of_all()))
-            return
-        kept = _plain(feed)
-        with closing(feed.batches(kept)) as batches:
+        with closing(feed.batches(kept) if rows is None else feed.spread(kept, rows)) as batches:
             yield from (_text(batch, feed, kept, relation.shown) for batch in batches)
 
 
