@@ -52,9 +52,11 @@ def paid(app: AppTest, where: Path) -> tuple[dict[str, Any], str, Population]:
 
 
 def settled(facts: dict[str, Any]) -> dict[str, Any]:
-    """``release.json`` without what is drawn anew each time: the fit to noise, clocks, the ledger's random marks."""
+    """``release.json`` without what is drawn anew each time: fit, strengths, clocks, the ledger's random marks."""
     ledger = {k: v for k, v in facts["ledger"].items() if k in ("table", "reserved", "total", "spent", "neighbors")}
-    return {k: v for k, v in facts.items() if k not in ("fit", "links", "seconds", "date")} | {"ledger": ledger}
+    links = [{k: v for k, v in link.items() if k != "strength"} for link in facts["links"]]
+    kept = {k: v for k, v in facts.items() if k not in ("fit", "seconds", "date")}
+    return kept | {"ledger": ledger, "links": links}
 
 
 @pytest.mark.parametrize("way", ["declared", "after n was taken off the table"])
@@ -146,7 +148,9 @@ OTHERWISE = {
     "pages/release/not_private.py": {"_result"},  # of a table that says NOT PRIVATE, on the curator's screen
     "pages/diagnostics/many_targets.py": {"made.codes"},  # of the synthetic table
     "pages/diagnostics/blurred.py": {"made.rows"},  # of a table that says NOT PRIVATE, on the curator's screen
-    "pages/07_diagnostics.py": {"released.holdout.rows"},  # on the screen, among figures that are not private
+    "pages/07_diagnostics.py": {  # the first on the screen, among figures that are not private; of the second, if any
+        *("released.holdout.rows", "released.digest"),
+    },
     "pages/diagnostics/distributions.py": {
         "_one",
         "_two",
@@ -167,7 +171,8 @@ OTHERWISE = {
     "pages/plan/regression_editor.py": {"c.values"},  # of the schema, which is public
     "pages/plan/analysis_editor.py": {"c.values"},  # of the schema, which is public
     "pages/plan/plan_fields.py": {"_n"},  # the field for n, there only while n is public (tested above)
-    "pages/session/session.py": {"self.rows"},  # set by open
+    "pages/session/session.py": {"self.rows", "give_rows_back"},  # set by open; decides which rows figures compare
+    "pages/release/spending.py": {"text.digest"},  # kept for give_rows_back
     "pages/release/payment.py": {"known_table", "diagnosed"},  # the digest, which the ledger keeps only keyed
 }
 """By page, functions or expressions that may read a number of rows, codes, values or a digest off something."""

@@ -81,7 +81,7 @@ def test_small_noise_is_a_discrete_laplace():
 
 @pytest.mark.parametrize("unit", [Unit(), Unit("add-remove", 2)], ids=str)
 def test_drawn_noise_has_the_booked_scale(unit):
-    """The mean size of 400 answers is b; its standard error is b/20, so 15 % more or less would show."""
+    """The mean size of 400 answers is b; its standard error is b/20, and 25 % is five of them."""
     c = PrivateCurator(table(ROWS), unit, Budget.of_pure(60.0), 100)
     rho = (0.1**2) / 2
     noise = np.concatenate([c.measure({("a",): rho})[0].values - 9 for _ in range(134)])

@@ -11,15 +11,19 @@ from espalier.core.privacy.curator import PrivateCurator
 from espalier.core.release.artefact import Release
 from espalier.core.release.spend import release
 from espalier.core.server.worker import _Pickler
+from espalier.core.tables.code_file import CodeFile
 from espalier.core.tables.panel import Panel
+from espalier.core.tables.postgres_snapshot import PostgresSnapshot
+from espalier.core.tables.relation import Relation
 from espalier.core.tables.snapshot import Snapshot
 from espalier.core.tables.table import Table
+from espalier.core.tables.text_table import TextTable
 from tests.methods.test_contract import CASES, project, table
 from tests.methods.test_linked_method import panel_of, project_of
 
 QUICK = ("workload", "prism", "privci exact", "decoder", "privbayes", "fpt-lp", "mst with regressions")
 """Methods of different kinds; the others run at night."""
-ROWS = (PrivateCurator, Panel, Snapshot, Table)
+ROWS = (CodeFile, Panel, PostgresSnapshot, PrivateCurator, Relation, Snapshot, Table, TextTable)
 
 
 class Types(_Pickler):
