@@ -104,17 +104,17 @@ def _noise(facts: Mapping[str, Any]) -> str:
     alone = [m for m in (facts.get("bounds") or {}).get("marginals", []) if len(m["clique"]) == 1]
     if not alone:
         return ""
-    worst = max(alone, key=lambda m: m["expected_tv"])
-    share = 100 * min(1.0, worst["expected_tv"])
-    if share > 20:
+    drowned = [name for name, rating in _ratings(facts).items() if rating == "noise"]
+    if drowned:
+        more = f" and {len(drowned) - 3} more columns" if len(drowned) > 3 else ""
         return (
-            f"<strong>Noise outweighs the data</strong> in some columns, most of all in {_list(worst['clique'])}. "
-            f"About {share:.0f} % of its rows are expected to have a wrong value. Draw no conclusions from such "
-            "columns. The list of columns below shows the error of each."
+            f"<strong>Noise outweighs the data</strong> in {_list(drowned[:3])}{more}. Draw no conclusions from "
+            f"{'these columns' if len(drowned) > 1 else 'this column'}."
         )
+    worst = max(alone, key=lambda m: m["expected_tv"])
     return (
         f"Of the columns that are counted alone, {_list(worst['clique'])} is the least accurate: noise is expected to "
-        f"move about {share:.1f} % of its rows to another value."
+        f"move about {100 * min(1.0, worst['expected_tv']):.1f} % of its rows to another value."
     )
 
 
@@ -186,14 +186,18 @@ RATINGS = {
 }
 
 
+def _ratings(facts: Mapping[str, Any]) -> dict[str, str]:
+    """Return the rating of each column, as expected before the release."""
+    if verdict := facts.get("verdict"):
+        return {c["column"]: c["rating"] for c in verdict["columns"]}
+    return {n: "works" if e < 0.02 else "weak" if e < 0.2 else "noise" for n, e in _errors(facts).items()}
+
+
 def columns_by_quality(facts: Mapping[str, Any]) -> str:
     """Return which columns work and which are noise, as expected before the release."""
-    found = (facts.get("verdict") or {}).get("columns", [])
-    errors = _errors(facts)
-    if not found and not errors:
+    rated = _ratings(facts)
+    if not rated:
         return ""
-    rated = {c["column"]: c["rating"] for c in found}
-    rated = rated or {n: "works" if e < 0.02 else "weak" if e < 0.2 else "noise" for n, e in errors.items()}
     rows = []
     for rating, (head, meaning) in RATINGS.items():
         names = [n for n in (c["name"] for c in facts["project"]["schema"]) if rated.get(n) == rating]
@@ -203,7 +207,9 @@ def columns_by_quality(facts: Mapping[str, Any]) -> str:
                 f'<tr class="{rating}"><th scope="row">{head}</th><td>{len(names)} column{"s" * (len(names) != 1)}: '
                 f'{meaning}</td></tr><tr><td colspan="2" class="names">{listed}</td></tr>'
             )
-    by = "on its own and of its pairs" if found else "on its own; links between columns are less accurate"
+    by = (
+        "on its own and of its pairs" if facts.get("verdict") else "on its own; links between columns are less accurate"
+    )
     return (
         f"<h2>What works, and what is noise</h2><table><caption>By the expected error of each column {by}. The annex "
         f"has the figures.</caption>{''.join(rows)}</table>"

@@ -55,8 +55,18 @@ def test_the_first_pages_come_before_the_annex(made):
 def test_a_release_drowned_in_noise_says_so(made):
     tiny = made.project.with_plan(epsilon=0.01)
     facts = release(tiny, Table(tiny.schema, made.codes, made.rows)).to_json()
-    assert "Noise outweighs the data" in render(facts)
+    assert "<strong>Noise outweighs the data</strong> in" in render(facts)
     assert "Noise outweighs the data" not in made.files["report.html"].decode()
+
+
+def test_columns_called_noise_are_those_rated_as_noise(made):
+    """A column that moves 23 % of its rows was called noise in one place and rated "with care" in the next."""
+    facts = json.loads(made.files["release.json"])
+    name = facts["bounds"]["marginals"][0]["clique"][0]
+    facts["bounds"]["marginals"][0]["expected_tv"] = 0.23
+    assert "Noise outweighs the data" not in render(facts)
+    next(c for c in facts["verdict"]["columns"] if c["column"] == name)["rating"] = "noise"
+    assert f"<strong>Noise outweighs the data</strong> in <strong>{name}</strong>. Draw no" in render(facts)
 
 
 def test_the_report_shows_only_what_was_paid_for(made):
