@@ -55,8 +55,12 @@ export default function ({ data, parentElement }) {
     svg.style.width = "100%";
     svg.style.height = "auto";
     svg.style.maxWidth = svg.getAttribute("width") + "px";
-    if (svg.classList.contains("release")) svg.style.maxHeight = "80vh"; // one screen, whatever the drawing
+    if (svg.classList.contains("release")) {
+      svg.style.maxHeight = "80vh"; // one screen, whatever the drawing
+      if (host.clientWidth < 700) svg.style.minWidth = 0.75 * svg.getAttribute("width") + "px"; // text stays legible
+    }
     host.replaceChildren(svg);
+    host.tabIndex = host.scrollWidth > host.clientWidth ? 0 : -1; // then arrow keys scroll it
     asSvg.onclick = () => save(new Blob([text(svg)], { type: "image/svg+xml" }), data.name + ".svg");
     asPng.onclick = () => png(svg, data.name);
   };

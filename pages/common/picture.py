@@ -10,7 +10,8 @@ import streamlit as st
 
 _HTML = '<div class="picture"></div><div class="row"><button>Save as SVG</button> <button>Save as PNG</button></div>'
 _CSS = """
-.picture { width: 100%; min-height: 20px; }
+.picture { width: 100%; min-height: 20px; overflow-x: auto; }
+.picture:focus-visible { outline: 3px solid var(--st-primary-color); outline-offset: 2px; }
 .row { display: flex; gap: .5rem; margin-top: .4rem; }
 button { font: inherit; font-size: .85rem; color: var(--st-text-color); background: transparent; cursor: pointer;
   border: 1px solid var(--st-border-color, #8796a5); border-radius: .5rem;
