@@ -16,6 +16,7 @@ from espalier.core.project.column import Column
 from espalier.core.project.regressions import BoughtRegression
 from espalier.core.project.schema import ToBuy
 from espalier.pages.common.text import plain
+from espalier.pages.plan import listed
 from espalier.pages.plan.regression_editor import FAMILIES, outcomes
 from espalier.pages.session.session import Session
 
@@ -39,33 +40,20 @@ def show(state: Session) -> Any:
     with st.expander("Analyses that the study plans", expanded=bool(project.analyses)):
         st.markdown(_ABOUT)
         for i, one in enumerate(project.analyses):
-            text, button = st.columns([7, 1], vertical_alignment="center")
             wanted = "" if one.half_width is None else f", ± {one.half_width:g}"
-            text.markdown(f"**{plain(one.name)}**: {_KINDS[one.kind]}: {plain(asked(one.to_json()))}{wanted}")
-            button.button(
-                "Remove",
-                key=f"remove-analysis-{i}-{state.opened}",
-                icon=":material/close:",
-                type="tertiary",
-                on_click=_take,
-                args=(state, (*project.analyses[:i], *project.analyses[i + 1 :])),
-                help=f"Leave out {one.name}",
+            listed.line(
+                f"**{plain(one.name)}**: {_KINDS[one.kind]}: {plain(asked(one.to_json()))}{wanted}",
+                f"analysis-{i}-{state.opened}",
+                f"Leave out {one.name}",
+                *(_take, state, (*project.analyses[:i], *project.analyses[i + 1 :])),
             )
         _build(state)
         if project.analyses:
-            key = f"analysis-share-{state.opened}"
-            st.session_state[key] = round(100 * project.plan.analysis_share)
-
-            def change() -> None:
-                state.editor.change_plan(analysis_share=st.session_state[key] / 100)
-
-            st.slider(
+            listed.share(
+                state,
+                "analysis_share",
                 "Share of the budget for analyses (%)",
-                0,
-                90,
-                key=key,
-                on_change=change,
-                help="The method gets the rest. The analyses divide the share by their needs.",
+                "The method gets the rest. The analyses divide the share by their needs.",
             )
         spot = st.container()
         if reason := state.trouble.get("analyses"):
@@ -184,10 +172,10 @@ def _add(state: Session, found: dict[str, Any]) -> None:
         state.trouble["analyses"] = str(error)
 
 
-def _take(state: Session, listed: tuple[PlannedAnalysis, ...]) -> None:
-    share = state.project.plan.analysis_share or (0.2 if listed else 0.0)
+def _take(state: Session, taken: tuple[PlannedAnalysis, ...]) -> None:
+    share = state.project.plan.analysis_share or (0.2 if taken else 0.0)
     try:
-        state.editor.change_analyses(listed, share if listed else 0.0)
+        state.editor.change_analyses(taken, share if taken else 0.0)
         state.trouble.pop("analyses", None)
     except EspalierError as error:
         state.trouble["analyses"] = str(error)

@@ -13,6 +13,7 @@ from espalier.core.planning.preview import Preview
 from espalier.core.project.question_list import QuestionList, in_words, read_questions
 from espalier.core.project.schema import Column
 from espalier.pages.common.text import plain
+from espalier.pages.plan.listed import line, share
 from espalier.pages.session.session import Session
 
 SHOWN = 50
@@ -35,20 +36,12 @@ def show(state: Session) -> Any:
         kind = "no" if is_blurring(plan) else method_of(plan).capabilities.questions
         in_the_way = kind == "no" and plan.question_share > 0  # so the field stays, to take it back
         if listed and (kind == "beside" or in_the_way):
-            key = f"question-share-{state.opened}"
-            st.session_state[key] = round(100 * plan.question_share)
-
-            def take() -> None:
-                state.editor.change_plan(question_share=st.session_state[key] / 100)
-
-            st.slider(
+            share(
+                state,
+                "question_share",
                 "Share of the budget for questions and counts (%)",
-                0,
-                90,
-                key=key,
-                on_change=take,
-                help="The method gets the rest. This helps if the table has many rows for its ε; with few rows and a "
-                "small ε, splitting the budget makes everything worse.",
+                "The method gets the rest. This helps if the table has many rows for its ε; with few rows and a small "
+                "ε, splitting the budget makes everything worse.",
             )
         spot = st.container()
         if reason := state.trouble.get("questions"):
@@ -59,17 +52,12 @@ def show(state: Session) -> Any:
 def _listed(state: Session, listed: QuestionList) -> None:
     for kind, entries in (("counts", listed.counts), ("questions", listed.questions)):
         for i, entry in enumerate(entries[:SHOWN]):
-            text, button = st.columns([7, 1], vertical_alignment="center")
             up_to = f" (counts up to {entry['up_to']})" if "up_to" in entry else ""
-            text.markdown(f"**{plain(entry['name'])}**: {plain(in_words(entry))}{up_to}")
-            button.button(
-                "Remove",
-                key=f"remove-{kind}-{i}-{state.opened}",
-                icon=":material/close:",
-                type="tertiary",
-                on_click=_remove,
-                args=(state, kind, i),
-                help=f"Stop asking {entry['name']}",
+            line(
+                f"**{plain(entry['name'])}**: {plain(in_words(entry))}{up_to}",
+                f"{kind}-{i}-{state.opened}",
+                f"Stop asking {entry['name']}",
+                *(_remove, state, kind, i),
             )
         if len(entries) > SHOWN:
             st.caption(f"… and {len(entries) - SHOWN:,} more {kind}")

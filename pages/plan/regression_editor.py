@@ -13,6 +13,7 @@ from espalier.core.project.column import Column
 from espalier.core.project.regressions import BoughtRegression
 from espalier.core.project.schema import ToBuy
 from espalier.pages.common.text import plain
+from espalier.pages.plan import listed
 from espalier.pages.session.session import Session
 
 _ABOUT = (
@@ -28,34 +29,21 @@ def show(state: Session) -> Any:
     with st.expander("Regressions to buy", expanded=bool(plan.regressions)):
         st.markdown(_ABOUT)
         for i, one in enumerate(plan.regressions):
-            text, button = st.columns([7, 1], vertical_alignment="center")
             robust = ", robust" if one.robust else ""
             on = plain(", ".join(one.on))
-            text.markdown(f"**{plain(one.name)}**: {FAMILIES[one.family]} of {plain(one.outcome)} on {on}{robust}")
-            button.button(
-                "Remove",
-                key=f"remove-regression-{i}-{state.opened}",
-                icon=":material/close:",
-                type="tertiary",
-                on_click=_take,
-                args=(state, (*plan.regressions[:i], *plan.regressions[i + 1 :])),
-                help=f"Stop buying {one.name}",
+            listed.line(
+                f"**{plain(one.name)}**: {FAMILIES[one.family]} of {plain(one.outcome)} on {on}{robust}",
+                f"regression-{i}-{state.opened}",
+                f"Stop buying {one.name}",
+                *(_take, state, (*plan.regressions[:i], *plan.regressions[i + 1 :])),
             )
         _build(state)
         if plan.regressions:
-            key = f"regression-share-{state.opened}"
-            st.session_state[key] = round(100 * plan.regression_share)
-
-            def change() -> None:
-                state.editor.change_plan(regression_share=st.session_state[key] / 100)
-
-            st.slider(
+            listed.share(
+                state,
+                "regression_share",
                 "Share of the budget for regressions (%)",
-                0,
-                90,
-                key=key,
-                on_change=change,
-                help="The method gets the rest. The regressions divide the share evenly.",
+                "The method gets the rest. The regressions divide the share evenly.",
             )
         spot = st.container()
         if reason := state.trouble.get("regressions"):
@@ -104,10 +92,10 @@ def _add(state: Session, asked: dict[str, Any]) -> None:
         state.trouble["regressions"] = str(error)
 
 
-def _take(state: Session, listed: tuple[BoughtRegression, ...]) -> None:
-    share = state.project.plan.regression_share or (0.2 if listed else 0.0)
+def _take(state: Session, taken: tuple[BoughtRegression, ...]) -> None:
+    share = state.project.plan.regression_share or (0.2 if taken else 0.0)
     try:
-        state.editor.change_plan(regressions=listed, regression_share=share if listed else 0.0)
+        state.editor.change_plan(regressions=taken, regression_share=share if taken else 0.0)
         state.trouble.pop("regressions", None)
     except EspalierError as error:
         state.trouble["regressions"] = str(error)

@@ -1,0 +1,36 @@
+"""What the lists of a plan share: questions, regressions and analyses each have lines and a share of the budget."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import streamlit as st
+
+from espalier.pages.session.session import Session
+
+
+def line(text: str, key: str, help_: str, remove: Callable[..., None], *args: Any) -> None:
+    """Show an entry of a list with a button that removes it by ``remove(*args)``."""
+    left, right = st.columns([7, 1], vertical_alignment="center")
+    left.markdown(text)
+    right.button(
+        "Remove",
+        key=f"remove-{key}",
+        icon=":material/close:",
+        type="tertiary",
+        on_click=remove,
+        args=args,
+        help=help_,
+    )
+
+
+def share(state: Session, plan_key: str, title: str, help_: str) -> None:
+    """Show the slider of a share of the budget, 0 to 90 %, which is the plan's ``plan_key``."""
+    key = f"{plan_key}-{state.opened}"
+    st.session_state[key] = round(100 * getattr(state.project.plan, plan_key))
+
+    def change() -> None:
+        state.editor.change_plan(**{plan_key: st.session_state[key] / 100})
+
+    st.slider(title, 0, 90, key=key, on_change=change, help=help_)
