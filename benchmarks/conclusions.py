@@ -3,13 +3,12 @@
 ``regressions`` instead of ``missing`` runs `benchmarks.regressions`, ``planning`` runs `benchmarks.planned_widths`, and
 ``questions`` runs `benchmarks.counted_questions`. ``drawing`` runs `benchmarks.chosen_drawing_tests`.
 
-Each release is made from rows drawn with replacement from a fully known population, at ε = 0.5, 1 and 3. The
-outcome is missing more often in one group than in the other. Four figures compare the groups: a difference, an odds
-ratio, a regression, and an effect adjusted by the drawing. For each figure the benchmark prints the truth in the
-population's rows where all its columns are observed, the mean answer, and the mean answer of the same copies if a
-missing outcome counts as "no event". It prints how many intervals contain the truth, and the median width relative to
-the real rows' own
-interval. Coverage over all figures has a standard error clustered by release. ``warned`` is how often the missing
+Each release is made from rows drawn with replacement from a fully known population, at ε = 0.5, 1 and 3. The outcome is
+missing more often in one group than in the other. Four figures compare the groups: a difference, an odds ratio, a
+regression, and an effect adjusted by the drawing. For each figure the benchmark prints the truth in the population's
+rows where all its columns are observed, the mean answer, and the mean answer of the same copies if a missing outcome
+counts as "no event". It prints how many intervals contain the truth, and the median width relative to the real rows'
+own interval. Coverage over all figures has a standard error clustered by release. ``warned`` is how often the missing
 shares were found to differ.
 
 The reference is a generalised linear model of statsmodels on the real rows, without rows that have missing cells. R is

@@ -5,7 +5,7 @@ methods (mst, prism predictive, prism with the parents drawn), and the three pla
 at shares one-way .05, task .75, background .20: the joint (T, Y, Z), the triples (z, T, Y), the pairs. The background
 is the pairs within Z. Whole methods run for every third release.
 
-For the triples also the mean of 20 copies, and for a release by prism's effect regime, whole, the figure in its report,
+For the triples it prints the mean of 20 copies as well, and for a release by prism's effect regime its report's figure,
 which is such a mean: their RMSE, how often the interval holds the population's effect (rule B), and the RMSE against
 that. ``--keep FOLDER`` writes each release's numbers there as it goes, and takes up where an earlier run was ended.
 """

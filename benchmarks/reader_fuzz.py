@@ -246,7 +246,7 @@ def neighbour(rng: random.Random, rows: list[dict[str, Any]], fresh: Callable[[s
 
 
 def one_turn(seed: str, found: list[Family], folder: Path, only: str) -> Turn | None:
-    """One random pair of neighbouring tables; None where the draw is no table."""
+    """Return a random pair of neighbouring tables, or `None` if the draw is not a table."""
     rng = random.Random(seed)
     able = [f for f in found if any(only in layout.name for layout in f.layouts)]
     family = rng.choices(able, [4 if f.alike else 1 for f in able])[0]  # the largest, and quick

@@ -49,7 +49,7 @@ from espalier.core.tables.table import Table
 from espalier.core.tables.text_table import TextColumn, TextTable
 
 SHARE, AT_MOST = 0.03, 50
-"""Of ρ for the schema; and categories of a column at most."""
+"""Share of ρ for the schema, and the largest number of categories of a column."""
 
 WIDEST = 300
 """Largest number of categories for a column of 5,000 codes."""

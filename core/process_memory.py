@@ -27,7 +27,7 @@ def peak() -> int:
 
 
 def available() -> int | None:
-    """Return the bytes that this process can still get; `None` where the system does not say.
+    """Return the bytes that this process can still get; `None` if the system does not report it.
 
     That is the least of: what the machine has free, what the group of processes (a container, a service) has left, and
     what the limits of this process leave.

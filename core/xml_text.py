@@ -7,7 +7,7 @@ from xml.etree.ElementTree import Element, ParseError
 from espalier.core.errors import SchemaError
 
 MOST_XML = 256 << 20
-"""Bytes of an XML file at most."""
+"""Largest size of an XML file in bytes."""
 
 
 def read_xml(data: bytes, what: str) -> Element:

@@ -66,7 +66,7 @@ LARGEST_STEP = 2.0
 
 @dataclass(frozen=True)
 class Coefficient:
-    """One coefficient with its interval: `None` where noise leaves it without a bound."""
+    """One coefficient with its interval. An end is `None` if noise leaves it without a bound."""
 
     term: str
     value: float | None
@@ -103,7 +103,7 @@ class System:
     spread: FloatArray
     spread_noise: FloatArray | None = None
     rows_per_person: int = 1
-    """Rows of one person may be alike, so the sampling variance grows by this factor at most."""
+    """Rows of one person may be alike, so the sampling variance grows by at most this factor."""
 
     @property
     def definite(self) -> bool:
@@ -111,7 +111,7 @@ class System:
         return bool(np.linalg.eigvalsh(_scaled(self.left)).min() > 1e-9) if np.all(np.diag(self.left) > 0) else False
 
     def interval(self, contrast: FloatArray) -> tuple[float, float | None, float | None]:
-        """Return the value of ``contrast`` · γ and the ends of its interval, `None` where it is unbounded."""
+        """Return the value of ``contrast`` · γ and the ends of its interval; an end is `None` if it is unbounded."""
         unit = float(np.abs(contrast).max())  # a coefficient per unit of a wide range has a square of 0 in floats
         if unit != 1.0:
             found = self.interval(contrast / unit)

@@ -102,7 +102,7 @@ class Contrast:
     def interval(
         self, measurements: Sequence[Measurement], merged: Merged, k: int = 1, level: float = 0.95
     ) -> CountInterval | None:
-        """Return the contrast with its interval from the counts alone; `None` where `counted` has none."""
+        """Return the contrast with its interval from the counts alone; `None` if `counted` has none."""
         return interval(self, measurements, merged, k, level)
 
 
@@ -200,7 +200,7 @@ def thin_bins(contrast: Contrast, measurements: Sequence[Measurement], merged: M
 def interval(
     contrast: Contrast, measurements: Sequence[Measurement], merged: Merged, k: int = 1, level: float = 0.95
 ) -> CountInterval | None:
-    """Return a contrast with its interval from the counts alone; `None` where `counted` has none."""
+    """Return a contrast with its interval from the counts alone; `None` if `counted` has none."""
     from scipy.stats import chi2
 
     limit = float(chi2.ppf(level, 1))

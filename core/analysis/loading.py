@@ -218,7 +218,7 @@ def _check_analyses(facts: Mapping[str, Any]) -> None:
             raise ProjectError("release.json: an analysis lacks its name or kind", key="analyses")
         numbers = [one.get(key) for key in ("value", "low", "high", "promised", "reached")]
         if any(x is not None and (type(x) not in (int, float) or not math.isfinite(x)) for x in numbers):
-            raise ProjectError("release.json: an analysis holds something that is no number", key="analyses")
+            raise ProjectError("release.json: an analysis holds something that is not a number", key="analyses")
 
 
 def _check_regressions(facts: Mapping[str, Any]) -> None:
@@ -239,7 +239,7 @@ def _check_regressions(facts: Mapping[str, Any]) -> None:
                 raise ProjectError("release.json: a coefficient of a regression lacks its term", key="regressions")
             numbers += [0 if part.get(key) is None else part[key] for key in ("value", "low", "high")]
         if any(type(x) not in (int, float) or not math.isfinite(x) for x in numbers):
-            raise ProjectError("release.json: a regression holds something that is no number", key="regressions")
+            raise ProjectError("release.json: a regression holds something that is not a number", key="regressions")
 
 
 def project_of(facts: Mapping[str, Any]) -> Project:
@@ -274,7 +274,7 @@ def _check_ranges(value: Any, key: str) -> None:
 
 
 def _model(files: Mapping[str, bytes], facts: Mapping[str, Any], project: Project) -> Model | None:
-    """The model of the release, over the project's columns and categories; None where it must not be written."""
+    """The model of the release, over the project's columns and categories; `None` if it must not be written."""
     if facts.get("model", MODEL) is None:  # earlier releases do not say, and hold it
         return None
     if MODEL not in files:

@@ -1,4 +1,4 @@
-"""Transitions from a visit to the next, with intervals, from the noisy counts that a release of linked tables states.
+"""Transitions from one visit to the next, with intervals, from the noisy counts that a release of linked tables states.
 
 A figure is *person-averaged*: each person with several visits weighs 1, so a person with m steps gives 1/m to each of
 them. Steps beyond the kept visits do not count. The answer depends on the release alone and may be shared.
@@ -72,7 +72,7 @@ class StepTable:
 
 
 def interval(cell: float, row: float, cells: int, sigma: float) -> tuple[float, float, float] | None:
-    """Return the share and the ends of its interval; `None` where noise outweighs the counts."""
+    """Return the share and the ends of its interval; `None` if noise outweighs the counts."""
     z, noise = NormalDist().inv_cdf(0.5 + LEVEL / 2), sigma * sigma
     if row <= 0:
         return None

@@ -199,7 +199,7 @@ def _quantile(schema: Schema, column: str, probability: str, among: Sequence[str
 
 
 def _transition(opt: argparse.Namespace) -> None:
-    """Print a transition from a visit to the next, from the counts of the release."""
+    """Print a transition from one visit to the next, from the counts of the release."""
     from espalier.core.analysis.loading import load_release
     from espalier.core.analysis.transitions import transition
     from espalier.core.statement.check import checked_folder

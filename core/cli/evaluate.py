@@ -33,7 +33,7 @@ def add(commands: Any) -> None:
     evaluate.add_argument(
         "--classifiers",
         action="store_true",
-        help="also five classifiers for up to 20 columns as targets; takes a minute",
+        help="also train five classifiers for up to 20 columns as targets; takes a minute",
     )
     evaluate.add_argument(
         "--price", metavar="COLUMN", help="this column is a price: compare price elasticities of sales"
@@ -113,7 +113,7 @@ def check_markets(opt: argparse.Namespace, project: Project) -> None:
         raise ProjectError("--sales and --per need --price, the column of prices", key="price")
     target = project.plan.target
     if opt.price is not None and not opt.sales and (target is None or not holds_amounts(project.schema[target])):
-        why = "the plan has no target" if target is None else f"the plan's target {target!r} is no number"
+        why = "the plan has no target" if target is None else f"the plan's target {target!r} is not a number"
         raise ProjectError(f"--price needs --sales COLUMN, the amounts sold at that price: {why}", key="sales")
     opt.sales = opt.sales or target or ""
     if opt.price is not None:

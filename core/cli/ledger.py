@@ -84,7 +84,7 @@ def add(commands: Any) -> None:
     opened.add_argument("--note", default="", metavar="TEXT", help="a note for readers of the ledger")
 
     listed = acts.add_parser("list", help="totals, remaining budget, and every entry")
-    verify = acts.add_parser("verify", help="check every hash, sum and rule; also of an export, or a release's folder")
+    verify = acts.add_parser("verify", help="check every hash, sum and rule, or those of an export or a release folder")
     verify.add_argument("what", nargs="?", type=Path, help="an exported JSON file, or a release's folder")
     export = acts.add_parser("export", help="the whole ledger as CSV or JSON")
     take = acts.add_parser("take", help="write a release that was kept to a folder again")
@@ -94,9 +94,9 @@ def add(commands: Any) -> None:
     listed.add_argument("--table", metavar="NAME", help="only the budget of this table")
     export.add_argument("--format", choices=("csv", "json"), default="csv")
     export.add_argument("--out", type=Path, metavar="FILE", help="a new file (default: print)")
-    take.add_argument("entry", help="an entry's id, as list shows it, or its first digits (4 at least)")
+    take.add_argument("entry", help="an entry's id, as list shows it, or its first digits (at least 4)")
     take.add_argument("--out", type=Path, required=True, help="a new or empty folder")
-    close.add_argument("entry", help="an entry's id, as list shows it, or its first digits (4 at least)")
+    close.add_argument("entry", help="an entry's id, as list shows it, or its first digits (at least 4)")
     close.add_argument(
         "--by", default="", metavar="WHO", help="name of the person who closes it (default: the user of this machine)"
     )
@@ -314,7 +314,10 @@ def _close(opt: argparse.Namespace) -> None:
 
 
 def entry_of(ledger: Ledger, given: str) -> Entry:
-    """The entry whose id this is, or begins with: `SHORTEST` digits at least; raises :class:`ProjectError`."""
+    """Return the entry with this id, or with an id that begins with it (at least `SHORTEST` digits).
+
+    Raises :class:`ProjectError`.
+    """
     entries = _entries(ledger)
     if given in entries:
         return entries[given]

@@ -45,7 +45,7 @@ def _escaped(c: str) -> str:
 
 @contextmanager
 def bar(quiet: bool = False) -> Iterator[Report]:
-    """A report that draws a bar on stderr; nothing is drawn where that is no terminal, or ``quiet``."""
+    """A report that draws a bar on stderr; nothing is drawn where that is not a terminal, or ``quiet``."""
     if quiet or not sys.stderr.isatty():
         yield silent
         return

@@ -21,7 +21,7 @@ from espalier.core.errors import SchemaError
 _FOLDER = Path(__file__).with_name("data")
 
 Leaf = Callable[["CodeBook", str], str]
-"""The code of a book that a text counts as; an empty text if there is none."""
+"""Function that returns the code of a book that a text counts as, or an empty text if there is none."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def _exact(book: CodeBook, text: str) -> str:  # noqa: ARG001
 
 
 def _first_three(book: CodeBook, text: str) -> str:
-    """The category of three characters that an ICD-10-CM code or NUTS region begins with."""
+    """Return the three-character category that an ICD-10-CM code or a NUTS region begins with."""
     head = text[:3]
     return head if re.fullmatch(r"[A-Z0-9]{3}\.?[A-Z0-9]{0,4}", text) and head in book._known else ""
 
@@ -81,9 +81,9 @@ _ICD9 = re.compile(r"(\d{1,3})(?:\.\d{0,2})?|(\d{3})\d{1,2}|(V\d\d)(?:\.?\d{0,2}
 
 
 def _icd9_block(book: CodeBook, text: str) -> str:
-    """The block that holds the category of an ICD-9-CM code.
+    """Return the block that contains the category of an ICD-9-CM code.
 
-    Files often lack the leading zeros of a code with a point or of at most three digits: ``8`` is category 008.
+    Files often omit the leading zeros of a code with a point or with at most three digits: ``8`` is category 008.
     """
     found = _ICD9.fullmatch(text)
     if not found:
@@ -117,8 +117,8 @@ _ENTRIES: Mapping[str, _Entry] = {
         _CDC,
         _first_three,
     ),
-    "iso-3166": _Entry("Countries, codes of two letters, in regions of the world", _CLDR, _UNICODE, _exact),
-    "iso-3166-alpha-3": _Entry("Countries, codes of three letters, in regions of the world", _CLDR, _UNICODE, _exact),
+    "iso-3166": _Entry("Countries (two-letter codes) in regions of the world", _CLDR, _UNICODE, _exact),
+    "iso-3166-alpha-3": _Entry("Countries (three-letter codes) in regions of the world", _CLDR, _UNICODE, _exact),
     "nuts": _Entry(
         "Regions of the European Union: NUTS 1 in countries",
         "NUTS 2021, levels 0 and 1, Eurostat",

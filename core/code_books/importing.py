@@ -1,6 +1,6 @@
 """Code books from the user's own file: ATC and WHO ICD-10, which Espalier may not ship, and any table of codes.
 
-The result is a hierarchy for the project file and a label for each code. Nothing of the file is kept elsewhere.
+The result is a hierarchy for the project file and a label for each code. Nothing else in the file is kept.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class OwnBook:
 
 
 def read_own_book(data: bytes, *, atc: bool = False) -> OwnBook:
-    """Return the book in a file: ClaML (XML of the WHO), or a table with the columns code, label and perhaps group.
+    """Return the book in a file: ClaML (XML of the WHO), or a table with the columns code, label and optionally group.
 
     With ``atc`` the groups follow from the lengths of the codes. Raises :class:`SchemaError`.
     """
@@ -46,19 +46,19 @@ def read_own_book(data: bytes, *, atc: bool = False) -> OwnBook:
         rows = [(code, label, _atc_group(code, known)) for code, label, _ in rows]
     for code, _, group in rows:
         if group and group not in known:
-            raise SchemaError(f"the code book puts {code!r} into {group!r}, which it does not list")
+            raise SchemaError(f"the code book assigns {code!r} to the group {group!r}, which it does not list")
     return OwnBook({code: group for code, _, group in rows}, {code: label for code, label, _ in rows if label})
 
 
 def _atc_group(code: str, known: set[str]) -> str:
-    """The longest ATC code above ``code`` that the file lists."""
+    """Return the longest ATC code above ``code`` that the file lists."""
     if len(code) not in ATC_LEVELS:
-        raise SchemaError(f"{code!r} is no ATC code: these have 1, 3, 4, 5 or 7 characters")
+        raise SchemaError(f"{code!r} is not an ATC code: these have 1, 3, 4, 5 or 7 characters")
     return next((code[:n] for n in reversed(ATC_LEVELS) if n < len(code) and code[:n] in known), "")
 
 
 def _table(data: bytes) -> Iterator[tuple[str, str, str]]:
-    """Code, label and group of each line of a table with a header."""
+    """Yield the code, label and group in each line of a table with a header."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -68,7 +68,7 @@ def _table(data: bytes) -> Iterator[tuple[str, str, str]]:
     rows = _lines(lines)
     header = [cell.strip().casefold() for cell in next(rows, [])]
     if "code" not in header:
-        raise SchemaError("a code book needs a header with the columns code, label and perhaps group")
+        raise SchemaError("a code book needs a header with the columns code, label and optionally group")
     places = [header.index(name) if name in header else None for name in ("code", "label", "group")]
     for line in rows:
         cells = ["" if at is None or at >= len(line) else line[at].strip() for at in places]
@@ -86,7 +86,7 @@ def _lines(lines: Any) -> Iterator[list[str]]:
 
 
 def _claml(data: bytes) -> Iterator[tuple[str, str, str]]:
-    """Code, label and group of each class of a ClaML file, without modifiers."""
+    """Yield the code, label and group of each class in a ClaML file, without modifiers."""
     from espalier.core.xml_text import read_xml
 
     for one in read_xml(data, "the code book").iter("Class"):

@@ -1,6 +1,6 @@
 """The cost of a fence: the same plan without it, at the same budget, compared with the release. Never private.
 
-Reads real rows and draws releases that are never handed over, so it is for the curator only.
+It reads real rows and draws releases that are never handed over, so it is for the curator only.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from espalier.core.tables.source import Source
 from espalier.core.tables.table import Table
 
 REPEATS = 3
-"""Releases without the fence: each draws its own noise."""
+"""Number of releases without the fence. Each draws its own noise."""
 
 FIGURES = ("q", "two_way_tv", "kl", "auc", "cmi")
 Figures = dict[str, float | None]
@@ -50,7 +50,7 @@ class CostOfFence:
     looked_at_real_data: bool = field(default=True, init=False)
 
     def to_json(self) -> dict[str, Any]:
-        """As ``evaluate`` prints it: means, and the range over the releases without the fence."""
+        """Return the output of ``evaluate``: means, and the range over the releases without the fence."""
         known = {f: [w[f] for w in self.without] for f in FIGURES}
         numbers = {f: [v for v in values if v is not None] for f, values in known.items()}
         return {
@@ -81,11 +81,11 @@ def fence_cost(
     holdout: Table | None = None,
     report: Report = silent,
 ) -> CostOfFence | None:
-    """Return the cost of the fence of ``project`` to its release of ``real``, or None where the plan has none.
+    """Return what the fence of ``project`` costs its release of ``real``, or `None` if the plan has no fence.
 
-    ``edges`` are the pairs inside the release's measured cliques. Models are tested on ``holdout``, else on ``real``.
-    Raises :class:`EspalierError` where the plan without the fence cannot be carried out (it may be larger), or where
-    ``real`` does not fit the project (:func:`espalier.core.privacy.contribution.check_fits`).
+    ``edges`` are the pairs inside the release's measured cliques. Models are tested on ``holdout``, or on ``real``
+    without a holdout. Raises :class:`EspalierError` if the plan without the fence cannot be carried out (it may be
+    larger), or if ``real`` does not fit the project (:func:`espalier.core.privacy.contribution.check_fits`).
     """
     free = without_fence(project)
     if free is None:
@@ -116,7 +116,7 @@ def fence_cost(
 
 
 def _auc(project: Project, table: Table, tested: Table) -> float | None:
-    """AUC on ``tested`` of a model trained on ``table``; None where either has a single value of the target."""
+    """Return the AUC on ``tested`` of a model trained on ``table``; `None` if either has only one target value."""
     target = target_of(project)
     if target is None or len(project.schema.columns) < 2:
         return None
@@ -126,7 +126,7 @@ def _auc(project: Project, table: Table, tested: Table) -> float | None:
 
 
 def cost_or_reason(project: Project, real: Source, *args: Any, **kwargs: Any) -> dict[str, Any]:
-    """Return `fence_cost` for ``evaluate``: its figures, or null with a reason."""
+    """Return the figures of `fence_cost` as ``evaluate`` prints them, or null with a reason."""
     if (table := real.in_memory) is None:
         why = (
             "this figure needs the table's rows in memory, to release it again without the fence, but the table is "
@@ -140,5 +140,5 @@ def cost_or_reason(project: Project, real: Source, *args: Any, **kwargs: Any) ->
     except EspalierError as error:
         return {"fence_cost": None, "fence_cost_reason": f"the plan without the fence cannot be carried out: {error}"}
     if cost is None:
-        return {"fence_cost": None, "fence_cost_reason": "the plan carries no fence"}
+        return {"fence_cost": None, "fence_cost_reason": "the plan has no fence"}
     return {"fence_cost": cost.to_json()}

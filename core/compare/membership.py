@@ -44,11 +44,11 @@ from espalier.core.tables.table import Table
 MODELS = 96
 POOL = 1000
 FEWEST = 40
-"""Rows of the pool, at most and at least; each table takes half of them. One row weighs more in a small table, so the
-game is harder on a method than the whole table would be."""
+"""Largest and smallest pool, in rows; each table takes half of the pool. One row has more weight in a small table, so
+the game is harder on a method than the whole table would be."""
 
 ATTACKS: tuple[Attack, ...] = tuple(attack for attack in get_args(Attack) if attack != "ensemble")
-"""Those that are played unless others are named: the ensemble takes as long as all summaries."""
+"""Attacks that are run by default. The ensemble is not among them: it takes as long as all summaries together."""
 WORDS: dict[Attack, str] = {
     "density": "Likelihood ratio of densities near the row (the main attack)",
     "naive": "Summaries of columns (Stadler et al.)",
@@ -60,10 +60,10 @@ WORDS: dict[Attack, str] = {
 
 @dataclass(frozen=True)
 class Played:
-    """The results of the attacks. ``control`` holds the same attacks' verdicts where the rows themselves are published.
+    """The results of the attacks. ``control`` holds the results of the same attacks on the published rows themselves.
 
-    ``rho`` is that of each release, ``top`` the AUC that Gaussian noise of this budget allows in this game. Computed
-    on real rows.
+    ``rho`` is the budget of each release, ``top`` the AUC that Gaussian noise of this budget allows in this game.
+    Computed on real rows.
     """
 
     method: str
@@ -82,7 +82,7 @@ class Played:
 
     @property
     def blind(self) -> bool:
-        """Did the main attack fail to tell even published rows?"""
+        """Whether the main attack fails even on published rows."""
         return self.control[0].auc.value < BLIND_BELOW
 
     @property
@@ -90,8 +90,8 @@ class Played:
         """Description of the game."""
         return (
             f"The attacker holds {2 * self.rows:,} rows of the table and knows method and schema. Each release is made "
-            f"from {self.rows:,} of these rows, drawn at random. The question is whether one given row was in it, or "
-            "another one in its place."
+            f"from {self.rows:,} of these rows, drawn at random. The attacker must say whether it contained a given "
+            "row or another row instead."
         )
 
     @property
@@ -137,27 +137,29 @@ def play(
 ) -> Played:
     """Release ``models`` small tables under the plan of ``project`` and attack ``targets`` rows.
 
-    ``targets`` is how many, half of them outliers, or which rows of ``table``, counted from 0.
+    ``targets`` is the number of attacked rows, half of them outliers, or the indices of these rows in ``table``.
 
     Each release spends the ρ that the plan would spend on ``table``. Rows are attacked one by one: the person column
-    is left out, and so are rows held out for private figures. The first of ``attacks`` is the main one, and
-    ``classifier`` learns from the summaries. ``rng`` deals out rows and never draws protective noise. ``report``
-    hears of every release and cancels by raising. Raises
-    :class:`EspalierError` where the plan cannot be carried out or the game could not be judged.
+    is left out, and so is the private evaluation with its held-out rows. The first of ``attacks`` is the main one, and
+    ``classifier`` learns from the summaries. ``rng`` deals out rows and never draws protective noise. ``report`` is
+    called for every release and cancels by raising. Raises :class:`EspalierError` if the plan cannot be carried out or
+    the result could not be interpreted.
     """
     project.need_unit()
     check_fits(project, table, figures=True)
     if table.rows < FEWEST:
         raise TableError(f"the game needs a table of at least {FEWEST} rows, and this one has {table.rows}")
     if models < 20:
-        raise EspalierError(f"{models} models judge nothing; take 20 at least, and 96 for an AUC to within 0.06")
+        raise EspalierError(f"{models} models are too few; take at least 20, or 96 for an AUC to within 0.06")
     size = min(POOL, table.rows) // 2 * 2
     named = () if isinstance(targets, int) else tuple(dict.fromkeys(targets))
     count = targets if isinstance(targets, int) else len(named)
     if not 2 <= count <= size:
-        raise EspalierError(f"the game attacks 2 to {size:,} different rows, not {count:,}")
+        raise EspalierError(f"choose 2 to {size:,} different rows to attack, not {count:,}")
     if not all(0 <= row < table.rows for row in named):
-        raise EspalierError(f"the rows to attack are counted from 1 to {table.rows:,}, the rows of the table")
+        raise EspalierError(
+            f"the rows to attack are numbered from 1 to {table.rows:,}, the number of rows in the table"
+        )
     others = np.setdiff1d(np.arange(table.rows), named)
     pool = np.concatenate([np.array(named, dtype=np.intp), rng.choice(others, size - len(named), replace=False)])
     plan = project.plan
@@ -203,7 +205,7 @@ def play(
 
 
 def rows_of(played: Played) -> list[dict[str, Any]]:
-    """One row for each attack, as a table shows it."""
+    """Return the rows of the displayed table, one for each attack."""
     return [
         {
             "attack": WORDS[v.attack],

@@ -1,7 +1,7 @@
 """Several plans released side by side and judged alike. Confidential: the figures are computed on real rows.
 
-It is for samples, for public tables, or for an earlier synthetic table that replaces the real one: each
-plan is really carried out. Anyone who runs it on a private table spends every plan's budget.
+Each plan is really carried out, so the comparison is for samples, for public tables, or for an earlier synthetic table
+that replaces the real one. Running it on a private table spends every plan's budget.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from espalier.core.release.spend import release
 from espalier.core.tables.table import Table
 
 Z = 1.959963984540054
-"""A normal variable is within so many standard deviations in 95 of 100 cases."""
+"""A normal variable is within this many standard deviations of its mean in 95 of 100 cases."""
 FIGURES = {
     "auc": "TSTR: AUC on real rows",
     "accuracy": "accuracy on real rows",
@@ -28,15 +28,15 @@ FIGURES = {
     "one_way_tv": "error of single columns (share of rows)",
     "two_way_tv": "error of pairs (share of rows)",
 }
-"""What is compared, and what each is called."""
+"""The compared figures and their labels."""
 
 
 @dataclass(frozen=True)
 class Outcome:
     """One plan's release in figures; ``facts`` are all that :func:`espalier.core.evaluation.evaluate` found.
 
-    A figure that cannot be had is None. ``intervals`` (95 %) show how far the tested rows alone fix a figure; they
-    say nothing of what another draw of the noise would give.
+    A figure that cannot be computed is `None`. ``intervals`` (95 %) show how precisely the tested rows determine a
+    figure. They do not cover the variation over draws of the noise.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Outcome:
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     def row(self) -> dict[str, Any]:
-        """As one row of a table."""
+        """Return the outcome as one row of a table."""
         return {"plan": self.name, "method": self.method, "ε": self.epsilon, "ρ": self.rho, **self.figures}
 
 
@@ -57,8 +57,8 @@ def compare(
 ) -> list[Outcome]:
     """Release ``table`` under each of ``plans`` and judge every release on ``holdout``, else on ``table`` itself.
 
-    ``report`` hears of each and cancels by raising. Raises :class:`espalier.core.errors.EspalierError` where a plan
-    cannot be carried out.
+    ``report`` is called for each release and cancels by raising. Raises :class:`espalier.core.errors.EspalierError` if
+    a plan cannot be carried out.
     """
     out = []
     for i, (name, project) in enumerate(plans.items()):
@@ -73,7 +73,7 @@ def compare(
 
 
 def outcome(name: str, project: Project, rho: float, facts: Mapping[str, Any]) -> Outcome:
-    """One plan's figures out of those that the Diagnostics page shows."""
+    """Return the figures of one plan, selected from those that the Diagnostics page shows."""
     fair = facts.get("fairness") or {}
     figures = {
         "auc": facts["tstr"]["auc_synthetic"],
@@ -91,7 +91,7 @@ def outcome(name: str, project: Project, rho: float, facts: Mapping[str, Any]) -
 
 
 def _intervals(tested: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
-    """Wilson's interval of the accuracy; of the AUC of a target with two values Hanley and McNeil's (1982)."""
+    """Return Wilson's interval for the accuracy and, if the target has two values, Hanley and McNeil's for the AUC."""
     rows, right, area, most = (
         tested.get(key) for key in ("tested_rows", "accuracy_synthetic", "auc_synthetic", "accuracy_baseline")
     )
@@ -110,7 +110,7 @@ def _intervals(tested: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
 
 
 def best(outcomes: list[Outcome], cost: str) -> set[str]:
-    """The plans on the Pareto front of AUC (more is better) against ``cost`` (less is better), by name."""
+    """Return the names of the plans on the Pareto front of AUC (higher is better) and ``cost`` (lower is better)."""
     known = [(o.name, o.figures["auc"], o.figures[cost]) for o in outcomes]
     full = [(n, a, c) for n, a, c in known if a is not None and c is not None]
     return {n for n, a, c in full if not any((a2 >= a and c2 <= c) and (a2 > a or c2 < c) for _, a2, c2 in full)}

@@ -1,4 +1,4 @@
-"""The dictionary that every format is read into, and that the schema of a project is made from."""
+"""The common form that every dictionary format is read into. Schemas are made from it."""
 
 from __future__ import annotations
 
@@ -12,22 +12,21 @@ from espalier.core.errors import SchemaError, first_twice
 from espalier.core.project.schema import NUMBER
 
 DeclaredKind = Literal["categorical", "ordinal", "numeric", "date", "identifier", "text", "open"]
-"""What a dictionary says about a column. "text" is free text; "open" says nothing."""
+"""Kinds of columns in dictionaries. "text" is free text; "open" means that the kind is not declared."""
 
 MOST_COLUMNS, MOST_TEXT = 20_000, 10_000
-"""Largest numbers of columns, and of characters of one text."""
+"""Largest number of columns, and longest text in characters."""
 _SPACE = re.compile(r"\s+")
 
 
 @dataclass(frozen=True)
 class Declared:
-    """What a dictionary declares about one column.
+    """A dictionary's declaration of one column.
 
-    ``categories`` is the complete domain; it is empty if the dictionary lists none. ``labels`` names values, which may
-    be only some of them: they declare no domain. ``missing`` are codes that count as an empty cell. ``range`` holds the
-    smallest and the largest allowed value as written, and each may be empty.
-    ``number_style`` is one of `espalier.core.project.numerals.STYLES`.
-    ``required`` says that no cell is empty.
+    ``categories`` is the complete domain; it is empty if the dictionary lists none. ``labels`` may name only some of
+    the values, so labels declare no domain. ``missing`` lists codes that count as an empty cell. ``range`` contains the
+    smallest and the largest allowed value as written; each may be empty. ``number_style`` is one of
+    `espalier.core.project.numerals.STYLES`. ``required`` states that no cell is empty.
     """
 
     name: str
@@ -47,7 +46,7 @@ class Declared:
 
 @dataclass(frozen=True)
 class Dictionary:
-    """A data dictionary as it was read: its columns, the file's name, format and digest, and what was not used."""
+    """A data dictionary: its columns, the name, format and digest of its file, and notes on what was not used."""
 
     columns: tuple[Declared, ...]
     source: str
@@ -83,30 +82,30 @@ def plain(text: str) -> str:
 
 
 def code_text(value: object) -> str:
-    """Return a code as the cell of a table is written: whole numbers without a point."""
+    """Return a code as a table would write it: whole numbers without a decimal point."""
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return str(int(value))
     return str(value)
 
 
 SEVERAL = 5
-"""Labelled whole numbers from which gaps between them are taken for codes that do not exist."""
+"""With at least this many labelled whole numbers, gaps between them count as codes that do not exist."""
 NOT_A_VALUE = re.compile(
     r"\b(missing|refus\w*|don.?t know|do not know|not applicable|no answer|not asked|unknown|not stated|inapplicable"
     r"|not ascertained|no response|not reported|skip\w*)\b",
     re.IGNORECASE,
 )
-"""Labels of codes that are no values of the scale, though a file need not declare them as missing."""
+"""Labels of codes that are not values of the scale, even if the file does not declare them as missing."""
 
 
 def declares_all(codes: Sequence[str], labels: Mapping[str, str]) -> bool:
-    """Whether labelled codes are plainly a complete list.
+    """Return whether the labelled codes are clearly a complete list.
 
-    A list of texts is complete, and so are whole numbers that follow each other from 0 or 1. At least `SEVERAL` whole
-    numbers that fill a quarter of their range are complete too, such as codes of states.
+    A list of texts is complete, and so are consecutive whole numbers from 0 or 1. At least `SEVERAL` whole numbers that
+    fill a quarter of their range are complete too, such as codes of states.
 
-    Labels on some codes declare no domain: ``0 = never`` and ``90 = 90 or more`` leave open what is between them, as
-    do labels on the ends of a scale. Codes such as ``9 = no answer`` may follow after a gap.
+    Labels on only some codes declare no domain: ``0 = never`` and ``90 = 90 or more`` do not declare the values between
+    them, and neither do labels on the ends of a scale. Codes such as ``9 = no answer`` may follow after a gap.
     """
     if len(codes) < 2:
         return False

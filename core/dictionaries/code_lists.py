@@ -1,4 +1,4 @@
-"""Code lists (CSV): ``column,code,label`` for many columns, or ``code,label`` for one column that is named apart."""
+"""Code lists (CSV): ``column,code,label`` for many columns, or ``code,label`` for one column named separately."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LABEL = {"label", "description", "meaning", "text", "desc", "value label", "val
 
 
 def is_code_list(header: Sequence[str]) -> bool:
-    """Whether the first line of a CSV file is that of a code list."""
+    """Return whether the first line of a CSV file is the header of a code list."""
     return _kinds(header) in (("code", "label"), ("column", "code", "label"))
 
 
@@ -27,7 +27,7 @@ def _kinds(header: Sequence[str]) -> tuple[str, ...]:
 
 
 def read_code_list(data: bytes, source: str, column: str | None = None) -> Dictionary:
-    """Return the dictionary in the file; ``column`` names the column that a file of two columns is about.
+    """Return the dictionary in the file. ``column`` names the column that a ``code,label`` file describes.
 
     A code list is complete: its codes are the column's categories. Raises :class:`SchemaError`.
     """
@@ -40,7 +40,7 @@ def read_code_list(data: bytes, source: str, column: str | None = None) -> Dicti
     rows = _lines(lines, source)
     width = len(_kinds(next(rows, [])))
     if width == 2 and column is None:
-        raise SchemaError(f"{source} lists codes of one column and does not name it; write FILE:COLUMN", key="column")
+        raise SchemaError(f"{source} lists codes of one column but does not name it; write FILE:COLUMN", key="column")
     listed: dict[str, dict[str, str]] = {}
     for line in rows:
         cells = [cell.strip() for cell in line]
@@ -61,7 +61,7 @@ def read_code_list(data: bytes, source: str, column: str | None = None) -> Dicti
 
 
 def _lines(lines: Any, source: str) -> Iterator[list[str]]:
-    """The lines of a CSV reader; raises :class:`SchemaError` where it cannot go on."""
+    """Yield the lines of a CSV reader; raise :class:`SchemaError` for a line that it cannot read."""
     try:
         yield from lines
     except csv.Error as error:

@@ -20,7 +20,7 @@ from espalier.core.dictionaries.base import (
 from espalier.core.errors import SchemaError
 from espalier.core.xml_text import read_xml
 
-_STATISTICS = "the file holds frequencies or summary statistics; they and the ranges next to them were not read"
+_STATISTICS = "the file contains frequencies or summary statistics; they and the ranges next to them were not read"
 
 
 def read_ddi(data: bytes, source: str) -> Dictionary:
@@ -28,7 +28,7 @@ def read_ddi(data: bytes, source: str) -> Dictionary:
     root = read_xml(data, source)
     if root.tag != "codeBook":
         raise SchemaError(
-            f"{source} is XML, but no DDI codebook: its root is {root.tag!r}. Export the study as DDI Codebook 2"
+            f"{source} is XML but not a DDI codebook: its root is {root.tag!r}. Export the study as DDI Codebook 2"
         )
     named = (var for var in root.iter("var") if var.get("name"))
     columns = tuple(_declared(var) for var in itertools.islice(named, MOST_COLUMNS + 1))
@@ -37,7 +37,7 @@ def read_ddi(data: bytes, source: str) -> Dictionary:
 
 
 def _declared(var: Element) -> Declared:
-    """One variable. Its range counts only where no summary statistics are next to it: tools write both from rows."""
+    """Return one variable. Its range is ignored next to summary statistics: tools compute both from the rows."""
     form = var.find("varFormat")
     text = form is not None and form.get("type") == "character"
     missing: list[tuple[str, str]] = []
@@ -87,7 +87,7 @@ def _range(var: Element) -> tuple[str, str]:
 
 
 def _invalid(var: Element) -> Iterator[str]:
-    """Codes of ``invalrng``: single values, and ranges whose two ends are equal."""
+    """Yield the codes of ``invalrng``: single values, and ranges with equal ends."""
     for item in var.iterfind("invalrng/item"):
         yield (item.get("VALUE") or item.get("value") or "").strip()
     for item in var.iterfind("invalrng/range"):

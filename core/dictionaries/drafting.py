@@ -1,6 +1,6 @@
-"""A schema from a dictionary: declared columns are public, and the others are guessed and marked as guesses.
+"""A schema from a dictionary. Declared columns are public; the others are guessed and marked as guesses.
 
-A declared column depends on the dictionary and on the person's choices alone. So two tables that differ in one row give
+A declared column depends only on the dictionary and on the user's choices. So two tables that differ in one row give
 the same declared columns, or ask for a choice.
 """
 
@@ -30,12 +30,12 @@ CHOICES: dict[Choice, str] = {
 Problem = Literal["values that the dictionary does not declare", "empty cells, which the dictionary does not allow"]
 BINS = 10
 FINEST, FARTHEST = 1e-300, 1e300
-"""A declared range is ignored if it is narrower, or reaches farther: rounded bounds would be no numbers."""
+"""A declared range is ignored if it is narrower or extends further: its rounded bounds would not be numbers."""
 
 
 @dataclass(frozen=True)
 class Undecided:
-    """A column that needs a choice, and why. It quotes no cell and counts none."""
+    """A column that needs a choice, and the reason. The reason neither quotes nor counts cells."""
 
     column: str
     problem: Problem
@@ -46,8 +46,8 @@ class Draft:
     """A schema made from dictionaries.
 
     ``undecided`` lists the columns that need a choice first. ``free_text`` names columns of free text, which are left
-    out. ``absent`` names columns that a dictionary declares and the table lacks. ``used`` records each dictionary with
-    the columns that it declares.
+    out. ``absent`` names declared columns that the table lacks. ``used`` records each dictionary with the columns that
+    it declares.
     """
 
     schema: Schema
@@ -57,7 +57,7 @@ class Draft:
     used: tuple[DeclaredBy, ...]
 
     def check(self) -> None:
-        """Raise :class:`SchemaError` that lists all choices which are still open."""
+        """Raise :class:`SchemaError` with a list of the choices that are still open, if there are any."""
         if self.undecided:
             listed = "; ".join(f"{u.column!r} has {u.problem}" for u in self.undecided)
             ways = ", ".join(f"{choice} ({what})" for choice, what in CHOICES.items())
@@ -75,7 +75,7 @@ def draft_schema(
 ) -> Draft:
     """Return a schema for the columns of ``text``. A later dictionary adds to an earlier one.
 
-    Columns that no dictionary names are guessed. ``choices`` decide about cells that are not declared.
+    Columns that no dictionary names are guessed. ``choices`` state how to treat cells that are not declared.
     """
     named, chosen = [n for n in text.columns if n], choices or {}
     declared = merged(dictionaries)
@@ -117,7 +117,7 @@ def draft_schema(
 
 
 def merged(dictionaries: Iterable[Dictionary]) -> dict[str, Declared]:
-    """What the dictionaries declare together: of each field the last one that says something."""
+    """Return the combined declarations. The last dictionary that declares a field decides it."""
     out: dict[str, Declared] = {}
     for dictionary in dictionaries:
         for column in dictionary.columns:
@@ -127,7 +127,7 @@ def merged(dictionaries: Iterable[Dictionary]) -> dict[str, Declared]:
 
 
 def _over(before: Declared, after: Declared) -> Declared:
-    """``after``, filled up with what only ``before`` declares."""
+    """Return ``after``, completed with declarations that only ``before`` has."""
     if after.kind == "open":
         kind, categories, ends = before.kind, before.categories, before.range
     else:
@@ -149,7 +149,7 @@ def _over(before: Declared, after: Declared) -> Declared:
 
 
 def declared_column(about: Declared) -> Column | None:
-    """The column that a dictionary declares completely; `None` if it leaves the values or the bounds open."""
+    """Return the column if the dictionary declares it completely; `None` if it leaves the values or the bounds open."""
     missing = not about.required or bool(about.missing)
     marks = tuple(m for m in about.missing if m not in about.categories)
     if about.kind in ("categorical", "ordinal") and about.categories:
@@ -168,7 +168,7 @@ def declared_column(about: Declared) -> Column | None:
 
 
 def _without_zeros(taken: Sequence[str], categories: Sequence[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """For each whole number with leading zeros, its spelling without them: codebooks pad codes, tables often do not."""
+    """Return each whole number with leading zeros and its spelling without them: often only the codebook pads codes."""
     known, out = set(taken), []
     for code in categories:
         short = code.lstrip("0") or "0"
@@ -179,7 +179,7 @@ def _without_zeros(taken: Sequence[str], categories: Sequence[str]) -> tuple[tup
 
 
 def _column(about: Declared, read: TextColumn, marks: Sequence[str]) -> Column:
-    """The declared column, with guessed values or bounds where the dictionary gives none."""
+    """Return the declared column, with guessed values or bounds if the dictionary declares none."""
     complete = declared_column(about)
     if complete is not None:
         return complete
@@ -192,7 +192,7 @@ def _column(about: Declared, read: TextColumn, marks: Sequence[str]) -> Column:
 
 
 def _numeric(about: Declared, edges: tuple[float, ...], *, missing: bool, marks: tuple[str, ...]) -> Column:
-    """A column of numbers; decimals that the bounds do not have are left to the bins."""
+    """Return a column of numbers. If the bounds have no decimals, the bins determine them."""
     rounded = about.decimals is not None and all(abs(round(e, about.decimals) - e) < 1e-9 for e in edges)
     return Column(
         about.name,
@@ -219,7 +219,7 @@ def _labelled(column: Column, about: Declared | None) -> Column:
 
 
 def _problems(column: Column, read: TextColumn) -> Iterable[Undecided]:
-    """What the rows hold and the description does not allow. Guessed parts fit by themselves."""
+    """Yield the problems of rows that the declaration does not allow. Guessed parts always fit the rows."""
     codes = column.judge(read.values)
     if (codes == column.size).any():
         yield Undecided(column.name, "values that the dictionary does not declare")
@@ -228,7 +228,7 @@ def _problems(column: Column, read: TextColumn) -> Iterable[Undecided]:
 
 
 def _edges(about: Declared) -> tuple[float, ...] | None:
-    """Bins over the declared range: its ends, and round numbers between them."""
+    """Return bins over the declared range: its ends, and round numbers between them."""
     ends = [end.replace(",", ".") if about.number_style == "1234,5" else end for end in about.range]
     if not all(NUMBER.fullmatch(end) for end in ends):
         return None

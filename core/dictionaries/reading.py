@@ -1,4 +1,4 @@
-"""The door of dictionaries: a file of any known format becomes a `Dictionary`."""
+"""Reading dictionaries: a file in any known format becomes a `Dictionary`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from espalier.core.limited_file import read_limited
 from espalier.core.tables.stat_rows import READERS
 
 MOST_BYTES = 256 << 20
-"""Bytes of a dictionary at most."""
+"""Largest size of a dictionary in bytes."""
 
 
 def read_dictionary(source: str | Path | bytes, name: str | None = None, column: str | None = None) -> Dictionary:
@@ -46,6 +46,6 @@ def read_dictionary(source: str | Path | bytes, name: str | None = None, column:
     if is_code_list(header):
         return read_code_list(data, shown, column)
     raise SchemaError(
-        f"{shown} is no dictionary that Espalier knows. It reads REDCap data dictionaries (CSV), DDI codebooks (XML), "
-        f"{', '.join(READERS)} files, and CSV with the columns code,label or column,code,label"
+        f"{shown} is not a dictionary that Espalier can read. It reads REDCap data dictionaries (CSV), DDI codebooks "
+        f"(XML), {', '.join(READERS)} files, and CSV with the columns code,label or column,code,label"
     )

@@ -1,6 +1,6 @@
-"""REDCap data dictionaries (CSV): read, and written for a released table.
+"""Reading REDCap data dictionaries (CSV), and writing one for a released table.
 
-Columns of the file that hold form layout, branching logic or rights are not read.
+Columns of the file with form layout, branching logic or access rights are not read.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ _API = (
     *("identifier", "branching_logic", "required_field", "custom_alignment", "question_number", "matrix_group_name"),
     *("matrix_ranking", "field_annotation"),
 )
-"""Names of the same columns in files of REDCap's programming interface."""
+"""Names of the same columns in files from REDCap's API."""
 _CHOICES = {"radio", "dropdown", "select"}
 _NO_CELLS = {"descriptive", "file", "signature"}
-"""Field types that are no columns of an exported table, or hold a document."""
+"""Field types that do not become a column of an exported table, or that contain a document."""
 _YES_NO = {"yesno": (("1", "Yes"), ("0", "No")), "truefalse": (("1", "True"), ("0", "False"))}
 
 
 def is_redcap(header: Sequence[str]) -> bool:
-    """Whether the first line of a CSV file is that of a REDCap data dictionary."""
+    """Return whether the first line of a CSV file is the header of a REDCap data dictionary."""
     named = {cell.strip().strip('"').casefold() for cell in header}
     return {"variable / field name", "field type"} <= named or {"field_name", "field_type", "form_name"} <= named
 
@@ -75,20 +75,20 @@ def read_redcap(data: bytes, source: str) -> Dictionary:
 
 
 def _cell(line: Sequence[str], at: int) -> str:
-    """A cell; R writes NA for an empty one."""
+    """Return a cell. R writes NA for an empty one."""
     text = line[at].strip() if at < len(line) else ""
     return "" if text == "NA" else text
 
 
 def _places(header: Sequence[str]) -> dict[str, int]:
-    """The place of each column of the format, by its name in the programming interface."""
+    """Return the position of each column of the format, by its name in the API."""
     named = {cell.strip().casefold(): i for i, cell in enumerate(header)}
     both = zip(_API, HEADER, strict=True)
     return {api: named[name] for api, shown in both for name in (api, shown.casefold()) if name in named}
 
 
 def _declared(field: Mapping[str, str], notes: list[str], *, first: bool) -> Iterator[Declared]:
-    """The columns of the exported table that one field of the form makes."""
+    """Yield the columns of the exported table that one field of the form produces."""
     name, kind = field.get("field_name", ""), field.get("field_type", "").casefold()
     label = plain(_without_tags(field.get("field_label", "")))
     said = plain(_without_tags(field.get("field_note", "")))
@@ -97,7 +97,7 @@ def _declared(field: Mapping[str, str], notes: list[str], *, first: bool) -> Ite
     if not name:
         raise SchemaError("a field of the REDCap data dictionary has no name")
     if kind in _NO_CELLS:
-        notes.append(f"{name}: a field of the type {kind!r} is no column of values")
+        notes.append(f"{name}: a field of type {kind!r} has no column of values")
     elif first or field.get("identifier", "").casefold() == "y":
         yield Declared(name, "identifier", label=label, description=said)
     elif kind == "checkbox":
@@ -115,7 +115,7 @@ def _declared(field: Mapping[str, str], notes: list[str], *, first: bool) -> Ite
 
 
 def _of_text(field: Mapping[str, str], kind: str, plain_text: Declared) -> Declared:
-    """A field of numbers, dates or free text, by its validation."""
+    """Return a field of numbers, dates or free text, depending on its validation."""
     check = field.get("text_validation_type_or_show_slider_number", "").casefold()
     ends = (field.get("text_validation_min", ""), field.get("text_validation_max", ""))
     if kind == "slider":
@@ -138,13 +138,13 @@ def _of_text(field: Mapping[str, str], kind: str, plain_text: Declared) -> Decla
 
 
 def _choices(cell: str) -> tuple[tuple[str, str], ...]:
-    """The codes and labels of ``1, Male | 2, Female``."""
+    """Return the codes and labels of a cell such as ``1, Male | 2, Female``."""
     listed = [part.partition(",")[::2] for part in cell.replace("\\n", "|").split("|") if part.strip()]
     return pairs((code.strip(), _without_tags(label) or code.strip()) for code, label in listed)
 
 
 def _without_tags(text: str) -> str:
-    """A label without the markup that REDCap allows in it."""
+    """Return a label without the markup that REDCap allows in it."""
     return re.sub(r"</?[A-Za-z][^<>]*>", " ", text).strip()
 
 

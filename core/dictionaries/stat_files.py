@@ -20,16 +20,16 @@ from espalier.core.errors import SchemaError, TableError
 from espalier.core.tables.stat_rows import READERS, read_stat
 
 MOST_MARKS = 50
-"""Missing codes that a range of whole numbers is written out as, at most."""
+"""Largest number of missing codes that a range of whole numbers is written out as."""
 
 
 def is_stat_file(name: str) -> bool:
-    """Whether a file's ending is one of SPSS, Stata or SAS."""
+    """Return whether the file name has an extension of SPSS, Stata or SAS."""
     return Path(name).suffix.lower() in READERS
 
 
 def read_stat_dictionary(data: bytes, source: str) -> Dictionary:
-    """Return the dictionary of a file of SPSS, Stata or SAS; raise :class:`SchemaError`."""
+    """Return the dictionary of an SPSS, Stata or SAS file; raise :class:`SchemaError`."""
     suffix = Path(source).suffix.lower()
     try:
         _, facts = read_stat(data, source, rows=False, suffix=suffix)
@@ -41,7 +41,7 @@ def read_stat_dictionary(data: bytes, source: str) -> Dictionary:
 
 
 def _declared(name: str, facts: Any, notes: list[str]) -> Declared:
-    """One variable: its labels, storage type, format, measure and user-missing codes."""
+    """Return one variable, from its labels, storage type, format, measure and user-missing codes."""
     labels: Mapping[Any, str] = facts.variable_value_labels.get(name, {})
     named = {code_text(code): label for code, label in labels.items()}
     missing = [code for part in facts.missing_ranges.get(name, []) for code in _missing(name, part, named, notes)]
@@ -66,7 +66,7 @@ def _numeric(name: str, facts: Any) -> bool:
 
 
 def _kind(name: str, facts: Any, measure: str, *, complete: bool, labelled: bool) -> tuple[DeclaredKind, bool]:
-    """(the kind, whether its numbers are whole)."""
+    """Return the kind, and whether its numbers are whole."""
     if complete:
         return "ordinal" if measure == "ordinal" else "categorical", False
     stored = str(facts.readstat_variable_types.get(name))
@@ -86,14 +86,14 @@ def _is_date(form: str) -> bool:
 
 
 def _missing(name: str, part: Mapping[str, Any], named: Mapping[str, str], notes: list[str]) -> list[str]:
-    """The codes of one user-missing value or range."""
+    """Return the codes of one user-missing value or range."""
     low, high = part["lo"], part["hi"]
     if low == high:
         return [code_text(low)]
     inside = [code for code in named if _between(code, low, high)]
     if isinstance(low, float) and isinstance(high, float) and low.is_integer() and high - low < MOST_MARKS:
         return [str(int(low) + i) for i in range(int(high - low) + 1)]
-    notes.append(f"{name}: of the range of missing values only the labelled codes were taken over")
+    notes.append(f"{name}: only the labelled codes in the range of missing values were used")
     return inside
 
 

@@ -13,7 +13,7 @@ FORMAT = "espalier-dictionary/1"
 
 
 def described(column: Column) -> Declared:
-    """What a schema declares about a released column."""
+    """Return the schema's declaration of a released column."""
     kind: DeclaredKind = "date" if column.dates is not None else column.kind
     if column.dates is not None:
         ends = (column.dates.first.isoformat(), column.dates.last.isoformat())
@@ -38,7 +38,7 @@ def described(column: Column) -> Declared:
 
 
 def dictionary_json(schema: Schema) -> str:
-    """The dictionary as JSON: a list of columns, keys without a value left out."""
+    """Return the dictionary as JSON: a list of columns, without keys that have no value."""
     columns = []
     for one in map(described, schema.columns):
         entry: dict[str, Any] = {"name": one.name, "kind": one.kind}
@@ -58,5 +58,5 @@ def dictionary_json(schema: Schema) -> str:
 
 
 def dictionary_csv(schema: Schema, form: str = "synthetic") -> str:
-    """The dictionary as a REDCap data dictionary."""
+    """Return the dictionary as a REDCap data dictionary."""
     return redcap_csv([described(column) for column in schema.columns], form)

@@ -1,9 +1,9 @@
-"""Adjustment sets: the sets of columns under which a drawing identifies an effect.
+"""Adjustment sets: the sets of columns that identify an effect in a drawing.
 
 A set Z is valid for the effect of T on Y if no column of it is a descendant of a column on a causal path from T to Y,
 and Z blocks every path from T to Y that is not causal (Shpitser, VanderWeele & Robins 2010; Perković et al. 2015). That
 is one d-separation in the drawing without T's arrows on causal paths (van der Zander, Liśkiewicz & Textor 2014). A
-minimal valid set lies among the causes of T and Y in that drawing and is a minimal cut of its moral graph; the search
+minimal valid set is among the causes of T and Y in that drawing and is a minimal cut of its moral graph. The search
 below is over these cuts.
 """
 
@@ -38,7 +38,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Validity:
-    """Whether a set is valid, and why not: ``forbidden`` columns of it, an open ``path``, and a sentence."""
+    """Whether a set is valid. If not, its ``forbidden`` columns or an open ``path``; in either case a sentence."""
 
     valid: bool
     sentence: str
@@ -48,10 +48,10 @@ class Validity:
 
 @dataclass(frozen=True)
 class Effect:
-    """The question "what is the effect of ``treatment`` on ``outcome``" put to a drawing.
+    """The question "what is the effect of ``treatment`` on ``outcome``" about a drawing.
 
-    ``latent`` are drawn columns missing from the table; the drawing's ``hidden`` pairs share a cause as well.
-    Raises :class:`GraphError` for a question that is impossible in the drawing.
+    ``latent`` are drawn columns missing from the table. The drawing's ``hidden`` pairs share a cause, too. Raises
+    :class:`GraphError` if the drawing cannot answer the question.
     """
 
     dag: Dag
@@ -91,7 +91,7 @@ class Effect:
 
     @cached_property
     def back_door(self) -> tuple[Arrow, ...]:
-        """The drawing without the treatment's arrows on causal paths: what links the two in it is not the effect."""
+        """The drawing without the treatment's arrows on causal paths. Links that remain are not part of the effect."""
         gone = {(self.treatment, name) for name in self.on_causal_paths}
         return tuple(e for e in self.edges if e not in gone)
 
@@ -101,7 +101,7 @@ class Effect:
         return frozenset({*self.latent, *self.dag.unmeasured})
 
     def hidden_causes(self) -> tuple[str, ...]:
-        """Return a sentence for every hidden common cause that could bias the effect, shown with each report of it."""
+        """Return a sentence for every hidden common cause that could bias the effect. Each report of it shows them."""
         out = list(self.dag.unmeasured)
         out += [
             f"{name}, which is not in the table, is a cause of {_listed(children)}"
@@ -121,7 +121,7 @@ class Effect:
         )
 
     def sentence_of(self, path: tuple[str, ...]) -> str:
-        """A path with its arrows: ``a ← b → c``."""
+        """Return a path with its arrows, such as ``a ← b → c``."""
         drawn = set(self.edges)
         out = path[0]
         for a, b in itertools.pairwise(path):
@@ -130,7 +130,7 @@ class Effect:
 
 
 def _descendants(names: set[str], edges: Iterable[Arrow], avoid: frozenset[str]) -> set[str]:
-    """``names`` and all columns that their arrows reach, except through ``avoid``."""
+    """Return ``names`` and all columns that their arrows reach without passing ``avoid``."""
     effects: dict[str, list[str]] = {}
     for cause, effect in edges:
         effects.setdefault(cause, []).append(effect)
@@ -144,7 +144,7 @@ def _descendants(names: set[str], edges: Iterable[Arrow], avoid: frozenset[str])
 
 
 def verdict(effect: Effect, chosen: Iterable[str]) -> Validity:
-    """Check ``chosen``; return its forbidden columns with the reason, or a path that it leaves open."""
+    """Check ``chosen`` and return its forbidden columns with the reason, or a path that it leaves open."""
     columns = tuple(dict.fromkeys(chosen))
     t, y = effect.treatment, effect.outcome
     if wrong := tuple(name for name in columns if name in effect.forbidden or name in effect.unseen):
@@ -162,7 +162,7 @@ def verdict(effect: Effect, chosen: Iterable[str]) -> Validity:
 
 
 def checked(effect: Effect, chosen: Iterable[str]) -> tuple[str, ...]:
-    """``chosen``, if it is valid; raises :class:`GraphError` with the open path, or the reason against a column."""
+    """Return ``chosen`` if it is valid; raise :class:`GraphError` with the open path or the reason against a column."""
     columns = tuple(dict.fromkeys(chosen))
     found = verdict(effect, columns)
     if not found.valid:
@@ -175,10 +175,10 @@ def checked(effect: Effect, chosen: Iterable[str]) -> tuple[str, ...]:
 
 
 def choices(effect: Effect, sizes: Mapping[str, int]) -> tuple[Choice, ...]:
-    """The minimal valid sets among the columns of ``sizes``, fewest strata first; empty if there is none.
+    """Return the minimal valid sets among the columns of ``sizes``, fewest strata first; empty if there is none.
 
-    All of those of at most ``MOST_COLUMNS`` columns, unless the drawing has so many that the search stops after
-    ``MOST_STEPS`` steps; if only larger ones are valid, the cheapest of them.
+    Sets of at most ``MOST_COLUMNS`` columns are all returned, unless there are so many that the search stops after
+    ``MOST_STEPS`` steps. If only larger sets are valid, the cheapest of them is returned.
     """
     allowed = set(sizes) - effect.forbidden - effect.unseen
     return minimal_separators(effect.back_door, effect.treatment, effect.outcome, allowed, sizes)
@@ -187,10 +187,10 @@ def choices(effect: Effect, sizes: Mapping[str, int]) -> tuple[Choice, ...]:
 def minimal_separators(
     edges: Iterable[Arrow], one: str, other: str, allowed: set[str], sizes: Mapping[str, int]
 ) -> tuple[Choice, ...]:
-    """Minimal sets of ``allowed`` columns that d-separate ``one`` and ``other`` in the drawing, fewest strata first.
+    """Return the minimal sets of ``allowed`` columns that d-separate ``one`` and ``other``, fewest strata first.
 
-    The search always extends the cheapest partial set; a path that it leaves open in the moral graph must pass
-    some column of every set that contains it, so it is continued with each column of a shortest such path.
+    The search always extends the cheapest partial set. If that set leaves a path open in the moral graph, every
+    separating superset contains a column of the path, so the search continues with each column of a shortest open path.
     """
     moral = _moral(edges, one, other)
 
@@ -227,7 +227,7 @@ def minimal_separators(
 
 
 def _moral(edges: Iterable[Arrow], one: str, other: str) -> list[Arrow]:
-    """The moral graph over the causes of the two: separation in it by a set of their causes is d-separation.
+    """Return the moral graph over the causes of the two. Separation in it by a set of their causes is d-separation.
 
     Lauritzen et al. (1990), Proposition 3.
     """
@@ -259,9 +259,9 @@ def _is_minimal(around: Mapping[str, set[str]], one: str, other: str, columns: s
 
 
 def refuse_fenced(effect: Effect, chosen: Iterable[str], separations: Iterable[Separation]) -> None:
-    """Raise :class:`GraphError` if a separation keeps two columns apart that the effect needs together.
+    """Raise :class:`GraphError` if a separation forbids counting two columns together that the effect needs.
 
-    Needed together are treatment and outcome, and each of ``chosen`` with both.
+    The effect needs treatment and outcome together, and each of ``chosen`` with both.
     """
     t, y = effect.treatment, effect.outcome
     needed = [(t, y), *((name, other) for name in chosen for other in (t, y))]
@@ -286,7 +286,7 @@ class Way:
 
 
 def ways(effect: Effect, chosen: Iterable[str], most: int = 24) -> tuple[Way, ...]:
-    """The shortest paths between treatment and outcome, at most ``most``: open or closed, and where."""
+    """Return up to ``most`` shortest paths between treatment and outcome, and whether and where they are closed."""
     given, edges = set(chosen), effect.edges
     drawn = set(edges)
     opening = _descendants(given, [(e, c) for c, e in edges], avoid=frozenset())

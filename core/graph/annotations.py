@@ -10,7 +10,7 @@ from espalier.core.errors import GraphError
 
 BELIEFS = ("established", "plausible", "contested")
 MOST = 4000
-"""Characters of a note or a source."""
+"""Largest number of characters of a note or a source."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def annotations_to_json(annotations: Mapping[tuple[str, ...], Annotation]) -> li
 
 
 def annotations_from_json(data: Any) -> dict[tuple[str, ...], Annotation]:
-    """Annotations from the project file; raises :class:`GraphError`."""
+    """Return the annotations in the project file; raise :class:`GraphError`."""
     if not isinstance(data, list):
         raise GraphError("dag: annotations must be a list of objects")
     known = {f.name for f in fields(Annotation)}

@@ -1,4 +1,4 @@
-"""The cheapest set of columns that keeps two columns of an undirected graph apart."""
+"""The cheapest set of columns that separates two columns of an undirected graph."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 
 Pair = tuple[str, str]
 _End = tuple[str, bool]
-"""A column's side: True where paths come in, False where they go out."""
+"""A column's side: True where paths enter, False where they leave."""
 
 _ENOUGH = 1e-9
 
@@ -16,11 +16,11 @@ _ENOUGH = 1e-9
 def cheapest_cut(
     edges: Iterable[Pair], one: str, other: str, cost: Callable[[str], float] = lambda _: 1.0
 ) -> tuple[str, ...] | None:
-    """The columns of least total ``cost`` that every path from ``one`` to ``other`` passes, sorted by name.
+    """Return the columns of least total ``cost`` that intersect every path from ``one`` to ``other``, sorted by name.
 
-    ``cost`` must be positive; math.inf excludes a column. None if no set works: the two are linked directly, or only
-    through excluded columns. Of several equal cuts it is the one nearest to ``one``. Maximum flow with
-    each column split in two (Even & Tarjan 1975; Edmonds & Karp 1972).
+    ``cost`` must be positive; math.inf excludes a column. The result is `None` if no set works because the two are
+    linked directly or only through excluded columns. Of several cuts with equal cost, the one nearest to ``one`` is
+    returned. The method is maximum flow with each column split in two (Even & Tarjan 1975; Edmonds & Karp 1972).
     """
     left: dict[_End, dict[_End, float]] = defaultdict(dict)
     for a, b in edges:

@@ -1,4 +1,4 @@
-"""The causal graph the expert drew: columns, arrows from cause to effect, no cycle."""
+"""The causal graph drawn by the expert: columns, arrows from cause to effect, no cycle."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ Interaction = tuple[tuple[str, ...], str]
 
 @dataclass(frozen=True)
 class Dag:
-    """Arrows ``(cause, effect)``; ``notes`` and ``positions`` belong to the drawing and are kept as they are.
+    """Arrows ``(cause, effect)``. ``notes`` and ``positions`` belong to the drawing and are kept unchanged.
 
     ``annotations`` belong to a column, ``(column,)``, or to an arrow, ``(cause, effect)``. One without its arrow or
-    column in the drawing is kept and ignored, so it returns with the arrow. ``hidden`` are pairs
-    that share an unmeasured cause (a ↔ b). ``interactions`` are causes that act together on a column, as
-    (causes, effect); one of an arrow that is not drawn is kept and ignored, as annotations are. ``groups`` maps a
-    group's name to columns that a picture may show as one box.
+    column in the drawing is kept and ignored, so it is there if the arrow is drawn again. ``hidden`` are pairs that
+    share an unmeasured cause (a ↔ b). ``interactions`` are causes that act together on a column, as (causes, effect);
+    like annotations, an interaction without its arrows is kept and ignored. ``groups`` maps a group's name to columns
+    that a picture may show as one box.
 
-    Raises :class:`GraphError` for a cycle (naming its path), an arrow from a column to itself, or a doubled one.
+    Raises :class:`GraphError` for a cycle (naming its path), an arrow from a column to itself, or a repeated arrow.
 
     >>> import espalier as es
     >>> es.Dag((("smoker", "sick"), ("age", "sick"))).parents("sick")
@@ -68,7 +68,7 @@ class Dag:
             raise GraphError("interactions lists the same causes of a column twice; list them once")
         grouped = [name for inside in self.groups.values() for name in inside]
         if (twice := first_twice(grouped)) is not None:
-            raise GraphError(f"{twice!r} is in two groups; a column is in one group at most", column=twice)
+            raise GraphError(f"{twice!r} is in two groups; a column can be in only one group", column=twice)
 
     def check_columns(self, names: Iterable[str]) -> None:
         """Raise :class:`GraphError` if an end of an arrow is not a column."""
@@ -113,7 +113,9 @@ class Dag:
         return tuple(sorted({*self.parents(column), *children, *co_parents} - {column}))
 
     def path(self, start: str, end: str) -> tuple[str, ...] | None:
-        """A shortest chain of arrows from ``start`` to ``end``, or None; ``end → start`` would close it to a cycle."""
+        """Return a shortest chain of arrows from ``start`` to ``end``, or `None`. ``end → start`` would make it a
+        cycle.
+        """
         after: dict[str, list[str]] = {}
         for cause, effect in self.edges:
             after.setdefault(cause, []).append(effect)
@@ -132,7 +134,7 @@ class Dag:
         return None
 
     def drawn(self, cause: str, effect: str) -> Dag:
-        """Return the drawing with one more arrow; raises :class:`GraphError` naming a cycle that it would close."""
+        """Return the drawing with one more arrow; raise :class:`GraphError` with the cycle that it would close."""
         if (cause, effect) in self.edges:
             return self
         if cause != effect and (back := self.path(effect, cause)):
@@ -181,7 +183,7 @@ class Dag:
         return self.annotations.get(of, Annotation())
 
     def annotated(self, of: tuple[str, ...], said: Annotation) -> Dag:
-        """Return the drawing with another annotation of a column or an arrow; an empty one is removed."""
+        """Return the drawing with a new annotation of a column or an arrow; an empty one removes the annotation."""
         kept = {key: value for key, value in self.annotations.items() if key != of}
         return replace(self, annotations={**kept, of: said} if said else kept)
 
@@ -214,7 +216,7 @@ class Dag:
 
     @classmethod
     def from_json(cls, data: Any) -> Dag:
-        """A graph from the project file; raises :class:`GraphError`."""
+        """Return a graph from the project file; raise :class:`GraphError`."""
         if not isinstance(data, Mapping):
             raise GraphError("dag must be an object with edges")
         if odd := set(data) - {"edges", "notes", "positions", "annotations", "hidden", "interactions", "groups"}:
@@ -242,7 +244,7 @@ class Dag:
 
 
 def find_cycle(edges: Iterable[tuple[str, str]]) -> tuple[str, ...]:
-    """One cycle among the arrows, as a closed path that repeats its first column; empty if there is none."""
+    """Return one cycle among the arrows, as a path that ends with its first column; empty if there is none."""
     arrows = set(edges)
     after: dict[str, list[str]] = {}
     for cause, effect in edges:

@@ -17,9 +17,9 @@ class Implied:
     """Pa(Y) and Mb(Y) of the target Y (empty without one), and the open paths from protected columns to the outcome
     given the admissible ones.
 
-    ``complete`` is False where more paths are open than are listed. ``separated`` is the claim of the drawing itself:
-    False if a path is open, True if none is. It is None where no column is protected or an outcome, and where no path
-    is open but some of these columns have no arrow: a drawing makes no claim about columns that it does not name.
+    ``complete`` is False if more paths are open than listed. ``separated`` is the claim of the drawing itself: False if
+    a path is open, True if none is. It is `None` if no column is protected or none is an outcome, and if no path is
+    open but some of these columns have no arrow: a drawing makes no claim about columns that it does not name.
     """
 
     parents: tuple[str, ...] = ()
@@ -31,7 +31,7 @@ class Implied:
 
 @dataclass(frozen=True)
 class Change:
-    """The differences between two drawings; a tuple is empty where there are none."""
+    """The differences between two drawings. An empty tuple means no difference."""
 
     parents_lost: tuple[str, ...] = ()
     parents_new: tuple[str, ...] = ()
@@ -40,7 +40,7 @@ class Change:
     paths_lost: tuple[Path, ...] = ()
     paths_new: tuple[Path, ...] = ()
     separated: bool | None = None
-    """True or False where the answer became this one."""
+    """The new answer if it changed."""
 
     def __bool__(self) -> bool:
         return self != Change()
@@ -56,7 +56,7 @@ def implied(dag: Dag, target: str | None, roles: Roles) -> Implied:
 
 
 def _claim(dag: Dag, roles: Roles) -> bool | None:
-    """Return whether the drawing separates protected columns from the outcome; None if it makes no claim."""
+    """Return whether the drawing separates protected columns from the outcome; `None` if it makes no claim."""
     if not separated(dag.links, roles.protected, roles.outcome, roles.admissible):
         return False
     named = {name for link in dag.links for name in link}
@@ -64,7 +64,7 @@ def _claim(dag: Dag, roles: Roles) -> bool | None:
 
 
 def change(before: Implied, after: Implied) -> Change:
-    """From ``before`` to ``after``."""
+    """Return the changes from ``before`` to ``after``."""
     return Change(
         _minus(before.parents, after.parents),
         _minus(after.parents, before.parents),
@@ -77,9 +77,9 @@ def change(before: Implied, after: Implied) -> Change:
 
 
 def without(dag: Dag, arrows: Iterable[Arrow], target: str | None, roles: Roles, now: Implied) -> Change:
-    """Return the changes from erasing ``arrows``; ``now`` holds the implications of ``dag``.
+    """Return the changes that erasing ``arrows`` would make; ``now`` contains the implications of ``dag``.
 
-    Erasing opens no path: paths lose arrows, and colliders lose effects. So the paths that are left are among those of
+    Erasing opens no path: paths lose arrows, and colliders lose effects. So the remaining paths are among those of
     ``now``.
     """
     arrows = set(arrows)

@@ -2,8 +2,8 @@
 
 The tree has one clique per column: the column ``v`` and the columns ``given`` it had as neighbours when it was
 eliminated (a *bucket tree*, Dechter 1999; Koller & Friedman 2009, chapter 10). The separator to the parent is
-``given`` itself. Going up, each clique eliminates its own column and adds the message to its parent; coming
-down, each clique is completed by what its parent knows. What "eliminate" means is the semiring:
+``given`` itself. On the way up, each clique eliminates its own column and adds the message to its parent; on the way
+down, each clique is completed from its parent. The semiring defines "eliminate":
 
 =============  =======================  ==========================  ==================================
 semiring       up                       kept on the way             down
@@ -56,9 +56,9 @@ class Zeros:
 class Node:
     """One clique of the tree: the column ``own`` and the columns ``given``, as tree positions.
 
-    ``shape`` has one axis per given column and the own one last. ``parent`` is the node that holds all of
-    ``given`` (−1 at a root); ``lift`` is the shape in which a message over ``given`` is added to the parent's
-    table; ``drop`` the axes of the parent's table that are summed over to get back to ``given``.
+    ``shape`` has one axis per given column and one for its own column, which is last. ``parent`` is the node that
+    contains all of ``given`` (−1 at a root). ``lift`` is the shape in which a message over ``given`` is added to the
+    parent's table, and ``drop`` the axes of the parent's table that are summed out to return to ``given``.
     """
 
     own: int
@@ -73,9 +73,9 @@ class Node:
 class Place:
     """The place of a clique in a tree.
 
-    ``columns`` are its tree positions in tree order (columns with one category left out) and ``shape`` their
-    sizes; ``node`` the node that holds them all (−1 for the empty clique); ``lift`` and ``drop`` as in `Node`.
-    ``outer`` is the shape in the order the clique was given, ``axes`` the transposition from there.
+    ``columns`` are its tree positions in tree order (without columns of one category) and ``shape`` their sizes.
+    ``node`` is the node that contains them all (−1 for the empty clique); ``lift`` and ``drop`` are as in `Node`.
+    ``outer`` is the shape in the given order of the clique, ``axes`` the transposition from that order.
     """
 
     columns: tuple[int, ...]
@@ -87,12 +87,12 @@ class Place:
     axes: tuple[int, ...]
 
     def inward(self, values: NDArray[np.generic]) -> FloatArray:
-        """An array with one axis per column of the clique as given, in tree order."""
+        """Return an array that has one axis per column of the clique, as given, in tree order."""
         squeezed = np.asarray(values, dtype=np.float64).reshape([n for n in self.outer if n > 1])
         return squeezed.transpose(self.axes)
 
     def outward(self, values: FloatArray) -> FloatArray:
-        """The inverse of `inward`: axes as in the clique as given, those of one category included."""
+        """Return the inverse of `inward`: axes in the given order of the clique, including those of one category."""
         return values.transpose(np.argsort(self.axes)).reshape(self.outer)
 
 
@@ -100,7 +100,7 @@ class Place:
 class JunctionTree:
     """A rooted forest with one node per column of two or more categories, parents before children.
 
-    ``columns[i]`` is the name of the column that node ``i`` owns; ``sizes`` are those of all columns.
+    ``columns[i]`` is the name of node ``i``'s own column; ``sizes`` are the sizes of all columns.
     """
 
     sizes: Mapping[str, int]
@@ -125,12 +125,12 @@ class JunctionTree:
         return _embed(columns, self.nodes[node])
 
     def names(self, columns: Iterable[int]) -> Clique:
-        """The names of tree positions, in schema order."""
+        """Return the names of tree positions, in schema order."""
         wanted = {self.columns[c] for c in columns}
         return tuple(name for name in self.sizes if name in wanted)
 
     def tables(self) -> list[FloatArray]:
-        """One table of zeros per node."""
+        """Return one table of zeros per node."""
         return [np.zeros(node.shape) for node in self.nodes]
 
 
@@ -145,7 +145,7 @@ def _embed(columns: tuple[int, ...], node: Node) -> tuple[tuple[int, ...], tuple
 
 
 def junction_tree(sizes: Mapping[str, int], cliques: Iterable[Clique]) -> JunctionTree:
-    """The junction tree of the graph in which every clique is complete. Allocates no table."""
+    """Return the junction tree of the graph in which every clique is complete. No table is allocated."""
     buckets = eliminate(sizes, cliques)[::-1]
     columns = tuple(name for name, _ in buckets)
     position = {name: i for i, name in enumerate(columns)}
@@ -164,7 +164,7 @@ Eliminate = Callable[[FloatArray], tuple[FloatArray, NDArray[np.generic]]]
 
 
 def sum_product(table: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Log Σ exp over the last axis, and the conditional distribution of that axis. Overwrites ``table``."""
+    """Return log Σ exp over the last axis, and the conditional distribution of that axis. Overwrite ``table``."""
     peak = np.maximum.reduce(table, axis=-1)
     np.subtract(table, peak[..., None], out=table)
     np.exp(table, out=table)
@@ -174,12 +174,12 @@ def sum_product(table: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def max_plus(table: FloatArray) -> tuple[FloatArray, IndexArray]:
-    """The maximum over the last axis, and where it is."""
+    """Return the maximum over the last axis, and its position."""
     return np.maximum.reduce(table, axis=-1), np.argmax(table, axis=-1)
 
 
 def max_only(table: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The maximum over the last axis, when only the score is wanted."""
+    """Return the maximum over the last axis, if only the score is needed."""
     peak = np.maximum.reduce(table, axis=-1)
     return peak, peak
 
@@ -187,7 +187,7 @@ def max_only(table: FloatArray) -> tuple[FloatArray, FloatArray]:
 def collect(
     tree: JunctionTree, tables: list[FloatArray], semiring: Eliminate
 ) -> tuple[float, list[NDArray[np.generic]]]:
-    """The way up: log partition function (or best score) and what each node kept.
+    """Return the results of the way up: the log partition function (or best score), and what each node keeps.
 
     ``tables`` are log potentials, one per node in the node's shape; they are overwritten.
     """
@@ -204,7 +204,7 @@ def collect(
 
 
 def distribute(tree: JunctionTree, conditionals: Sequence[FloatArray], total: float = 1.0) -> list[FloatArray]:
-    """The way down of sum-product: the marginal of every node, summing to ``total``."""
+    """Return the marginal of every node, summing to ``total``: the way down of sum-product."""
     marginals: list[FloatArray] = []
     for node, conditional in zip(tree.nodes, conditionals, strict=True):
         if node.parent < 0:
@@ -220,10 +220,10 @@ def distribute(tree: JunctionTree, conditionals: Sequence[FloatArray], total: fl
 def derivative(
     tree: JunctionTree, conditionals: Sequence[FloatArray], marginals: Sequence[FloatArray], tables: list[FloatArray]
 ) -> list[FloatArray]:
-    """How fast the marginals of all nodes change when the log potentials do by ``tables``, which are overwritten.
+    """Return the derivative of all nodes' marginals as the log potentials change by ``tables``, which are overwritten.
 
-    The derivative of sum-product, up and down (``conditionals`` and ``marginals`` are what it found): each node
-    hands up the expectation of its table over its own column and keeps what is left, d log p(v | given).
+    This is the derivative of sum-product, up and down; ``conditionals`` and ``marginals`` are its results. Each node
+    passes up the expectation of its table over its own column and keeps the remainder, d log p(v | given).
     """
     for node in reversed(tree.nodes):
         table = tables[node.own]
@@ -245,7 +245,7 @@ def derivative(
 
 
 def decode(tree: JunctionTree, choices: Sequence[IndexArray]) -> list[int]:
-    """The way down of max-plus: one category per node, of the highest score."""
+    """Return one category per node, with the highest score: the way down of max-plus."""
     row: list[int] = []
     for node in tree.nodes:
         row.append(int(choices[node.own][tuple(row[g] for g in node.given)]))

@@ -16,12 +16,12 @@ from typing import Any
 WIDE, HIGH = 160.0, 40.0
 """Size of a box if none is given, in pixels."""
 GAP, BEND, BETWEEN, CLOSEST = 16.0, 14.0, 90.0, 30.0
-"""Room between two boxes of a layer, room for an arrow that passes a layer, usual and least room between two layers;
-pixels."""
+"""In pixels: the space between two boxes of a layer, the space for an arrow that passes a layer, and the usual and the
+smallest space between two layers."""
 SWEEPS, SWAPS = 16, 600
-"""Sweeps of the barycentre rule, and slots up to which neighbours are swapped too."""
+"""Sweeps of the barycentre rule, and the largest number of slots at which neighbours are swapped too."""
 FEWEST = 6
-"""Boxes that a layer may always hold. Larger drawings allow √(2·boxes) of them."""
+"""Number of boxes that any layer may have. Larger drawings allow √(2·boxes)."""
 
 Bend = tuple[str, str, int]
 """Where the arrow (cause, effect) passes a layer that neither of them is in."""
@@ -31,11 +31,11 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True)
 class Layout:
-    """Places of a drawing, in pixels from its upper left corner.
+    """Positions in a drawing, in pixels from its upper left corner.
 
-    ``places`` has the middle of every box. ``routes`` has, for each arrow, the points that it passes through between
-    its ends, from cause to effect. ``apart`` lists the columns without arrows, which have no place. ``layers`` lists
-    the boxes of each layer from top to bottom, the layers from left to right.
+    ``places`` contains the centre of every box. ``routes`` contains, for each arrow, the points between its ends, from
+    cause to effect. ``apart`` lists the columns without arrows, which have no position. ``layers`` lists the boxes of
+    each layer from top to bottom, and the layers from left to right.
     """
 
     places: Mapping[str, Point] = field(default_factory=dict)
@@ -77,7 +77,7 @@ def layout(
 
 
 def fitted(page: float, *drawing: Any, **sizes: Any) -> Layout:
-    """Return the `layout` of a drawing, with layers closer together where it would be wider than ``page`` pixels."""
+    """Return the `layout` of a drawing, with layers closer together if it would be wider than ``page`` pixels."""
     found = layout(*drawing, **sizes)
     if found.width <= page or len(found.layers) < 2:
         return found
@@ -87,7 +87,7 @@ def fitted(page: float, *drawing: Any, **sizes: Any) -> Layout:
 
 @dataclass(frozen=True)
 class Drawn:
-    """What is drawn: arrows, columns without one, widths of boxes, the height of every box, room between layers."""
+    """The parts of a picture: arrows, columns without one, widths of boxes, their height, the space between layers."""
 
     edges: Sequence[tuple[str, str]]
     alone: tuple[str, ...]
@@ -97,7 +97,7 @@ class Drawn:
 
 
 def _without_cycles(boxes: Sequence[str], edges: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return the arrows with those reversed that close a cycle: two closed groups may cause each other."""
+    """Return the arrows, reversing those that close a cycle: two closed groups may cause each other."""
     after: dict[str, list[str]] = {n: [] for n in boxes}
     for a, b in edges:
         after[a].append(b)
@@ -123,7 +123,7 @@ def _without_cycles(boxes: Sequence[str], edges: Sequence[tuple[str, str]]) -> l
 
 
 def _layers(boxes: Sequence[str], edges: Sequence[tuple[str, str]], outcome: set[str]) -> list[list[str]]:
-    """Return the boxes of each layer: longest paths from the left, then crowded layers divided."""
+    """Return the boxes of each layer: the longest paths from the left, after which crowded layers are divided."""
     causes: dict[str, list[str]] = {n: [] for n in boxes}
     effects: dict[str, list[str]] = {n: [] for n in boxes}
     for a, b in edges:
@@ -199,7 +199,7 @@ def _ordered(layers: list[list[str]], edges: Sequence[tuple[str, str]]) -> tuple
 
 
 def _swap(slots: list[list[Slot]], left: Mapping[Slot, list[Slot]], right: Mapping[Slot, list[Slot]]) -> None:
-    """Swap neighbours of a layer while that removes crossings."""
+    """Swap neighbours in a layer as long as that removes crossings."""
     for k, layer in enumerate(slots):
         before = {s: i for i, s in enumerate(slots[k - 1])} if k else {}
         after = {s: i for i, s in enumerate(slots[k + 1])} if k + 1 < len(slots) else {}
@@ -220,7 +220,7 @@ def _swap(slots: list[list[Slot]], left: Mapping[Slot, list[Slot]], right: Mappi
 
 
 def _above(one: list[int], other: list[int]) -> int:
-    """Return how many pairs of ends are in this order: the crossings if ``other``'s slot is above ``one``'s."""
+    """Return the number of pairs of ends in this order: the crossings if ``other``'s slot is above ``one``'s."""
     return sum(x < y for x in one for y in other)
 
 
@@ -279,7 +279,7 @@ def _room(slot: Slot, high: float) -> float:
 
 
 def _rising(wanted: Sequence[float], weight: Sequence[float]) -> list[float]:
-    """Return the closest values to ``wanted`` that never fall (pool adjacent violators)."""
+    """Return the non-decreasing values closest to ``wanted`` (pool adjacent violators)."""
     blocks: list[tuple[float, float, int]] = []
     for value, heavy in zip(wanted, weight, strict=True):
         many = 1

@@ -1,4 +1,4 @@
-"""The link between two columns of a released model: one pair, one answer."""
+"""The explanation of how two columns of a released model are linked, or why they are not."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from espalier.core.graph.separations import Separation
 class Link:
     """The relation of columns ``a`` and ``b`` in the graph of measured cliques.
 
-    ``path`` is a shortest one between them, empty where there is none; of two columns that were measured together it
-    is the pair. ``refused`` is the separation that forbids measuring them together and ``around`` the path from its
-    left to its right that the pair would open; None and empty where nothing forbids it. ``gate`` are the columns of
-    ``path`` that all of a separation's traffic between the two must pass.
+    ``path`` is a shortest path between them, or empty; for two columns that were measured together it is the pair.
+    ``refused`` is the separation that forbids measuring them together, and ``around`` the path from its left to its
+    right that the pair would open; they are `None` and empty if nothing forbids the pair. ``gate`` are the columns of
+    ``path`` through which a separation lets the two be linked.
     """
 
     a: str

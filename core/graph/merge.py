@@ -1,4 +1,4 @@
-"""Two people's drawings of one thing: where they differ, and one drawing made of both."""
+"""Comparing and merging two people's drawings of the same table."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ Side = Literal["mine", "theirs"]
 class Difference:
     """One thing to settle, about the arrow or column ``of``.
 
-    ``kind`` arrow: one of the two has no arrow there; reversed: both have one, pointing opposite ways; annotation:
-    both have said something, and not the same. ``mine`` and ``theirs`` hold what each has: an arrow, an annotation,
-    or None.
+    ``kind`` arrow: only one of the two has the arrow; reversed: both have one, in opposite directions; annotation: both
+    have one, with different contents. ``mine`` and ``theirs`` are what each has: an arrow, an annotation, or `None`.
     """
 
     kind: Literal["arrow", "reversed", "annotation"]
@@ -29,7 +28,7 @@ class Difference:
 
 
 def differences(mine: Dag, theirs: Dag) -> tuple[Difference, ...]:
-    """Return the conflicts to settle before a merge. Annotations that only one drawing has are no conflict."""
+    """Return the conflicts to settle before a merge. Annotations that only one drawing has are not conflicts."""
     here, there = set(mine.edges), set(theirs.edges)
     out: list[Difference] = []
     for a, b in dict.fromkeys((*mine.edges, *theirs.edges)):
@@ -47,10 +46,10 @@ def differences(mine: Dag, theirs: Dag) -> tuple[Difference, ...]:
 
 
 def merge(mine: Dag, theirs: Dag, settled: Mapping[Difference, Side]) -> Dag:
-    """One drawing: what both have, and of every difference the side that was settled on ("mine" where none was).
+    """Return one drawing with everything that both share and the chosen side of each difference (default "mine").
 
-    Positions, notes, unmeasured causes, interactions and groups that only the other has are added. Raises
-    :class:`GraphError` for a cycle, naming it.
+    Positions, notes, unmeasured causes, interactions and groups that only ``theirs`` has are added. Raises
+    :class:`GraphError` that names a cycle, if there is one.
     """
     edges = list(mine.edges)
     annotations = {**theirs.annotations, **mine.annotations}
@@ -89,7 +88,7 @@ def merge(mine: Dag, theirs: Dag, settled: Mapping[Difference, Side]) -> Dag:
 
 
 def inside(theirs: Dag, columns: tuple[str, ...]) -> tuple[Dag, tuple[str, ...]]:
-    """The part of a drawing that is about these columns, and the names that are left out of it."""
+    """Return the part of a drawing that concerns these columns, and the names that it leaves out."""
     known = set(columns)
     named = dict.fromkeys(n for e in theirs.edges for n in e)
     kept = replace(

@@ -2,7 +2,7 @@
 
 A path is *open* given a set of columns if they do not block it: no column on it that passes the path on (a chain or a
 fork) is in the set, and every column where two arrows meet (a collider) is in it or has an effect in it (Pearl,
-Causality, 2nd ed., Definition 1.2.3). The columns are d-separated where no path is open.
+Causality, 2nd ed., Definition 1.2.3). Two columns are d-separated if no path between them is open.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from itertools import pairwise
 Edges = Sequence[tuple[str, str]]
 Path = tuple[str, ...]
 State = tuple[str, bool]
-"""A column, and whether the path came to it along an arrow (True) or against one."""
+"""A column, and whether the path reached it along an arrow (True) or against one."""
 
 MOST_STEPS = 6000
 
 
 @dataclass(frozen=True)
 class OpenPaths:
-    """The shortest open paths between two sets of columns; ``complete`` False where more exist than were listed."""
+    """The shortest open paths between two sets of columns. ``complete`` is False if more exist than are listed."""
 
     paths: tuple[Path, ...]
     complete: bool
 
 
 class _Walker:
-    """Walker along open paths; inside it avoids ``ends``."""
+    """Walker along open paths that avoids ``ends`` between the first and the last column."""
 
     def __init__(self, edges: Edges, left: Iterable[str], right: Iterable[str], given: Iterable[str]) -> None:
         self.causes: dict[str, list[str]] = {}
@@ -88,7 +88,7 @@ def separated(edges: Edges, left: Iterable[str], right: Iterable[str], given: It
 def open_paths(
     edges: Edges, left: Iterable[str], right: Iterable[str], given: Iterable[str], most: int = 24
 ) -> OpenPaths:
-    """The shortest open paths from ``left`` to ``right`` given ``given``, at most ``most``, shortest first."""
+    """Return up to ``most`` open paths from ``left`` to ``right`` given ``given``, shortest first."""
     walker = _Walker(edges, left, right, given)
     useful = walker.useful()
     found: list[Path] = []
@@ -111,7 +111,7 @@ def open_paths(
 
 
 def is_open(path: Path, edges: Edges, given: Iterable[str]) -> bool:
-    """Return whether this path exists and is open given ``given``."""
+    """Return whether this path exists and is open, given ``given``."""
     walker = _Walker(edges, path[:1], path[-1:], given)
     states = [s for s in walker.start(path[0]) if s[0] == path[1]]
     for name in path[2:]:
@@ -120,7 +120,7 @@ def is_open(path: Path, edges: Edges, given: Iterable[str]) -> bool:
 
 
 def arrows_of(path: Path, edges: Edges) -> tuple[tuple[str, str], ...]:
-    """The arrows a path runs along, each as (cause, effect)."""
+    """Return the arrows along a path, each as (cause, effect)."""
     drawn = set(edges)
     return tuple((a, b) if (a, b) in drawn else (b, a) for a, b in pairwise(path))
 
@@ -142,8 +142,8 @@ class Between:
 def between(edges: Edges, one: str, other: str) -> Between:
     """Return the columns between ``one`` and ``other``.
 
-    A confounder causes both, each by a path that avoids the other; a mediator lies on a causal path from the one to
-    the other; a collider is an effect of both, each by a path that avoids the other.
+    A confounder causes both, each by a path that avoids the other. A mediator is on a causal path from one to the
+    other. A collider is an effect of both, each by a path that avoids the other.
     """
     causes: dict[str, list[str]] = {}
     effects: dict[str, list[str]] = {}
@@ -166,7 +166,7 @@ def between(edges: Edges, one: str, other: str) -> Between:
 
 
 def _reach(names: set[str], near: dict[str, list[str]], avoid: str | None = None) -> set[str]:
-    """``names`` and all that is reached from them, not through ``avoid``."""
+    """Return ``names`` and everything reachable from them without passing ``avoid``."""
     seen = set(names)
     queue = list(names)
     for name in queue:

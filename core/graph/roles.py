@@ -1,4 +1,4 @@
-"""Who is protected, what is decided, what may legitimately explain it (PrivCI §I: V = S ∪ O ∪ A ∪ I)."""
+"""Roles of columns: protected, outcome, admissible, inadmissible (PrivCI §I: V = S ∪ O ∪ A ∪ I)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from espalier.core.errors import GraphError
 
 @dataclass(frozen=True)
 class Roles:
-    """Each a tuple of column names; a column has at most one role. Raises :class:`GraphError` otherwise.
+    """The columns of each role, by name. A column has at most one role; otherwise raises :class:`GraphError`.
 
     >>> import espalier as es
     >>> es.Roles(outcome=("hired",), protected=("gender",)).of("gender")
@@ -33,11 +33,11 @@ class Roles:
                 seen[name] = role
 
     def items(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """(role, columns) in a fixed order."""
+        """Return (role, columns) pairs in a fixed order."""
         return tuple((f.name, getattr(self, f.name)) for f in fields(self))
 
     def of(self, column: str) -> str | None:
-        """The role of ``column``, if it has one."""
+        """Return the role of ``column``, if it has one."""
         return next((role for role, names in self.items() if column in names), None)
 
     def check_columns(self, names: Iterable[str]) -> None:
@@ -54,7 +54,7 @@ class Roles:
 
     @classmethod
     def from_json(cls, data: Any) -> Roles:
-        """Roles from the project file; raises :class:`GraphError`."""
+        """Return the roles in the project file; raise :class:`GraphError`."""
         if not isinstance(data, Mapping):
             raise GraphError("roles must be an object")
         known = {f.name for f in fields(cls)}

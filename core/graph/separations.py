@@ -1,4 +1,4 @@
-"""Separations: what a frame is made of, and whether a graph respects them."""
+"""Separations, the parts of a frame, and whether a graph respects them."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ Clique = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Separation:
-    """In the fitted model's graph every path from ``left`` to ``right`` passes through ``given``.
+    """The requirement that every path from ``left`` to ``right`` in the fitted model's graph pass through ``given``.
 
-    Hence left ⊥ right | given holds in the model exactly (global Markov property). The three are disjoint tuples
-    of column names in schema order; ``why`` is a plain half sentence for screen and report. ``links`` are pairs that
-    public constraints join in every model of the plan: they count in addition to the measured pairs.
+    Then left ⊥ right | given holds exactly in the model (global Markov property). The three are disjoint tuples of
+    column names in schema order. ``why`` is a reason in plain words, for screen and report. ``links`` are pairs that
+    public constraints join in every model of the plan; they count in addition to the measured pairs.
 
     >>> import espalier as es
     >>> fence = es.Separation(("hired",), ("gender",), given=("interview",))
@@ -39,7 +39,7 @@ class Separation:
         return self.path(edges) is None
 
     def path(self, edges: Iterable[tuple[str, str]]) -> tuple[str, ...] | None:
-        """A path from ``left`` to ``right`` that avoids ``given``, or None where there is none."""
+        """Return a path from ``left`` to ``right`` that avoids ``given``, or `None` if there is none."""
         blocked, goal = set(self.given), set(self.right)
         around: dict[str, list[str]] = {}
         for a, b in (*self.links, *edges):
@@ -64,7 +64,7 @@ class Separation:
         return (a in self.left and b in self.right) or (b in self.left and a in self.right)
 
     def check_columns(self, names: Iterable[str]) -> None:
-        """Raise :class:`GraphError` unless this is a requirement on the columns ``names`` that can be met."""
+        """Raise :class:`GraphError` unless the columns ``names`` can meet this requirement."""
         known = set(names)
         for side, columns in (("left", self.left), ("right", self.right), ("given", self.given)):
             for column in columns:
@@ -74,7 +74,7 @@ class Separation:
             raise GraphError("separation: left and right need at least one column each")
         every = [*self.left, *self.right, *self.given]
         if (twice := first_twice(every)) is not None:
-            raise GraphError(f"separation: {twice!r} stands twice; give it one place", column=twice)
+            raise GraphError(f"separation: {twice!r} is listed twice; list it once", column=twice)
 
     def to_json(self) -> dict[str, Any]:
         """Return the separation as ``release.json`` and the project file store it."""
@@ -87,12 +87,12 @@ class Separation:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Separation:
-        """Back from ``release.json``."""
+        """Return the separation stored in ``release.json``."""
         return cls(tuple(data["left"]), tuple(data["right"]), tuple(data["given"]), data.get("why", ""))
 
     @classmethod
     def read(cls, data: Any) -> Separation:
-        """From the project file; raises :class:`GraphError`."""
+        """Return the separation in the project file; raise :class:`GraphError`."""
         if not isinstance(data, Mapping):
             raise GraphError("each separation must be an object with left, right and given")
         if odd := set(data) - {"left", "right", "given", "why"}:
@@ -107,6 +107,6 @@ class Separation:
 
 
 def clique_edges(cliques: Iterable[tuple[str, ...]]) -> tuple[tuple[str, str], ...]:
-    """All pairs inside the cliques, each once: the graph the model is Markov with respect to."""
+    """Return all pairs inside the cliques, each once. The model is Markov with respect to this graph."""
     pairs = {(a, b): None for c in cliques for i, a in enumerate(c) for b in c[i + 1 :]}
     return tuple(pairs)

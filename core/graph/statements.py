@@ -11,17 +11,17 @@ from espalier.core.graph.dag import Dag
 from espalier.core.graph.separations import Separation
 
 MOST_CELLS = 2000
-"""Statements over larger tables are left out: their cells would hold nothing but noise."""
+"""Statements over larger tables are left out: their cells would contain only noise."""
 
 
 def statements(
     dag: Dag, sizes: Mapping[str, int], first: Sequence[str] = (), latent: Iterable[str] = (), most: int = 5
 ) -> tuple[Separation, ...]:
-    """At most ``most`` implied independences of two columns: a missing arrow each, given the cheapest separating set.
+    """Return up to ``most`` implied independences, one per missing arrow, given the cheapest separating set.
 
-    Those that touch ``first`` (the target, the treatment) come first, then those over fewer cells, whose test notices
-    more. ``latent`` are drawn columns that the table does not have. Columns that the drawing does not name are left
-    out: it says nothing about them. Reads no data.
+    Those that involve ``first`` (the target, the treatment) come first, then those over fewer cells, whose test is more
+    sensitive. ``latent`` are drawn columns that the table does not have. Columns that the drawing does not name are
+    left out, because the drawing implies nothing about them. No data is read.
     """
     hidden = set(latent)
     drawn = {name for edge in dag.edges for name in edge} - hidden
@@ -45,12 +45,12 @@ def statements(
 
 
 def check_statement(dag: Dag, statement: Separation) -> str:
-    """Return an empty string if the drawing implies ``statement``; else a sentence that names an open path."""
+    """Return an empty string if the drawing implies ``statement``, otherwise a sentence that names an open path."""
     from espalier.core.graph.paths import open_paths
 
     if len(statement.left) != 1 or len(statement.right) != 1:
-        return "A statement is about two columns."
+        return "A statement needs two columns."
     found = open_paths(dag.links, statement.left, statement.right, statement.given, most=1).paths
     if not found:
         return ""
-    return f"The drawing does not say this: the path {' – '.join(found[0])} stays open."
+    return f"The drawing does not imply this: the path {' – '.join(found[0])} is open."

@@ -32,12 +32,13 @@ class TwoSlices:
     steps: tuple[str, ...]
     visits: int
     drawn: tuple[tuple[str, str], ...] = ()
-    """Drawn arrows, within a visit and from a visit to the next, by the names of their columns."""
+    """Drawn arrows, within a visit and from one visit to the next, by the names of their columns."""
 
     def red(self, separation: Separation, also: Iterable[str] = ()) -> frozenset[str]:
         """Return the columns that may depend on ``separation.right`` past the given ones.
 
-        They are the right columns, ``also``, and what the drawing lets them lead to, up to given and left columns.
+        They are the right columns, ``also``, and the columns that they lead to in the drawing, up to given and left
+        ones.
         """
         stop = {*separation.given, *separation.left, self.number}
         found = list(dict.fromkeys([*separation.right, *(name for name in also if name not in stop)]))
@@ -98,7 +99,7 @@ class Unrolled:
         return column in self.slices.person or (visit >= 1 and column in names)
 
     def path(self, separation: Separation) -> tuple[str, ...] | None:
-        """Return a path that breaks the promise of ``separation`` at some visit; `None` if it holds at every visit."""
+        """Return a path that violates ``separation`` at some visit; `None` if it holds at every visit."""
         for visit in range(1, self.slices.visits + 1):
             if found := self._path(separation, visit):
                 return found
@@ -120,7 +121,7 @@ class Unrolled:
         return Separation(tuple(left), tuple(right), tuple(given)).path(self._moral([*left, *right, *given]))
 
     def _moral(self, of: Iterable[str]) -> list[tuple[str, str]]:
-        """Return the edges of the moral graph of the ancestors of some nodes; the first block is all an ancestor."""
+        """Return the edges of the moral graph of some nodes' ancestors, which include the whole first block."""
         slices = self.slices
         first = {self.name(c, 1) for c in (*slices.person, *slices.first)}
         edges = [(self.name(a, 1), self.name(b, 1)) for a, b in self.block]
@@ -138,7 +139,7 @@ class Unrolled:
 def largest(slices: TwoSlices, separations: Sequence[Separation]) -> Unrolled:
     """Return the generator with every link and arc that ``separations`` (widened) allow.
 
-    What it separates, each generator with fewer arcs separates too: moral graphs of fewer arcs have fewer edges.
+    Every generator with fewer arcs has the same separations: moral graphs of fewer arcs have fewer edges.
     """
     names = (*slices.person, *slices.first)
 

@@ -44,7 +44,7 @@ def exported(events: Sequence[Event]) -> dict[str, Any]:
 
 
 def facts_of(population: Population, entry: Entry) -> dict[str, Any]:
-    """An entry as plain values, with ε before and after at the population's δ, also of each of its parts."""
+    """An entry as plain values, with ε before and after at the population's δ, and the same for each of its parts."""
 
     def epsilons(one: Entry | Part) -> dict[str, float]:
         before, after = population.epsilon_after(one.rho_before), population.epsilon_after(one.rho_after)

@@ -165,9 +165,9 @@ class Store:
 
         Nothing is written if ``make`` raises or returns nothing. ``kept`` is a release to keep with it: hash and zip.
         ``begun`` starts the journal of an entry with the facts of its release. ``undrawn`` is an entry for which no
-        answer may be stored: another process may have resumed it.
-        Before the commit the events are read back and replayed. If the database stored a different value, or an event
-        breaks a rule, the transaction is rolled back and :class:`LedgerError` is raised.
+        answer may be stored: another process may have resumed it. Before the commit the events are read back and
+        replayed. If the database stored a different value, or an event breaks a rule, the transaction is rolled back
+        and :class:`LedgerError` is raised.
         """
         with self._plainly("write"), self._writing() as connection:
             there = self._all(connection)
@@ -195,7 +195,7 @@ class Store:
         with self._plainly("read"), self._reading() as connection:
             found = connection.scalar(sa.select(_kept.c.zip).where(_kept.c.hash == hash_))
             if not isinstance(found, bytes | None):
-                raise LedgerError(f"the ledger {self.name} was tampered with: the release {hash_} is no archive")
+                raise LedgerError(f"the ledger {self.name} was tampered with: the release {hash_} is not an archive")
             return found
 
     def hashes(self) -> set[str]:

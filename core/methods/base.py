@@ -173,11 +173,11 @@ class Capabilities:
     ``links``: its model may link columns. ``numbers``: it reads numeric columns as numbers, so it refuses tables of
     codes alone. ``questions``: its support for questions and counts. It ignores them (``no``), returns `Marginals`, so
     a share of the budget can measure them ``beside`` it (`espalier.core.methods.question_answers`), or spends on them
-    ``alone``. ``embedding``: it returns `Marginals`,
-    and a second stage may follow it (`espalier.core.methods.embedding`). ``linked``: it releases people with their
-    visits, from two linked tables. ``accounting`` are the rules by which its draws can be
-    paid for; with ``pure`` among them, every draw can have a pure guarantee (δ = 0). ``unread`` are the keys of every
-    plan that it does not read: a plan that gives one is warned or refused, and the app offers no field.
+    ``alone``. ``embedding``: it returns `Marginals`, and a second stage may follow it
+    (`espalier.core.methods.embedding`). ``linked``: it releases people with their visits, from two linked tables.
+    ``accounting`` are the rules by which its draws can be paid for; with ``pure`` among them, every draw can have a
+    pure guarantee (δ = 0). ``unread`` are the keys of every plan that it does not read: a plan that gives one is warned
+    or refused, and the app offers no field.
     """
 
     fence: Fence = "optional"

@@ -68,7 +68,7 @@ SLIGHT, CHEAP = 0.05, 0.25
 background. Small tables gain much from little: with an error of 0.03 (asia, 3,000 rows, ε = 2) two-way TV
 falls from 0.031 to 0.009, with 0.05 (alarm, 8,000 rows, ε = 2) from 0.040 to 0.022, with 0.12 (diabetes, 8,000 rows,
 ε = 2) from 0.048 to 0.043, with 0.24 (child, 5,000 rows, ε = 0.5) from 0.085 to 0.082; with 0.5 it stays. AUC does not
-change measurably. The share is what the one-way counts would get (`QUIET_ONE_WAY`), so the target's tables keep
+change measurably. The share is the one that the one-way counts would get (`QUIET_ONE_WAY`), so the target's tables keep
 theirs."""
 
 CLEAR = 45.0
@@ -118,12 +118,11 @@ def prism(curator: Curator, project: Project, frame: Frame, report: Report = sil
     """1. S; 2. (X, Y) for X in S, (X, X', Y) for some, (X_S, Y) if small; 3. one-way and a background.
 
     S is the drawn parents (causal), the drawn blanket (graphical), or chosen privately (predictive); in the first two
-    the selection pool goes to the task. Y is linked by the task alone: an edge (child, Y) in the background would
-    bring back the spurious link that the causal regime leaves out. Unspent shares go to the next measurement. Several
-    targets divide the selection and task pools by their weights; each has its own S, three-way and joint tables. The
-    background is that of the workload method: all pairs but those with a target, against what the task explains. The
-    fit shrinks each pair's association by the part that noise explains
-    (`espalier.core.models.graphical.shrinkage`).
+    the selection pool goes to the task. Y is linked by the task alone: an edge (child, Y) in the background would bring
+    back the spurious link that the causal regime leaves out. Unspent shares go to the next measurement. Several targets
+    divide the selection and task pools by their weights; each has its own S, three-way and joint tables. The background
+    is that of the workload method: all pairs but those with a target, against what the task explains. The fit shrinks
+    each pair's association by the part that noise explains (`espalier.core.models.graphical.shrinkage`).
     """
     options = read_options(PrismOptions, project.plan.options)
     if options.regime == "effect" and options.treatment is not None:

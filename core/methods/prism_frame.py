@@ -115,7 +115,7 @@ def effect_of(plan: Plan) -> PlannedEffect | None:
 
 def causes_only(plan: Plan) -> bool:
     """Return whether the regime is causal."""
-    return plan.options.get("regime") == "causal"  # also for a plan whose other options belong to another method
+    return plan.options.get("regime") == "causal"  # even for a plan whose other options belong to another method
 
 
 def largest(project: Project, frame: Frame) -> tuple[Clique, ...]:

@@ -25,7 +25,7 @@ def privbayes(curator: Curator, project: Project, frame: Frame, report: Report =
     """Count P(X, Pa(X)) for every column X, by the drawn graph if there is one, else by a privately chosen network.
 
     A drawn graph costs nothing: the whole budget goes to its counts. A learned one starts from the column with the
-    fewest values (two at least): any may be first, and this one adds the fewest cells to its children's tables.
+    fewest values (at least two): any may be first, and this one adds the fewest cells to its children's tables.
     A table that lies inside another is not counted on its own (the paper, too, derives its first k from one joint).
     The model is the one of largest entropy over these tables, fitted to all of them together.
     """

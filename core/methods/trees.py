@@ -85,8 +85,8 @@ def tree(curator: Curator, project: Project, frame: Frame, report: Report = sile
 
     Budget unspent by a forest, or by a choice without alternatives, goes to the two-way counts (or, without any, to
     further one-way counts). Beyond the paper, if the plan requests it: rare categories are merged after the one-way
-    counts (``compress``), scores of the refused pairs are bought (``explain``), and
-    further cliques are chosen against the model so far (``width``).
+    counts (``compress``), scores of the refused pairs are bought (``explain``), and further cliques are chosen against
+    the model so far (``width``).
     """
     plan, options = project.plan, read_options(TreeOptions, project.plan.options)
     steps = _rounds(project)

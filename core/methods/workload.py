@@ -56,7 +56,7 @@ one choice at a time, it grows with the root of the number chosen."""
 
 ONE_WAY, MOST_ONE_WAY = 0.08, 0.25
 """Smallest and largest share of the budget for the one-way counts. Pairs of small columns inform about columns too:
-with 0.6 at most, 3,000 rows of asia at ε = 0.2 have a two-way TV of 0.050, with 0.25 0.041; Adult reaches neither."""
+with at most 0.6, 3,000 rows of asia at ε = 0.2 have a two-way TV of 0.050, with 0.25 0.041; Adult reaches neither."""
 
 GOOD_ENOUGH = 0.015
 """Expected TV error of a one-way count at which it gets no more than `ONE_WAY`."""

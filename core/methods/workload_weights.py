@@ -23,11 +23,10 @@ the number of batches. Width 4 with 4 batches gives Adult a TV of 0.0098 at ε =
 
 PER_COLUMN, TOGETHER = 2, 4
 """If pairs are chosen one at a time: the largest number of choices per column if they are counted badly, and the
-columns of the largest table that is counted instead of its
-pairs. Mean two-way TV at ε = 1 of six random networks of twelve
-binary columns (1,600 rows) and two draws of asia (1,200 and 1,600), ten runs each: 0.0176 with up to 40 pairs, 0.0170
-with 16; 0.0168 with up to 40 pairs and tables, 0.0160 to 0.0162 with 16 or 24. Adult, whose columns are larger (five
-runs): 0.0095 with up to 40, 0.0090 with 26."""
+columns of the largest table that is counted instead of its pairs. Mean two-way TV at ε = 1 of six random networks of
+twelve binary columns (1,600 rows) and two draws of asia (1,200 and 1,600), ten runs each: 0.0176 with up to 40 pairs,
+0.0170 with 16; 0.0168 with up to 40 pairs and tables, 0.0160 to 0.0162 with 16 or 24. Adult, whose columns are larger
+(five runs): 0.0095 with up to 40, 0.0090 with 26."""
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ FIRST_FORMAT = "espalier-decoder/1"
 """Old format, still readable: as the second; its first files had weights for every category of a cause and no base."""
 
 LARGEST_PARAMETER = 1e100
-"""Bound on a parameter: sums within it stay finite. Fitted parameters are a few thousand at most."""
+"""Bound on a parameter: sums within it stay finite. Fitted parameters are at most a few thousand."""
 
 GOLDEN = (5**0.5 - 1) / 2
 
@@ -268,10 +268,9 @@ def uniforms(rows: int, causes: Iterable[tuple[NDArray[Any], int]] | None, rng: 
     """A number in [0, 1) for each row: independent ones, or evenly spread over rows that are alike in ``causes``.
 
     ``causes`` are pairs of codes and how many categories they have. To spread them, rows are sorted by the causes'
-    codes, with ties in random order, and take the multiples of the golden ratio modulo 1 from a random
-    start. Each number is
-    uniform by itself, so every row is drawn from the model; any run of neighbours fills [0, 1) evenly, so counts err
-    less than those of independent rows.
+    codes, with ties in random order, and take the multiples of the golden ratio modulo 1 from a random start. Each
+    number is uniform by itself, so every row is drawn from the model; any run of neighbours fills [0, 1) evenly, so
+    counts err less than those of independent rows.
     """
     if causes is None:
         return rng.random(rows)

@@ -1,8 +1,8 @@
 """Training a decoder from noisy sums alone: everything here is post-processing of the curator's answers.
 
 A share of ρ buys one-way counts, which set the intercepts. Full-batch noisy gradient steps follow (`decoder_steps`). At
-the end the intercepts are raked to the same counts.
-`espalier.core.privacy.clipped` explains why every step reads all rows instead of a Poisson sample.
+the end the intercepts are raked to the same counts. `espalier.core.privacy.clipped` explains why every step reads all
+rows instead of a Poisson sample.
 """
 
 from __future__ import annotations

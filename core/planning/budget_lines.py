@@ -25,8 +25,8 @@ class Line:
     largest candidate. ``sigma`` is in rows (for a choice: the scale of its score's noise); ``error`` the expected
     absolute error per cell σ√(2/π) as a share of n, None if n is not known; ``bound`` (a total variation distance, see
     `espalier.core.planning.error_bounds`) holds for all marginals together in 95 of 100 releases. ``sums``: a vector of
-    sums other than counts, such as a gradient, with σ in its own unit and not in
-    rows. ``epsilon`` is the ε of its pure guarantee, None without one.
+    sums other than counts, such as a gradient, with σ in its own unit and not in rows. ``epsilon`` is the ε of its pure
+    guarantee, None without one.
     """
 
     pool: str

@@ -52,7 +52,7 @@ class MarginalBound:
 
 @dataclass(frozen=True)
 class ErrorBounds:
-    """The bounds of one plan. ``tree`` and ``excess_risk`` are None where no pair is counted with the target.
+    """The bounds of one plan. ``tree`` and ``excess_risk`` are None if no pair is counted with the target.
 
     ``inputs`` names what the bound on the risk assumes: a loss between 0 and ``loss``, linear predictors of norm at
     most ``norm`` over one-hot features and a 1-Lipschitz loss, ``rows`` synthetic rows, confidence 1 − ``beta``.

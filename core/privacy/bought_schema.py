@@ -68,7 +68,7 @@ FINER, MOST_CUTS = 4, 64
 
 CUTS, COUNTS = 0.1, 0.9
 """How a column of numbers divides its share between those quantiles and the counts of the cells between them, from
-which its bins are built. On COMPAS and the bundled samples, other settings, also of `FINER`, are no better
+which its bins are built. On COMPAS and the bundled samples, other settings, including those of `FINER`, are no better
 (`python -m benchmarks.schema settings`)."""
 
 RANGE = 0.2

@@ -204,7 +204,7 @@ def _chunk(rows: _Rows, heads: Heads, parameters: FloatArray, bound: int) -> NDA
         lengths = np.square(whole).sum(axis=0)
         np.square(residuals, out=square)
         norms = _squares(rows.reads, square, np.square(inner), lengths, heads, INPUT_UNITS**2)
-        out = ~(norms <= float(bound) ** 2)  # also if one is NaN
+        out = ~(norms <= float(bound) ** 2)  # true if one is NaN, too
     residuals[:, out], inner[:, out], whole[:, out] = 0.0, 0.0, 0.0
     return _products(rows.hot, residuals, inner, whole, heads)
 
@@ -247,7 +247,7 @@ def _residuals(
 def _on_lattices(heads: Heads, parameters: FloatArray) -> FloatArray:
     """``parameters``, the heads' intercepts times the constant, such that every matrix product of a row is exact.
 
-    A row reads the constant and of each column one category at most, so no sum is larger than the largest weights of
+    A row reads the constant and at most one category of each column, so no sum is larger than the largest weights of
     all of them together.
     """
     out = parameters.copy()

@@ -56,7 +56,7 @@ class Draw:
         """The ε of the draw's pure guarantee, rounded up; infinite for a draw without one.
 
         A choice of cost ρ is an exponential mechanism with scale s = Δ/√(2ρ): each candidate's probability is
-        proportional to exp(score/s) and changes by a factor of exp(2Δ/s) at most, so it is √(8ρ)-DP. Laplace noise of
+        proportional to exp(score/s) and changes by a factor of at most exp(2Δ/s), so it is √(8ρ)-DP. Laplace noise of
         cost ρ is √(2ρ)-DP (`espalier.core.privacy.mechanisms.laplace_scale`).
         """
         if self.kind == "choice":

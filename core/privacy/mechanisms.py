@@ -62,7 +62,7 @@ def laplace_scale(sensitivity: int, rho: float) -> float:
     """σ = √2·b in rows of a discrete Laplace with L1 ``sensitivity`` that is pure √(2·``rho``)-DP: b = Δ₁/√(2ρ).
 
     Proof. Noise z has probability proportional to exp(−|z|/b) on the whole numbers, independently in each entry. A
-    vector that moves by at most Δ₁ in L1 changes the likelihood of any answer by exp(Δ₁/b) = exp(√(2ρ)) at most. ε-DP
+    vector that moves by at most Δ₁ in L1 changes the likelihood of any answer by at most exp(Δ₁/b) = exp(√(2ρ)). ε-DP
     implies ε²/2-zCDP (Bun & Steinke 2016, Proposition 1.4), so the cost in zCDP is at most ``rho``. σ is moved up by
     single floats until OpenDP's own map, which rounds toward privacy, agrees for the b that is drawn with. The standard
     deviation of the noise is below √2·b, by less than 2 % from b = 2 on.

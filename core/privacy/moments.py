@@ -190,9 +190,8 @@ class Histogram:
         """Of counts: k under add-remove, √2·k under replace-one.
 
         Proof. Each row adds 1 to exactly one entry, whatever ``group`` and ``together`` are, and both are public:
-        computed earlier from noisy
-        answers. So these are the counts of one clique, and :attr:`Unit.count_sensitivity` proves
-        the figure.
+        computed earlier from noisy answers. So these are the counts of one clique, and :attr:`Unit.count_sensitivity`
+        proves the figure.
         """
         return unit.count_sensitivity
 
@@ -246,7 +245,7 @@ class Moments:
         """29·k·s under add-remove and 29·√2·k·s under replace-one, with s = ``square``.
 
         Proof. Let w be the weighted upper triangle of M = v·vᵀ. Since 41² < 2·29², ‖w‖² = 29²·Σ M_ii² + 41²·Σ_{i<j}
-        M_ij² ≤ 29²·(Σ M_ii² + 2·Σ_{i<j} M_ij²) = 29²·‖M‖_F², also where M is a difference of two such matrices; and
+        M_ij² ≤ 29²·(Σ M_ii² + 2·Σ_{i<j} M_ij²) = 29²·‖M‖_F², even where M is a difference of two such matrices; and
         ‖v·vᵀ‖_F = ‖v‖² ≤ s, since a row beyond s counts as zeros. A row that comes or goes moves the sum by one w:
         at most 29·s. A row that changes from u to v moves it by the w of v·vᵀ − u·uᵀ, and ‖v·vᵀ − u·uᵀ‖_F² = ‖v‖⁴ +
         ‖u‖⁴ − 2·(u·v)² ≤ 2·s². k rows move it at most k times as far, by the triangle inequality. A row's contribution

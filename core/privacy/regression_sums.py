@@ -280,7 +280,7 @@ class RegressionSums:
 
         *Gradient.* The row adds r·x with |r| ≤ 1 and ‖x‖² ≤ s. Two rows differ by at most 2√s.
 
-        k rows move each sum k times as far at most, by the triangle inequality. Each row's part is found by lookup and
+        k rows move each sum at most k times as far, by the triangle inequality. Each row's part is found by lookup and
         whole-number arithmetic in that row and public tables alone.
         """
         square = self.squared(unit.neighbors == "replace-one") * unit.rows_per_person**2

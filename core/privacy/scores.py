@@ -1,8 +1,8 @@
 """Scores for private selection: named recipes in whole numbers, each with its sensitivity and the proof.
 
-A score's value is a whole number of *units*, ``per_row`` units to a row, computed in exact integer arithmetic.
-So its sensitivity needs no allowance for floating-point
-rounding. Selection names a recipe; only the curator ever evaluates one, and no value leaves it.
+A score's value is a whole number of *units*, ``per_row`` units to a row, computed in exact integer arithmetic. So its
+sensitivity needs no allowance for floating-point rounding. Selection names a recipe; only the curator ever evaluates
+one, and no value leaves it.
 """
 
 from __future__ import annotations

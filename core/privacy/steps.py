@@ -64,8 +64,8 @@ class StepCounts:
 
         Proof. A person's part of h is u = (1/m)·Σ_t e_t, with m unit vectors e_t of single cells. So u ≥ 0 and ‖u‖₁ = 1
         (0 for a person without steps), hence ‖u‖₂ ≤ ‖u‖₁ ≤ 1, reached where all steps share a cell. A person who is
-        added or removed moves h by
-        u. A replaced person moves it by u − v with u, v ≥ 0: ‖u − v‖² = ‖u‖² + ‖v‖² − 2⟨u, v⟩ ≤ 2.
+        added or removed moves h by u. A replaced person moves it by u − v with u, v ≥ 0: ‖u − v‖² = ‖u‖² + ‖v‖² − 2⟨u,
+        v⟩ ≤ 2.
         """
         _check_unit(unit)
         if unit.neighbors == "add-remove":
@@ -132,9 +132,8 @@ class StepScore:
 
     Sensitivity: one person under add-remove, two under replace-one. Proof: E and the penalty are the same for two
     neighbouring tables, so by the triangle inequality the score moves by at most ‖h − h′‖₁. That is ‖u‖₁ ≤ 1 if a
-    person is added or removed, and ‖u − v‖₁ ≤ 2 if one is
-    replaced (u, v as in `StepCounts`). Dividing by ``weaker`` ≥ 1
-    and rounding down keeps two whole numbers at most as far apart as they were.
+    person is added or removed, and ‖u − v‖₁ ≤ 2 if one is replaced (u, v as in `StepCounts`). Dividing by ``weaker`` ≥
+    1 and rounding down keeps two whole numbers at most as far apart as they were.
     """
 
     recipe = "step-score"

@@ -358,7 +358,7 @@ class Column:
         """Return this description with the marks of ``origin``, which it replaces.
 
         A mark stays while a part of the guess does. A list stays guessed (or confirmed) while a category, a text of
-        a group or a bin edge of it is here too, also where categories became edges: adding one's own values
+        a group or a bin edge of it is here too, even where categories became edges: adding one's own values
         to a guessed list declares none of the others. Another field stays while its value does.
         """
         lists = {"categories", "edges"}

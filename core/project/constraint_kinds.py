@@ -218,7 +218,7 @@ def _codes(column: Column, values: Values) -> Mask:
         if text == MISSING and not column.missing:
             raise SchemaError(f"impossible: {column.name!r} has no missing cells", column=column.name)
         if text != MISSING and text not in column.named:
-            why = f"is no category of {column.name!r}"
+            why = f"is not a category of {column.name!r}"
             if isinstance(column, HierarchyToBuy):
                 why = f"cannot be named here. {TOP_ONLY}: {', '.join(list(column.named)[:12])}"
             raise SchemaError(f"impossible: {text!r} {why}", column=column.name, value=text)

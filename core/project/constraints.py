@@ -55,7 +55,8 @@ class Constraints:
         for constraint in self:
             for name in constraint.columns:
                 if name not in known:
-                    raise ProjectError(f"the constraint “{constraint}” names {name!r}, which is no column", column=name)
+                    why = f"the constraint “{constraint}” names {name!r}, which is not a column"
+                    raise ProjectError(why, column=name)
 
     @property
     def confirmed(self) -> Constraints:
@@ -105,7 +106,8 @@ class Constraints:
             named = constraint.columns
             for name in named:
                 if name not in schema:
-                    raise SchemaError(f"the constraint “{constraint}” names {name!r}, which is no column", column=name)
+                    why = f"the constraint “{constraint}” names {name!r}, which is not a column"
+                    raise SchemaError(why, column=name)
             columns = [schema[name] for name in named]
             of_categories = isinstance(constraint, Impossible)
             if bought := next(

@@ -109,7 +109,7 @@ def _label(day: date, by: Period) -> str:
 
 
 def day_number(text: str) -> int | None:
-    """The day that an ISO date says (a time of day is left out), None where ``text`` is no date."""
+    """Return the day of an ISO date, ignoring a time of day; `None` if ``text`` is not a date."""
     found = _ISO.fullmatch(text)
     if not found:
         return None

@@ -270,7 +270,7 @@ class ProjectEditor:
         self.project = self.project.with_plan(**changes)
 
     def change_link(self, linked: Linked) -> None:
-        """Change how linked tables belong together, such as the arrows from a visit to the next."""
+        """Change how linked tables belong together, such as the arrows from one visit to the next."""
         self.project = replace(self.project, linked=linked)
 
     def take_plan(self, plan: Plan) -> None:

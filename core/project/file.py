@@ -275,7 +275,7 @@ def _signoff(data: Any) -> dict[str, str]:
 
 
 def _linked(tables: Any, dag: Any) -> tuple[Linked, Any]:
-    """Return the link of two tables with the arrows from a visit to the next, and the rest of the drawing."""
+    """Return the link of two tables with the arrows from one visit to the next, and the rest of the drawing."""
     linked, edges = Linked.from_json(tables), dag.get("edges") if isinstance(dag, Mapping) else None
     if not isinstance(edges, list):
         return linked, dag
@@ -285,7 +285,7 @@ def _linked(tables: Any, dag: Any) -> tuple[Linked, Any]:
 
 
 def _dag_to_json(dag: Dag, linked: Linked | None) -> dict[str, Any]:
-    """Return the drawing, with the arrows from a visit to the next among its edges."""
+    """Return the drawing, with the arrows from one visit to the next among its edges."""
     out = dag.to_json()
     if linked is not None:
         out["edges"] += [[cause + BEFORE, effect] for cause, effect in linked.arrows]

@@ -61,7 +61,7 @@ class Linked:
     in the second. ``order`` is the column that orders a person's visits; the first ``keep`` are kept. ``visit_key``
     identifies a visit and is read to break ties of ``order`` only. ``together``: both tables are read from one file,
     and the person columns have the values of the first kept visit. ``gap`` are bin edges of the days between two
-    visits; without them no date is released. ``arrows`` lead from a visit to the next.
+    visits; without them no date is released. ``arrows`` lead from one visit to the next.
     """
 
     people: str
@@ -180,7 +180,7 @@ class Linked:
             for name in (cause, effect):
                 if name not in steps:
                     raise ProjectError(
-                        f"the drawing has an arrow from a visit to the next, {cause!r} → {effect!r}, but {name!r} is "
+                        f"the drawing has an arrow from one visit to the next, {cause!r} → {effect!r}, but {name!r} is "
                         "not a column of every visit",
                         key="dag",
                         column=name,

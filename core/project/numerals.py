@@ -22,7 +22,7 @@ STYLES = tuple(_STYLES)
 
 
 def plain_number(text: str, style: str) -> str | None:
-    """Return ``text`` with a decimal point and without separators; `None` if it is no number in this style."""
+    """Return ``text`` with a decimal point and without separators; `None` if it is not a number in this style."""
     pattern, separators = _STYLES[style]
     found = pattern.fullmatch(text)
     if not found:

@@ -12,19 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 TICKS = 2048
-"""Ticks of a column at most, about."""
+"""Approximate largest number of ticks of a column."""
 
 BINS = 64
-"""Bins that a column is counted in at least, where its values allow."""
+"""Smallest number of bins that a column is counted in, if its values allow."""
 
 
 @dataclass(frozen=True)
 class Axis:
-    """A numeric column as its schema declares it: public bounds ``low`` and ``high``, both in the column's unit.
+    """A numeric column as declared by its schema, with public bounds ``low`` and ``high`` in the column's unit.
 
-    ``edges`` are the edges of the bins that it is counted in, from ``low`` on. ``step`` is the declared precision, a
-    value being a multiple of it; 0 for none. With one, the bin of a single value v is [v, v + step), so that the last
-    edge lies a step above ``high``. Each bin holds ``parts`` ticks of equal width.
+    ``edges`` are the edges of the bins in which it is counted; the first is ``low``. ``step`` is the declared
+    precision: values are multiples of it, unless it is 0. With a precision, the bin of a single value v is [v, v +
+    step), so the last edge is one step above ``high``. Each bin has ``parts`` ticks of equal width.
     """
 
     name: str
@@ -35,10 +35,10 @@ class Axis:
 
     @classmethod
     def declared(cls, name: str, edges: Sequence[float], step: float = 0.0, bins: int = BINS) -> Axis:
-        """An axis from a schema's public edges, its bins cut evenly until there are ``bins``.
+        """Return an axis from a schema's public edges, whose bins are divided evenly until there are ``bins``.
 
-        With a ``step`` no bin is cut narrower than it and each cut falls on a value: whole numbers are counted one by
-        one where they are few.
+        With a ``step``, no bin becomes narrower than it and each cut is at a value: if there are few whole numbers,
+        each is counted by itself.
         """
         high_end = float(edges[-1])
         edges = [*edges[:-1], high_end + step]
@@ -75,15 +75,15 @@ class Axis:
         return (self.ticks[1:] + self.ticks[:-1]) / 2
 
     def code(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
-        """The tick of each value: by comparisons alone, values outside going to the outermost ones."""
+        """Return the tick of each value, by comparisons alone. Values outside the bounds take the nearest tick."""
         return np.searchsorted(self.ticks[1:-1], values, side="right").astype(np.int64)
 
     def bin_of(self, ticks: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The bin of each tick."""
+        """Return the bin of each tick."""
         return ticks // self.parts
 
     def rounded(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Values kept within the bounds and brought to the declared precision."""
+        """Return the values, clipped to the bounds and rounded to the declared precision."""
         if self.step:
             first, last = math.ceil(self.low / self.step - 1e-9), math.floor(self.high / self.step + 1e-9)
             return np.asarray(np.clip(np.rint(values / self.step), first, last) * self.step)

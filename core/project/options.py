@@ -21,14 +21,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Option:
-    """One option's declaration: ``label`` and ``help`` on screen, bounds of a number, ``choices`` with their labels.
+    """The declaration of an option: ``label`` and ``help`` on screen, bounds of a number, ``choices`` with their
+    labels.
 
-    ``low`` and ``high`` are both allowed. ``whole`` requires a whole number; ``empty`` explains a missing value, if
-    None is allowed. ``columns``: it is a list of column names. ``weights``: it maps names of columns, or of
-    several ("age × income"), to numbers; with a ``low`` of 0 that may be 0, and ``example`` is one line of them. Its
-    field is drawn only where the plan has a fence (``fenced``) and where the options in ``only`` have these values (or
-    one of a tuple). ``pool`` is the pool that this share pays for, ``unbought`` the reason if a plan buys nothing for
-    it.
+    ``low`` and ``high`` are both allowed. ``whole`` requires a whole number. ``empty`` explains a missing value, if
+    `None` is allowed. ``columns``: the option is a list of column names. ``weights``: it maps the names of columns, or
+    of several ("age × income"), to numbers, which may be 0 if ``low`` is 0; ``example`` is one line of them. The field
+    is shown only if the plan has a fence (for ``fenced``) and if the options in ``only`` have these values (or one of a
+    tuple). ``pool`` is the pool that this share pays for, ``unbought`` the reason if a plan buys nothing for it.
     """
 
     label: str
@@ -48,7 +48,7 @@ class Option:
 
 
 def option(default: Any, label: str, **says: Any) -> Any:
-    """A dataclass field that is an option; ``says`` are the further fields of :class:`Option`."""
+    """Return a dataclass field that is an option; ``says`` gives the other fields of :class:`Option`."""
     made = {"option": Option(label, **says)}
     if isinstance(default, Mapping):
         return field(default_factory=lambda: dict(default), metadata=made)
@@ -56,12 +56,12 @@ def option(default: Any, label: str, **says: Any) -> Any:
 
 
 def declared(kind: type[Any]) -> dict[str, Option]:
-    """The options that a dataclass declares, by key."""
+    """Return the options that a dataclass declares, by key."""
     return {f.name: f.metadata["option"] for f in dataclasses.fields(kind)}
 
 
 def read_options(kind: type[T], given: Mapping[str, Any]) -> T:
-    """Return the options of ``kind`` as ``given``, defaults for the rest; ignore keys of other methods.
+    """Return the options of ``kind`` with the ``given`` values and defaults; ignore keys of other methods.
 
     Raises :class:`ProjectError` for an impossible value, with its ``key``.
     """
@@ -73,7 +73,7 @@ def read_options(kind: type[T], given: Mapping[str, Any]) -> T:
 
 
 def check_known(given: Mapping[str, Any], kinds: Sequence[type[Any]]) -> None:
-    """Raise :class:`ProjectError` for a key that none of ``kinds`` declares, and a value that none of them allows."""
+    """Raise :class:`ProjectError` for a key that none of ``kinds`` declares or a value that none of them allows."""
     for key in sorted(given):
         known = [said[key] for said in map(declared, kinds) if key in said]
         if not known:
@@ -134,7 +134,7 @@ def check_number(key: str, value: Any, said: Option) -> None:
 
 
 def check_weights(key: str, given: Any, most: float, none: bool = False) -> None:
-    """Raise :class:`ProjectError` unless ``given`` maps names to weights above 0 (``none``: or 0), at most ``most``."""
+    """Raise :class:`ProjectError` unless ``given`` maps names to weights up to ``most``, above 0 (``none``: or 0)."""
     if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
         raise ProjectError(f"plan: {key} maps column names to weights", key=key)
     for name, weight in given.items():
@@ -149,13 +149,13 @@ def check_weights(key: str, given: Any, most: float, none: bool = False) -> None
 
 
 def unquoted(value: Any) -> str:
-    """Return the advice for a number in quotes, to end a message with; empty for anything else."""
+    """Return advice for a number in quotes, as the end of a message; empty for anything else."""
     plain = isinstance(value, str) and re.fullmatch(r"\d{1,9}(\.\d{1,9}|,\d\d?)?", value)  # "1,000" may mean either
     return f"; write {value.replace(',', '.')} without quotes" if plain else ""
 
 
 def short(value: Any) -> str:
-    """A value for a message; digits beyond what Python will write, and text beyond a line, are left out."""
+    """Return a value for a message, without digits that Python refuses to write and without text beyond one line."""
     try:
         shown = repr(value)
     except ValueError:

@@ -1,6 +1,6 @@
-"""The question that fixes the unit of privacy: can one person have several rows?
+"""The question that decides the unit of privacy: can one person have several rows?
 
-The project file's key ``one_row_per_person`` holds the answer:
+The answer is the project file's key ``one_row_per_person``:
 
 - true: each person has one row. A person column, or a row limit above 1, contradicts it.
 - false: a person can have several rows. The plan names the person column, or promises a row limit above 1.
@@ -40,7 +40,7 @@ OPEN = (
 
 
 def read_answer(data: Any) -> bool | None:
-    """The answer in a project file; raises :class:`ProjectError`."""
+    """Return the answer in a project file; raise :class:`ProjectError`."""
     if not isinstance(data, bool | None):
         raise ProjectError(f"{KEY} must be true, false or null", key=KEY)
     return data
@@ -77,7 +77,7 @@ def is_open(answer: Answer, plan: Plan) -> bool:
 
 
 def answer_after(answer: Answer, before: Plan, after: Plan) -> Answer:
-    """The answer once the plan has changed: a new person column answers the question, and removing it opens it."""
+    """Return the answer after a change of the plan: a new person column answers the question, removal reopens it."""
     if after.person == before.person:
         return answer
     return False if after.person is not None else None
@@ -106,7 +106,7 @@ def in_words(answer: Answer, plan: Plan) -> str:
 
 
 def proposed(set_aside: Sequence[str], columns: Sequence[str] = ()) -> str | None:
-    """The column to propose as person identifier, chosen by name: one that names people, or the only one set aside.
+    """Return the proposed person identifier, chosen by name: a column that names people, or the only one set aside.
 
     ``set_aside`` are columns that look like identifiers, ``columns`` the others. A table often identifies cases too
     (``encounter_id``), and a limit per case would not protect a person.

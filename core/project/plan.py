@@ -19,7 +19,7 @@ AccountingRule = Literal["zcdp", "basic", "pure"]
 RowsDrawn = Literal["even", "independent"]
 MAX_ROWS = 1_000_000_000
 IN_MEMORY, CELLS_IN_MEMORY = 1_000_000, 20_000_000
-"""Above this number of rows or of cells, synthetic rows stay on disk as codes and are written in batches."""
+"""Above this number of rows or cells, synthetic rows stay on disk as codes and are written in batches."""
 SHOWN = 100_000
 """Rows of a large release that are kept in memory and written to ``synthetic.csv``. Rows are in random order."""
 MOST_STATEMENTS = 10
@@ -30,7 +30,7 @@ AUTO = "auto"
 _OLD_KEYS = {"looking": "private_evaluation"}
 """Keys of earlier project files, still readable."""
 ALWAYS = {"regime": "predictive", "features": None}
-"""Options that project files have always carried, with their defaults."""
+"""Options that every project file contains, with their defaults."""
 _WORDS: dict[str, Any] = {
     "neighbors": Neighbors,
     "allocation": AllocationRule,
@@ -72,32 +72,32 @@ def rows_shown(columns: int) -> int:
 class Plan:
     """How to release: method, unit of privacy and budget. Reads no data.
 
-    ``epsilon`` and ``delta`` (None: 1/n², replace-one only) are the whole budget. Under the ``accounting`` "pure" δ is
-    0. ε is infinite if the plan gives none;
-    every private method refuses such a plan (`espalier.core.methods.registry.check_options`). ``neighbors`` and
-    ``rows_per_person`` are the unit of privacy. ``person`` is the column of the table, not of the schema, that says
-    whose a row is: at most ``rows_per_person`` rows of each are kept; without it that number is a promise.
-    ``fair`` None means what the method implies; ``strict`` also keeps inadmissible columns away from the outcome.
-    ``target`` is the column to predict; ``targets`` are further ones with their weights, the target's own weight being
-    1 unless given. ``allocation`` may also map marginals ("age × income") to their parts of their
-    pools, the others following ``auto``. ``rows`` None means n, or the noisy total under add-remove; with a person
-    column under replace-one it must be given, and is the declared total to which the private table is filled up or
-    cut. ``max_cells`` is the largest table of the model that the plan allows. ``schema_share`` is the share of the
-    budget that buys the bins and categories that are not declared. ``private_evaluation`` is the share of
-    the people (rows) held out for private evaluation, 0 for none. ``question_share`` is the share of the budget that
-    measures the project's questions and counts next to the method's marginals. ``embedding_share`` is the share of a
-    second stage for structure that pairs of columns do not carry: 0 for none, or "auto" if a probe shall decide.
-    ``rows_drawn`` is how the table is drawn from the model: ``even`` spreads the rows over the cells as evenly as whole
-    numbers allow, so the table errs less than independent draws would, and varies less than they do. ``copies`` is how
-    many copies of the release are made for intervals. ``test_drawing`` is the share of the budget for a test of the
-    drawing's implied independences, ``statements`` how many of them are tested, or which. ``regressions`` are bought
-    with ``regression_share`` of the budget, in equal parts. ``analysis_share`` of the budget buys the counts of the
-    project's planned analyses.
+    ``epsilon`` and ``delta`` (`None`: 1/n², replace-one only) are the whole budget. If ``accounting`` is "pure", δ is
+    0. ε is infinite if the plan gives none; every private method refuses such a plan
+    (`espalier.core.methods.registry.check_options`). ``neighbors`` and ``rows_per_person`` are the unit of privacy.
+    ``person`` is the person column, which is in the table but not in the schema: at most ``rows_per_person`` rows of
+    each person are kept. Without it, that number is a promise. ``fair`` `None` means the method's default; ``strict``
+    also keeps inadmissible columns away from the outcome. ``target`` is the column to predict; ``targets`` are further
+    ones with their weights, and the target's own weight is 1 unless given. ``allocation`` may also map marginals ("age
+    × income") to shares of their pools; the others follow ``auto``. ``rows`` `None` means n, or the noisy total under
+    add-remove; with a person column under replace-one it is required, and is the declared total to which the private
+    table is filled up or cut. ``max_cells`` is the largest table of the model that the plan allows.
 
-    ``options`` are the keys that methods declare for themselves (`espalier.core.project.options`); the method
-    registry checks them. The file is flat: they are on the same level as the others.
+    ``schema_share`` is the share of the budget that buys the bins and categories that are not declared.
+    ``private_evaluation`` is the share of the people (rows) held out for private evaluation, 0 for none.
+    ``question_share`` is the share of the budget that measures the project's questions and counts next to the method's
+    marginals. ``embedding_share`` is the share of a second stage for structure that pairs of columns do not show: 0 for
+    none, or "auto" if a probe decides. ``rows_drawn`` states how the table is drawn from the model: ``even`` spreads
+    the rows over the cells as evenly as whole numbers allow, so the table has smaller errors, and varies less, than
+    independent draws. ``copies`` is the number of copies of the release for intervals. ``test_drawing`` is the share of
+    the budget for a test of the drawing's implied independences; ``statements`` is the number of tested ones, or lists
+    them. ``regressions`` are bought with ``regression_share`` of the budget, in equal parts. ``analysis_share`` of the
+    budget buys the counts of the project's planned analyses.
 
-    Raises :class:`ProjectError` for values that cannot be.
+    ``options`` are the keys that methods declare for themselves (`espalier.core.project.options`); the method registry
+    checks them. The file is flat: they are on the same level as the others.
+
+    Raises :class:`ProjectError` for impossible values.
 
     >>> import espalier as es
     >>> plan = es.Plan("mst", epsilon=1, delta=1e-6)
@@ -189,12 +189,12 @@ class Plan:
 
     @property
     def has_epsilon(self) -> bool:
-        """Does the plan give an ε? A plan without one promises nothing."""
+        """Whether the plan gives an ε. A plan without one promises nothing."""
         return self.epsilon != math.inf
 
     @property
     def pure(self) -> bool:
-        """Does the plan promise pure ε-differential privacy, with δ = 0?"""
+        """Whether the plan promises pure ε-differential privacy, with δ = 0."""
         return self.accounting == "pure"
 
     @property
@@ -205,7 +205,7 @@ class Plan:
         return {self.target: self.targets.get(self.target, 1.0), **self.targets}
 
     def changed(self, **changes: Any) -> Plan:
-        """This plan with other values of its own keys and of its methods' options alike."""
+        """Return this plan with other values for its own keys or its method's options."""
         own = {f.name for f in fields(self)}
         options = {**self.options, **{k: v for k, v in changes.items() if k not in own}}
         return replace(self, **{"options": options, **{k: v for k, v in changes.items() if k in own}})
@@ -232,7 +232,7 @@ class Plan:
 
     @classmethod
     def from_json(cls, data: Any) -> Plan:
-        """A plan from the project file; raises :class:`ProjectError`."""
+        """Return a plan from the project file; raise :class:`ProjectError`."""
         if not isinstance(data, Mapping):
             raise ProjectError("plan must be an object")
         given = dict(data)

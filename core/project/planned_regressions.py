@@ -23,7 +23,8 @@ class Assumed:
     """Assumptions about the columns of a regression, each by name.
 
     ``shares`` of a column's values; ``means`` and standard deviations (``spreads``) of numbers; ``correlations`` of
-    pairs, of the normal variables that the columns cut. Without them, values are spread evenly and independent.
+    pairs of the normal variables that are cut into the columns. Without assumptions, values are independent and equally
+    frequent.
     """
 
     shares: Named = ()
@@ -131,12 +132,12 @@ class PlannedRegression:
         columns = self.columns(schema)
         for name, value in (*self.assumed.shares, *self.assumed.means, *self.assumed.spreads):
             if name not in columns:
-                raise _error(f"{what}: it assumes something about {name!r}, which it does not use")
+                raise _error(f"{what}: it has an assumption about {name!r}, which it does not use")
             if isinstance(value, tuple) and len(value) != schema[name].values:
                 raise _error(f"{what}: {name!r} has {schema[name].values} values, so list as many shares")
         for name, _ in (*self.assumed.means, *self.assumed.spreads):
             if schema[name].kind != "numeric":
-                raise _error(f"{what}: {name!r} has categories, so it has shares, and no mean or spread")
+                raise _error(f"{what}: {name!r} has categories, so give shares instead of a mean or spread")
         if odd := {n for a, b, _ in self.assumed.correlations for n in (a, b)} - set(columns):
             raise _error(f"{what}: it assumes a correlation of {sorted(odd)[0]!r}, which it does not use")
         if np.linalg.eigvalsh(self.correlation(schema)).min() < 1e-6:

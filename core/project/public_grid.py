@@ -19,7 +19,7 @@ from espalier.core.project.schema import CategoriesToBuy, Column, HierarchyToBuy
 Values = NDArray[np.float64]
 
 MOST_POINTS = 4096
-"""Largest number of grid points. A finer grid costs time, and noise would hide what it adds."""
+"""Largest number of grid points. A finer grid costs time, and noise would hide the added detail."""
 
 MOST_WHOLE, MOST_REAL = 2**53, 1e300
 """Largest whole number of a grid (floats are exact up to it), and largest other number."""
@@ -85,9 +85,9 @@ def codes_in(finest: Column, bought: Column) -> NDArray[np.int64]:
 def grid_of(low: float, high: float, *, integer: bool, points: int = 1024) -> Values:
     """Return the public grid from ``low`` to ``high``, both included.
 
-    It holds all whole numbers if ``points`` suffice, and otherwise evenly spaced points and `round_points`. The latter
-    separate a value that many rows share (no capital gain) from its neighbours. Raises :class:`SchemaError` for an
-    impossible range.
+    It contains all whole numbers if ``points`` suffice, and otherwise evenly spaced points and `round_points`. The
+    latter separate a value that many rows share (no capital gain) from its neighbours. Raises :class:`SchemaError` for
+    an impossible range.
     """
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         raise SchemaError(f"a range must go from a number up to a larger one, not from {low:g} to {high:g}")
@@ -106,7 +106,7 @@ def grid_of(low: float, high: float, *, integer: bool, points: int = 1024) -> Va
 
 
 def round_points(low: float, high: float, *, integer: bool) -> Values:
-    """Return both ends, 0, and the points 1, 2, 5, 10, … steps from either end and from 0 that lie in the range.
+    """Return both ends, 0, and the points in the range that are 1, 2, 5, 10, … steps from either end or from 0.
 
     These points are public, so a column may be cut at them without a private choice.
     """

@@ -1,7 +1,7 @@
-"""The questions and counts that a project lists, as its file has them, and what they mean under a schema.
+"""The questions and counts of a project, as its file lists them, and their meaning under a schema.
 
-A question says for which rows it holds: category lists, whole-bin ranges of numeric columns, ranges of a count. It
-stays in these words, so that a changed schema is checked against it and never gives it another meaning.
+A question states its conditions on a row: lists of categories, whole-bin ranges of numeric columns, ranges of a count.
+It is stored in this form, so a changed schema is checked against it and never changes its meaning.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from espalier.core.project.question_types import Condition, Count, Question
 from espalier.core.project.schema import NOT_KNOWN, TOP_ONLY, Column, HierarchyToBuy, Schema, ToBuy
 
 MOST = 20_000
-"""More questions than these are refused."""
+"""Largest number of questions."""
 
 MOST_EDGES = 12
-"""So many bin edges are listed in a message."""
+"""Number of bin edges that a message lists."""
 
 MOST_COUNTED = 200
-"""A count has at most so many conditions, and tells at most so many values apart."""
+"""Largest number of conditions of a count, and of values that it distinguishes."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,10 @@ class QuestionList:
         return bool(self.questions or self.counts)
 
     def resolve(self, schema: Schema) -> tuple[tuple[Question, ...], tuple[Count, ...]]:
-        """Both as codes of ``schema``; raises :class:`ProjectError` that names the question or count and the column."""
+        """Return both as codes of ``schema``.
+
+        Raises :class:`ProjectError` that names the question or count, and the column.
+        """
         counts = tuple(_count(entry, schema) for entry in self.counts)
         taken = set(schema.names)
         for one in counts:
@@ -56,7 +59,7 @@ class QuestionList:
         return questions, counts
 
     def fitting(self, schema: Schema) -> QuestionList:
-        """Those that still mean something under ``schema``: for a schema that has just been changed."""
+        """Return the questions and counts that are still valid under ``schema``, after a change of the schema."""
         try:
             self.resolve(schema)
         except ProjectError:
@@ -78,7 +81,9 @@ class QuestionList:
         return found
 
     def expanded(self, inside: Mapping[str, Mapping[str, Sequence[str]]]) -> QuestionList:
-        """The same over bought columns: by column, the categories that each code or group at the top holds."""
+        """Return the same list over bought columns; ``inside`` gives the categories in each code or top group, by
+        column.
+        """
 
         def of_one(column: str, values: Sequence[Any]) -> list[Any]:
             held = inside.get(column, {})
@@ -94,12 +99,12 @@ class QuestionList:
         return QuestionList(tuple(map(expand, self.questions)), tuple(map(expand, self.counts)))
 
     def to_json(self) -> dict[str, Any]:
-        """Return the keys as the project file stores them; absent where nothing is asked."""
+        """Return the keys as the project file stores them; a key without entries is absent."""
         return {key: [dict(e) for e in getattr(self, key)] for key in ("questions", "counts") if getattr(self, key)}
 
     @classmethod
     def from_json(cls, questions: Any, counts: Any) -> QuestionList:
-        """Both keys of a project file; raises :class:`ProjectError` for what is not a list of objects."""
+        """Return the list from both keys of a project file; raise :class:`ProjectError` unless they list objects."""
         for key, data, most in (("questions", questions, MOST), ("counts", counts, MOST_COUNTED)):
             if not isinstance(data, list) or not all(isinstance(entry, Mapping) for entry in data):
                 raise ProjectError(f"{key} must be a list of objects", key=key)
@@ -109,11 +114,11 @@ class QuestionList:
 
 
 def read_questions(text: str, schema: Schema, counts: Sequence[Mapping[str, Any]] = ()) -> list[dict[str, Any]]:
-    """Questions from CSV text: a line for each condition, with the header ``question,column,values``.
+    """Return the questions in CSV text, which has one line per condition and the header ``question,column,values``.
 
-    All lines of a question name must hold; a fourth column ``or`` numbers alternatives, and one of these must hold.
-    ``values`` are categories with ``;`` between them, or ``60..100`` for a range. Raises :class:`ProjectError` with
-    the line.
+    A row must meet all lines of a question. A fourth column ``or`` numbers alternatives, of which it must meet one.
+    ``values`` are categories separated by ``;``, or a range such as ``60..100``. Raises :class:`ProjectError` that
+    names the line.
     """
     sizes = {count.name: count.size for count in QuestionList((), tuple(counts)).resolve(schema)[1]}
     rows = _lines(text)
@@ -144,7 +149,7 @@ def read_questions(text: str, schema: Schema, counts: Sequence[Mapping[str, Any]
 
 
 def _lines(text: str) -> list[list[str]]:
-    """The cells of each line, the header first, in small letters; refuses a header that is not one of questions."""
+    """Return the cells of each line, first the header in lower case; refuse a header that is not one of questions."""
     try:
         rows = list(csv.reader(io.StringIO(text.lstrip("\ufeff"), newline=None)))
     except csv.Error as error:
@@ -155,7 +160,7 @@ def _lines(text: str) -> list[list[str]]:
         said = f"; it is {first[:60]!r}" if first else "; the file is empty"
         if len(head) == 1 and (between := re.search(r"[;\t|]", first)):
             mark = {"\t": "tabs"}.get(between[0], between[0])
-            said = f": this file has {mark} between its cells; save it with commas, for ; stands between categories"
+            said = f": this file has {mark} between its cells; save it with commas, because ; separates categories"
         raise ProjectError(
             "the first line of a file of questions must be question,column,values or question,column,values,or" + said,
             line=1,
@@ -164,7 +169,7 @@ def _lines(text: str) -> list[list[str]]:
 
 
 def _cell(values: str, name: str, schema: Schema, counts: Mapping[str, int], line: int) -> list[Any]:
-    """Categories, or the ends of a range, where ``name`` is numeric or a count."""
+    """Return the categories, or the ends of a range if ``name`` is numeric or a count."""
     listed = [value.strip() for value in values.split(";")]
     if name not in counts and (name not in schema or schema[name].kind != "numeric"):
         return listed
@@ -182,14 +187,14 @@ def _cell(values: str, name: str, schema: Schema, counts: Mapping[str, int], lin
 
 
 def _whole(x: float) -> float | int:
-    """A number as people write it; raises :class:`ValueError` for one that is not finite."""
+    """Return a number as people write it; raise :class:`ValueError` if it is not finite."""
     if not math.isfinite(x):
         raise ValueError(x)
     return int(x) if x == int(x) else x
 
 
 def in_words(entry: Mapping[str, Any]) -> str:
-    """A question or count as half a sentence, for screens and reports."""
+    """Return a question or count as part of a sentence, for screens and reports."""
     if "of" in entry:
         return f"how many of these a row has: {'; '.join(_condition(c, v) for c, v in entry['of'].items())}"
     either = entry.get("any") or [entry.get("where", {})]
@@ -238,7 +243,7 @@ def _name(what: str, entry: Mapping[str, Any], keys: set[str]) -> str:
 
 def _conditions(what: str, data: Any, schema: Schema, counts: Mapping[str, int]) -> Condition:
     if not isinstance(data, Mapping) or not data:
-        raise ProjectError(f"{what}: each alternative maps columns to what they may be", what=what)
+        raise ProjectError(f"{what}: each alternative maps columns to their allowed values", what=what)
     found = {}
     for column, values in data.items():
         if column not in counts and column not in schema:
@@ -260,10 +265,10 @@ def _conditions(what: str, data: Any, schema: Schema, counts: Mapping[str, int])
 
 
 def _near(name: Any, known: Iterable[str]) -> str:
-    """The name that was probably meant, as the end of a message."""
+    """Return the name that was probably meant, as the end of a message."""
     folded = {each.casefold(): each for each in known}
     close = difflib.get_close_matches(str(name).casefold()[:200], list(folded), 1, 0.6)
-    return f"; is {folded[close[0]]!r} meant?" if close else ""
+    return f"; did you mean {folded[close[0]]!r}?" if close else ""
 
 
 def _example(name: str, schema: Schema, counts: Mapping[str, int]) -> str:
@@ -277,13 +282,13 @@ def _example(name: str, schema: Schema, counts: Mapping[str, int]) -> str:
 
 
 def _range(what: str, name: str, values: list[Any], size: int) -> tuple[int, ...]:
-    """The values of a count from the first number to the second, both included."""
+    """Return the values of a count from the first number to the second, both included."""
     if len(values) != 2 or not all(_is_number(v) and v == int(v) for v in values) or not 0 <= values[0] <= values[1]:
         raise ProjectError(
             f"{what}: {name!r} is a count: give two whole numbers, from and to, such as [1, {size - 1}]", column=name
         )
     if values[0] >= size:
-        raise ProjectError(f"{what}: the count {name!r} reaches {size - 1} at most", column=name)
+        raise ProjectError(f"{what}: the largest value of the count {name!r} is {size - 1}", column=name)
     return tuple(range(int(values[0]), min(int(values[1]), size - 1) + 1))
 
 
@@ -321,7 +326,7 @@ def _labels(column: Column) -> dict[str, tuple[int, ...]]:
 
 
 def _edges_near(values: Sequence[float], edges: Sequence[float]) -> str:
-    """All edges where they are few, and the nearest ones to each number that is none."""
+    """Return all edges if there are few, and the edges nearest to each number that is not an edge."""
     said = ": " + ", ".join(str(_whole(edge)) for edge in edges) if len(edges) <= MOST_EDGES else ""
     for value in values:
         if value not in edges:

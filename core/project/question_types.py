@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from espalier.core.errors import EspalierError
 
 Condition = Mapping[str, tuple[int, ...]]
-"""For each column the codes it may take; a column that is not named may take all. Columns may be counts."""
+"""The allowed codes of each named column. A column that is not named may have any. Columns may be counts."""
 
 
 @dataclass(frozen=True)
@@ -28,18 +28,18 @@ class Question:
             raise EspalierError(f"The question {self.name!r} has no condition.", question=self.name)
 
     def columns(self, order: Sequence[str]) -> tuple[str, ...]:
-        """The columns and counts that the question names, as ``order`` has them."""
+        """Return the columns and counts that the question names, in the order of ``order``."""
         named = {column for condition in self.alternatives for column in condition}
         return tuple(name for name in order if name in named)
 
     def check(self, sizes: Mapping[str, int]) -> None:
-        """Raises `EspalierError` for a column or code that ``sizes`` (columns and counts) does not have."""
+        """Raise `EspalierError` for a column or code that ``sizes`` (columns and counts) does not have."""
         for condition in self.alternatives:
             for column, codes in condition.items():
                 _check(f"question {self.name!r}", column, codes, sizes)
 
     def holds(self, codes: Mapping[str, ArrayLike]) -> NDArray[np.bool_]:
-        """Return the rows that meet it; ``codes`` has an array for every column that it names, counts included."""
+        """Return a mask of the rows that meet it; ``codes`` has an array for every named column, counts included."""
         found: NDArray[np.bool_] | None = None
         for condition in self.alternatives:
             rows = np.ones(len(np.asarray(next(iter(codes.values())))), dtype=bool)
@@ -73,12 +73,12 @@ class Count:
         return min(self.up_to, len(self.members)) + 1
 
     def check(self, sizes: Mapping[str, int]) -> None:
-        """Raises `EspalierError` for a column or code that ``sizes`` does not have."""
+        """Raise `EspalierError` for a column or code that ``sizes`` does not have."""
         for column, codes in self.members.items():
             _check(f"count {self.name!r}", column, codes, sizes)
 
     def values(self, codes: Mapping[str, ArrayLike]) -> NDArray[np.intp]:
-        """The count of every row."""
+        """Return the count of every row."""
         met = sum(
             np.isin(np.asarray(codes[column]), allowed).astype(np.intp) for column, allowed in self.members.items()
         )
@@ -86,7 +86,7 @@ class Count:
 
 
 def allowed(codes: Sequence[int], size: int) -> NDArray[np.bool_]:
-    """The codes as a mask over all categories of a column."""
+    """Return the codes as a mask over all categories of a column."""
     mask = np.zeros(size, dtype=bool)
     mask[list(codes)] = True
     return mask

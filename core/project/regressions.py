@@ -28,8 +28,8 @@ class BoughtRegression:
     """A regression whose sums a release buys.
 
     ``outcome`` is a numeric column or an event, written ``column=value``. ``on`` are the predictors. ``interactions``
-    are pairs of predictors; a column is in one pair at most. ``robust``: intervals do not assume that the outcome
-    varies equally everywhere (linear) or as its family implies. That needs a purchase of its own.
+    are pairs of predictors; a column is in at most one pair. ``robust``: intervals do not assume that the outcome
+    has the same variance everywhere (linear) or the variance that its family implies. That needs a separate purchase.
     """
 
     name: str

@@ -1,6 +1,6 @@
-"""The PUBLIC description of a table: its columns, its identifiers, and what a guess left out.
+"""The PUBLIC description of a table: its columns, its identifiers, and the columns that a guess left out.
 
-Each column is described by a type of its own, see `espalier.core.project.column`. The project file's form is in
+For the types of columns see `espalier.core.project.column`, and for the form in the project file
 `espalier.core.project.schema_json`.
 """
 
@@ -63,7 +63,7 @@ __all__ = [
 class LeftOut:
     """A column of the table that a guess left out of the schema. It stays a guess until it is confirmed.
 
-    ``shown`` is the digest of what a person saw when they confirmed it.
+    ``shown`` is the digest of what was shown to the person who confirmed it.
     """
 
     name: str
@@ -75,8 +75,8 @@ class LeftOut:
 class Identifier:
     """A column that identifies rows or people. It is never read, counted or modelled.
 
-    ``invented``: the released table has this column too, with made-up values; else it has none. ``place`` is its
-    place among all columns.
+    If ``invented``, the released table has this column with made-up values; otherwise it lacks the column. ``place`` is
+    its position among all columns.
     """
 
     name: str
@@ -88,9 +88,9 @@ class Identifier:
 class Schema:
     """All columns, in order; ``schema["age"]`` is a column.
 
-    ``left_out`` are columns of the table that a guess took for identifiers. Which columns a schema has is public, and
-    that guess counts private values, so it must be confirmed like any other. What a person leaves out need not be
-    listed.
+    ``left_out`` are columns of the table that a guess classified as identifiers. The columns of a schema are public,
+    but that guess counts private values, so it must be confirmed like any other. Columns that a person leaves out need
+    not be listed.
 
     >>> import espalier as es
     >>> schema = es.Schema((es.Column("smoker", "categorical", ("no", "yes")),))
@@ -113,7 +113,7 @@ class Schema:
 
     @classmethod
     def to_buy(cls, names: Iterable[str]) -> Schema:
-        """Return columns known by name only: texts with categories to buy, until more is declared."""
+        """Return columns that are known only by name: texts with categories to buy, until more is declared."""
         return cls(tuple(CategoriesToBuy(name, "categorical", MOST_FOUND) for name in names))
 
     @property
@@ -133,7 +133,7 @@ class Schema:
 
     @property
     def released(self) -> tuple[str, ...]:
-        """The columns of the released table, in order: these, and the identifiers that are invented."""
+        """The columns of the released table, in order: these columns and the invented identifiers."""
         out = list(self.names)
         for c in sorted((c for c in self.identifiers if c.invented), key=lambda c: c.place):
             out.insert(c.place, c.name)
@@ -141,7 +141,7 @@ class Schema:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Number of codes of each column, in order: all that inference needs to know."""
+        """Number of codes of each column, in order. Inference needs nothing else."""
         return {c.name: c.size for c in self.columns}
 
     @property
@@ -151,7 +151,7 @@ class Schema:
 
     @property
     def unconfirmed(self) -> tuple[str, ...]:
-        """Names of columns that were guessed, in or out of the schema, and that are not confirmed."""
+        """Names of unconfirmed columns that a guess put into the schema or left out of it."""
         return (*(c.name for c in self.guessed), *(c.name for c in self.left_out if not c.confirmed))
 
     def need_distinct(self) -> None:
@@ -161,7 +161,7 @@ class Schema:
                 one, other = column.doubled
                 raise SchemaError(
                     f"column {column.name!r}: {one!r} and {other!r} are the same value, which a database or another "
-                    "file format writes in one way. Join them into one category",
+                    "file format writes in the same way. Join them into one category",
                     column=column.name,
                 )
 
@@ -175,6 +175,6 @@ class Schema:
         return any(c.name == name for c in self.columns)
 
     def clique(self, names: Iterable[str]) -> tuple[str, ...]:
-        """The names as a clique: each once, in schema order."""
+        """Return the names as a clique: each once, in schema order."""
         wanted = set(names)
         return tuple(n for n in self.names if n in wanted)

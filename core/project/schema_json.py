@@ -22,7 +22,7 @@ from espalier.core.project.dates import DateBins
 from espalier.core.project.schema import Identifier, LeftOut, Schema
 
 _TEXTS = ("label", "unit", "description", "shown")
-"""Texts about a column for people, and the digest of what was confirmed."""
+"""Keys for a column's descriptive texts, and for the digest of what was confirmed."""
 _KEYS = {
     *("name", "kind", "categories", "groups", "edges", "integer", "decimals", "missing", "unknown", "missing_marks"),
     *("guessed", "confirmed", "dates", "at_most", "bins", "range", "hierarchy", "code_book", "number_style"),
@@ -65,7 +65,7 @@ def left_out_from_json(data: Any) -> LeftOut:
     marks = {key: value for key, value in entry.items() if key not in ("name", "shown")}
     known = marks in ({"guessed": True}, {"confirmed": True})
     if not isinstance(name, str) or not isinstance(shown, str) or not known:
-        raise SchemaError('each entry of left_out must hold a "name", and "guessed": true or "confirmed": true')
+        raise SchemaError('each entry of left_out needs a "name", and "guessed": true or "confirmed": true')
     return LeftOut(name, "confirmed" in marks, shown)
 
 
@@ -75,10 +75,10 @@ def identifier_to_json(identifier: Identifier) -> dict[str, Any]:
 
 
 def identifier_from_json(data: Mapping[str, Any], place: int) -> Identifier:
-    """Return an identifier of the project file, at its place among all columns; raises :class:`SchemaError`."""
+    """Return an identifier of the project file, with its position among all columns; raises :class:`SchemaError`."""
     name, invented = data.get("name"), data.get("invented", False)
     if not isinstance(name, str) or not name or not isinstance(invented, bool):
-        raise SchemaError('an identifier has a "name", and may say "invented": true')
+        raise SchemaError('an identifier has a "name" and optionally "invented": true')
     if odd := set(data) - {"name", "kind", "invented"}:
         raise SchemaError(f"column {name!r}: an identifier has no {sorted(odd)[0]!r}", column=name)
     return Identifier(name, invented, place)
@@ -131,7 +131,7 @@ def _texts_to_json(column: Column) -> dict[str, Any]:
 
 
 def _book_to_json(column: Column) -> dict[str, Any]:
-    """Return the code book by its name and digest; nothing where there is none."""
+    """Return the code book's name and digest; nothing if there is none."""
     if not column.code_book:
         return {}
     return {"code_book": {"name": column.code_book, "digest": code_book(column.code_book).digest}}
@@ -203,7 +203,7 @@ def _declared(data: Mapping[str, Any], more: Mapping[str, Any]) -> Column:
 def _to_buy(data: Mapping[str, Any], key: str, texts: Mapping[str, Any]) -> ToBuy:
     name, kind = data["name"], data.get("kind", "categorical")
     if kind not in get_args(Kind):
-        raise SchemaError(f"column {name!r}: {key} does not go with the kind {kind!r}", column=name)
+        raise SchemaError(f"column {name!r}: {key} is not compatible with the kind {kind!r}", column=name)
     allowed = {"bins", "range", "integer"} if kind == "numeric" else {"at_most"}
     if odd := set(data) - allowed - {"name", "kind"}:
         raise SchemaError(
@@ -222,7 +222,7 @@ def _to_buy(data: Mapping[str, Any], key: str, texts: Mapping[str, Any]) -> ToBu
 
 
 def _hierarchy(data: Mapping[str, Any], more: Mapping[str, Any]) -> HierarchyToBuy:
-    """Categories, where given, must be codes of the hierarchy; those that it does not name are at the top."""
+    """Return a column with a hierarchy. Given categories must be codes of it; unlisted ones are at the top."""
     name, given, at_most = data["name"], data["hierarchy"], data.get("at_most", APART)
     allowed = {"name", "kind", "hierarchy", "at_most", "missing", "unknown", "categories", "guessed", "confirmed"}
     if odd := set(data) - allowed - {"missing_marks"}:
@@ -234,14 +234,14 @@ def _hierarchy(data: Mapping[str, Any], more: Mapping[str, Any]) -> HierarchyToB
     if data.get("guessed"):
         raise SchemaError(
             f"column {name!r}: guessed categories are not allowed together with a hierarchy: leave the list out, "
-            "the hierarchy names the codes",
+            "because the hierarchy names the codes",
             column=name,
         )
     if not isinstance(given, Mapping):
-        raise SchemaError(f"column {name!r}: a hierarchy is an object, code to group", column=name)
+        raise SchemaError(f"column {name!r}: a hierarchy is an object that maps codes to groups", column=name)
     if data.get("unknown") == "missing" and not data.get("missing", False):
         raise SchemaError(
-            f'column {name!r}: "unknown": "missing" needs "missing": true, so that there is a place for them',
+            f'column {name!r}: "unknown": "missing" needs "missing": true, so that these cells have a category',
             column=name,
         )
     listed = _texts(name, "categories", data.get("categories", []))
@@ -258,7 +258,7 @@ def _hierarchy(data: Mapping[str, Any], more: Mapping[str, Any]) -> HierarchyToB
 
 
 def _book(name: str, data: Any) -> str:
-    """Return the name of a code book, whose digest must be that of the book's present contents."""
+    """Return the name of a code book, after a check that its digest matches the book's present contents."""
     if data is None:
         return ""
     if isinstance(data, str):

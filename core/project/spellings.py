@@ -1,11 +1,12 @@
-"""Texts that mean the same category in every engine: 0, 0.0 and "0"; true, True and 1 in a column of truth values.
+"""Texts that mean the same category in every engine: 0, 0.0 and "0"; true, True and 1 in a column of Boolean values.
 
-A file writes a whole number as ``0``, a float as ``0.0``, a decimal as ``0.00``, a truth value as ``True`` or ``true``;
-MariaDB gives a truth value as 1. So a category has further spellings where all texts of its column are numbers, or all
-are truth values. In any other column a text is compared as it is written: ``250.00`` is not ``250`` among diagnoses.
+A file writes a whole number as ``0``, a float as ``0.0``, a decimal as ``0.00``, a Boolean value as ``True`` or
+``true``; MariaDB returns a Boolean value as 1. So a category has further spellings if all texts of its column are
+numbers, or all are Boolean values. In any other column texts are compared as written: among diagnoses, ``250.00`` is
+not ``250``.
 
-The spellings are a function of the public description, so the code of a cell still depends on that cell and the schema
-alone. The readers look a cell's text up in a longer list, and nothing else changes.
+The spellings are a function of the public description, so the code of a cell still depends only on that cell and the
+schema. The readers look up a cell's text in a longer list, and nothing else changes.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ TRUTH = {"true": 1, "false": 0}
 
 
 def spellings(texts: Mapping[str, int]) -> tuple[dict[str, int], tuple[str, str] | None]:
-    """Return further texts with their codes for ``texts``, and two of ``texts`` that mean the same but have two codes.
+    """Return further texts with their codes, and two of ``texts`` that mean the same but have different codes.
 
     >>> spellings({"no": 0, "yes": 1})
     ({}, None)

@@ -185,7 +185,7 @@ def check_none(folder: Path) -> None:
 
 
 HEAD, MOST = 48, 1 << 32
-"""Bytes before a record (its length, the length's checksum, and the record's own), and of a journal at most."""
+"""Bytes before a record (its length, the checksum of the length, and that of the record); largest size of a journal."""
 
 
 class FolderJournal:
@@ -316,7 +316,7 @@ def _make_own(work: Path) -> None:
 
 
 def lock(file: Any) -> None:
-    """Lock an open file until it is closed, also by the end of the process; raises OSError if another process did."""
+    """Lock an open file until it is closed or the process ends; raises OSError if another process has locked it."""
     with suppress(ImportError):  # Windows has no such locks
         import fcntl
 

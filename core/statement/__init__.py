@@ -1,1 +1,1 @@
-"""The privacy statement of a release: its claims, its assumptions, and the digests of the released files."""
+"""The privacy statement of a release: claims, assumptions, and digests of the released files."""

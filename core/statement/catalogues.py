@@ -26,12 +26,12 @@ _THEME = "http://publications.europa.eu/resource/authority/data-theme/"
 
 
 def address(statement: Statement) -> str:
-    """The identifier of the release: the digest of its statement, as a URN."""
+    """Return the identifier of the release: the digest of its statement, as a URN."""
     return f"urn:sha256:{hashlib.sha256(canonical(statement)).hexdigest()}"
 
 
 def dcat(statement: Statement) -> dict[str, Any]:
-    """The release as a DCAT dataset with the properties of HealthDCAT-AP."""
+    """Return the release as a DCAT dataset with the properties of HealthDCAT-AP."""
     made = statement["release"]
     return {
         "@context": {
@@ -78,7 +78,7 @@ def dcat(statement: Statement) -> dict[str, Any]:
 
 
 def dpv(statement: Statement) -> dict[str, Any]:
-    """The processing as W3C DPV describes it: the measure, its parameters, what it protects and what it does not."""
+    """Return a W3C DPV description of the processing: the measure, its parameters, what it protects and what not."""
     private = statement["private"]
     made: dict[str, Any] = {
         "@context": {
@@ -107,7 +107,7 @@ def dpv(statement: Statement) -> dict[str, Any]:
 
 
 def spdx(statement: Statement) -> dict[str, Any]:
-    """The release as an SPDX 3.0.1 dataset package with its files."""
+    """Return the release as an SPDX 3.0.1 dataset package with its files."""
     made, root = statement["release"], address(statement)
     space = f"https://spdx.org/spdxdocs/{uuid.uuid5(uuid.NAMESPACE_URL, root)}"
     creation = "_:creation"
@@ -167,7 +167,7 @@ EXPORTS: Mapping[str, Callable[[Statement], dict[str, Any]]] = {"dcat": dcat, "d
 
 
 def dumps(made: Mapping[str, Any]) -> str:
-    """An export as the text of a file."""
+    """Return an export as the text of a file."""
     return json.dumps(made, indent=1, ensure_ascii=False) + "\n"
 
 

@@ -11,7 +11,7 @@ from espalier.verifier.folder import Unreadable
 
 
 def checked_folder(folder: Path) -> tuple[bool, str]:
-    """Return whether the checks of a release folder that apply hold, and a sentence on them."""
+    """Return whether all applicable checks of a release folder hold, and a sentence that states the result."""
     try:
         found = verify(folder)
     except Unreadable as error:
@@ -19,14 +19,14 @@ def checked_folder(folder: Path) -> tuple[bool, str]:
     failed = [f for f in found if f.holds is False]
     if failed:
         count = f"{len(failed)} check{'s' * (len(failed) > 1)} of the release fail{'s' * (len(failed) == 1)}"
-        return False, f"{count}: {failed[0].text}. Run `espalier verify` on its folder, and ask who released it."
+        return False, f"{count}: {failed[0].text}. Run `espalier verify` on its folder, and ask its publisher."
     signed = next((f.text for f in found if f.check == 1 and "signed" in f.text), "not signed")
     untested = "; ".join(f.text for f in found if f.holds is None and f.check in (3, 4))
     return True, f"Checked: all checks of the release that apply hold ({signed}{f'; {untested}' if untested else ''})."
 
 
 def checked_files(files: Mapping[str, bytes]) -> tuple[bool, str]:
-    """`checked_folder` of the files of a release."""
+    """Return the result of `checked_folder` for the files of a release."""
     with tempfile.TemporaryDirectory() as place:
         for name, data in files.items():
             path = Path(place) / name

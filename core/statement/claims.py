@@ -1,7 +1,7 @@
 """``statement.json``: everything that a release promises, as data, from the records that ``release.json`` is made from.
 
-It holds digests of released files only. A digest of the private table without a key would break the guarantee: anyone
-could test a guess of the table. Where the number of rows is private, the statement does not hold it.
+It contains digests of released files only. A digest of the private table without a key would break the guarantee:
+anyone could test a guess of the table. If the number of rows is private, the statement does not contain it.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ def claims(
     rows: int | None,
     signer: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """The statement without the digests of the files.
+    """Return the statement without the digests of the files.
 
-    ``facts`` is the content of ``release.json``; ``draws`` and ``held`` are the purchases from the release's own rows
-    and from those held out; ``rows`` is the number of own rows where it is public; ``signer`` is who will sign.
+    ``facts`` is the content of ``release.json``. ``draws`` and ``held`` are the purchases from the rows that the model
+    is fitted to and from the held-out rows. ``rows`` is the number of the former if it is public. ``signer`` will sign.
     """
     project, asked, spent = facts["project"], facts["asked"], facts["spent"]
     plan, k = project["plan"], spent["rows_per_person"]
@@ -151,7 +151,7 @@ def _draw(draw: Draw, part: str) -> dict[str, Any]:
 
 
 def not_private(facts: Mapping[str, Any], why: str) -> dict[str, Any]:
-    """The statement of rows without a guarantee: that there is none."""
+    """Return the statement for rows without a guarantee, which states that there is none."""
     return {
         "format": FORMAT,
         "private": False,
@@ -171,23 +171,23 @@ def not_private(facts: Mapping[str, Any], why: str) -> dict[str, Any]:
 
 
 def sealed(made: Mapping[str, Any], files: Mapping[str, bytes]) -> dict[str, Any]:
-    """The claims with the size and the SHA-256 of each of ``files``."""
+    """Return the claims with the size and the SHA-256 of each of ``files``."""
     listed = {name: digest(data) for name, data in sorted(files.items()) if name not in ADDED}
     return {**made, "files": listed}
 
 
 def digest(data: bytes) -> dict[str, Any]:
-    """The size and the SHA-256 of a file."""
+    """Return the size and the SHA-256 of a file."""
     return {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
 
 
 def text(statement: Mapping[str, Any]) -> bytes:
-    """``statement.json``, for people."""
+    """Return ``statement.json``, formatted for people."""
     return (json.dumps(statement, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
 def canonical(statement: Mapping[str, Any]) -> bytes:
-    """The bytes that are signed: the format's name, then JSON with sorted keys and without blanks."""
+    """Return the bytes that are signed: the format's name, then JSON with sorted keys and without spaces."""
     made = json.dumps(statement, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return f"{FORMAT}\n{made}".encode()
 
@@ -211,7 +211,7 @@ def _versions() -> tuple[tuple[str, str], ...]:
 
 
 def versions() -> dict[str, str]:
-    """Versions of the program and its libraries, each with a digest.
+    """Return the versions of the program and its libraries, each with a digest.
 
     The program's digest is that of its source files under ``core/``; a library's is that of its ``RECORD``, the list
     of its files with their hashes.

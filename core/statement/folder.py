@@ -1,4 +1,4 @@
-"""The statement of a release folder: read, exported, signed."""
+"""Reading, exporting and signing the statement of a release folder."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from espalier.core.statement.keys import Signer
 
 
 def read_statement(folder: Path) -> dict[str, Any]:
-    """``statement.json`` of a release folder; raises :class:`ProjectError` where there is none."""
+    """Return ``statement.json`` of a release folder; raise :class:`ProjectError` if there is none."""
     check_release(folder)
     try:
         made = read_json(_read(folder / STATEMENT), STATEMENT)
     except FileNotFoundError:
         raise ProjectError(
-            f"{folder} holds no {STATEMENT}: it was released by an earlier version, so it has no statement",
+            f"{folder} contains no {STATEMENT}: it was released by an earlier version, so it has no statement",
             path=str(folder),
         ) from None
     except OSError as error:
         raise ProjectError(f"cannot read {folder / STATEMENT}: {error.strerror or error}", path=str(folder)) from None
     if not isinstance(made, dict) or made.get("format") != FORMAT or not isinstance(made.get("files"), dict):
-        raise ProjectError(f"{folder / STATEMENT} is no statement that this version knows", path=str(folder))
+        raise ProjectError(f"{folder / STATEMENT} is not a statement that this version can read", path=str(folder))
     return made
 
 
 def exported(folder: Path, kind: str | None) -> str:
-    """The statement, or an export of the ``kind``, as text; raises :class:`ProjectError`."""
+    """Return the statement, or its export as ``kind``, as text; raise :class:`ProjectError`."""
     made = read_statement(folder)
     try:
         if kind is None:
@@ -64,7 +64,7 @@ def _read(path: Path) -> bytes:
 
 
 def sign_folder(folder: Path, signer: Signer) -> None:
-    """Sign the statement of ``folder``; raises :class:`ProjectError` where it is signed, or another key is named."""
+    """Sign the statement of ``folder``; raise :class:`ProjectError` if it is already signed or names another key."""
     made = read_statement(folder)
     named = made.get("signer")
     if named is not None and named != signer.facts:
@@ -73,13 +73,13 @@ def sign_folder(folder: Path, signer: Signer) -> None:
         with (folder / SIGNATURE).open("xb") as file:
             file.write(signer.sign(made))
     except FileExistsError:
-        raise ProjectError(f"{folder} is signed already; nothing is overwritten", path=str(folder)) from None
+        raise ProjectError(f"{folder} is already signed; nothing is overwritten", path=str(folder)) from None
     except OSError as error:
         raise ProjectError(f"cannot write {folder / SIGNATURE}: {error.strerror}", path=str(folder)) from None
 
 
 def signed_files(files: Mapping[str, bytes], signer: Signer | None) -> dict[str, bytes]:
-    """The files of a release with its signature, where ``signer`` may sign: a statement that no other key signs."""
+    """Return the files of a release, with a signature if ``signer`` may sign: the statement names no other key."""
     if signer is None or STATEMENT not in files or SIGNATURE in files:
         return dict(files)
     made = read_json(files[STATEMENT], STATEMENT)

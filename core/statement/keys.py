@@ -1,6 +1,6 @@
-"""Ed25519 keys and signatures: made once, kept encrypted, used to sign statements.
+"""Ed25519 keys and signatures. A key is made once, stored encrypted, and used to sign statements.
 
-The private key's file is encrypted with a passphrase and never lies in a folder of a project or of a release.
+The private key's file is encrypted with a passphrase and is never stored in the folder of a project or a release.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from espalier.core.statement.claims import canonical
 
 SIGNED = "espalier-signature/1"
 KEY, PASSPHRASE = "ESPALIER_SIGNING_KEY", "ESPALIER_KEY_PASSPHRASE"
-"""Environment variables: the file of the private key that a server signs with, and its passphrase."""
+"""Environment variables that name the file of the server's private key, and its passphrase."""
 LONGEST_KEY = 1 << 20
-"""Bytes of a key file that are read."""
+"""Largest size of a key file in bytes."""
 SHORTEST = 8
-"""Fewest characters of a passphrase."""
+"""Smallest length of a passphrase."""
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,11 @@ class Signer:
 
     @property
     def facts(self) -> dict[str, str]:
-        """What a statement says of who signs it."""
+        """Return the statement's entry on its signer."""
         return {"algorithm": "Ed25519", "fingerprint": fingerprint(self.public)}
 
     def sign(self, statement: Mapping[str, Any]) -> bytes:
-        """``statement.sig``: the signature of the statement's canonical form, with the public key."""
+        """Return ``statement.sig``: the signature of the statement's canonical form, with the public key."""
         made = {
             "format": SIGNED,
             **self.facts,
@@ -51,14 +51,14 @@ class Signer:
 
 
 def fingerprint(public: bytes) -> str:
-    """SHA-256 of a raw public key, in hexadecimal."""
+    """Return the SHA-256 of a raw public key in hexadecimal."""
     return hashlib.sha256(public).hexdigest()
 
 
 def new_key(path: Path, passphrase: str) -> Signer:
-    """Make a key: the encrypted private key in ``path``, the public key in ``path`` with ``.pub`` added.
+    """Make a key. Write the encrypted private key to ``path`` and the public key to ``path`` with ``.pub`` added.
 
-    Raises :class:`ProjectError` for a short passphrase, an existing file, and a folder of a project or release.
+    Raises :class:`ProjectError` for a short passphrase, an existing file, or a folder of a project or release.
     """
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -91,7 +91,7 @@ def new_key(path: Path, passphrase: str) -> Signer:
 
 
 def load_signer(path: Path, passphrase: str) -> Signer:
-    """The private key in ``path``; raises :class:`ProjectError` for another file or a wrong passphrase."""
+    """Return the private key in ``path``; raise :class:`ProjectError` for any other file or a wrong passphrase."""
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
@@ -104,15 +104,15 @@ def load_signer(path: Path, passphrase: str) -> Signer:
         private = load_pem_private_key(data, passphrase.encode())
     except (ValueError, TypeError, UnsupportedAlgorithm):
         raise ProjectError(
-            f"{path} is no encrypted private key, or the passphrase is another one; make keys with `espalier keys new`"
+            f"{path} is not an encrypted private key, or the passphrase is wrong; make keys with `espalier keys new`"
         ) from None
     if not isinstance(private, Ed25519PrivateKey):
-        raise ProjectError(f"{path} is no Ed25519 key; make one with `espalier keys new`", path=str(path))
+        raise ProjectError(f"{path} is not an Ed25519 key; make one with `espalier keys new`", path=str(path))
     return _signer(private)
 
 
 def server_signer() -> Signer | None:
-    """The key that the server signs with, `KEY` and `PASSPHRASE`; None if none is configured."""
+    """Return the key that the server signs with, from `KEY` and `PASSPHRASE`; `None` if none is configured."""
     path = os.environ.get(KEY)
     return load_signer(Path(path), os.environ.get(PASSPHRASE, "")) if path else None
 
@@ -122,7 +122,7 @@ def _signer(private: Any) -> Signer:
 
 
 def _project_in(folder: Path) -> str:
-    """The name of a project file or of a ``release.json`` in ``folder``; empty if there is none."""
+    """Return the name of a project file or a ``release.json`` in ``folder``; empty if there is none."""
     for path in sorted(folder.glob("*.json")):
         try:
             with path.open("rb") as file:

@@ -1,6 +1,6 @@
 """The privacy label: one page for people, from a statement.
 
-It answers, in this order, what is protected, how strongly, against what it does not protect, and who answers for it.
+In this order, it states what is protected, how strongly, what is not protected, and who is responsible.
 The order follows the published proposals for labels of differential privacy (Cummings, Kaptchuk and Redmiles 2021;
 Smart, Nanayakkara and others 2023).
 """
@@ -23,7 +23,7 @@ STYLE = (
 
 
 def label(claims: Mapping[str, Any]) -> str:
-    """The label as a section of a page. Every name is escaped."""
+    """Return the label as a section of a page, with every name escaped."""
     made, unit, promise = claims["release"], claims["unit"], claims["guarantee"]
     chance = round_up(100 * promise["guess_right"], 3)
     lines = [
@@ -48,7 +48,7 @@ def label(claims: Mapping[str, Any]) -> str:
 
 
 def signed_by(signer: Mapping[str, str] | None) -> str:
-    """Return a sentence on who signs, as HTML."""
+    """Return a sentence that names the signer, as HTML."""
     if signer is None:
         return "This release was not signed when it was made."
     return f"Ed25519, by the key with the fingerprint <code>{escape(signer['fingerprint'])}</code>."

@@ -1,6 +1,6 @@
 """The entry for the public registry of deployments of differential privacy, tier 3, from a statement.
 
-The file is JSON, which is YAML too. Its numbers of rows are the synthetic ones, or public ones.
+The file is JSON, which is valid YAML. It contains only public numbers of rows and numbers of synthetic rows.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ SOURCE = "Version and digests are in statement.json."
 
 
 def entry(claims: Mapping[str, Any]) -> dict[str, Any]:
-    """The entry; it follows ``deployments-schema.yaml`` of the registry."""
+    """Return the entry. It follows ``deployments-schema.yaml`` of the registry."""
     made, unit, promise, spent = claims["release"], claims["unit"], claims["guarantee"], claims["spent"]
     ledger, approved = claims["ledger"], claims["approved"]
     who = str(approved.get("approved_by") or "not named")
@@ -58,7 +58,7 @@ def entry(claims: Mapping[str, Any]) -> dict[str, Any]:
                 "release_type_details": f"Recorded in a ledger with a total of ε = {ledger['total']['epsilon']:g} at "
                 f"δ = {ledger['total']['delta']:g}. The budget does not reset."
                 if ledger
-                else "No ledger adds this release to others from the same people.",
+                else "No ledger counts this release together with others from the same people.",
                 "data_source_type": "Static",
                 "access_type": "Non-interactive",
             },
@@ -73,7 +73,7 @@ def entry(claims: Mapping[str, Any]) -> dict[str, Any]:
                 "mechanisms": f"Discrete {noise} noise and the exponential mechanism of OpenDP, on whole numbers, from "
                 f"the operating system's generator. Recipes: {', '.join(kinds)}. {SOURCE}",
                 "justification": "Each sensitivity is proved next to its code, enumerated over small neighbouring "
-                "tables, and audited; docs/privacy-checklist.md lists claim by claim.",
+                "tables, and audited; docs/privacy-checklist.md lists the evidence for each claim.",
             },
             "administrative": {"registry_authors": [who], "notes": "Generated from statement.json."},
         },
@@ -81,6 +81,6 @@ def entry(claims: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def text(claims: Mapping[str, Any]) -> bytes:
-    """``registry.yaml``. YAML 1.1 reads 1e-06 as a text and 1.0e-06 as a number, so numbers get a point."""
+    """Return ``registry.yaml``. YAML 1.1 reads 1e-06 as text and 1.0e-06 as a number, so numbers get a point."""
     made = json.dumps(entry(claims), indent=1, ensure_ascii=False)
     return (re.sub(r'(?m)^( *"\w+": \d+)(?=e-?\d+,?$)', r"\1.0", made) + "\n").encode()

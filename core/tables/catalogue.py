@@ -1,8 +1,8 @@
 """The kind of a relation in an engine's catalogue: a table, a view, or rows stored elsewhere.
 
 Espalier proves that no row of a relation changes how another row is read. It cannot prove this for the definition of a
-view, whose author may let one row depend on
-others. So plan, report, `release.json` and ledger state what a relation is.
+view, whose author may let one row depend on others. So plan, report, `release.json` and ledger state what a relation
+is.
 """
 
 from __future__ import annotations

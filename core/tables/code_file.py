@@ -33,7 +33,7 @@ class CodeFile:
         self._columns = {name: _Packing(size) for name, size in sizes.items()}
         self._file = tempfile.TemporaryFile(prefix="espalier-")  # noqa: SIM115 (it lives as long as this object)
         self.close = weakref.finalize(self, _close, self._file)
-        """Release the space on disk. This also happens when the object is garbage-collected."""
+        """Release the space on disk. Garbage collection does the same."""
         self._parts: list[tuple[int, int]] = []
         self._end, self._lock = 0, threading.Lock()
         self.rows = 0

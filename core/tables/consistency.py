@@ -31,9 +31,8 @@ def settle(constraints: Constraints, schema: Schema, codes: Codes, texts: Texts)
     """Return ``texts`` with corrections inside bins; they were decoded from ``codes`` that keep the constraints.
 
     Ordered columns: where several of them are in one bin, their numbers are sorted among themselves. For a chain whose
-    numbers have the same distribution in the bin, this is the distribution given the
-    order. Determined numbers are taken from
-    the table.
+    numbers have the same distribution in the bin, this is the distribution given the order. Determined numbers are
+    taken from the table.
     """
     out = {name: list(column) for name, column in texts.items()}
     for names in _chains(constraints.monotone):

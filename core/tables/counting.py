@@ -2,9 +2,8 @@
 
 A **block** is a set of columns whose joint table has at most `BLOCK_CELLS` cells. One pass over the rows counts it, and
 every marginal inside it follows exactly by summation. A cover is a greedy choice of few blocks that contain all
-requested
-marginals: eight blocks hold Adult's 66 pairs. Pairs of small columns that are in no such block are counted on **bit
-planes**: one bit per row and category, AND, and a population count; the margins give the last category.
+requested marginals: eight blocks hold Adult's 66 pairs. Pairs of small columns that are in no such block are counted on
+**bit planes**: one bit per row and category, AND, and a population count; the margins give the last category.
 
 Both give the same whole numbers as a count of each marginal by itself. Exact counts are private: see
 :mod:`espalier.core.tables.table` for who may ask.

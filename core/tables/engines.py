@@ -43,7 +43,7 @@ def open_url(url: str, name: str) -> tuple[Any, Any, str | None, Origin]:
     """(an engine of `ENGINES`, the relation, the query for it as `ROWS` with texts compared byte by byte, its kind)."""
     backend = _spark(url) if url.startswith("pyspark://") else ibis.connect(url)
     with closed_on_error(backend):
-        if backend.name == "postgres":  # a category is the text that was declared, also one with a backslash
+        if backend.name == "postgres":  # a category is the declared text, even one with a backslash
             backend.con.execute("SET standard_conforming_strings = on")
             backend.con.execute("SET client_encoding = 'UTF8'")
             backend.con.execute(f"SET statement_timeout = '{time_limit()}s'")

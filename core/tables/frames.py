@@ -296,7 +296,7 @@ def opened(
     """Open ``data`` as a source.
 
     A :class:`Relation` is read into one snapshot, with at most ``most`` rows of each person. The snapshot is removed at
-    the end, also after an error. An error from ``report`` also cancels its scans. Other data goes through
+    the end, even after an error. An error from ``report`` cancels its scans, too. Other data goes through
     :func:`as_table`. ``key`` is the key of the row limits of an earlier snapshot, so that the same rows are kept.
     """
     if isinstance(data, Snapshot | PostgresSnapshot):

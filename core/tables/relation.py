@@ -93,10 +93,9 @@ class Relation:
 
     ``feed`` returns rows that are encoded here. Without one the engine encodes: ``backend`` is the connection,
     ``table`` the relation in it. ``plain`` is then the query that reads ``table`` with texts compared byte by byte, if
-    the engine may compare differently: a collation that treats two identifiers as equal would merge two
-    people. ``origin`` is the kind
-    of relation in the engine's catalogue (`espalier.core.tables.catalogue`); `None` for files. ``keeps`` states whether
-    the engine may keep codes in a temporary table; otherwise PostgreSQL streams them.
+    the engine may compare differently: a collation that treats two identifiers as equal would merge two people.
+    ``origin`` is the kind of relation in the engine's catalogue (`espalier.core.tables.catalogue`); `None` for files.
+    ``keeps`` states whether the engine may keep codes in a temporary table; otherwise PostgreSQL streams them.
     """
 
     shown: str

@@ -28,14 +28,13 @@ from espalier.core.tables.text_table import TextColumn, TextTable
 class Table:
     """Rows as codes: ``codes[name]`` has one code per row, in the smallest unsigned type.
 
-    ``source`` is the digest of the whole table as read; a table of some of its rows has the same digest.
-    ``person`` is the person identifier of each row, a whole number from 0; ``person_column`` is its column in the table
-    as read. Both are `None` if no column was named. The person column is not a column of this table: it is never
-    counted and never released.
-    ``row_limit`` is the row limit per person, see :meth:`limited`. A table that was filled or cut to a declared total
-    keeps its ``person_column`` but has no ``person``.
-    ``values`` are the numbers of numeric columns as read, one per row, NaN for missing cells; bins are the schema's
-    view of them. ``texts`` are the texts, as read, of columns whose categories are to be bought.
+    ``source`` is the digest of the whole table as read; a table of some of its rows has the same digest. ``person`` is
+    the person identifier of each row, a whole number from 0; ``person_column`` is its column in the table as read. Both
+    are `None` if no column was named. The person column is not a column of this table: it is never counted and never
+    released. ``row_limit`` is the row limit per person, see :meth:`limited`. A table that was filled or cut to a
+    declared total keeps its ``person_column`` but has no ``person``. ``values`` are the numbers of numeric columns as
+    read, one per row, NaN for missing cells; bins are the schema's view of them. ``texts`` are the texts, as read, of
+    columns whose categories are to be bought.
     """
 
     schema: Schema

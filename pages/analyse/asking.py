@@ -39,7 +39,7 @@ MEANING = {
     "assumed": "these columns were not counted together. The table's value rests on an assumption, so it has no "
     "interval",
     "no overlap": "in some strata one of the compared groups has no rows, so the outcome there is unknown, and there "
-    "is no number",
+    "is not a number",
 }
 
 

@@ -1,4 +1,4 @@
-"""Linked tables on the Analyse page: transitions of a column from a visit to the next, with intervals."""
+"""Linked tables on the Analyse page: transitions of a column from one visit to the next, with intervals."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from espalier.pages.common.text import plain
 
 def show(project: Project, facts: Mapping[str, Any], key: str) -> None:
     """Choose a column and a value; show the shares at the next visit."""
-    st.subheader("From a visit to the next", anchor=False)
+    st.subheader("From one visit to the next", anchor=False)
     try:
         tables = step_tables(facts, project.schema)
     except EspalierError as error:

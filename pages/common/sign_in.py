@@ -182,7 +182,7 @@ def who() -> str:
 
 
 def identity() -> tuple[Any, ...]:
-    """Return what identifies the account, also after it has signed in again; empty without sign-in."""
+    """Return what identifies the account, even after another sign-in; empty if sign-in is off."""
     return tuple(st.user.get(key) for key in ("iss", "sub", "email")) if guarded() else ()
 
 

@@ -36,7 +36,7 @@ def fields(state: Session, bound: Bound) -> None:
         return
     if isinstance(plan.statements, int):
         st.slider(
-            "Statements to test (at most)",
+            "Maximum number of statements",
             1,
             MOST_STATEMENTS,
             plan.statements,

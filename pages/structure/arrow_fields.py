@@ -301,7 +301,7 @@ def _take_pair(state: Session, which: int, kept: list[str | None]) -> None:
 
 
 def _take_effect(state: Session, name: str) -> None:
-    """Select another effect, also on the drawing; the one already shown selects nothing."""
+    """Select another effect, here and on the drawing. Nothing happens if it is already selected."""
     chosen = taken(state, name)
     if chosen != drawing.centre(state):
         drawing.select(state, (chosen,))

@@ -24,19 +24,19 @@ LONGEST = 26
 
 
 def show(state: Session) -> None:
-    """The picture, and the fields that draw arrows from a visit to the next."""
+    """The picture, and the fields that draw arrows from one visit to the next."""
     project = state.project
     assert project.linked is not None
     link = project.linked
     columns = list(link.step_columns(project.schema))
-    st.subheader("From a visit to the next", anchor=False)
+    st.subheader("From one visit to the next", anchor=False)
     st.markdown(
         "The board above shows the person and one visit; its arrows hold within every visit. Here you draw how a visit "
         "affects the next one."
     )
     said = "; ".join(f"{a} to {b}" for a, b in link.arrows) or "none"
     data = b64encode(picture(project).encode()).decode()  # Streamlit takes SVG out of HTML, except as an image
-    alt = escape(f"Two slices. Arrows from a visit to the next: {said}")
+    alt = escape(f"Two slices. Arrows from one visit to the next: {said}")
     st.html(f'<div style="overflow-x:auto"><img src="data:image/svg+xml;base64,{data}" alt="{alt}"></div>')
     one, two = st.columns(2)
     effect = one.selectbox("Column of the next visit", columns, key=f"next-effect-{state.opened}")
@@ -55,7 +55,7 @@ def show(state: Session) -> None:
     if "next-visit" in state.trouble:
         st.error(plain(state.trouble.pop("next-visit")))
     lines = [f"- {name(a)} at a visit → {name(b)} at the next" for a, b in link.arrows]
-    st.markdown("\n".join(lines) if lines else "No arrow leads from a visit to the next yet.")
+    st.markdown("\n".join(lines) if lines else "No arrow leads from one visit to the next yet.")
 
 
 def _take(state: Session, effect: str) -> None:

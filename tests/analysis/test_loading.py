@@ -131,7 +131,7 @@ def crafted(files):
     yield "no table", {name: data for name, data in files.items() if name != "synthetic.csv"}
     yield "no model", {name: data for name, data in files.items() if name != "model.npz"}
     for name in ("model.npz", "answers.npz"):
-        yield f"{name} is no archive", {**files, name: b"PK junk"}
+        yield f"{name} is not an archive", {**files, name: b"PK junk"}
         yield f"{name} is empty", {**files, name: b""}
         yield f"{name} claims much", {**files, name: packed(head=array((1 << 40,)), potential_0=array((1 << 50, 8)))}
         yield f"{name} of objects", {**files, name: packed(head=array((1,), b"x" * 8, "|O"))}

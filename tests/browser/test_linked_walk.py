@@ -61,6 +61,6 @@ def test_two_files_are_opened_drawn_released_judged_and_analysed(person: Person,
     person.press("Compare with the real tables")
     ends(person, "Survival to the next visit")
     person.visit("Analyse")
-    person.sees("From a visit to the next")
+    person.sees("From one visit to the next")
     person.sees("at the next visit after")
     assert not person.errors

@@ -100,7 +100,7 @@ def test_it_is_cancelled_and_what_cannot_be_judged_is_refused():
     with pytest.raises(EspalierError, match="judge nothing"):
         play(project(), TABLE, np.random.default_rng(0), models=10)
     for targets, count in ((1000, "1,000"), ([3, 3], "1")):
-        with pytest.raises(EspalierError, match=f"attacks 2 to 160 different rows, not {count}\\.$"):
+        with pytest.raises(EspalierError, match=f"choose 2 to 160 different rows to attack, not {count}\\.$"):
             play(project(), TABLE, np.random.default_rng(0), targets=targets)
     with pytest.raises(TableError, match="at least 40 rows"):
         play(project(), TABLE.take(np.arange(30)), np.random.default_rng(0))

@@ -92,8 +92,8 @@ def test_hostile_and_broken_xml_is_refused(text):
 @pytest.mark.parametrize(
     ("data", "why"),
     [
-        ("a,b,c\n1,2,3\n", "no dictionary that Espalier knows"),
-        ("", "no dictionary that Espalier knows"),
+        ("a,b,c\n1,2,3\n", "not a dictionary that Espalier can read"),
+        ("", "not a dictionary that Espalier can read"),
         ("code,label\n1,one\n", "write FILE:COLUMN"),
         ('column,code,label\nsex,1,"' + "x" * 200_000 + '"\n', "line 2: field larger than"),
         ("column,code,label\nsex,1\n", "line 2: write a column, a code and a label"),

@@ -11,7 +11,7 @@ def test_the_drawing_is_tested_from_the_plan_to_the_structure_page(app: AppTest)
     sample(go(app, "data"), "readmission")
     go(app, "plan")
     field(app, "slider", "Share of the budget for testing").set_value(20).run()
-    field(app, "slider", "Statements to test").set_value(3).run()
+    field(app, "slider", "Maximum number of statements").set_value(3).run()
     project = state(app).project
     assert (project.plan.test_drawing, project.plan.statements) == (0.2, 3)
     assert "would be noticed four times in five" in sentences(app)

@@ -218,7 +218,7 @@ def test_side_by_side_keeps_columns_apart():
 
 @dataclass(frozen=True)
 class NoNumber(Grid):
-    """Lines with what a float that is no number becomes: its square wraps around to 0 in int64."""
+    """Lines with what a float that is not a number becomes: its square wraps around to 0 in int64."""
 
     def of(self, codes):
         return np.column_stack([np.ones(len(codes["i"])), np.full(len(codes["i"]), np.nan)]).astype(np.int64)

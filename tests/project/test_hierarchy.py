@@ -76,7 +76,7 @@ def test_no_more_groups_than_allowed_and_the_fullest_first():
 @pytest.mark.parametrize(
     ("given", "text"),
     [
-        (["A"], "an object, code to group"),
+        (["A"], "an object that maps codes to groups"),
         ({}, "maps texts to texts"),
         ({"Ax0": 3}, "maps texts to texts"),
         ({"": "A"}, "empty text"),

@@ -76,7 +76,7 @@ def judge(
     Guarantee: the result is ``budget.rho``-zCDP for ``held`` under the plan's unit of privacy, for any
     ``synthetic`` that does not depend on ``held``. Proof: the classifier is trained on synthetic rows, so its guess,
     its score and the score's bins are functions of one held-out row at a time; each clique is therefore a histogram of
-    held-out rows, whose L2 sensitivity is :attr:`Unit.count_sensitivity`, also where one person's rows are replaced by
+    held-out rows, whose L2 sensitivity is :attr:`Unit.count_sensitivity`, even where one person's rows are replaced by
     fewer or more; and the curator of the held-out part debits each before it is drawn. Its debits are recorded in
     ``spending``, for the caller, even if this raises, for example because ``held`` does not match the project. The
     ``journal`` stores each answer.

@@ -164,11 +164,10 @@ def information_interval(
     The plug-in estimate is biased upward by chance. So the test is inverted: between the independent table that fits
     the noisy counts best and the noisy counts themselves (and beyond) lies a line of populations; the interval holds
     the information of those under which the plug-in estimate that was seen lies between the 2.5 % and the 97.5 % point
-    of simulated ones, and the value is that of the population with this median. Strata (values of the given
-    columns) in which independence would put fewer than ``FILLED`` rows, or FILLED_SIGMAS·σ, into a cell are left out,
-    because noise would look like dependence
-    there. If more than a fifth of the rows are in such strata, there is no figure. An estimate smaller than usual under
-    independence is luck: the upper end is never below the usual one.
+    of simulated ones, and the value is that of the population with this median. Strata (values of the given columns) in
+    which independence would put fewer than ``FILLED`` rows, or FILLED_SIGMAS·σ, into a cell are left out, because noise
+    would look like dependence there. If more than a fifth of the rows are in such strata, there is no figure. An
+    estimate smaller than usual under independence is luck: the upper end is never below the usual one.
     """
     h = np.transpose(counts, [a for side in axes for a in side])
     h = h.reshape([math.prod(counts.shape[a] for a in side) for side in axes])

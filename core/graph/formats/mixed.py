@@ -20,7 +20,7 @@ MARKS: tuple[str, ...] = get_args(Mark)
 SYMMETRIC = ("<->", "--", "o-o")
 MAX_EDGES = 500_000
 MOST_GIVEN = 2 * MAX_EDGES
-"""Edges that a file gives at most, those that it repeats included: a few groups can give very many."""
+"""Largest number of edges in a file, repeated ones included: a few groups can stand for very many edges."""
 _TURNED: dict[str, Mark] = {"<-": "->", "<-o": "o->", "--o": "o--"}
 ROLES = ("exposure", "outcome", "adjusted", "selected", "protected", "admissible", "inadmissible")
 """What a file may say of a node: dagitty's words and Espalier's."""

@@ -21,7 +21,7 @@ from espalier.core.graph.roles import Roles
 Kind = Literal["matrix", "latent", "column", "undirected", "partly directed", "bidirected", "cycle", "role"]
 MARGINALISE, DROP, SHARE = "marginalise", "drop", "share"
 LIMIT = 100_000
-"""Arrows, or pairs that share a cause, that marginalising one latent node may add at most."""
+"""Largest number of arrows, or of pairs with a shared cause, that marginalising one latent node may add."""
 _GUESS = {"outcome": "outcome", "protected": "protected", "admissible": "admissible", "inadmissible": "inadmissible"}
 
 
@@ -120,7 +120,7 @@ def resolve(
 def taken_over(have: Dag, new: Dag, keep: bool) -> Dag:
     """Return ``have`` with the arrows of ``new`` instead of its own, or (``keep``) added to them.
 
-    Notes in ``have`` stay, also those of removed arrows. Where both have notes, they are joined, and
+    Notes in ``have`` stay, even those of removed arrows. Where both have notes, they are joined, and
     the rest is ``have``'s. Raises :class:`GraphError` for a cycle, naming it.
     """
     annotations = dict(have.annotations)

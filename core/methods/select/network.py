@@ -12,7 +12,7 @@ from espalier.core.methods.select.constrained import fits
 from espalier.core.privacy.scores import FeatureScore
 
 DEGREE = 2
-"""Parents at most."""
+"""Largest number of parents."""
 
 WIDE = 100
 """Above this number of columns each gets one parent: the number of candidates grows cubically, the number of tables

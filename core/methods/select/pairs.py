@@ -43,9 +43,9 @@ def choose_pairs(
 
     share/most pays for each choice, by the exponential mechanism with ``score``; stopping is one of the candidates, so
     counting ends when nothing informative is left. If ``reach`` allows more than two columns, a table that determines
-    its pairs is a candidate too: it links at most one new pair.
-    The graph over the columns stays chordal with cliques of at most ``width`` + 1 columns (see `further_cliques`), so
-    the model stays small together with the links of ``growth``.
+    its pairs is a candidate too: it links at most one new pair. The graph over the columns stays chordal with cliques
+    of at most ``width`` + 1 columns (see `further_cliques`), so the model stays small together with the links of
+    ``growth``.
     """
     share, most = choices.share, reach.most
     held: set[Clique] = set(clique_edges(tree))

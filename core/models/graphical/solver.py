@@ -14,11 +14,10 @@ pooled loss, `espalier.core.models.graphical.regions`):
 
     N log Z(θ) − ⟨θ, û⟩ + λ/2 ⟨θ − θ_k, K(θ − θ_k)⟩,     gradient  μ(θ) − û + λ K(θ − θ_k).
 
-Its Hessian is N Cov(p) + λK. Newton's direction is found by conjugate gradients: a product with Cov(p) is one
-more pass over the junction tree (`espalier.core.graph.junction_tree.derivative`), and the explicit inverse of the
-Hessian
-on a tree (`espalier.core.models.graphical.metric`) preconditions them at any noise scales: a few products suffice. They
-stop at half the residual or after PRODUCTS, far from exact; the next step corrects the rest.
+Its Hessian is N Cov(p) + λK. Newton's direction is found by conjugate gradients: a product with Cov(p) is one more pass
+over the junction tree (`espalier.core.graph.junction_tree.derivative`), and the explicit inverse of the Hessian on a
+tree (`espalier.core.models.graphical.metric`) preconditions them at any noise scales: a few products suffice. They stop
+at half the residual or after PRODUCTS, far from exact; the next step corrects the rest.
 
 **Stopping.** Any w bounds the optimum from below: min_s ⟨w, s⟩ − ⟨w, û⟩ − ⟨w, Kw⟩/2 + f(û), s over all
 single rows (one max-plus sweep). With w = −λ(θ − θ_k) that bound is tight at the end. The gap between f and the

@@ -10,9 +10,8 @@ The caller passes in the private draws: nothing here reads data, and nothing her
 for one choice and one margin, so the total is at most ``rounds`` of each.
 
 Suited to thousands of questions on a few thousand rows, where direct answers would be mostly noise. With fewer
-questions or more rows, the fit of direct
-answers (`espalier.core.models.question_fit.fitting`) or of clique marginals is several
-times closer.
+questions or more rows, the fit of direct answers (`espalier.core.models.question_fit.fitting`) or of clique marginals
+is several times closer.
 """
 
 from __future__ import annotations
