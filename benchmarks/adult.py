@@ -135,7 +135,7 @@ def _cpu(command: list[str]) -> float:
 
 
 def quality(data: Path, repeats: int) -> None:
-    """AUC on held-out real rows, one- and two-way TV, and the effect of the fence."""
+    """Print the AUC on held-out real rows, one- and two-way TV, and the effect of the fence."""
     from espalier.core.evaluation import evaluate, split_holdout
     from espalier.core.release.spend import release
     from espalier.core.tables.reading import read_table

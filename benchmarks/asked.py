@@ -156,7 +156,7 @@ def _mwem(network: Network, total: float, rounds: int, choose: Choose, margin: M
 
 
 def _draws(true: NDArray[np.float64], rounds: int, rho: float, rng: np.random.Generator) -> tuple[Any, Any]:
-    """Simulated private draws: half of ρ/T for the choice (Gumbel), half for the margin (Gaussian); Δ = 1 row."""
+    """Simulate private draws with half of ρ/T for the choice (Gumbel) and half for the margin (Gaussian); Δ = 1 row."""
     each = rho / rounds / 2
 
     def choose(expected: NDArray[np.float64]) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""Shared by several benchmarks: the logistic regression on one-hot columns that measures TSTR."""
+"""The logistic regression on one-hot columns that measures TSTR, shared by several benchmarks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sklearn.metrics import roc_auc_score
 
 
 def one_hot(codes: Mapping[str, NDArray[Any]], sizes: Mapping[str, int], names: Sequence[str]) -> NDArray[np.float64]:
-    """One column per category, whole table."""
+    """Return one column per category for the whole table."""
     return np.hstack([np.eye(sizes[n])[codes[n]] for n in names])
 
 
@@ -28,7 +28,7 @@ def fit_auc(
     target: str,
     names: Sequence[str] | None = None,
 ) -> float:
-    """Train on one table, AUC on another; ``names`` are the features (default: all but the target)."""
+    """Train on one table and return the AUC on another; ``names`` are the features (default: all but the target)."""
     names = names or [n for n in sizes if n != target]
     if len(np.unique(train[target])) < 2:
         return 0.5

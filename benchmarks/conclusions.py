@@ -153,7 +153,7 @@ SETTINGS: dict[str, Callable[[], Population]] = {
 
 
 def ignoring(figure: Figure, rows: Sequence[Mapping[str, NDArray[Any]]], sizes: Mapping[str, int]) -> FloatArray:
-    """The mean answer of copies if a missing outcome were "no event"; a number had no mean then."""
+    """Return the mean answer of copies if a missing outcome counts as "no event"; numbers then have no mean."""
     if getattr(figure, "scores", None):
         return np.full(len(figure.parts()), math.nan)
     made: Any = replace(figure, missing={})  # type: ignore[type-var]
@@ -194,7 +194,7 @@ def examine(population: Population, epsilon: float, rng: np.random.Generator) ->
 
 
 def reference(population: Population, table: Table) -> str:
-    """The real rows' coefficient by statsmodels and by this package, or why there is none."""
+    """Return the coefficient on the real rows by statsmodels and by this package, or the reason why there is none."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -219,7 +219,7 @@ def reference(population: Population, table: Table) -> str:
 
 
 def run(name: str, epsilon: float, releases: int, keep: Path | None) -> list[Record]:
-    """The releases of a setting; those stored in ``keep`` are not made again."""
+    """Return the releases of a setting; those stored in ``keep`` are not made again."""
     file = None if keep is None else keep / f"{name} {epsilon:g}.jsonl"
     out = [json.loads(line) for line in file.read_text("utf-8").splitlines()] if file and file.exists() else []
     out = out[:releases]

@@ -61,7 +61,7 @@ def released(real: Codes, sizes: Mapping[str, int], drawn: Arrows, **plan: Any) 
 
 
 def show(name: str, rows: Iterable[Sequence[float]], heading: str) -> None:
-    """Mean ± standard deviation over seeds."""
+    """Return the mean ± standard deviation over seeds."""
     table = np.array(list(rows))
     cells = [f"{m:.4f} ± {s:.4f}" for m, s in zip(table.mean(axis=0), table.std(axis=0), strict=True)]
     print(f"{name:<34} {heading}: {'  '.join(cells)}", flush=True)
@@ -93,7 +93,7 @@ SETTINGS: dict[str, tuple[dict[str, Any], Constants]] = {
     "8 columns to a unit of weight": ({}, ((method, "COLUMNS_PER_IMPORTANCE", 8.0),)),
     "no weight": ({}, ((method, "LARGEST_IMPORTANCE", 1.0),)),
 }
-"""A plan's keys, and constants of modules that replace the present ones."""
+"""A plan's keys, and values that replace constants of modules."""
 
 
 def choose(seeds: int) -> None:
@@ -302,7 +302,7 @@ def families(seeds: int) -> None:
 
 
 def _xor(seed: int, rows: int, levels: int, plan: Mapping[str, Any]) -> list[float]:
-    """Twelve columns; y is the XOR of two high causes in 90 % of the rows, and the others form a chain of arrows."""
+    """Return twelve columns: y is the XOR of two causes being high in 90 % of the rows, and the others form a chain."""
     rng = np.random.default_rng(seed)
     codes: dict[str, NDArray[Any]] = {f"x{i}": rng.integers(0, levels, rows) for i in range(11)}
 

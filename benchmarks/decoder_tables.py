@@ -123,7 +123,7 @@ EDGES = {
 
 
 def diabetes(path: Path) -> tuple[Codes, dict[str, int]]:
-    """Codes and sizes of 31 columns; the target ``readmitted`` is whether ever."""
+    """Return codes and sizes of 31 columns; the target ``readmitted`` states whether the patient ever was."""
     frame = pd.read_csv(path, dtype=str, keep_default_na=False)
     codes: Codes = {}
     sizes: dict[str, int] = {}
@@ -214,7 +214,7 @@ def weak_target(seed: int, rows: int) -> tuple[Codes, dict[str, int], list[tuple
 def drawings(
     drawn: Sequence[tuple[str, str]], names: Sequence[str], rng: np.random.Generator
 ) -> dict[str, list[tuple[str, str]]]:
-    """The right drawing, half of it, as many random arrows again, and as many random arrows instead."""
+    """Return the true drawing, half of it, the drawing with as many random arrows added, and random arrows alone."""
     order, right = list(names), set(drawn)
     every = [(a, b) for i, a in enumerate(order) for b in order[i + 1 :] if (a, b) not in right]
     wrong = [every[i] for i in rng.choice(len(every), len(drawn), replace=False)]

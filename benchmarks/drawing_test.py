@@ -138,7 +138,7 @@ PARTS = {
     "power": ("power at 5 %", 1, noticing),
     "stated": ("odds ratio stated as noticeable (level 1 %, as for the first of five after Holm)", 1, stated),
 }
-"""What is shown, how many times the runs, and how."""
+"""The parts: what each shows, how many times it repeats the runs, and its function."""
 
 
 def main() -> None:

@@ -56,7 +56,7 @@ METHODS: tuple[tuple[str, dict[str, str]], ...] = (
 
 @dataclass(frozen=True)
 class Setting:
-    """A population, how many rows are drawn from it with replacement, and the effect of t on y asked for."""
+    """A population, the number of rows drawn from it with replacement, and the effect of t on y in question."""
 
     rows: Mapping[str, NDArray[np.int64]]
     n: int
@@ -67,7 +67,7 @@ class Setting:
 
     @property
     def project(self) -> Project:
-        """Columns named by code; the drawing says that Z and T cause Y, and Z causes T."""
+        """Columns named by code. In the drawing Z and T cause Y, and Z causes T."""
         schema = Schema(
             tuple(
                 Column(name, "categorical", tuple(f"c{i}" for i in range(int(codes.max()) + 1)))
@@ -103,7 +103,7 @@ def generated() -> Setting:
 
 
 def diabetes(n: int, many: bool) -> Setting:
-    """Does taking insulin go with readmission, given 90 strata (or six columns, by logistic regression)?"""
+    """Is insulin associated with readmission, given 90 strata (or six columns, by logistic regression)?"""
     frame = pd.read_csv(adult.DATA.parent / "diabetes_readmission_20k.csv.gz", dtype=str, keep_default_na=False)
 
     def binned(name: str, edges: Sequence[int]) -> NDArray[np.int64]:
@@ -141,7 +141,7 @@ SETTINGS: dict[str, Callable[[], Setting]] = {
 
 
 def planned(setting: Setting, table: Table, what: str) -> tuple[tuple[Measurement, ...], GraphicalModel]:
-    """What an effect regime would count, ε = 1, and its fit."""
+    """The counts of an effect regime at ε = 1, and its fit."""
     sizes = table.schema.sizes
     budget = Budget.of(setting.project.plan, table.rows)
     curator = PrivateCurator(table, Unit(), budget, 10_000_000)
@@ -193,7 +193,7 @@ def examine(setting: Setting, truth: float, number: int) -> Record:
 
 
 def run(name: str, setting: Setting, releases: int, keep: Path | None) -> list[Record]:
-    """The releases of this setting; those that ``keep`` holds are not made again."""
+    """Return the releases of this setting; those stored in ``keep`` are not made again."""
     _, truth = setting.effect(setting.rows)
     file = None if keep is None else keep / f"effect, {name}.jsonl"
     out = [json.loads(line) for line in file.read_text("utf-8").splitlines()] if file and file.exists() else []
@@ -214,7 +214,7 @@ def show(name: str, releases: int, keep: Path | None) -> None:
     made = run(name, setting, releases, keep)
 
     def rmse(what: str, against: str = "") -> float:
-        """Against the real rows' own effect, or the truth."""
+        """Print the comparison with the effect in the real rows, or with the truth."""
         some = [one["found"] for one in made if what in one["found"]]
         errors = [found[what] - (found[against] if against else truth) for found in some]
         return math.sqrt(float(np.nanmean(np.square(errors))))
@@ -237,7 +237,7 @@ def show(name: str, releases: int, keep: Path | None) -> None:
 
 
 def main() -> None:
-    """Print the settings asked for."""
+    """Print the requested settings."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("settings", nargs="*", default=list(SETTINGS))
     parser.add_argument("--releases", type=int, default=60)

@@ -1,4 +1,4 @@
-"""Engines: one project over seven engines, and the rows of a role that may only read.
+"""Engines: one project on seven engines, and the rows that a read-only role reads.
 
     python -m benchmarks.engines tables                four typed tables in seven engines: are all counts identical?
     python -m benchmarks.engines reader                CPU of reading 10⁷ rows as a read-only role of PostgreSQL
@@ -36,7 +36,7 @@ from tests.support import mariadb, postgres
 
 FOLDER, NAME, STEP = DATA.parent, "t", 100_000
 SIZES = 60
-"""Columns of more values are left out: a guess of an identifier differs from table to table."""
+"""Columns with more values are left out, because the guess of an identifier differs between tables."""
 
 
 def insurance() -> Any:
@@ -57,7 +57,7 @@ def compas() -> Any:
 
 
 def diabetes() -> Any:
-    """Texts, numbers, and a day that is made of the encounter's number."""
+    """Texts, numbers, and a day computed from the encounter's number."""
     import pandas as pd
 
     frame = pd.read_csv(FOLDER / "diabetes_readmission_20k.csv.gz", keep_default_na=False)
@@ -104,7 +104,7 @@ def typed(frame: Any) -> tuple[Any, dict[str, str]]:
 
 
 def engines(folder: Path, frame: Any, servers: dict[str, Any]) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """Yield each engine and what opens the frame's rows in it."""
+    """Yield each engine and a function that opens the frame's rows in it."""
     import duckdb
     from pyarrow import csv, parquet
 
@@ -156,7 +156,7 @@ def asked(schema: Schema) -> list[tuple[str, ...]]:
 
 
 def tables() -> int:
-    """Print the table; 1 if an engine counts differently or refuses."""
+    """Print the table; return 1 if an engine counts differently or refuses."""
     failed = False
     with ExitStack() as held:
         servers: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""The two public tables of PrivCI's experiments that are available here, with its columns and roles and public bins.
+"""The two available public tables of PrivCI's experiments, with the paper's columns and roles, and public bins.
 
 Categories are those of the data sets' documentation, bin edges round numbers; nothing is read off the rows.
 """

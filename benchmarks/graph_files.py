@@ -1,4 +1,4 @@
-"""How long a graph file of 1 MB takes to read, in each format: ``python -m benchmarks.graph_files``."""
+"""Time to read a graph file of 1 MB in each format: ``python -m benchmarks.graph_files``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def graph(nodes: int) -> MixedGraph:
 
 
 def seconds(text: str) -> tuple[float, float]:
-    """CPU seconds of reading and of settling, the best of three."""
+    """Return the CPU seconds of reading and of resolving, the best of three."""
     read, settled = [], []
     for _ in range(3):
         start = time.process_time()

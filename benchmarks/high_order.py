@@ -1,4 +1,4 @@
-"""The second stage for structure that pairs of columns do not carry: `python -m benchmarks.high_order [PART …]`.
+"""The second stage for structure that pairs of columns do not show: `python -m benchmarks.high_order [PART …]`.
 
     --seeds N      runs per figure (default 3)
     --epsilon E …  (default 1 4)
@@ -70,7 +70,7 @@ def characters() -> tuple[Table, Table]:
 
 
 def xor(causes: int, seed: int, rows: int = ROWS) -> Table:
-    """Ten columns of eight levels; y states if an odd number of the causes is high, right in 95 % of the rows."""
+    """Ten columns of eight levels; y states whether an odd number of causes is high, correctly in 95 % of the rows."""
     rng = np.random.default_rng(seed)
     columns: dict[str, NDArray[Any]] = {f"x{i}": rng.integers(0, 8, rows) for i in range(10)}
     columns["y"] = (rule(columns, causes) ^ (rng.random(rows) < 0.05)).astype(np.int64)
@@ -263,7 +263,7 @@ PARTS = {"characters": run_characters, "rules": run_rules, "pairwise": run_pairw
 
 
 def main() -> None:
-    """Run the parts that are named; without a name, all but the gate."""
+    """Run the named parts; without a name, all except the gate."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", choices=[[], *PARTS], default=[])
     parser.add_argument("--seeds", type=int, default=3)

@@ -121,7 +121,7 @@ def workloads(table: Codes, sizes: Sizes) -> dict[str, list[Clique]]:
 def measure(
     table: Codes, sizes: Sizes, cliques: Iterable[Clique], rng: np.random.Generator, sigma: float = SIGMA
 ) -> list[Measured]:
-    """(clique, noisy counts, sigma, true counts) of every column and every clique."""
+    """Return (clique, noisy counts, sigma, true counts) of every column and every clique."""
     out = []
     for clique in [*((name,) for name in sizes), *cliques]:
         truth = count(table, sizes, clique)
@@ -163,7 +163,7 @@ def fit_mbi(sizes: Sizes, measured: list[Measured], total: float, **settings: An
 
 
 def side(which: str, path: Path) -> None:
-    """One fresh process: fit and sample cold, then fit another structure and the first one again, other noise.
+    """Run in a fresh process: fit and sample cold, then fit another structure, then the first one with other noise.
 
     Reading the measured marginals is part of the time: JAX computes when it is asked.
     """
@@ -337,7 +337,7 @@ def algorithms(data: str | None) -> None:
     from espalier.core.privacy.draws import Measurement
 
     class Watched(solver.Solver):
-        """Notes when the objective comes within ``stop``."""
+        """Note when the objective is within ``stop``."""
 
         reached = 0
         stop = 0.0
@@ -450,7 +450,7 @@ def smoothing(data: str | None) -> None:
 
 
 def equal(data: str | None) -> None:
-    """mbi as it comes, mbi iterated until its objective is ours, and ours: at the same objective the same error.
+    """Compare mbi with its defaults, mbi iterated to our objective, and ours: the same objective has the same error.
 
     The measured marginals of the minimum are unique, so of two fits at the minimum neither can err less. What mbi gains
     by default it gains by stopping early, which smooths; releases smooth on purpose (the last column).

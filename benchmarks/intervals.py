@@ -156,7 +156,7 @@ SETTINGS: dict[str, tuple[Callable[[], Population], int]] = {
 
 
 def figures_of(population: Population, made: Release, rng: np.random.Generator) -> list[tuple[str, Figure]]:
-    """Figures drawn at random, most of them of columns that were counted together."""
+    """Return figures drawn at random, most of them about columns that were counted together."""
     sizes, target = population.project.schema.sizes, population.project.plan.target or ""
     names = [n for n, size in sizes.items() if size > 1]
     pairs = [edge for edge in made.edges if sizes[edge[0]] > 1 and sizes[edge[1]] > 1]
@@ -170,7 +170,7 @@ def figures_of(population: Population, made: Release, rng: np.random.Generator) 
         one, other = (Level(a, int(i)) for i in rng.choice(sizes[a], 2, replace=False))
         event, instead = (Level(b, int(i)) for i in rng.choice(sizes[b], 2, replace=False))
         if (cells := frozenset({one, other, event, instead})) in seen:
-            continue  # of two columns with two values each there is one odds ratio
+            continue  # two columns with two values each have one odds ratio
         seen.add(cells)
         out.append(("odds ratio", OddsRatio(event, instead, one, other)))
         out.append(("difference", Difference(event, one, other)))
@@ -182,7 +182,7 @@ def figures_of(population: Population, made: Release, rng: np.random.Generator) 
 
 
 def examine(population: Population, n: int, m: int, rng: np.random.Generator) -> Record:
-    """One release: a record per number asked of it, and CPU seconds of its copies."""
+    """Return a record per requested number of one release, and the CPU seconds of its copies."""
     sizes, everybody = population.project.schema.sizes, Tallies(population.rows, population.project.schema.sizes)
     real = population.sample(n, rng)
     made = release(population.project, real)
@@ -232,7 +232,7 @@ def examine(population: Population, n: int, m: int, rng: np.random.Generator) ->
 
 
 def run(name: str, releases: int, m: int, keep: Path | None = None) -> list[Record]:
-    """The releases of this setting; those that ``keep`` holds are not made again."""
+    """Return the releases of this setting; those stored in ``keep`` are not made again."""
     make, n = SETTINGS[name]
     file = None if keep is None else keep / f"{name}.jsonl"
     out = [json.loads(line) for line in file.read_text("utf-8").splitlines()] if file and file.exists() else []
@@ -248,7 +248,7 @@ def run(name: str, releases: int, m: int, keep: Path | None = None) -> list[Reco
 
 
 def _rows(tally: Tally, cell: Cell, rest: bool) -> float:
-    """The rows of a cell, or (``rest``) those that are alike but for its first column."""
+    """Return the rows of a cell, or (``rest``) those that differ from it only in the first column."""
     keep = np.ones(len(tally.weights), dtype=np.bool_)
     for place, (name, code) in enumerate(cell):
         keep &= (tally.of(name) == code) != (rest and place == 0)
@@ -277,7 +277,7 @@ def show(name: str, made: list[Record]) -> None:
 
 
 def main() -> None:
-    """Print the settings asked for."""
+    """Print the requested settings."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("settings", nargs="*", default=list(SETTINGS))
     parser.add_argument("--releases", type=int, default=30)

@@ -1,4 +1,4 @@
-"""Linked tables: people and their visits, on simulated panels of known law.
+"""Linked tables: people and their visits, on simulated panels with a known law.
 
     python -m benchmarks.linked                 everything; --only panel, time, coverage or scale
 
@@ -111,7 +111,7 @@ def released(project: Project, panel: Panel) -> tuple[Panel, float]:
 
 
 def mean(of: list[dict[str, float | None]]) -> dict[str, float]:
-    """Return the mean of each figure that is known."""
+    """Return the mean of each available figure."""
     known = [key for key, value in of[0].items() if value is not None]
     return {key: float(np.mean([found[key] or 0.0 for found in of])) for key in known}
 
@@ -125,7 +125,7 @@ def show(title: str, found: Mapping[str, float | None]) -> None:
 
 
 def panel() -> None:
-    """The panel of known law."""
+    """Run on the panel with a known law."""
     law = Law()
     project = law.project(1.0)
     rng = np.random.default_rng(1)
@@ -149,7 +149,7 @@ def seconds() -> None:
 
 
 def coverage() -> None:
-    """Intervals of all transitions over 30 fresh panels of known law, at ε = 1."""
+    """Print intervals of all transitions over 30 fresh panels with a known law, at ε = 1."""
     law, rng = Law(), np.random.default_rng(3)
     project = law.project(1.0)
     truth = law.panel(project, 300_000, rng)
@@ -176,7 +176,7 @@ def scale() -> None:
     project = law.project(1.0)
     with tempfile.TemporaryDirectory() as folder:
         files = [Path(folder) / name for name in ("patients.csv", "visits.csv")]
-        pid = os.fork()  # so that the simulation's memory is not this process's
+        pid = os.fork()  # so that the simulation does not use this process's memory
         if not pid:
             _write(law, *files)
             os._exit(0)
@@ -211,7 +211,7 @@ PARTS = {"panel": panel, "time": seconds, "coverage": coverage, "scale": scale}
 
 
 def main() -> None:
-    """Run the parts that are asked for."""
+    """Run the requested parts."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--only", nargs="+", choices=list(PARTS), default=list(PARTS))
     for name in parser.parse_args().only:

@@ -1,4 +1,4 @@
-"""Linked tables on two real ones, next to a flattened table and to real people drawn again.
+"""Linked tables on two real data sets, compared with a flattened table and with real people drawn again.
 
     python -m benchmarks.linked_real              both; --only diabetes or rwm5yr
 
@@ -43,7 +43,7 @@ ABSENT = "absent"
 
 
 def project_of(read: TextTable, link: Linked, person: Sequence[str], visit: Sequence[str], target: str) -> Project:
-    """Return a project whose categories are those of the file: fine for a benchmark, not for a release."""
+    """Return a project with the categories in the file, which is fine for a benchmark but not for a release."""
     of = {f"{link.people}.{n}": n for n in person} | {f"{link.visits}.{n}": n for n in visit}
     columns = [Column(name, "categorical", tuple(sorted(read.columns[n].values))) for name, n in of.items()]
     plan = Plan("linked", 1.0, DELTA, neighbors="add-remove", person=link.key, target=f"{link.visits}.{target}")
@@ -152,7 +152,7 @@ PARTS = {"diabetes": diabetes, "rwm5yr": rwm5yr}
 
 
 def main() -> None:
-    """Run the parts that are asked for."""
+    """Run the requested parts."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--only", nargs="+", choices=list(PARTS), default=list(PARTS))
     for name in parser.parse_args().only:

@@ -1,4 +1,4 @@
-"""Public look-alikes of three tables of the two-stage paper that cannot be had here: Tarragona, Census (CASC), EIA.
+"""Public look-alikes of three tables of the two-stage paper that are not available: Tarragona, Census (CASC), EIA.
 
 Every number is invented and the seed is fixed. A look-alike has the rows and columns that the paper used, and what its
 tables are known for: positive numbers, strongly skewed, strongly linked. It is not the paper's table, so the paper's
@@ -19,15 +19,15 @@ SCALE = 1.2
 """Standard deviation of the logarithm: the mean is twice the median, the largest of 1,000 forty times it."""
 
 COMMON, GROUP = 0.5, 0.3
-"""Parts of the variance of normal scores: of the common factor and of the group's. The rest is a column's own."""
+"""Shares of the variance of normal scores: the common factor's and the group's. The rest is the column's own."""
 
 LEFT = 0.25
-"""Standard deviation of the logarithm of what the target does not owe to the inputs."""
+"""Standard deviation of the logarithm of the part of the target that the inputs do not explain."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """``rows`` of the paper's table: the paper gives ``provider`` to the provider and ``public`` to the public."""
+    """A table of the paper with ``rows`` rows; the provider has ``provider`` of them and the public ``public``."""
 
     inputs: tuple[str, ...]
     target: str

@@ -1,4 +1,4 @@
-"""Memory of a release: what the plan states and the peak of the process that carries it out.
+"""Memory of a release: the plan's estimate and the peak of the process that makes the release.
 
     python -m benchmarks.memory                       every size and method
     python -m benchmarks.memory --only 1000000        cases whose name contains this
@@ -39,7 +39,7 @@ CASES = (
 )
 """Rows, table, format of its file, method."""
 LIMITS, LARGER = {"adult": 600, "wide": 1200}, ("privbayes", "copula")
-"""MiB that a release may need, but for methods with millions of cells or numbers of their own."""
+"""MiB that a release may need, except with methods that have millions of cells or read numbers."""
 WITHIN = 1.5
 RUN = """
 import os; os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
@@ -102,7 +102,7 @@ def project_of(kind: str, method: str) -> Project:
 
 
 def main() -> int:
-    """Print the table; 1 if a figure misses."""
+    """Print the table; return 1 if a figure misses its limit."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--only", default="")
     options.add_argument("--folder", type=Path, help="where the tables are kept from run to run")

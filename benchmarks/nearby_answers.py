@@ -31,7 +31,7 @@ MOST = 12
 
 
 def figures(study: Study, rng: np.random.Generator) -> list[Figure]:
-    """Return the questions to one release: of random counted pairs, and two regressions."""
+    """Return the questions for one release: about random counted pairs, and two regressions."""
     schema = study.project.schema
     pairs = [p for p in {m.clique for m in study.counted.measurements} if len(p) == 2]
     out: list[Figure] = []

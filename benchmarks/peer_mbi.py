@@ -1,4 +1,5 @@
-"""What a user of mbi 2.0 would write for Adult: the star on income, start to file. Raced by `benchmarks.adult cold`.
+"""The code that a user of mbi 2.0 would write for Adult: the star on income, from start to file. `benchmarks.adult
+cold` times it.
 
     python -m benchmarks.peer_mbi PROJECT.json TABLE OUT.csv
 

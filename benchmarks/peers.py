@@ -1,4 +1,4 @@
-"""What a user would install instead, on the same splits.
+"""Espalier and the packages that a user would install instead, on the same splits.
 
 `python -m benchmarks.peers [general trees predict report rows wide]`:
 
@@ -55,7 +55,7 @@ Codes = Mapping[str, NDArray[Any]]
 Way = Callable[[Case, Table, float, Neighbors], Codes]
 
 LEAST = 8
-"""Runs of **predict** at least: of fewer, the standard error is a bad guess."""
+"""Smallest number of runs of **predict**: with fewer, the standard error is a poor estimate."""
 
 QUOTED = (
     "adult, quantile bins, add-remove, ε = 1, one split: dpsynth SWIFT (source of August 2026, all pairs, clique cap "
@@ -95,7 +95,7 @@ def _measured_star(
 
 
 def mbi_star(case: Case, train: Table, epsilon: float, unit: Neighbors) -> Codes:
-    """What a user of mbi 2.0 would write: half for one-way counts, half for the pairs with the target."""
+    """The code that a user of mbi 2.0 would write: half for one-way counts, half for the pairs with the target."""
     return _by_mbi(train, _measured_star(case, train, epsilon, unit, 0.5)[1])
 
 
@@ -178,7 +178,7 @@ def beside_mst(cases: Iterable[Case], epsilons: Iterable[float], splits: int) ->
 
 
 def beside_star(cases: Iterable[Case], epsilons: Iterable[float], splits: int, until: float, most: int) -> None:
-    """Print one line per table and ε: prism, and how far it is from the star, in pairs on the same splits."""
+    """Print one line per table and ε: prism, and its difference from the star, in pairs on the same splits."""
     unit: Neighbors = "replace-one"
     epsilons = tuple(epsilons)
     print(f"\n{unit}, {LEAST} to {most} runs, until the standard error is {until:g}\n")
@@ -208,7 +208,7 @@ def beside_star(cases: Iterable[Case], epsilons: Iterable[float], splits: int, u
 
 
 def _plain(made: Release, train: Table) -> Codes:
-    """Rows of the star that has the measurements of ``made``."""
+    """Return the rows of the star with the measurements of ``made``."""
     assert isinstance(made.fitted, Marginals)
     model = replace(made.fitted, shrunk=False).model()
     return model.sample(train.rows, np.random.default_rng(), even=True)
@@ -219,7 +219,7 @@ def _error(values: Sequence[float]) -> float:
 
 
 def _is_star(fitted: Any, case: Case, train: Table) -> bool:
-    """Did prism count what the star counts, each marginal for as much of ρ?"""
+    """Return whether prism counted the star's marginals, each for the same share of ρ."""
     rhos: dict[tuple[str, ...], float] = {}
     for m in fitted.measurements:
         rhos[m.clique] = rhos.get(m.clique, 0.0) + m.rho
@@ -289,7 +289,7 @@ def _one_way(codes: Codes, other: Mapping[str, NDArray[Any]]) -> float:
 
 
 def wide() -> None:
-    """200 columns of five categories, each half of the time a copy of a hidden one."""
+    """Run on 200 columns of five categories, where each cell copies a hidden column with probability one half."""
     rng = np.random.default_rng(0)
     hidden = rng.integers(0, 5, 50_000)
     columns = {

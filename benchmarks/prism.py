@@ -1,4 +1,4 @@
-"""PRISM's tables and figures, ours next to the paper's: `python -m benchmarks.prism [scm adult allocation folds]`.
+"""PRISM's tables and figures, ours and the paper's: `python -m benchmarks.prism [scm adult allocation folds]`.
 
     --quick            three seeds, ε = 1 only
     --out FOLDER       a CSV of every run and one Plotly figure per benchmark (default: out/prism)
@@ -182,7 +182,7 @@ def _adult_split(name: str, seed: int, train: Table, test: Table, epsilons: Iter
     project = Project("adult", train.schema, Plan("prism", 1.0, target="income"))
     for epsilon in epsilons:
         methods = _methods(project, train, (), 8, epsilon)
-        if epsilon != 1:  # as in the paper, the others at ε = 1 only
+        if epsilon != 1:  # as in the paper, the other methods only at ε = 1
             methods = {m: f for m, f in methods.items() if m.startswith(("prism", "star")) and "basic" not in m}
         for method, make in methods.items():
             yield {**head, "method": method, "epsilon": epsilon, **_judge(make(), train, test, "income")}
@@ -354,7 +354,7 @@ def _schema(sizes: Mapping[str, int]) -> Schema:
 
 
 def collect(rows: Iterable[Row], path: Path) -> pd.DataFrame:
-    """Run, writing each run to ``path`` as it ends, and a line of progress."""
+    """Run, write each run to ``path`` when it ends, and print a line of progress."""
     path.parent.mkdir(parents=True, exist_ok=True)
     columns = ("benchmark", "seed", "method", "epsilon", "auc", "accuracy", "one_way_l1", "two_way_tv")
     found, start = [], time.time()

@@ -1,4 +1,4 @@
-"""Private figures: how often their 95 % intervals hold the truth.
+"""Private figures: how often their 95 % intervals contain the truth.
 
     python -m benchmarks.private_evaluation [--runs 200] [--rows 60000] [--epsilon 2]
 
@@ -45,7 +45,7 @@ def population(project: Project, rng: np.random.Generator) -> Table:
 
 
 def truths(project: Project, everybody: Table, dependence: float, synthetic: Table) -> dict[str, float]:
-    """What the private figures of this synthetic table are meant to hold; ``dependence`` is the same for all."""
+    """Return the true values of the private figures of this synthetic table; ``dependence`` is the same for all."""
     target, schema = project.plan.target, project.schema
     assert target is not None
     model, truth = fit(synthetic, target), everybody.codes[target]

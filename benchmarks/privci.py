@@ -1,4 +1,4 @@
-"""PrivCI's experiments (§V): what the fence costs and keeps, five folds × five budgets × five methods.
+"""PrivCI's experiments (§V): the cost of the fence and what it preserves, five folds × five budgets × five methods.
 
     python -m benchmarks.privci [PROJECT.json TABLE.csv …] [--out FOLDER] [--folds 5] [--epsilons 0.1 0.5 …]
 
@@ -43,7 +43,7 @@ METHODS: dict[str, dict[str, object]] = {
 }
 FIGURES = ("q", "KL", "TV", "AUC", "CMI", "EO")
 UP = {"q", "AUC"}
-"""Where more is better."""
+"""Figures of which a larger value is better."""
 PAPER = {
     "adult": {
         "q": (34.7983, 0.6542),
@@ -86,7 +86,7 @@ def folds(table: Table, many: int, seed: int = 0) -> Iterator[tuple[Table, Table
 
 
 def one_run(project: Project, train: Table, test: Table) -> Row:
-    """Release from ``train`` and judge."""
+    """Release from ``train`` and evaluate."""
     from espalier.core.evaluation import evaluate
     from espalier.core.evaluation.quality import tree_quality
     from espalier.core.release.spend import release
@@ -114,7 +114,7 @@ def one_run(project: Project, train: Table, test: Table) -> Row:
 
 
 def sweep(data: Sequence[tuple[str, Project, Path]], out: Path, many: int, epsilons: Sequence[float]) -> list[Row]:
-    """All runs that are not in ``out`` yet, one line of progress, and all that is there at the end."""
+    """Run everything that is not in ``out`` yet, with one line of progress each, and return all of ``out``."""
     out.mkdir(parents=True, exist_ok=True)
     path = out / "runs.csv"
     rows = _read(path)
@@ -210,7 +210,7 @@ def by_method(rows: Sequence[Row], names: Sequence[str], epsilons: Sequence[floa
 
 
 def must_hold(rows: Sequence[Row], names: Sequence[str]) -> None:
-    """Separations in every run, model CMI, synthetic CMI against its floor, and what a thicker model wins back."""
+    """Print separations in every run, model CMI, synthetic CMI and its floor, and the gain of wider cliques."""
     from scipy.stats import binom
 
     fenced = [r for r in rows if not r["method"].startswith("MST")]
@@ -240,7 +240,7 @@ def must_hold(rows: Sequence[Row], names: Sequence[str]) -> None:
 
 
 def draw(rows: Sequence[Row], names: Sequence[str], epsilons: Sequence[float], out: Path) -> list[Path]:
-    """One HTML figure for each data set: every figure against ε, a line for each method, bars of ± one deviation."""
+    """Write one HTML figure per data set: every figure against ε, a line for each method, bars of ± one deviation."""
     import plotly.graph_objects as go
     from plotly.subplots import make_subplots
 

@@ -52,7 +52,7 @@ def triangles(edges: Sequence[tuple[int, int]]) -> list[tuple[int, int, int]]:
 def rows_along(
     edges: Sequence[tuple[int, int]], categories: int, n: int, rng: np.random.Generator, spread: float = 0.7
 ) -> Rows:
-    """Rows in which each column depends on those it was joined to, the less so the higher ``spread``."""
+    """Return rows in which each column depends on those it was joined to; a high ``spread`` weakens the dependence."""
     parents: dict[int, list[int]] = {0: []}
     for a, v in edges:
         parents.setdefault(v, []).append(a)
@@ -301,18 +301,18 @@ def general(peer: bool) -> None:
 
 
 MBI_STEPS = (1_000, 2_000, 10_000)
-"""mbi's own default, and further."""
+"""mbi's default number of iterations, and larger ones."""
 
 
 class Ours(NamedTuple):
-    """What this project's fit came to, and its CPU seconds."""
+    """Return the result of this project's fit, and its CPU seconds."""
 
     objective: float
     cpu: float
 
 
 def _peer_questions(lowered: Lowered, noisy: NDArray[np.float64], sigma: float, n: int, ours: Ours) -> None:
-    """The same by mbi: one `LinearMeasurement` per clique whose query is its matrix."""
+    """Return the same by mbi: one `LinearMeasurement` per clique, with the clique's matrix as its query."""
     import mbi
 
     parts = np.split(noisy, np.cumsum([len(matrix_of(block)) for block in lowered.blocks])[:-1])
@@ -335,7 +335,7 @@ def _peer_questions(lowered: Lowered, noisy: NDArray[np.float64], sigma: float, 
 
 
 def _peer_count(lowered: Lowered, measured: list[Measurement], n: int, ours: Ours) -> None:
-    """The same by mbi: the hidden sums as columns, the gates as `Constraint`."""
+    """Return the same by mbi: the hidden sums are columns, the gates are `Constraint`."""
     import mbi
 
     rules = [

@@ -59,7 +59,7 @@ class Family:
     people: list[Kind]
     alike: bool = False
     literal: bool = False
-    """Are cells written as literals of SQL?"""
+    """Whether cells are written as SQL literals."""
 
 
 def families(postgres: Layout | None) -> list[Family]:
@@ -124,7 +124,7 @@ def _mutated(rng: random.Random, like: Any) -> Any:
 
 
 def column(rng: random.Random, name: str, kind: Kind, view: str, cells: list[Any]) -> Column:
-    """A description at random; some declare texts of the cells."""
+    """Return a random description; some declare texts of the cells."""
     texts = sorted({*kind.categories, *(str(x) for x in cells if x is not None), *map(cell_text, cells)} - {""})
     texts = [text for text in texts if _is_text(text)]
     missing = rng.random() < 0.8
@@ -153,7 +153,7 @@ def _is_text(text: str) -> bool:
 
 @dataclass
 class Turn:
-    """One random schema in one layout, and what its tables are read as."""
+    """One random schema in one layout, and the codes that its tables are read into."""
 
     family: Family
     layout: Layout
@@ -290,7 +290,7 @@ def one_turn(seed: str, found: list[Family], folder: Path, only: str) -> Turn | 
 
 
 def _as_person(cell: Any, kind: Kind) -> str:
-    """What distinguishes two persons: the value, and its type where cells have one each."""
+    """Return what distinguishes two persons: the value, and its type if each cell has its own."""
     if isinstance(cell, str) and isinstance(kind.declared, str):
         if kind.declared.startswith("char("):
             return cell.rstrip(" ")

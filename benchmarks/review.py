@@ -38,7 +38,7 @@ RESTS = "[data-testid=stApp][data-test-script-state=notRunning]"
 
 
 class Walker:
-    """A person at the Data page, whose clicks are counted."""
+    """A person on the Data page whose clicks are counted."""
 
     def __init__(self, page: Any) -> None:
         self.page, self.clicks, self.began = page, 0, time.perf_counter()
@@ -55,7 +55,7 @@ class Walker:
         self.page.get_by_role("button", name=name).first.click()
 
     def column(self, column: str, button: str) -> None:
-        """Press a button in a column's line."""
+        """Press a button in the line of a column."""
         self.clicks += 1
         self.page.locator(f'[data-column="{column}"]').get_by_role("button", name=button).first.click()
 
@@ -110,7 +110,7 @@ class Walker:
 
 
 def open_and_guess(walker: Walker, base: str, table: Path) -> None:
-    """From the empty Data page to the groups."""
+    """Go from the empty Data page to the groups."""
     walker.page.goto(f"{base}/data")
     walker.rests()
     walker.give("Your table", table)
@@ -185,7 +185,7 @@ def invented(columns: int, folder: Path, rows: int = 30_000) -> Path:
 
 
 def waits(page: Any, base: str, table: Path, columns: int, clicks: int, most: float) -> None:
-    """Seconds from a click to the changed line: columns left out and kept again, then the groups confirmed."""
+    """Return seconds from a click to the changed line: for leaving columns out, keeping them, and confirming groups."""
     walker = Walker(page)
     began = time.perf_counter()
     open_and_guess(walker, base, table)

@@ -1,4 +1,4 @@
-"""Tables beyond memory: what a scan, the counts, the lots and the output cost, side by side in one run.
+"""Tables larger than memory: the cost of a scan, of the counts, of the lots and of the output, all in one run.
 
     python -m benchmarks.scale                  every part, 10⁷ rows
     python -m benchmarks.scale counts           all 78 marginals of Adult's shape against DuckDB's encode scan: one
@@ -49,28 +49,28 @@ from espalier.core.tables.table import Table
 PARTS = ("counts", "numeric", "wide", "people", "output", "release", "app", "sqlite", "postgres", "spark")
 STEP = 1_000_000
 SAME = 10_000_000
-"""A table of more rows than these is a folder with links to one file of these rows."""
+"""A table with more rows than this is a folder with links to one file of this many rows."""
 
 
 def clock(work: Callable[[], Any]) -> tuple[Any, float]:
-    """(what it returned, CPU seconds of all threads)."""
+    """Return the result, and the CPU seconds of all threads."""
     start = time.process_time()
     out = work()
     return out, time.process_time() - start
 
 
 def peak() -> int:
-    """MB that this process ever had in memory."""
+    """Return the peak memory of this process in MB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
 
 
 def line(what: str, seconds: float, beside: float | None = None) -> None:
-    """One line of the table, with the ratio to what it is judged by."""
+    """Print one line of the table, with the ratio to its reference."""
     print(f"{what:<58}{seconds:8.2f} CPU s" + (f"  {seconds / beside:5.2f} ×" if beside else ""), flush=True)
 
 
 def agreed(same: bool, what: str) -> str:
-    """``what`` is true, or the run ends with an error."""
+    """End the run with an error unless ``what`` is true."""
     if not same:
         sys.exit(f"NOT {what}")
     return what
@@ -153,7 +153,7 @@ def numeric(folder: Path, rows: int) -> None:
 
 
 def layout(folder: str, rows: int, name: str) -> None:
-    """One layout of :func:`counts`, in a process of its own. What PyArrow imports first is no part of a scan."""
+    """Run one layout of :func:`counts` in a separate process. PyArrow's first imports are not part of a scan."""
     import pandas  # noqa: F401
 
     from espalier.core.tables.relation import open_relation
@@ -466,14 +466,14 @@ def spark(folder: Path, rows: int) -> None:
 
 
 def elsewhere(cpu: Callable[[], float], work: Callable[[], Any]) -> tuple[Any, float]:
-    """(what it returned, CPU seconds of this process and of the one that ``cpu`` watches)."""
+    """Return the result, and the CPU seconds of this process and of the one that ``cpu`` watches."""
     start = cpu()
     out, here = clock(work)
     return out, here + cpu() - start
 
 
 def tree_seconds(process: int) -> float:
-    """CPU seconds of a process, of those it started, and of those of them that have ended (Linux)."""
+    """Return the CPU seconds of a process and of the processes that it started, including those that ended (Linux)."""
     ticks, known = 0, {process}
     for path in sorted(Path("/proc").glob("[0-9]*/stat"), key=lambda p: int(p.parent.name)):
         try:
@@ -487,18 +487,18 @@ def tree_seconds(process: int) -> float:
 
 
 def generate_apart(path: Path, rows: int, *, people: bool = False, files: int = 1) -> None:
-    """In a process of its own, whose memory does not count."""
+    """Run in a separate process, whose memory is not counted."""
     given = f"Path({str(path)!r}), {rows}, people={people}, files={files}"
     apart(f"from pathlib import Path; from benchmarks.scale import generate; generate({given})")
 
 
 def apart(code: str) -> None:
-    """Run ``code`` in a process of its own, whose memory is its own."""
+    """Run ``code`` in a separate process with its own memory."""
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def main() -> None:
-    """Run one part, or each in a process of its own."""
+    """Run one part, or each in a separate process."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("part", nargs="?", choices=PARTS)
     options.add_argument("--rows", type=int, default=10_000_000)

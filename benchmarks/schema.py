@@ -1,4 +1,4 @@
-"""A schema that is paid for, constraints inside the model, and a column of 5,000 categories: what they cost.
+"""The cost of a bought schema, of constraints inside the model, and of a column of 5,000 categories.
 
     python -m benchmarks.schema bought       bins, and categories too, bought with 3 % of ρ against declared ones, ε = 1
     python -m benchmarks.schema settings     on other tables: how well bought bins represent their values, by setting
@@ -133,7 +133,7 @@ def diabetes_project(method: str, **plan: object) -> Project:
 
 
 def undeclared(project: Project, *, categories: bool = True) -> Project:
-    """The project with only names, kinds and the ranges of numbers declared (and the target), or all but the bins."""
+    """Return the project with only names, kinds, ranges of numbers and the target declared, or all but the bins."""
     columns = tuple(
         c
         if c.name == project.plan.target or not (categories or c.kind == "numeric")
@@ -158,7 +158,7 @@ def judge_schema(schema: Schema) -> Schema:
 
 
 def bought(repeats: int, only: str = "") -> None:
-    """AUC and TV of releases with declared and with bought bins, of tables and methods whose names hold ``only``."""
+    """Print AUC and TV with declared and with bought bins, for tables and methods whose names contain ``only``."""
     both = (
         ("Adult", adult_project, DATA),
         ("diabetes", diabetes_project, DATA.with_name("diabetes_readmission_20k.csv.gz")),
@@ -214,7 +214,7 @@ SETTINGS = (
 
 
 def settings(repeats: int) -> None:
-    """COMPAS and the bundled samples, the same share of ρ at ε = 1: bins bought with each setting."""
+    """Buy bins with each setting, on COMPAS and the bundled samples, with the same share of ρ at ε = 1."""
     compas = Project(
         "compas",
         Schema(
@@ -357,7 +357,7 @@ def wide() -> None:
         times.append(time.perf_counter())
         made = release(project, Table.encode(text, project.schema))
         times.append(time.perf_counter())
-        files = made.files  # the report among them
+        files = made.files  # including the report
         times.append(time.perf_counter())
         column = made.project.schema["code"]
         real = np.bincount(column.encode(labels)[code], minlength=column.size) / rows

@@ -33,7 +33,7 @@ MARKS = {
     **{f"{page}, {n} columns": mark for page in ("Structure", "Plan") for n, mark in ((50, 0.6), (200, 1.2))},
     "Analyse: a counted question": 2.0,
 }
-"""Seconds that the 95th percentile should not exceed, by what is waited for."""
+"""Largest acceptable 95th percentile in seconds, by kind of wait."""
 
 _CLOCK = """() => {
   if (window.espalierClock) return;
@@ -66,7 +66,7 @@ _CLOCK = """() => {
 
 
 class Waits:
-    """Seconds by what was waited for."""
+    """Seconds, by kind of wait."""
 
     def __init__(self, page: Any) -> None:
         self.page = page
@@ -116,7 +116,7 @@ def choose(person: Any, waits: Waits, what: str, field: str, option: str) -> Non
 
 
 def home(person: Any, waits: Waits, clicks: int) -> None:
-    """Home from its address to the last picture, in a browser and on a server that have both opened it before."""
+    """Time the Home page from its address to the last picture; browser and server have opened it before."""
     for i in range(1 + clicks // 2):
         began = time.monotonic()
         person.page.reload()
@@ -127,7 +127,7 @@ def home(person: Any, waits: Waits, clicks: int) -> None:
 
 
 def data(person: Any, waits: Waits, clicks: int, columns: int, folder: Path) -> None:
-    """Columns of a guessed table left out and kept again."""
+    """Leave out columns of a guessed table, and keep them again."""
     page, what = person.page, f"Data, {columns} columns"
     person.visit("Data")
     person.give("Your table", invented(columns, folder, ROWS))
@@ -142,7 +142,7 @@ def data(person: Any, waits: Waits, clicks: int, columns: int, folder: Path) -> 
 
 
 def drawing(person: Any, waits: Waits, clicks: int, columns: int) -> None:
-    """Causes chosen, and marks of the drawing switched on and off."""
+    """Choose causes, and switch marks of the drawing on and off."""
     page, what = person.page, f"Structure, {columns} columns"
     waits.of(f"{what}: opening", lambda: person.link("Structure").click())
     page.locator(".board .canvas").wait_for()
@@ -156,7 +156,7 @@ def drawing(person: Any, waits: Waits, clicks: int, columns: int) -> None:
 
 
 def plan(person: Any, waits: Waits, clicks: int, columns: int) -> None:
-    """ε typed, and a method chosen."""
+    """Type ε, and choose a method."""
     page, what = person.page, f"Plan, {columns} columns"
     waits.of(f"{what}: opening", lambda: person.link("Plan").click())
     page.get_by_role("spinbutton", name="Number of rows n").fill(str(ROWS))
@@ -170,7 +170,7 @@ def plan(person: Any, waits: Waits, clicks: int, columns: int) -> None:
 
 
 def pages(person: Any, waits: Waits, clicks: int) -> None:
-    """Release, Analyse, Diagnostics and Compare."""
+    """Open Release, Analyse, Diagnostics and Compare."""
     page = person.page
     waits.of("Release: opening", lambda: person.link("Release").click())
     person.pick("Paid from the budget of", UNRECORDED)
@@ -207,7 +207,7 @@ def pages(person: Any, waits: Waits, clicks: int) -> None:
 
 
 def main(parts: list[str], clicks: int) -> None:
-    """Run the parts, each in a session of its own, and print the table."""
+    """Run the parts, each in a separate session, and print the table."""
     from tests.support.browser import Person, chromium, serving
 
     class Clocked(Person):

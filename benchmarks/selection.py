@@ -28,7 +28,7 @@ from espalier.core.tables.table import Table
 
 
 def run(columns: int, rows: int, categories: int) -> str:
-    """One line: how long the choice took, and what it needed."""
+    """Return one line: the time and the memory of the choice."""
     rng = np.random.default_rng(0)
     names = [f"c{i}" for i in range(columns)]
     schema = Schema(tuple(Column(n, "categorical", tuple(map(str, range(categories)))) for n in names))

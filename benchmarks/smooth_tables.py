@@ -1,4 +1,4 @@
-"""Tables with a smooth target on which the copula method's settings were chosen; it is reported on others too.
+"""Tables with a smooth target, on which the copula method's settings were chosen. Results are reported on others, too.
 
 Every number is invented and the seeds are fixed. The large ones have 20,000 rows, the small ones 1,000; categories, a
 threshold, a skewed target and a skewed input occur.
@@ -39,7 +39,7 @@ def waves(rows: int) -> Held:
 
 
 def friedman(rows: int) -> Held:
-    """Friedman's first table: five even inputs."""
+    """Friedman's first table: five uniform inputs."""
     rng = np.random.default_rng(12)
     u = rng.random((rows, 5))
     y = 10 * np.sin(np.pi * u[:, 0] * u[:, 1]) + 20 * (u[:, 2] - 0.5) ** 2 + 10 * u[:, 3] + 5 * u[:, 4]
@@ -58,7 +58,7 @@ def skewed(rows: int) -> Held:
 
 
 def tariff(rows: int) -> Held:
-    """Prices with a jump, three categories and a skewed rest."""
+    """Prices with a jump, three categories and skewed residuals."""
     rng = np.random.default_rng(13)
     held = {
         "hours": rng.gamma(3, 12, rows).clip(0, 150),

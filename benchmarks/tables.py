@@ -1,4 +1,4 @@
-"""The tables that rules are chosen on, and others that the chosen rules are reported on.
+"""The tables on which rules are chosen, and the other tables on which the chosen rules are reported.
 
 ``CHOSEN`` are Adult in two codings, COMPAS, diabetes and draws from three networks, ``BINARY`` draws from random
 networks of binary columns; ``REPORTED`` are insurance, LUCAS and draws from the same networks with other seeds, sizes
@@ -32,14 +32,14 @@ FOLDER = DATA.parent
 
 @dataclass(frozen=True)
 class Case:
-    """One table with what is to be predicted, a column of two values."""
+    """One table with its target, a column of two values."""
 
     name: str
     target: str
     load: Callable[[], Table]
 
     def split(self, seed: int) -> tuple[Table, Table]:
-        """Four fifths to release from, a fifth to judge on; stratified by the target."""
+        """Return four fifths to release from and a fifth for evaluation, stratified by the target."""
         whole = _loaded(self)
         train, test = train_test_split(
             np.arange(whole.rows), test_size=0.2, stratify=whole.codes[self.target], random_state=seed
@@ -102,7 +102,7 @@ def _read(name: str) -> pd.DataFrame:
 
 
 def _binned(frame: pd.DataFrame, edges: Mapping[str, tuple[float, ...]], kept: list[str]) -> Table:
-    """Categories as they stand, numbers in bins [edge, next edge); the categories are taken to be public."""
+    """Return categories unchanged and numbers in bins [edge, next edge); the categories are assumed to be public."""
     codes, sizes = {}, {}
     for name in kept:
         if name in edges:
@@ -260,7 +260,7 @@ CHOSEN = (
 )
 
 BINARY = tuple(Case(f"binary network {seed}", "x5", _binary(seed)) for seed in range(6))
-"""What the workload method does with few binary columns and rows was chosen on these."""
+"""The workload method's settings for few binary columns and rows were chosen on these tables."""
 
 REPORTED = (
     Case("insurance", "charges", _insurance),

@@ -38,9 +38,9 @@ from espalier.core.tables.table import Table
 
 EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0)
 FREE = 100.0
-"""The ε of the release that counts as free of noise."""
+"""The ε of the release that counts as noise-free."""
 MOST_ROWS = 8_000
-"""Longer tables are cut, so that the whole benchmark takes minutes."""
+"""Tables with more rows are cut, so that the whole benchmark takes minutes."""
 
 
 def _cut(case: Case, rows: int) -> Case:
@@ -118,7 +118,7 @@ class Way:
     plan: Mapping[str, Any]
     rated: tuple[str, ...] = ("outcome", "pairs")
     causes: bool = False
-    """Is the outcome predicted from its drawn causes alone?"""
+    """Whether the outcome is predicted from its drawn causes alone."""
 
 
 WAYS = (
@@ -140,7 +140,7 @@ def _parts(case: Case, seed: int) -> tuple[Table, Table]:
 
 
 def projects(case: Case, way: Way, seed: int) -> Iterator[tuple[float, Project]]:
-    """The plans of one table and method, the one without noise first."""
+    """Return the plans of one table and method; the one without noise comes first."""
     train, _ = _parts(case, seed)
     project = way.project(case, train)
     if project is not None:
@@ -149,7 +149,7 @@ def projects(case: Case, way: Way, seed: int) -> Iterator[tuple[float, Project]]
 
 
 def measure(cases: tuple[Case, ...], ways: tuple[Way, ...], seeds: int, cache_file: Path, until: float) -> None:
-    """Release and judge every plan that the file does not hold yet, until that many seconds have passed."""
+    """Release and evaluate every plan that is not in the file yet, until this many seconds have passed."""
     known: dict[str, Any] = json.loads(cache_file.read_text()) if cache_file.exists() else {}
     started = time.monotonic()
     for seed in range(seeds):
@@ -174,7 +174,7 @@ def measure(cases: tuple[Case, ...], ways: tuple[Way, ...], seeds: int, cache_fi
 
 @dataclass(frozen=True)
 class Rated:
-    """One plan: what the verdict says, and whether it holds."""
+    """One plan: its verdict, and whether the verdict holds."""
 
     tuned: bool
     purpose: Purpose

@@ -1,4 +1,4 @@
-"""A table of 48 columns and 30,000 rows with a drawing: the size on which waits are measured.
+"""A table of 48 columns and 30,000 rows with a drawing, on which waits are measured.
 
 The people are invented. One latent number makes the columns depend on each other, and twelve columns on the outcome.
 """

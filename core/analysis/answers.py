@@ -23,7 +23,7 @@ MANY_MISSING = 0.05
 """Missing cells are a cause of a wide interval once at least this share of the rows is left out."""
 
 LEAST_COPIES = 100
-"""The rule max-t needs this many copies, so that its critical value is no extreme of them."""
+"""The rule max-t needs this many copies. With fewer, its critical value would be their largest or smallest value."""
 
 Cause = Literal["noise", "few rows", "weak overlap", "missing"]
 Rule = Literal["bonferroni", "max-t"]
@@ -94,8 +94,8 @@ def answer(
 ) -> tuple[Answer, ...]:
     """Estimate ``figure`` in each copy, combine the estimates, and keep the intervals that the gate allows.
 
-    A number that cannot be computed in every copy has no interval by copies, because a category hardly occurs. Without
-    overlap it has no value either. `by_counts` says which intervals follow from the counts instead. ``missing`` are
+    If a category hardly occurs, a number cannot be computed in every copy and has no interval by copies. Without
+    overlap it has no value either. `by_counts` decides which intervals follow from the counts instead. ``missing`` are
     the missing shares of the whole figure.
     """
     tallies = [Tally.of_rows(rows, copies.sizes, figure.columns) for rows in copies.rows]
@@ -141,7 +141,7 @@ def answer(
 
 
 def by_counts(part: Part, badge: Badge, gate: Gate, copies: Copies, level: float) -> CountInterval | None:
-    """Return the interval of a number from the counts alone; `None` where copies serve, or nothing does.
+    """Return the interval of a number from the counts alone; `None` if copies serve instead, or if neither works.
 
     Copies cannot go below zero rows, so they overestimate cells of mostly noise. Intervals therefore follow from the
     counts where a needed group is thin, and for means of numbers with a thin bin. On Adult at ε = 1
@@ -161,7 +161,7 @@ def joint_levels(
 
     Bonferroni divides the chance of a miss evenly. ``max-t`` gives the intervals by copies, together, their part of
     that chance: a copy's largest distance from the mean, in standard deviations, exceeds the critical value with that
-    chance. It uses how the figures vary together, so its intervals are shorter.
+    chance. It takes into account how the figures vary together, so its intervals are shorter.
     """
     from scipy.stats import t as student
 

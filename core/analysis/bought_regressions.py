@@ -146,11 +146,11 @@ def _scaled(matrix: FloatArray) -> FloatArray:
 
 
 class Seller(Protocol):
-    """What a purchase needs of a curator."""
+    """The interface of a curator that a purchase needs."""
 
     @property
     def rows(self) -> int | None:
-        """Number of rows where it is public."""
+        """Number of rows if it is public."""
         ...
 
     def measure_sums(self, recipe: SumRecipe, rho: float, pool: str = "") -> SumMeasurement:
@@ -347,7 +347,7 @@ class Regressed:
     def coefficient(self, term: str, contrast: FloatArray) -> Coefficient:
         """Estimate one coefficient. Without a positive definite system it has no value either.
 
-        Nor has it one where floats cannot tell a unit more from none, as in a column of numbers around 10¹⁸.
+        It has no value either if floats cannot represent a change of one unit, as in a column of numbers around 10¹⁸.
         """
         if not self.system.definite or not contrast.any():
             return Coefficient(term, None, None, None)

@@ -3,9 +3,9 @@
 Each pair of columns without an arrow is an alternative: the drawing with that arrow, in each direction that closes no
 cycle. An alternative changes the partial correlations of the statements, which follow from a linear model with the same
 strength on every drawn arrow. A partial correlation is 0 where the statement still holds, and shrinks along a path. The
-power of each test follows from its noise. Statements are then added one by one, each the one that raises the expected
-number of noticed alternatives most. The statements about contested pairs come before all others. Only the drawing and
-public numbers are used, so a plan and a release choose alike.
+power of each test follows from its noise. Statements are then added one by one; each is the one that most increases the
+expected number of detected alternatives. The statements about contested pairs come first. Only the drawing and public
+numbers are used, so a plan and a release choose the same statements.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ DRAWN, ABSENT = 0.6, 0.2
 FACTORS = (0.25, 0.5, 1.0, 2.0)
 """Multiples of the strength of an absent arrow: an arrow may be strong or weak, so its own statement counts most."""
 MOST_ALTERNATIVES = 2000
-"""Alternatives beyond these are left out, evenly, so that a drawing of hundreds of columns takes seconds."""
+"""Largest number of alternatives. The rest is left out evenly, so a drawing of hundreds of columns takes seconds."""
 REFERENCE = math.log(2)
 MOST_CONTESTED = 10
-"""Contested pairs that are tested even where the plan asks for fewer statements."""
+"""Largest number of contested pairs that are tested even if the plan asks for fewer statements."""
 
 
 def contested(dag: Dag) -> set[frozenset[str]]:
@@ -70,9 +70,10 @@ def chosen(
 def picked(
     candidates: Sequence[Separation], power: FloatArray, weights: FloatArray, most: int, first: Sequence[int] = ()
 ) -> tuple[Separation, ...]:
-    """Return the statements that notice most: each step adds the one that raises the weighted chance most.
+    """Return the most sensitive statements: each step adds the one that most increases the weighted chance of
+    detection.
 
-    ``power`` has a row per statement and a column per alternative. Those whose places are ``first`` are added first.
+    ``power`` has a row per statement and a column per alternative. Statements at the positions ``first`` come first.
     """
     unnoticed, left = weights.copy(), set(range(len(candidates)))
     out: list[Separation] = []

@@ -23,8 +23,8 @@ FloatArray = NDArray[np.float64]
 POINTS = 400
 """Points of the grid over the values of one group."""
 INFORMATIVE = 0.5
-"""An interval of a share says something if it is narrower than this; of a difference, twice as wide. An odds ratio's
-ends are at most `APART` times each other."""
+"""An interval of a share is informative if it is narrower than this, and one of a difference if it is narrower than
+twice this. The upper end of an odds ratio's interval is at most `APART` times the lower end."""
 APART = 100.0
 
 
@@ -66,7 +66,7 @@ class AnyContrast(Protocol):
         ...
 
     def copies_serve(self, measurements: Sequence[Measurement], merged: Merged, enough: float) -> bool:
-        """Return whether copies give an honest interval where no compared group is thin."""
+        """Return whether copies give an honest interval if no compared group is thin."""
         ...
 
     def interval(

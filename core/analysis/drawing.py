@@ -31,7 +31,7 @@ from espalier.core.project.file import Project
 
 POOL = "test of the drawing"
 MOST_CANDIDATES = 1000
-"""Statements that are compared; those over fewer cells come first."""
+"""Largest number of statements that are compared; those over fewer cells come first."""
 LEVEL = 0.05
 """The chance of any false alarm, over all statements of a release."""
 
@@ -192,8 +192,8 @@ def predicted(test: Test) -> str:
     given = f" given {' and '.join(s.given)}" if s.given else ""
     pair = f"{s.left[0]} and {s.right[0]}{given}"
     if test.predicted is None:
-        return f"{pair}: even an odds ratio of 100 would go unnoticed, or n is private"
+        return f"{pair}: even an odds ratio of 100 would go undetected, or n is private"
     return (
-        f"{pair}: with even margins, an odds ratio of {test.predicted:.1f} would be noticed four times in five. With "
-        "rare categories it takes more; how much cannot be known before the release"
+        f"{pair}: with even margins, an odds ratio of {test.predicted:.1f} would be detected four times in five. With "
+        "rare categories it must be larger; by how much cannot be known before the release"
     )

@@ -109,7 +109,7 @@ def _panel(lines: Sequence[Line], scale: str, width: int, narrow: bool, y: float
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis from ``low`` to ``high`` (logarithms, for ratios) between two places in pixels."""
+    """An axis from ``low`` to ``high`` (logarithms, for ratios) between two positions in pixels."""
 
     low: float
     high: float
@@ -131,7 +131,7 @@ class Axis:
         return cls(low - room, high + room, left, right, ratio)
 
     def at(self, value: float) -> float:
-        """Return the place of a value in pixels, inside the axis."""
+        """Return the position of a value in pixels, within the axis."""
         x = math.log(min(max(value, 1e-9), 1e9)) if self.ratio else value
         share = (x - self.low) / (self.high - self.low)
         return self.left + min(max(share, 0.0), 1.0) * (self.right - self.left)

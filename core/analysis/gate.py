@@ -232,7 +232,7 @@ class Gate:
         if not found.where:
             return None
         group, stratum = found.where[0]
-        others = f", and there are {len(found.where) - 1} more such places" if len(found.where) > 1 else ""
+        others = f", and the same is true of {len(found.where) - 1} more groups" if len(found.where) > 1 else ""
         return Badge(
             "no overlap",
             f"No answer: among rows with {self._named(stratum)}, hardly any have {self._named(group)}{others}. "

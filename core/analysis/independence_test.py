@@ -62,10 +62,10 @@ class Tested:
             return f"{lead} The table contradicts the drawing here: an arrow between them may be missing."
         if not self.telling:
             least = f"an odds ratio below {self.noticed:.1f}" if self.noticed else "even an odds ratio of 100"
-            return f"{lead} There are too few rows for a verdict: {least} would often go unnoticed."
+            return f"{lead} There are too few rows for a verdict: {least} would often go undetected."
         return (
             f"{lead} The table does not contradict the drawing; an odds ratio of {self.noticed:.1f} would have been "
-            "noticed four times in five. The test does not check the direction of arrows."
+            "detected four times in five. The test does not check the direction of arrows."
         )
 
 

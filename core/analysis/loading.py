@@ -1,6 +1,6 @@
 """Reading the files of a release from a folder or zip. No file is trusted.
 
-`evaluate`, `analyse`, `copies`, the pages and notebooks all read releases here. This module refuses the following with
+`evaluate`, `analyse`, `copies`, the pages and notebooks read releases with this module. It refuses the following with
 :class:`ProjectError`:
 
 - files larger than `MOST_BYTES`, packed or unpacked; the check precedes unpacking;
@@ -189,7 +189,7 @@ def read_facts(data: bytes) -> dict[str, Any]:
         if type(facts.get(key)) is not kind:
             raise ProjectError(f"release.json: {key} is missing or of the wrong kind", key=key)
     if facts["method"] not in METHODS and facts["method"] not in BLURRINGS:
-        raise ProjectError("release.json: this version has no such method.", key="method")
+        raise ProjectError("release.json: this version does not have the release's method.", key="method")
     if facts.get("model", MODEL) not in (None, MODEL) or facts.get("noisy_counts", COUNTS) not in (None, COUNTS):
         raise ProjectError("release.json: model or noisy_counts names another file", key="model")
     for key in _USED:
@@ -209,7 +209,7 @@ def read_facts(data: bytes) -> dict[str, Any]:
 
 
 def _check_analyses(facts: Mapping[str, Any]) -> None:
-    """Raise :class:`ProjectError` for planned analyses that are not as a release writes them."""
+    """Raise :class:`ProjectError` for planned analyses that a release could not have written."""
     listed = facts.get("analyses", [])
     if not isinstance(listed, list):
         raise ProjectError("release.json: analyses is of the wrong kind", key="analyses")
@@ -218,11 +218,11 @@ def _check_analyses(facts: Mapping[str, Any]) -> None:
             raise ProjectError("release.json: an analysis lacks its name or kind", key="analyses")
         numbers = [one.get(key) for key in ("value", "low", "high", "promised", "reached")]
         if any(x is not None and (type(x) not in (int, float) or not math.isfinite(x)) for x in numbers):
-            raise ProjectError("release.json: an analysis holds something that is not a number", key="analyses")
+            raise ProjectError("release.json: an analysis contains a value that is not a number", key="analyses")
 
 
 def _check_regressions(facts: Mapping[str, Any]) -> None:
-    """Raise :class:`ProjectError` for bought regressions that are not as a release writes them."""
+    """Raise :class:`ProjectError` for bought regressions that a release could not have written."""
     listed = facts.get("regressions", [])
     if not isinstance(listed, list):
         raise ProjectError("release.json: regressions is of the wrong kind", key="regressions")
@@ -239,7 +239,7 @@ def _check_regressions(facts: Mapping[str, Any]) -> None:
                 raise ProjectError("release.json: a coefficient of a regression lacks its term", key="regressions")
             numbers += [0 if part.get(key) is None else part[key] for key in ("value", "low", "high")]
         if any(type(x) not in (int, float) or not math.isfinite(x) for x in numbers):
-            raise ProjectError("release.json: a regression holds something that is not a number", key="regressions")
+            raise ProjectError("release.json: a regression contains a value that is not a number", key="regressions")
 
 
 def project_of(facts: Mapping[str, Any]) -> Project:
@@ -274,8 +274,8 @@ def _check_ranges(value: Any, key: str) -> None:
 
 
 def _model(files: Mapping[str, bytes], facts: Mapping[str, Any], project: Project) -> Model | None:
-    """The model of the release, over the project's columns and categories; `None` if it must not be written."""
-    if facts.get("model", MODEL) is None:  # earlier releases do not say, and hold it
+    """Return the model of the release, over the project's columns and categories; `None` if it must not be written."""
+    if facts.get("model", MODEL) is None:  # earlier releases do not state it, and contain the model
         return None
     if MODEL not in files:
         raise ProjectError(f"{MODEL} is missing")

@@ -132,7 +132,8 @@ def standardised(counts: FloatArray) -> tuple[float, FloatArray]:
 def half_width(one: PlannedCounts, counts: FloatArray, sigma: float, k: int, caution: float = 0.0) -> float:
     """Return the half-width of the 95 % interval; infinite where a count does not exceed its noise clearly.
 
-    ``caution`` is by how many of their own standard deviations the variance may turn out larger, and a count smaller.
+    ``caution`` is the number of standard deviations by which the variance may be larger, and a count smaller, than
+    expected.
     """
     compared = counts[:, :2] if one.kind == "effect" else counts
     least = counts.min() if one.kind == "odds_ratio" else compared.sum(axis=-1).min() / math.sqrt(2)
@@ -157,7 +158,7 @@ class Analysed(Protocol):
 
     @property
     def analysis(self) -> PlannedAnalysis:
-        """What was planned."""
+        """The planned analysis."""
         ...
 
     @property

@@ -1,8 +1,8 @@
-"""One question as a script in Python and in R, with the files that it reads: it runs as it is, without Espalier.
+"""One question as scripts in Python and R, with the files that they read. They run without Espalier.
 
 ``copies.csv`` has the question's columns in every copy: a line for each combination of values, with its number of rows.
-``counts.csv`` has the noisy counts of the release that contain these columns. Both scripts estimate in each copy alone
-and combine the estimates as `espalier.core.analysis.combine` does.
+``counts.csv`` has the noisy counts of the release that contain these columns. Both scripts estimate in each copy
+separately and combine the estimates as `espalier.core.analysis.combine` does.
 """
 
 from __future__ import annotations
@@ -95,9 +95,10 @@ def _csv(lines: Iterable[Sequence[object]]) -> str:
 HEAD = '''\
 """{title}
 
-Espalier wrote this script; it runs as it is next to copies.csv (pandas, numpy and scipy). Each copy is the release with
-another sample of people and other noise. Estimate in each alone, then combine: never stack the copies into one table.
-Where a group is small compared with its noise, Espalier's own interval follows from the noisy counts instead.
+Espalier wrote this script. It runs unchanged next to copies.csv and needs pandas, numpy and scipy. Each copy is the
+release with another sample of people and other noise. Estimate in each copy separately, then combine the estimates.
+Never stack the copies into one table. If a group is small compared with its noise, Espalier's own interval follows from
+the noisy counts instead.
 """
 
 import numpy as np

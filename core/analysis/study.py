@@ -41,7 +41,7 @@ SUGGESTED = 20
 """Suggested number of copies. With 5, intervals have the same coverage and are a third wider."""
 MOST = 400
 ROWS_AT_HAND = 100_000
-"""Rows of a copy that only serves to estimate figures. Evenly spread, they are accurate to 1 in 100,000."""
+"""Number of rows of a copy that is made only for estimates. Evenly spread, they are accurate to 1 in 100,000."""
 NO_COUNTS = (
     "Copies and figures with intervals need noisy counts of marginals, and this release has none: its method does not "
     "count marginals, its noise is not Gaussian, or an older version made it. Release with a method that counts "
@@ -235,7 +235,7 @@ class Study:
             yield copy
 
     def without_copies(self) -> Study:
-        """Return this study without its copies: of a release whose copies are too few."""
+        """Return this study without its copies, for a release with too few of them."""
         return replace(self, given=())
 
     def with_copies(self, number: int = SUGGESTED, report: Report = silent) -> Study:
@@ -255,7 +255,7 @@ class Study:
     def together(
         self, figures: Sequence[Figure], level: float = 0.95, rule: Rule = "bonferroni"
     ) -> list[tuple[Answer, ...]]:
-        """Return the numbers of each figure, with intervals that hold all together with chance ``level``.
+        """Return the numbers of each figure, with intervals that all hold together with chance ``level``.
 
         ``rule`` is "bonferroni", or "max-t" for shorter intervals from at least 100 copies.
         """

@@ -31,8 +31,8 @@ WIDEST = 0.5
 
 @dataclass(frozen=True)
 class Transition:
-    """The share of ``after`` at the next visit among people with ``before`` at a visit; `None` where ``reason`` says
-    why it is not shown."""
+    """The share of ``after`` at the next visit among people with ``before`` at a visit. If it is not shown, its value
+    is `None` and ``reason`` states why."""
 
     column: str
     before: str
@@ -43,7 +43,7 @@ class Transition:
     reason: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """As ``analyse --json`` prints it."""
+        """Return the output of ``analyse --json``."""
         return {**vars(self), "level": LEVEL}
 
     def __str__(self) -> str:
@@ -55,7 +55,7 @@ class Transition:
 
 @dataclass(frozen=True)
 class StepTable:
-    """Noisy weighted counts of a column with itself at the visit before, in people, and the σ of each cell."""
+    """Noisy weighted counts, in people, of a column's values at one visit and at the visit before; σ of each cell."""
 
     column: str
     counts: np.ndarray[Any, np.dtype[np.float64]]
@@ -94,7 +94,7 @@ def step_tables(facts: Mapping[str, Any], schema: Schema) -> dict[str, StepTable
     tables = facts.get("tables")
     found = tables.get("transitions") if isinstance(tables, Mapping) else None
     if not found:
-        raise ProjectError("this release holds no counts of how visits follow each other")
+        raise ProjectError("this release contains no counts of steps from one visit to the next")
     out = {}
     try:
         for entry in found:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from espalier.core.project.file import Project
 
 NEXT = """Next:
-  1. Read the schema in {out}. Kinds, categories and bin edges were guessed from the rows. Mend what must not be public.
+  1. Read the schema in {out}. Kinds, categories and bin edges were guessed from the rows. Edit what must not be public.
   2. Confirm: rename each "guessed" to "confirmed" once you have checked that it is public.
   3. espalier plan {out} --rows N        what it would cost for N people; reads no data
   4. espalier release {out} --data {data} --out DIR"""
@@ -32,7 +32,7 @@ def add_options(init: argparse.ArgumentParser) -> None:
     )
     link.add_argument("--by", metavar="COLUMN", help="the column of both tables that identifies the person")
     link.add_argument("--order", metavar="COLUMN", help="the column that orders a person's visits, such as a date")
-    link.add_argument("--keep", type=whole, metavar="K", help="visits of each person that are kept (default: 3)")
+    link.add_argument("--keep", type=whole, metavar="K", help="number of visits kept per person (default: 3)")
     link.add_argument(
         "--visit-key", metavar="COLUMN", help="the column that identifies a visit; breaks ties of --order"
     )
@@ -45,7 +45,7 @@ def add_options(init: argparse.ArgumentParser) -> None:
 
 
 def wanted(opt: argparse.Namespace) -> bool:
-    """Return whether ``init`` is to draft linked tables; raises :class:`ProjectError` for options that do not fit."""
+    """Return whether ``init`` drafts linked tables; raise :class:`ProjectError` for options that do not fit."""
     given = [o for o in ("order", "keep", "visit_key", "person_columns") if getattr(opt, o) is not None]
     if opt.by is None:
         if given or len(opt.table) > 1:
@@ -139,17 +139,17 @@ def evaluate(opt: argparse.Namespace, released: Released) -> None:
 FIGURES = {
     "next_visit_same": "A column at two visits in a row (total variation)",
     "next_visit_any": "Two columns at two visits in a row (total variation)",
-    "transition_error": "A column given its value at the visit before (total variation)",
+    "transition_error": "A column given its value at the previous visit (total variation)",
     "visit_pairs": "Two columns of a visit (total variation)",
     "person_visit": "A column of the person and one of a visit (total variation)",
     "visits_per_person": "Visits per person (total variation)",
-    "echo_real": "Visits that repeat the visit before the last, real",
-    "echo": "Visits that repeat the visit before the last, synthetic",
+    "echo_real": "Visits that repeat the visit before the previous one, real",
+    "echo": "Visits that repeat the visit before the previous one, synthetic",
     "same_first_third_real": "Same value at visits 1 and 3, real",
     "same_first_third": "Same value at visits 1 and 3, synthetic",
     "distinct_real": "Distinct values of a column over all kept visits, real",
     "distinct": "Distinct values of a column over all kept visits, synthetic",
-    "within_real": "Share of a number's variance that lies within people, real",
-    "within": "Share of a number's variance that lies within people, synthetic",
+    "within_real": "Share of a number's variance within people, real",
+    "within": "Share of a number's variance within people, synthetic",
 }
 """Names of the figures, for a terminal."""

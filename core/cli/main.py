@@ -1,7 +1,7 @@
 """The command line: one module for each group of commands.
 
-Exit status: 0 done; 1 a check of `verify` fails; 2 bad input, conflict, or size refused (a clear line on stderr, no
-output folder left); 3 the budget or the ledger refuses.
+Exit status: 0 for success; 1 if a check of `verify` fails; 2 for bad input, a conflict, or a refused size (with one
+clear line on stderr and no output folder); 3 if the budget or the ledger refuses.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from espalier.core.cli.terminal import Plain
 from espalier.core.errors import BudgetError, EspalierError
 
 LONGEST = 800
-"""Largest number of characters in a message; names and values may be longer."""
+"""Largest number of characters in a message. Names and values in it may be longer, so messages are cut."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -126,7 +126,7 @@ class Terminated(KeyboardInterrupt):
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """Turn SIGTERM into a cancellation inside the context, in this process alone."""
+    """Turn SIGTERM into a cancellation inside the context, in this process only."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -147,12 +147,12 @@ def _terminable() -> Iterator[None]:
 
 
 def _notes(error: BaseException) -> str:
-    """Return the sentence that a failed release adds to its error: how to finish it."""
+    """Return the sentence of a failed release's error that states how to finish it."""
     return "".join(f". {note}" for note in getattr(error, "__notes__", ()))
 
 
 def _line(error: EspalierError) -> str:
-    """One line for the terminal: the content of names and cells must not control or flood it."""
+    """Return one line for the terminal, which the content of names and cells must neither control nor flood."""
     text = " ".join([*str(error).split(), *getattr(error, "__notes__", ())])
     shown = "".join(c if c.isprintable() else "�" for c in text)
     return "espalier: " + (shown if len(shown) <= LONGEST else f"{shown[: LONGEST - 200]} … {shown[-180:]}")

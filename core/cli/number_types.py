@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 def whole(text: str) -> int:
-    """A whole number from 1 on."""
+    """Return a whole number of at least 1."""
     try:
         value = int(text)
     except ValueError:
@@ -18,7 +18,7 @@ def whole(text: str) -> int:
 
 
 def number(text: str) -> float:
-    """Any number, with a decimal point."""
+    """Return a number with a decimal point."""
     try:
         return float(text)
     except ValueError:
@@ -27,7 +27,7 @@ def number(text: str) -> float:
 
 
 def between(low: float, high: float) -> Callable[[str], float]:
-    """A number above ``low`` and below ``high``, or equal to ``high`` if that is below 1."""
+    """Return a type for numbers above ``low`` and below ``high``, or equal to ``high`` if that is below 1."""
 
     def read(text: str) -> float:
         value = number(text)

@@ -45,7 +45,7 @@ def add(commands: Any) -> None:
 
 
 def _explain(project: Project, data: str | None, relation: str | None) -> None:
-    """The statements of a snapshot, from the project and the catalogue alone."""
+    """Print the statements of a snapshot, from the project and the catalogue alone."""
     from espalier.core.tables.frames import located
 
     if data is None:
@@ -56,7 +56,7 @@ def _explain(project: Project, data: str | None, relation: str | None) -> None:
 
 
 def _origin(data: str | None, relation: str | None) -> str | None:
-    """Return the catalogue's type of the relation; None if no engine is named."""
+    """Return the type of the relation in the catalogue; `None` if no engine is named."""
     from espalier.core.tables.frames import located
 
     if data is None or relation is None:
@@ -128,7 +128,7 @@ def run(opt: argparse.Namespace) -> None:
     else:
         print(f"\nspent in all: ρ = {round_up(shown.spent, 6)} of {b.rho:.6g}{up_to}")
     if left is not None:
-        fits = f"would leave ρ = {left['after']:.4g}" if left["fits"] else "is more than is left: it would be refused"
+        fits = f"would leave ρ = {left['after']:.4g}" if left["fits"] else "costs more than that: it would be refused"
         if not left["fits"] and left["largest"]:
             fits += f". A plan with ε up to {left['largest']:g} fits"
         print(f"ledger: {left['population']} has ρ = {left['left']:.4g} of {left['total']:.4g} left; this plan {fits}")
@@ -195,7 +195,7 @@ def _print_verdict(shown: Preview) -> None:
 
 
 def _print_lines(lines: Iterable[Line]) -> None:
-    """Print one line for all lines of the same text, with the range of their figures and the sum of their ρ."""
+    """Print lines with the same text as one, with the range of their figures and the sum of their ρ."""
     alike: dict[tuple[str, str], list[Line]] = {}
     for line in lines:
         alike.setdefault((line.pool, line.what), []).append(line)
@@ -209,6 +209,6 @@ def _print_lines(lines: Iterable[Line]) -> None:
 
 
 def _range(values: Iterable[float], form: str) -> str:
-    """The smallest and the largest value, a single one if they look the same, or nothing."""
+    """Return the smallest and the largest value, a single one if they look the same, or an empty text."""
     ordered = sorted(values)
     return "–".join(dict.fromkeys(form.format(v) for v in (ordered[:1] + ordered[-1:])))

@@ -10,7 +10,7 @@ from espalier.core.project.file import Project
 
 
 def load(path: Path) -> Project:
-    """The project, its plan's keys checked; raises :class:`EspalierError` that names the file."""
+    """Return the project after a check of its plan's keys; raise :class:`EspalierError` that names the file."""
     project = Project.load(path)
     try:
         check_options(project.plan)

@@ -1,4 +1,4 @@
-"""``--questions FILE.csv``: questions that join those of the project file."""
+"""``--questions FILE.csv``: questions in addition to those of the project file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def add_option(command: Any) -> None:
         "--questions",
         type=Path,
         metavar="FILE.csv",
-        help="further questions, a line for each condition: question,column,values",
+        help="further questions, one line per condition: question,column,values",
     )
 
 

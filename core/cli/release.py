@@ -33,13 +33,13 @@ def add(commands: Any) -> None:
     release = commands.add_parser("release", help="spend the budget and write the release to a folder")
     release.add_argument("project", type=Path)
     release.add_argument(
-        "--data", required=True, nargs="+", metavar="TABLE", help=TABLE + "; of linked tables both, people first"
+        "--data", required=True, nargs="+", metavar="TABLE", help=TABLE + "; for linked tables both, people first"
     )
     release.add_argument("--relation", metavar="NAME", help="the name of the table in the engine that --data names")
     release.add_argument("--out", type=Path, required=True, help="a new or empty folder")
     add_format(release)
     release.add_argument(
-        "--into", metavar="NAME", help="write the synthetic rows into this new table of the same database too"
+        "--into", metavar="NAME", help="also write the synthetic rows to this new table of the same database"
     )
     release.add_argument("--quiet", action="store_true", help="no progress on stderr")
     questions_option.add_option(release)
@@ -50,7 +50,7 @@ def add(commands: Any) -> None:
         "--public",
         type=Path,
         metavar="FILE",
-        help="a public table of the same columns, to judge rows that are not private",
+        help="a public table with the same columns, to judge rows that are not private",
     )
     release.add_argument("--note", default="", metavar="TEXT", help="a note for the ledger")
     release.add_argument("--key", type=Path, metavar="FILE", help=KEY_HELP)
@@ -64,7 +64,7 @@ def add(commands: Any) -> None:
 
 
 def add_format(parser: argparse.ArgumentParser) -> None:
-    """The option for a second file of the released table."""
+    """Declare the option for a second file of the released table."""
     parser.add_argument(
         "--as",
         "--format",
@@ -134,7 +134,7 @@ def linked_to(
 
 
 def _not_private(project: Project, opt: argparse.Namespace) -> None:
-    """Rows of a method that is not private. Choosing it in the plan is the consent; no ledger records it."""
+    """Write rows of a method that is not private. Choosing it in the plan is the consent; no ledger records it."""
     from espalier.core.blurring.notice import NOT_PRIVATE
     from espalier.core.release.blurred import blurred, shown
     from espalier.core.release.files import check_folder
@@ -144,9 +144,7 @@ def _not_private(project: Project, opt: argparse.Namespace) -> None:
     if opt.key:
         raise ProjectError(f"{NOT_PRIVATE}; no key signs it. Leave --key out", key="method")
     if any(getattr(opt, key, None) for key in ("ledger", "table", "note")):
-        raise ProjectError(
-            f"{NOT_PRIVATE}: no ledger keeps count of it; leave the options of the ledger out", key="method"
-        )
+        raise ProjectError(f"{NOT_PRIVATE}: no ledger counts it; leave the options of the ledger out", key="method")
     check_options(project.plan)
     check_folder(opt.out)
     project.need_unit()
@@ -237,7 +235,7 @@ def release_to(
 
 
 def save(made: Release, output: Output) -> None:
-    """Write the folder. If that fails, the error says how to get the release, which is paid for."""
+    """Write the folder. If that fails, the error states how to get the release, which is paid for."""
     try:
         with bar(output.quiet or made.whole is None) as progress:
             made.save(output.folder, output.kind, progress)

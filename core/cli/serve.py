@@ -1,4 +1,4 @@
-"""``espalier serve``: the app for several people, behind a proxy that ends TLS."""
+"""``espalier serve``: the app for several people, behind a proxy that terminates TLS."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def add(commands: Any) -> None:
 
 
 def run(opt: argparse.Namespace) -> None:
-    """Check the settings, answer the operator's questions on a port of their own, and run the app until it is stopped.
+    """Check the settings, serve the monitoring port, and run the app until it is stopped.
 
-    SIGTERM drains: no new job is taken, those that run may end for ``ESPALIER_DRAIN`` seconds, then the app stops.
+    On SIGTERM, no new job is accepted, running jobs have ``ESPALIER_DRAIN`` seconds to finish, and then the app stops.
     """
     app.need_extra()
     if opt.secrets is not None and not os.access(opt.secrets, os.R_OK):
@@ -74,7 +74,7 @@ def _log_as_json() -> None:
 
 
 def _drain_first(patience: float) -> None:
-    """Let running jobs end before Streamlit's handler of SIGTERM stops the server. A second signal stops at once."""
+    """Let running jobs finish before Streamlit's SIGTERM handler stops the server. A second signal stops it at once."""
     from espalier.core.server.queue import QUEUE
 
     bootstrap: Any = importlib.import_module("streamlit.web.bootstrap")

@@ -1,4 +1,4 @@
-"""``espalier keys``, ``sign``, ``statement`` and ``verify``: a release's claims, their signature and their check."""
+"""``espalier keys``, ``sign``, ``statement`` and ``verify``: a release's claims, their signature and checks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def add(commands: Any) -> None:
     """Declare the commands."""
     keys = commands.add_parser("keys", help="make a key that signs releases")
     acts = keys.add_subparsers(dest="act", metavar="act", required=True)
-    new = acts.add_parser("new", help="an Ed25519 key: FILE (private, encrypted) and FILE.pub")
+    new = acts.add_parser("new", help="make an Ed25519 key: FILE (private, encrypted) and FILE.pub")
     new.add_argument("file", type=Path, metavar="FILE", help="outside every folder of a project or release")
     new.set_defaults(run=_new)
 
@@ -56,7 +56,7 @@ _ABOUT = {
 
 
 def signer(path: Path | None) -> Signer | None:
-    """The private key in ``path``, its passphrase from the environment or asked for; None without a path."""
+    """Return the private key in ``path``, asking for its passphrase if necessary; `None` without a path."""
     from espalier.core.statement.keys import load_signer
 
     return None if path is None else load_signer(path, _passphrase())

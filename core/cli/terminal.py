@@ -1,4 +1,4 @@
-"""Terminal output: text that cannot steer the terminal, and a progress bar while work goes on."""
+"""Terminal output: text that cannot control the terminal, and a progress bar."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from espalier.core.progress import Report, silent
 
 
 class Plain:
-    """A ``stream`` that writes control and format characters as JSON does: names and cells must not steer a terminal.
+    """A ``stream`` that escapes control and format characters as JSON does: names and cells must not control a
+    terminal.
 
-    JSON stays the same JSON: such a character is in it only inside a text.
+    JSON output stays equivalent, because such characters occur only inside its strings.
     """
 
     def __init__(self, stream: Any) -> None:
@@ -45,7 +46,7 @@ def _escaped(c: str) -> str:
 
 @contextmanager
 def bar(quiet: bool = False) -> Iterator[Report]:
-    """A report that draws a bar on stderr; nothing is drawn where that is not a terminal, or ``quiet``."""
+    """Return a report that draws a bar on stderr; nothing is drawn if stderr is not a terminal or ``quiet`` is set."""
     if quiet or not sys.stderr.isatty():
         yield silent
         return

@@ -123,7 +123,7 @@ def test_sentences_lead_with_strength():
     said = [t.sentence("age", "sleep", ["sex"]) for t in found]
     assert said[0].startswith("age and sleep, given sex: odds ratio ")
     assert said[0].endswith("contradicts the drawing here: an arrow between them may be missing.")
-    assert "would have been noticed four times in five" in said[1]
+    assert "would have been detected four times in five" in said[1]
     assert "too few rows for a verdict" in said[2]
     nominal = judged([Counts(strong.values, 5.0, ordered=False)], rng)[0].sentence("age", "sleep", [])
     assert "nats of information" in nominal

@@ -198,7 +198,7 @@ def test_the_command_line_says_so_and_refuses_a_ledger(tmp_path, capsys):
     frame().to_csv(tmp_path / "t.csv", index=False)
     given = ["release", str(tmp_path / "p.json"), "--data", str(tmp_path / "t.csv"), "--out", str(tmp_path / "out")]
     assert main([*given, "--ledger", str(tmp_path / "l"), "--table", "t"]) == 2
-    assert "no ledger keeps count of it" in capsys.readouterr().err
+    assert "no ledger counts it" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
     frame(60, seed=9).to_csv(tmp_path / "d.csv", index=False)
     assert main([*given, "--public", str(tmp_path / "d.csv")]) == 0

@@ -14,7 +14,7 @@ def test_the_drawing_is_tested_from_the_plan_to_the_structure_page(app: AppTest)
     field(app, "slider", "Maximum number of statements").set_value(3).run()
     project = state(app).project
     assert (project.plan.test_drawing, project.plan.statements) == (0.2, 3)
-    assert "would be noticed four times in five" in sentences(app)
+    assert "would be detected four times in five" in sentences(app)
     press(go(app, "release"), "Spend")
     finish(app)
     go(app, "structure")

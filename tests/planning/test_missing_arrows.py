@@ -124,4 +124,4 @@ def test_rows_held_out_and_several_rows_a_person_are_no_part_of_the_test():
 def test_the_command_line_tells_what_would_be_noticed(tmp_path, capsys):
     (tmp_path / "p.json").write_text(project().dumps())
     assert main(["plan", str(tmp_path / "p.json"), "--rows", "8000"]) == 0
-    assert "would be noticed four times in five" in capsys.readouterr().out
+    assert "would be detected four times in five" in capsys.readouterr().out
