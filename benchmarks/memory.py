@@ -3,7 +3,7 @@
     python -m benchmarks.memory                       every size and method
     python -m benchmarks.memory --only 1000000        cases whose name contains this
 
-Each release runs in a process of its own, from its file to its folder, as ``espalier release --as parquet`` does. Its
+Each release runs in a separate process, from its file to its folder, as ``espalier release --as parquet`` does. Its
 peak is the system's high-water mark of that process. The tables are Adult's rows resampled (12 columns), and 200
 columns of four categories.
 """

@@ -1,5 +1,6 @@
-"""The code that a user of mbi 2.0 would write for Adult: the star on income, from start to file. `benchmarks.adult
-cold` times it.
+"""The code that a user of mbi 2.0 would write for Adult: the star on income, from start to file.
+
+`benchmarks.adult cold` times it.
 
     python -m benchmarks.peer_mbi PROJECT.json TABLE OUT.csv
 

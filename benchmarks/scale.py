@@ -14,7 +14,7 @@
     python -m benchmarks.scale numeric --rows 100000000     the last of these layouts alone: ten files in a folder
 
 The table is Adult's rows drawn again and again; more than 10⁷ are the same file several times, in a folder. CPU
-seconds are of all threads, those of a server or of Spark with them; each part runs in a process of its own, so that its
+seconds are of all threads, those of a server or of Spark with them; each part runs in a separate process, so that its
 memory is its own.
 """
 

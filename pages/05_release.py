@@ -88,7 +88,7 @@ def spend(state: Session, table: Table | None, seen: Preview) -> None:
         planned, counted = state.public_rows, None if table is None else public_rows(plan, table.rows)
         if planned is not None and counted is not None and planned != counted:
             st.warning(
-                f"The plan says n = {planned:,}, but the table has {counted:,} rows. The table's number is used."
+                f"The plan states n = {planned:,}, but the table has {counted:,} rows. The table's number is used."
             )
         share = (
             0
@@ -107,8 +107,8 @@ def spend(state: Session, table: Table | None, seen: Preview) -> None:
             delta = population.delta if population else None
             seen, left = spending.kept_back(state, table, share / 100, delta)
             notes.append(
-                f"Keeping rows back costs accuracy: noise weighs {100 * (1 / (1 - share / 100) - 1):.0f} % more "
-                f"against the {'' if left is None else f'{left:,} '}rows that are left"
+                f"Holding rows out costs accuracy: noise is {100 * (1 / (1 - share / 100) - 1):.0f} % larger "
+                f"relative to the {'' if left is None else f'{left:,} '}remaining rows"
                 + (", and δ = 1/n² uses the remaining rows." if plan.delta is None and population is None else ".")
             )
         source = state.relation.shown if state.relation else state.text.source if state.text else ""

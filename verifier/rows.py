@@ -107,7 +107,7 @@ def check_rows(folder: Folder, model: Model | None, answers: Answers | None) -> 
     )
     for clique, mask in answers.impossible.items() if answers else ():
         if mask[tuple(codes[n] for n in clique)].any():
-            wrong.append(f"rows lie in impossible cells of {' × '.join(clique)}")
+            wrong.append(f"rows are in impossible cells of {' × '.join(clique)}")
     copies = sorted(n for n in folder.names if n.startswith("copies/") and n.endswith(".csv.gz"))
     odd = [n for n in copies if read_rows(folder, folder.unpacked(n))[1] != facts["rows"]]
     wrong += [f"{name} has a different number of rows" for name in odd]

@@ -38,7 +38,7 @@ F = TypeVar("F", Proportion, Difference, OddsRatio, Mean, MeanDifference, Quanti
 
 
 Among = str | Sequence[str] | None
-"""Conditions, each written ``column=value``; one may stand alone."""
+"""Conditions, each written ``column=value``; a single one may be given as text."""
 
 
 def of_observed(schema: Schema, figure: F) -> F:
@@ -49,7 +49,7 @@ def of_observed(schema: Schema, figure: F) -> F:
     if len(set(figure.columns)) < len(figure.columns):
         twice = next(name for name in figure.columns if figure.columns.count(name) > 1)
         raise ProjectError(
-            f"The question names {twice!r} twice. Each condition needs a column of its own.", column=twice
+            f"The question names {twice!r} twice. Each condition needs a different column.", column=twice
         )
     levels = [value for value in vars(figure).values() if isinstance(value, Level)] + [*figure.among]
     return replace(figure, missing=_missing(schema, figure.columns, levels))

@@ -1,7 +1,7 @@
 """Transitions from one visit to the next, with intervals, from the noisy counts that a release of linked tables states.
 
-A figure is *person-averaged*: each person with several visits weighs 1, so a person with m steps gives 1/m to each of
-them. Steps beyond the kept visits do not count. The answer depends on the release alone and may be shared.
+A figure is *person-averaged*: each person with several visits has weight 1, so a person with m steps gives 1/m to each
+of them. Steps beyond the kept visits do not count. The answer depends on the release alone and may be shared.
 
 The interval. Let x_i be person i's weight at steps from value a, and y_i ≤ x_i the part that leads to b. With
 p = Σ E y / Σ E x, a person adds y − p·x to the error. Since 0 ≤ y ≤ x ≤ 1, E (y − p·x)² ≤ p(1 − p) E x: for p ≤ 1/2,

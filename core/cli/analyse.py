@@ -211,7 +211,7 @@ def _transition(opt: argparse.Namespace) -> None:
         print(json.dumps([found.to_json()], indent=1, ensure_ascii=False, allow_nan=False))
         return
     print(found)
-    print("Each person with several kept visits weighs 1. From the release alone; it may be shared.")
+    print("Each person with several kept visits has weight 1. From the release alone; it may be shared.")
 
 
 def _regression(opt: argparse.Namespace) -> None:

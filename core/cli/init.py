@@ -35,7 +35,7 @@ BUYING = """Next:
      The budget buys the rest: "schema_share" of the plan.
 {person}  2. espalier plan {out} --rows N        every part and its price; reads no data
   3. espalier release {out} --data {table} --out DIR"""
-"""What to do with a draft of names."""
+"""The next steps after a draft of names."""
 
 
 def add(commands: Any) -> None:
@@ -57,7 +57,7 @@ def add(commands: Any) -> None:
         nargs="+",
         default=(),
         metavar="TEXT",
-        help="texts that mean an empty cell wherever they stand, such as '?' or -9",
+        help="texts that mean an empty cell in any column, such as '?' or -9",
     )
     init.add_argument(
         "--dictionary",

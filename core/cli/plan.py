@@ -37,7 +37,7 @@ def add(commands: Any) -> None:
     plan.add_argument("--rarer", type=between(0.0, 0.5), help="for the verdict: the share of the target's rarer value")
     plan.add_argument("--json", action="store_true", help="print JSON instead of a table")
     plan.add_argument("--explain-sql", action="store_true", help="print the SQL for the engine of --data; reads no row")
-    plan.add_argument("--data", metavar="TABLE", help="also state what its catalogue says the relation is; " + TABLE)
+    plan.add_argument("--data", metavar="TABLE", help="also state the kind of relation in its catalogue; " + TABLE)
     plan.add_argument("--relation", metavar="NAME", help="the name of the table in the engine")
     questions_option.add_option(plan)
     ledger.add_options(plan)

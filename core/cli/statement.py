@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from espalier.core.statement.keys import Signer
 
 EXPORTS = ("registry", "label", "croissant", "dcat", "dpv", "spdx")
-KEY_HELP = "sign the statement with this private key (its passphrase: ESPALIER_KEY_PASSPHRASE, or asked for)"
+KEY_HELP = "sign the statement with this private key (passphrase from ESPALIER_KEY_PASSPHRASE or the terminal)"
 
 
 def add(commands: Any) -> None:

@@ -30,7 +30,7 @@ class Flow:
 def transitions(panel: Panel, name: str) -> Array:
     """Return P(value at a visit | value at the visit before), one row per value before.
 
-    Each person weighs 1, as in the release. A row without a visit is zero.
+    Each person has weight 1, as in the release. A row without a visit is zero.
     """
     (counts,) = panel.step_counts([(name + BEFORE, name)])
     held = counts[: panel.steps.sizes[name]].astype(np.float64)

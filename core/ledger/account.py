@@ -47,7 +47,7 @@ class Account:
 
     @property
     def population(self) -> Population:
-        """As it stands now."""
+        """Return its present state."""
         return population_of(replay(self._events()), self.table, self.store.name)
 
     def _events(self) -> list[Event]:

@@ -72,7 +72,7 @@ class Smooth:
         return self.fitted
 
     def facts(self, project: Project) -> Mapping[str, Any]:  # noqa: ARG002
-        """Return nothing: the draws say everything."""
+        """Return nothing, because the draws contain everything."""
         return {}
 
 

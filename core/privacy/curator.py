@@ -474,7 +474,7 @@ class PrivateCurator(Curator):
         def draw() -> NDArray[np.float64]:
             sums = recipe.sums(self._source)
             if sums.shape != (recipe.cells,) or sums.dtype != np.int64:
-                raise ValueError(f"other sums were worked out than were asked for ({recipe.what})")
+                raise ValueError(f"the computed sums are not the requested ones ({recipe.what})")
             return self._noisy(sums, scale)
 
         return self._journal.array(("sums", recipe, scale), (recipe.cells,), draw)

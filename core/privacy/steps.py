@@ -1,4 +1,4 @@
-"""Pooled counts over the steps of people, as named recipes: each person weighs 1, however many visits they have.
+"""Pooled counts over the steps of people, as named recipes: each person has weight 1, however many visits they have.
 
 A step is a visit after the first (`espalier.core.project.linked`). A person with m steps has weight 1/m at each of
 them. The choice of the first k visits reads one person's rows only, so neighbouring tables stay neighbours: one person

@@ -310,7 +310,7 @@ class Column:
         shown = text if len(text) <= 60 else text[:57] + "…"
         raise TableError(
             f"column {self.name!r}: the value {shown!r} {self._why_unknown}; correct the table, declare it, "
-            f'or say "unknown": "missing"',
+            f'or set "unknown": "missing"',
             column=self.name,
             value=text,
         )

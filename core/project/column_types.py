@@ -109,7 +109,7 @@ class Numbers(Column, kinds=("numeric",)):
                 if math.ceil(low) > last:
                     raise self.error(f"the bin from {low:g} to {high:g} contains no whole number")
         if self.number_style and self.number_style not in STYLES:
-            raise self.error(f"number_style belongs to numbers, and is one of {', '.join(STYLES)}")
+            raise self.error(f"number_style is only for numbers, and must be one of {', '.join(STYLES)}")
 
     def _check_decimals(self) -> None:
         if isinstance(self.decimals, bool) or not isinstance(self.decimals, int) or not 1 <= self.decimals <= 9:
@@ -222,7 +222,7 @@ class Dates(Numbers, kinds=("date",)):
         if self.dates is None or (self.kind, self.edges, self.integer) != ("numeric", self.dates.edges, True):
             raise self.error("a column of dates takes its bins from its range and period")
         if self.number_style:
-            raise self.error(f"number_style belongs to numbers, and is one of {', '.join(STYLES)}")
+            raise self.error(f"number_style is only for numbers, and must be one of {', '.join(STYLES)}")
         super()._check()
 
     @classmethod

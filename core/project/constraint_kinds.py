@@ -212,7 +212,7 @@ def _codes(column: Column, values: Values) -> Mask:
         return out
     if column.kind == "numeric" and any(text != MISSING for text in values):
         raise SchemaError(
-            f'impossible: {column.name!r} is numeric; say a range, such as {{"below": 16}}', column=column.name
+            f'impossible: {column.name!r} is numeric; give a range, such as {{"below": 16}}', column=column.name
         )
     for text in values:
         if text == MISSING and not column.missing:
@@ -265,7 +265,7 @@ def _pair(data: Any, key: str) -> tuple[str, str]:
     if not isinstance(data, list) or len(data) != 2 or not all(isinstance(x, str) for x in data):
         raise entry_error(key, f"each entry names two columns, not {data!r}"[:200])
     if data[0] == data[1]:
-        raise entry_error(key, f"{data[0]!r} stands twice")
+        raise entry_error(key, f"{data[0]!r} is listed twice")
     return data[0], data[1]
 
 

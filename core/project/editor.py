@@ -28,7 +28,7 @@ UNDO_STEPS = 200
 
 @dataclass(frozen=True)
 class References:
-    """What a project says about its columns, apart from the schema and the questions."""
+    """A project's facts about its columns, apart from the schema and the questions."""
 
     edges: tuple[tuple[str, str], ...] = ()
     hidden: tuple[tuple[str, str], ...] = ()

@@ -47,7 +47,7 @@ Ask = Callable[["Cut"], tuple[NDArray[np.float64], float]]
 class Cut:
     """A division of a column's codes into groups.
 
-    ``groups`` says of each code which group it is in, from 0; ``parts`` says of each group which nodes it is made of
+    ``groups`` gives the group of each code, counted from 0; ``parts`` gives the nodes that each group consists of
     (one, or several that were put together: a node is a code or a group of the hierarchy), ``names`` what it is called.
     """
 
@@ -73,7 +73,7 @@ class Hierarchy:
     """The codes of one column in groups of groups.
 
     ``labels`` are the codes in order (with ``missing`` the empty cell is the last one) and after them the groups;
-    ``parent`` says of each the index of its group, −1 at the top. Raises :class:`SchemaError` for a hierarchy that
+    ``parent`` gives the index of each node's group, −1 at the top. Raises :class:`SchemaError` for a hierarchy that
     cannot be.
     """
 

@@ -307,7 +307,7 @@ def _constraints(section: Mapping[str, Any] | None) -> str:
 
 
 def _of_method(notes: Sequence[str]) -> str:
-    """Return what the method itself has to say of the release; empty for most."""
+    """Return the method's own sentences on the release; empty for most methods."""
     return "<h2>Notes of the method</h2>" + _bullets(notes) if notes else ""
 
 

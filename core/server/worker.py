@@ -1,4 +1,4 @@
-"""A release in a process of its own, with limits on memory, disk and time. Its rows are freed when the process ends.
+"""A release in a separate process, with limits on memory, disk and time. Its rows are freed when the process ends.
 
 The server starts ``python -m espalier.core.server.worker`` and speaks with it over a pair of sockets that no other
 process has. Both ends are the same program of the same user, so messages are pickled. Open files travel as
@@ -59,7 +59,7 @@ class Limits:
 
 
 def run_apart(task: Task, given: Any, report: Report, begun: Begun, limits: Limits) -> Any:
-    """Run ``task(given, report, begun)`` in a process of its own and return its result.
+    """Run ``task(given, report, begun)`` in a separate process and return its result.
 
     Raises what the task raises, if it is an :class:`EspalierError`; another error, or the end of the process, becomes
     one that quotes nothing. An error from ``report``, usually :class:`Cancelled`, asks the worker to stop. A result

@@ -119,7 +119,7 @@ class Counting:
                 self._planes.add(codes, slice(start, min(start + PLANE_ROWS, rows)))
 
     def counts(self) -> list[Counts]:
-        """The counts so far, in the order in which they were asked for."""
+        """Return the counts so far, in the order of the requests."""
         for i, total in self._totals.items():
             self._spread(total, *self._blocks[i])
             total[:] = 0
@@ -177,7 +177,7 @@ def cover(cliques: Sequence[Clique], sizes: Mapping[str, int]) -> list[Clique]:
 
     A clique that is larger than that is a block by itself. Greedy: cliques of three columns and more go into the first
     block where they fit best; pairs are covered by blocks grown column by column, each step adding the column that
-    covers most missing pairs; single columns go wherever they fit.
+    covers most missing pairs; single columns are placed where they fit.
     """
     names = [name for name in sizes if any(name in q for q in cliques)] if len(cliques) < 50 else list(sizes)
     place = {name: i for i, name in enumerate(names)}

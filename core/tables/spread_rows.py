@@ -1,6 +1,6 @@
 """Rows from all over a table, as text, from which a schema is guessed: a bounded sample, or every value in one scan.
 
-Only a steward who asked for a guess gets here. The guess stays marked until a person confirms it.
+This code runs only if a steward asked for a guess. The guess stays marked until a person confirms it.
 """
 
 from __future__ import annotations

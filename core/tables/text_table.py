@@ -66,7 +66,7 @@ class Cells:
         self._texts: set[str] = set()
         """Distinct cells that are already text."""
         self._forms: set[object] = set()
-        """The forms of cells that are neither text nor empty."""
+        """Return the forms of cells that are neither text nor empty."""
         self._drops_digits = False
 
     def add(self, cell: Any) -> None:
@@ -105,7 +105,7 @@ def _form(cell: Any) -> object:
 
 
 def spells_another_type(text: str) -> bool:
-    """Return whether ``text`` is the text of a number, a truth value, a date, a moment, a time of day or a UUID."""
+    """Return whether ``text`` is the text of a number, a Boolean, a date, a timestamp, a time of day or a UUID."""
     if text in ("True", "False"):
         return True
     for read in (int, float, Decimal, dt.date.fromisoformat, dt.datetime.fromisoformat, dt.time.fromisoformat, UUID):

@@ -70,7 +70,7 @@ function make(parent) {
     net.on("afterDrawing", overlay);
     host.querySelectorAll("[tabindex]").forEach((e) => e.setAttribute("tabindex", "-1"));
     watch = new ResizeObserver(() => {
-      if (!host.clientWidth || host.clientWidth === across) return; // a longer message is no reason to look elsewhere
+      if (!host.clientWidth || host.clientWidth === across) return; // a longer message does not move the view
       across = host.clientWidth;
       net.redraw();
       fit();
@@ -104,7 +104,7 @@ function make(parent) {
     refill(edges, lines, seen.lines || {});
     seen = { places: Object.fromEntries(data.nodes.map((n) => [n.id, [n.x, n.y]])),
       lines: Object.fromEntries(lines.map((l) => [l.id, l])) };
-    if (refit) { fit(); route(); fit(); } // again: arrows bend around boxes, and all of a bend is to be seen
+    if (refit) { fit(); route(); fit(); } // again: arrows bend around boxes, and the whole bend must be visible
     if (chosen !== String(data.selected.columns)) sight();
     chosen = String(data.selected.columns);
     route();

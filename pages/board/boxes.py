@@ -54,7 +54,7 @@ def load_vis() -> bool:
     """Send vis-network to the browser. Return False, with a message, if the pyvis package is missing."""
     loader = _loader()
     if loader is None:
-        st.caption("The picture needs the pyvis package; the list says the same.")
+        st.caption("The picture needs the pyvis package; the list shows the same.")
         return False
     loader(key="espalier-vis-loader", height=1)
     return True

@@ -107,7 +107,7 @@ def dag(columns: Iterable[str], edges: Sequence[tuple[str, str]], roles: Roles, 
 
 def _fits(columns: Sequence[str]) -> bool:
     if len(columns) > MAX_NODES:
-        st.caption(f"{len(columns)} columns are too many for a picture; the list says the same.")
+        st.caption(f"{len(columns)} columns are too many for a picture; the list shows the same.")
         return False
     return bool(columns)
 

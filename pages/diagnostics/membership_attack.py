@@ -76,7 +76,7 @@ def show(played: Played) -> None:
     st.markdown(
         f"**How to read it.** {played.game} AUC 0.5 is a coin toss, 1 is always right. Advantage is the share of "
         "true-positive rate minus false-positive rate: 0 is chance. The intervals resample tables "
-        f"and rows. The budget allows an AUC of about {played.top:.3f} at most in this game. The control publishes the "
+        f"and rows. The budget allows an AUC of at most about {played.top:.3f} in this game. The control publishes the "
         f"rows themselves, and the main attack recognises them with AUC {control:.3f}: below {BLIND_BELOW:g} the "
         f"attack would be blind and prove nothing."
     )

@@ -17,7 +17,7 @@ def show(found: Facts, schema: Schema) -> None:
     """Show all figures, or why there are none."""
     facts = found.get("numbers")
     if not facts:
-        st.info(f"There are no numbers to compare: {plain(found.get('numbers_reason', 'they were not worked out'))}.")
+        st.info(f"There are no numbers to compare: {plain(found.get('numbers_reason', 'they were not computed'))}.")
         return
     _regression(facts)
     _distances(facts, schema)

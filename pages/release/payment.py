@@ -93,7 +93,7 @@ def choose(state: Session) -> tuple[bool, Population | None]:
     )
     if picked == UNRECORDED:
         if not state.sample:
-            st.caption("Nothing will add this release up with others from the same people. Its report states this.")
+            st.caption("This release will not be counted with others from the same people. Its report states this.")
         return True, None
     if picked == NEW:
         opening_form(state, known)
@@ -282,7 +282,7 @@ def opening_form(state: Session, known: dict[str, Population]) -> None:
         b.text_input("Note", key=f"{key}-note", placeholder="for you and the readers of the ledger")
         if state.has_table:
             st.caption(
-                "Opening a budget spends nothing. The release is a step of its own after it, on the Release page."
+                "Opening a budget spends nothing. The release is a separate step afterwards, on the Release page."
             )
         st.button("Open this budget", type="primary", on_click=_open, args=(state, key, nobody), key=f"{key}-go")
         if trouble := state.trouble.get("ledger"):

@@ -102,7 +102,7 @@ def released(person: Person) -> tuple[dict[str, Any], list[dict[str, str]]]:
     person.visit("Release")
     person.rests()
     person.pick("Paid from the budget of", "Not recorded in a ledger")
-    person.sees("Nothing will add this release up")
+    person.sees("This release will not be counted")
     person.rests()
     person.press("Spend ε")
     person.sees(": 6,000 synthetic rows")

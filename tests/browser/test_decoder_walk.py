@@ -49,7 +49,7 @@ def test_a_decoder_is_planned_released_judged_and_attacked(person: Person, tmp_p
     person.visit("Release")
     person.rests()
     person.pick("Paid from the budget of", "Not recorded in a ledger")
-    person.sees("Nothing will add this release up")
+    person.sees("This release will not be counted")
     person.rests()
     person.press("Spend ε")
     person.sees(": 400 synthetic rows")

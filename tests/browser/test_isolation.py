@@ -50,7 +50,7 @@ def test_neither_of_two_tabs_sees_what_is_in_the_other(person: Person, address: 
         somebody.pick("Paid from the budget of", "Not recorded in a ledger")
     for somebody in marks.values():  # both before either is finished
         somebody.page.bring_to_front()
-        somebody.sees("Nothing will add this release up")
+        somebody.sees("This release will not be counted")
         somebody.rests()
         somebody.press("Spend ε = 1 and release")
     for mark, somebody in marks.items():

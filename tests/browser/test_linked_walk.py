@@ -46,7 +46,7 @@ def test_two_files_are_opened_drawn_released_judged_and_analysed(person: Person,
     person.visit("Release")
     person.rests()
     person.pick("Paid from the budget of", "Not recorded in a ledger")
-    person.sees("Nothing will add this release up")
+    person.sees("This release will not be counted")
     person.rests()
     person.press("Spend ε")
     person.sees("synthetic rows")

@@ -17,7 +17,7 @@ def test_a_reload_returns_to_the_release(person: Person, tmp_path: Path) -> None
     person.visit("Release")
     person.rests()
     person.pick("Paid from the budget of", "Not recorded in a ledger")
-    person.sees("Nothing will add this release up")
+    person.sees("This release will not be counted")
     person.rests()
     person.press("Spend ε = 1 and release")
     person.page.wait_for_function("() => sessionStorage.getItem('espalier-work') !== null")

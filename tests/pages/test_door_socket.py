@@ -152,7 +152,7 @@ class Visitor:
 
 
 def start(server: Server) -> subprocess.Popen[bytes]:
-    """The app in a process of its own, up to its first answer."""
+    """The app in a separate process, up to its first answer."""
     options = ("--server.headless=true", f"--server.port={server.port}", f"--secrets.files={server.secrets}")
     places = {"ESPALIER_LEDGER": str(server.kept / "ledger.db"), "ESPALIER_SHARED": str(server.kept / "shelf")}
     process = subprocess.Popen(

@@ -44,7 +44,7 @@ FALSE_ALARM = 1e-7
 
 
 def table(others, mine, order=0):
-    """The person's rows stand first or last in the table; 9 is their code."""
+    """The person's rows come first or last in the table; 9 is their code."""
     rest = [(who, cell) for who, cells in others.items() for cell in cells]
     rows = [(9, cell) for cell in mine] + rest if order else rest + [(9, cell) for cell in mine]
     codes = np.array([cell for _, cell in rows], dtype=np.int64).reshape(-1, 2)
@@ -58,7 +58,7 @@ def table(others, mine, order=0):
 
 
 def drawn(monkeypatch, made, lots, seed, k, total):
-    """``bounded`` of a table in which everybody else, and every filler row, has the lots they also have elsewhere."""
+    """Return ``bounded`` of a table in which everyone else, and every filler row, has the same lots as elsewhere."""
     rng = np.random.default_rng(seed)
     person = made.person
     theirs = iter(rng.integers(0, 2**60, (len(person), 2)))  # by place among everybody else
@@ -111,7 +111,9 @@ def test_a_person_that_comes_or_goes_moves_at_most_k_rows(monkeypatch, k):
 
 @pytest.mark.parametrize(("k", "total"), [(1, 3), (1, 8), (2, 3), (2, 4), (2, 9)])
 def test_a_person_that_becomes_any_other_changes_at_most_k_rows_of_a_declared_total(monkeypatch, k, total):
-    """Replace-one, cut or filled: R rows before and after, moved by at most what k replaced rows can."""
+    """Under replace-one, cut or filled, there are R rows before and after, and sums move at most as for k replaced
+    rows.
+    """
     unit, edge, feature = Unit("replace-one", k), EdgeScore(lambda pair: np.full((2, 2), 0.4)), FeatureScore("b")
     worst, seen = 0.0, 0
     for one, other in pairs(monkeypatch, k, total):
@@ -140,7 +142,7 @@ def test_held_out_counts_without_a_total_move_by_at_most_the_replace_one_sensiti
 
 
 def test_lots_dealt_by_row_from_a_seed_would_break_the_coupling():
-    """Why no function here takes a seed: with a known stream, a person who goes shifts the lots of all behind."""
+    """No function here takes a seed: with a known stream, removing a person would shift the lots of everyone after."""
     person = np.repeat(np.arange(40), 3)
     cells = np.tile([0, 1, 1], 40)
     stream = np.random.default_rng(5).integers(0, 2**60, 120).astype(np.uint64)

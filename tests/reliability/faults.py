@@ -230,7 +230,7 @@ def fault(what: str, where: str, break_it: Callable[[], str], expected: str = ""
 
 
 def as_child(work: Callable[[], str]) -> str:
-    """Run ``work`` in a process of its own that may be limited; returns its message."""
+    """Run ``work`` in a separate process that may be limited; returns its message."""
     out, into = os.pipe()
     child = os.fork()
     if not child:

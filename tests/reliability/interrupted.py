@@ -132,7 +132,7 @@ class Tally:
 
 
 def command(arguments: list[str], log: Path, at: int, strike: Callable[[], None], *, on_disk: bool) -> tuple[int, str]:
-    """Run a command in a process of its own; returns its exit status (negative for a signal) and its messages."""
+    """Run a command in a separate process; returns its exit status (negative for a signal) and its messages."""
     said = log.with_suffix(".stderr")
     child = os.fork()
     if not child:

@@ -1,4 +1,4 @@
-"""A release in a process of its own: its result is whole, its limits hold, and no end of it is mistaken."""
+"""A release in a separate process: its result is whole, its limits hold, and no end of it is mistaken."""
 
 # ruff: noqa: ARG001 (tasks share one signature)
 

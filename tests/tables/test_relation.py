@@ -440,7 +440,7 @@ def test_statements_approximate_nothing_and_draw_nothing(engine):
     assert not re.search(r"approx|sample|random|uuid|hll|rand\(", said)
 
 
-@pytest.mark.skipif(os.name != "posix", reason="a file without a name is another thing elsewhere")
+@pytest.mark.skipif(os.name != "posix", reason="unnamed files work differently on other systems")
 def test_a_killed_process_leaves_no_codes_on_disk(tmp_path):
     parquet.write_table(people(), tmp_path / "t.parquet")
     scratch = tmp_path / "scratch"

@@ -31,7 +31,7 @@ def read(text: str, line: int = 1) -> MixedGraph:
 
 
 def after_prose(text: str) -> bool:
-    """Return whether model code follows other text: ``dag {`` on a line of its own, or a paragraph of old code."""
+    """Return whether model code follows other text: ``dag {`` on a separate line, or a paragraph of old code."""
     if _ANY_HEAD.match(text) or text.startswith("<"):
         return False
     return bool(_HEAD_ON_A_LINE.search(text)) or bool(legacy_after_prose(text))

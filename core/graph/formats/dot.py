@@ -123,7 +123,7 @@ def _closing(text: str, at: int) -> int:
 
 
 def unquoted(piece: str) -> str:
-    """The name inside quotes: ``\\"`` is a quote, ``\\\\`` a backslash, a backslash ends a line that goes on."""
+    """Return the name inside quotes: ``\\"`` is a quote, ``\\\\`` a backslash; a final backslash continues a line."""
     inside = piece[1:-1]
     if "\\" not in inside:
         return inside

@@ -23,7 +23,7 @@ MOST_GIVEN = 2 * MAX_EDGES
 """Largest number of edges in a file, repeated ones included: a few groups can stand for very many edges."""
 _TURNED: dict[str, Mark] = {"<-": "->", "<-o": "o->", "--o": "o--"}
 ROLES = ("exposure", "outcome", "adjusted", "selected", "protected", "admissible", "inadmissible")
-"""What a file may say of a node: dagitty's words and Espalier's."""
+"""The roles that a file may give to a node: dagitty's names and Espalier's."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ ARROWS: dict[str, str] = {"->": "→", "<->": "↔", "--": "—", "o->": "o→",
 
 @dataclass(frozen=True)
 class Remark:
-    """Something in a file that was not taken over as it stands, and needs no decision."""
+    """A part of a file that was changed or ignored on reading, without a decision to make."""
 
     line: int
     text: str
@@ -153,7 +153,7 @@ class Builder:
         self._unused.setdefault(what, []).append(line)
 
     def use_labels(self) -> None:
-        """Call nodes by their labels where the ids say nothing (0, 1, n2 …) and every label is there, and once."""
+        """Name nodes by their labels if the ids carry no meaning (0, 1, n2 …) and every node has a unique label."""
         labels = [node.label for node in self.nodes.values()]
         if not labels or not all(labels) or len(set(labels)) < len(labels):
             return

@@ -50,7 +50,7 @@ def read(text: str, line: int = 1) -> MixedGraph:
         if heading in ("graph nodes:", "graph edges:"):
             section = heading
         elif heading.startswith(("graph nodes:", "graph edges:")):
-            raise broken(where, f"put {shown(row[:12])} on a line of its own")
+            raise broken(where, f"put {shown(row[:12])} on a separate line")
         elif _OTHER.fullmatch(heading) and not _MARK.search(row):
             section = "other"
             builder.unused(f"the section {shown(row)}", where)
@@ -99,7 +99,7 @@ def _edge(row: str, line: int, builder: Builder) -> None:
 
 
 def _right(rest: str, builder: Builder) -> tuple[str, str]:
-    """The second name and what stands behind it (edge properties, bootstrap shares)."""
+    """Return the second name and the text after it (edge properties, bootstrap shares)."""
     if quoted := _QUOTED.match(rest):
         return _name(quoted[0]), rest[quoted.end() :].strip()
     if rest in builder.nodes or " " not in rest:
