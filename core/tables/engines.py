@@ -249,7 +249,7 @@ def _postgres(url: str) -> Any:
     """
     from ibis.backends.postgres import Backend
 
-    class Backing(Backend):
+    class Backing(Backend):  # type: ignore[misc]
         def _post_connect(self) -> None:
             with self.con.transaction(force_rollback=True):
                 super()._post_connect()
