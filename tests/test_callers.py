@@ -36,7 +36,7 @@ ONLY = {
 OPENING = {
     *("open", "connect", "create_engine", "create_connection", "urlopen", "ZipFile"),
     *("read_text", "read_bytes", "write_text", "write_bytes", "ParquetFile", "ParquetWriter", "open_csv"),
-    *("open_ordinary", "fdopen"),
+    "open_ordinary",
 }
 """Functions that open a file, an archive or a connection."""
 PUBLIC = {
