@@ -36,6 +36,7 @@ ONLY = {
 OPENING = {
     *("open", "connect", "create_engine", "create_connection", "urlopen", "ZipFile"),
     *("read_text", "read_bytes", "write_text", "write_bytes", "ParquetFile", "ParquetWriter", "open_csv"),
+    "open_ordinary",
 }
 """Functions that open a file, an archive or a connection."""
 PUBLIC = {
@@ -270,6 +271,7 @@ OPENERS: Reasons = {
         "core/tables/reading.py",
         "core/tables/spark.py",
         "core/tables/engines.py",
+        "core/tables/unpacking.py",
     ),
     "hashes in an engine in memory": ("core/tables/row_limits.py",),
     "writes the bytes of a file where PyReadStat reads them, gone when it returns": ("core/tables/stat_rows.py",),

@@ -89,6 +89,16 @@ _journal = sa.Table(
 )
 """Answers of unfinished releases: the facts at place 0, then one record per answer. Deleted when a release ends."""
 
+_SETTINGS = {
+    "role": "DEFAULT",
+    "search_path": "DEFAULT",
+    "client_encoding": "'UTF8'",
+    "standard_conforming_strings": "on",
+    "statement_timeout": "DEFAULT",
+    "lock_timeout": f"'{PATIENCE}s'",
+    "idle_in_transaction_session_timeout": f"'{2 * PATIENCE}s'",
+}
+"""PostgreSQL's settings of each transaction; the default is the user's, whatever a pooler's other clients set."""
 _COMPUTED = """
 SELECT 1 FROM sqlite_master AS made LEFT JOIN pragma_table_xinfo(made.name) AS part
 WHERE made.name LIKE 'espalier%' AND made.type IN ('table', 'view')
@@ -405,14 +415,20 @@ def _head(count: int, hash_: str) -> str:
 def _engine(url: sa.URL) -> sa.Engine:
     """An engine that opens a connection per use and keeps none: nothing is shared between threads or forks."""
     if url.get_backend_name() == "postgresql":
-        options = f"-c lock_timeout={PATIENCE}s -c idle_in_transaction_session_timeout={2 * PATIENCE}s"
         # every statement sees all earlier commits, including the one after waiting for the lock
-        return sa.create_engine(
+        served = sa.create_engine(
             url,
             poolclass=sa.NullPool,
             isolation_level="READ COMMITTED",
-            connect_args={"connect_timeout": 10, "options": options, "client_encoding": "utf8"},
+            connect_args={"connect_timeout": 10, "client_encoding": "utf8", "prepare_threshold": None},
         )
+
+        @event.listens_for(served, "begin")
+        def _set(connection: sa.Connection) -> None:  # for this transaction only: a pooler shares sessions
+            for name, value in _SETTINGS.items():
+                connection.exec_driver_sql(f"SET LOCAL {name} TO {value}")
+
+        return served
     file = f"{Path(url.database or '').absolute().as_uri()}?mode=rw"  # a missing ledger is not recreated empty
     engine = sa.create_engine(
         url, poolclass=sa.NullPool, creator=lambda: sqlite3.connect(file, timeout=PATIENCE, uri=True)

@@ -20,7 +20,7 @@ from espalier.core.tables.csv_lines import check_lines, header_names, plain_line
 from espalier.core.tables.parquet_files import PLACE_ROWS, PLACES
 from espalier.core.tables.reading import _parsed
 from espalier.core.tables.text_table import check_names
-from espalier.core.tables.unpacking import check_ratio
+from espalier.core.tables.unpacking import check_ratio, open_ordinary
 
 BLOCK = 1 << 24
 PIECE = 1 << 18
@@ -122,7 +122,7 @@ def csv_places(path: Path) -> Generator[Any]:
 @contextmanager
 def _opened(path: Path) -> Iterator[IO[bytes]]:
     """The bytes of the file, unpacked."""
-    with path.open("rb") as file:
+    with open_ordinary(path) as file:
         packed = file.read(2) == b"\x1f\x8b"
         file.seek(0)
         try:

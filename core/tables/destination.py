@@ -35,7 +35,6 @@ class Destination:
             if len(name.encode()) > LONGEST_NAME:
                 raise TableError(f"the name {name!r} is too long for a database: {LONGEST_NAME} bytes at most")
         with self._connected() as (_, con):
-            con.execute("BEGIN")
             con.execute(self._create(columns))
             con.execute("ROLLBACK")
 
@@ -44,7 +43,6 @@ class Destination:
         trace.
         """
         with self._connected() as (fill, con):
-            con.execute("BEGIN")
             try:
                 con.execute(self._create(columns))
                 fill(con, self._sql, columns, batches)
@@ -63,7 +61,7 @@ class Destination:
 
     @contextmanager
     def _connected(self) -> Iterator[tuple[Callable[..., None], Any]]:
-        """Yield (the function that fills the table, the connection).
+        """Yield (the function that fills the table, the connection in a transaction).
 
         Errors name only a cause: an engine's own messages may contain the URL.
         """
@@ -73,6 +71,7 @@ class Destination:
         with engine_errors(f"{shown}: the database cannot be opened for writing", ours=()):
             engine, con = engines.connect_to_write(self.url)
         try:
+            engines.begin(con, engine)
             yield (_copy if engine == "postgres" else _insert), con
         except (*OURS, *BUGS):
             raise

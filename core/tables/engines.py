@@ -13,14 +13,15 @@ from contextlib import contextmanager, suppress
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlparse, urlsplit
 
 import ibis
 from ibis.backends.sql import SQLBackend
 
 from espalier.core.errors import TableError
 from espalier.core.tables.catalogue import ROWS, Origin, origin
-from espalier.core.tables.connection import LOCKED, parts_of, time_limit
+from espalier.core.tables.connection import LOCKED, parts_of
+from espalier.core.tables.postgres_session import settings, transaction
 from espalier.core.tables.stream import Stream
 
 MEMORY = "384MB"
@@ -32,27 +33,28 @@ FIRST = {
     "mysql": (
         "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
         "SET SESSION time_zone = '+00:00'",
-        "SET SESSION sql_select_limit = 18446744073709551615",
+        # MariaDB alone reads the second variable, without which a versioned table may show its rows of another time
+        "SET SESSION sql_select_limit = 18446744073709551615 /*M!100304 , system_versioning_asof = DEFAULT */",
         f"SET SESSION lock_wait_timeout = {LOCKED}",
     ),
 }
-"""Session settings: one statement sees one state of the rows, times are in UTC, and no row is left out."""
+"""Session settings: one statement sees one state of the rows, times are in UTC, and no row is left out or
+of another time."""
 
 
 def open_url(url: str, name: str) -> tuple[Any, Any, str | None, Origin]:
     """(an engine of `ENGINES`, the relation, the query for it as `ROWS` with texts compared byte by byte, its kind)."""
-    backend = _spark(url) if url.startswith("pyspark://") else ibis.connect(url)
+    backend = _spark(url) if url.startswith("pyspark://") else _postgres(url)
     with closed_on_error(backend):
-        if backend.name == "postgres":  # a category is the declared text, even one with a backslash
-            backend.con.execute("SET standard_conforming_strings = on")
-            backend.con.execute("SET client_encoding = 'UTF8'")
-            backend.con.execute(f"SET statement_timeout = '{time_limit()}s'")
-            backend.con.execute(f"SET lock_timeout = '{LOCKED}s'")
+        if backend.name != "postgres":
+            return *_binary(backend, _named(backend, name)), origin_of(backend, name)
+        with transaction(backend.con, closed=False):
+            if path := backend._con_kwargs.get("schema"):
+                backend.con.execute("SELECT pg_catalog.set_config('search_path', %s, true)", [path])
             name = _with_schema(backend.con, name)
-        table = _named(backend, name)
-        if backend.name == "postgres":  # others may make relations and functions of the names that are used below
-            backend.con.execute("SET search_path = pg_catalog, pg_temp")
-        return *_binary(backend, table), origin_of(backend, name)
+            table = _named(backend, name)
+        with transaction(backend.con):
+            return *_binary(backend, table), origin_of(backend, name)
 
 
 @contextmanager
@@ -77,7 +79,8 @@ def keeps_codes(backend: Any) -> bool:
         return False
     from espalier.core.tables.postgres_rows import keeps_codes as asked
 
-    return asked(backend.con)
+    with transaction(backend.con):
+        return asked(backend.con)
 
 
 def open_stream(url: str, name: str, shown: str) -> Stream:
@@ -211,7 +214,8 @@ def fetched(backend: Any, query: str) -> list[tuple[Any, ...]]:
     """Return the result of ``query``, in memory."""
     if backend.name == "pyspark":
         return [tuple(row) for row in backend._session.sql(query).collect()]
-    return list(backend.con.execute(query).fetchall())
+    with transaction(backend.con):
+        return list(backend.con.execute(query).fetchall())
 
 
 def at_random(table: Any, rows: int, total: int) -> Any:
@@ -226,7 +230,7 @@ def streamed_rows(backend: Any, query: str, rows: int = 1 << 16) -> Iterator[lis
         while part := [tuple(row) for row in itertools.islice(left, rows)]:
             yield part
         return
-    with backend.con.transaction(), backend.con.cursor("espalier_rows") as cursor:
+    with transaction(backend.con), backend.con.cursor("espalier_rows") as cursor:
         cursor.execute(query)
         while part := cursor.fetchmany(rows):
             yield part
@@ -236,6 +240,22 @@ def disconnect(backend: Any) -> None:
     """Close the connection. A Spark session is shared within this process and ends with it."""
     if backend.name != "pyspark":
         backend.disconnect()
+
+
+def _postgres(url: str) -> Any:
+    """A connection to PostgreSQL that leaves no setting and no prepared statement in its session.
+
+    Ibis sets the time zone of the session, which is undone here: each transaction has its own settings.
+    """
+    from ibis.backends.postgres import Backend
+
+    class Backing(Backend):  # type: ignore[misc]
+        def _post_connect(self) -> None:
+            with self.con.transaction(force_rollback=True):
+                super()._post_connect()
+
+    parsed = urlparse(url)
+    return Backing()._from_url(parsed, **dict(parse_qsl(parsed.query)) | {"prepare_threshold": None})
 
 
 def _spark(url: str) -> Any:
@@ -262,8 +282,15 @@ def connect_to_write(url: str) -> tuple[str, Any]:
     """(the engine's name, a connection that may write) for a URL of one of `ENGINES`; creates no file."""
     if url.startswith("duckdb://") and not Path(url.removeprefix("duckdb://").partition("?")[0]).exists():
         raise FileNotFoundError
-    backend = ibis.connect(url)
+    backend = ibis.connect(url) if url.startswith("duckdb://") else _postgres(url)
     return backend.name, backend.con
+
+
+def begin(con: Any, engine: str) -> None:
+    """Begin a transaction that may write."""
+    con.execute("BEGIN")
+    if engine == "postgres":
+        con.execute(settings(closed=False))
 
 
 def _shut(backend: Any) -> None:

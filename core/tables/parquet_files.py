@@ -13,14 +13,14 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from urllib.parse import unquote
 
 from espalier.core.errors import TableError
 from espalier.core.tables.arrow_text import value_type
 from espalier.core.tables.parquet_pages import check_pages
 from espalier.core.tables.text_table import check_names
-from espalier.core.tables.unpacking import unshared
+from espalier.core.tables.unpacking import open_ordinary, state, unshared
 
 BATCH_ROWS, BATCH_CELLS = 1 << 18, 1 << 23
 """Rows and cells of a batch at most."""
@@ -37,7 +37,7 @@ NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 class _File:
     """A file with its Arrow schema, its number of rows, and the cells that its folders name.
 
-    ``longest`` is what :func:`espalier.core.tables.parquet_pages.check_pages` returns.
+    ``longest`` is what :func:`espalier.core.tables.parquet_pages.check_pages` returns, for the file of this ``state``.
     """
 
     path: Path
@@ -45,6 +45,7 @@ class _File:
     rows: int
     folders: tuple[tuple[str, str], ...]
     longest: int
+    state: tuple[int, ...]
 
 
 class ParquetFiles:
@@ -187,9 +188,9 @@ def _in(file: Path, folder: Path) -> str:
 
 
 def _footer(path: Path, root: Path) -> _File:
-    with _open(path, ()) as file, path.open("rb") as pages:
-        types, rows = file.schema_arrow, file.metadata.num_rows
-        longest = check_pages(pages, file.metadata, str(path))
+    with _open(path, ()) as (source, file):
+        types, rows, now = file.schema_arrow, file.metadata.num_rows, state(source)
+        longest = check_pages(source, file.metadata, str(path))
     try:
         folders = tuple(_cell(part) for part in path.relative_to(root).parts[:-1] if "=" in part)
     except UnicodeDecodeError:
@@ -197,7 +198,7 @@ def _footer(path: Path, root: Path) -> _File:
             f"cannot read {path}: the name of its folder is not UTF-8; rename it", path=str(path)
         ) from None
     check_names([*types.names, *(name for name, _ in folders)], str(path))
-    return _File(path, types, rows, folders, longest)
+    return _File(path, types, rows, folders, longest, now)
 
 
 def _cell(folder: str) -> tuple[str, str]:
@@ -206,25 +207,35 @@ def _cell(folder: str) -> tuple[str, str]:
 
 
 @contextmanager
-def _open(path: Path, texts: Sequence[str]) -> Iterator[Any]:
-    """Open a Parquet file. PyArrow gets an open file, since a path such as file:/a may look like the URL of another
-    file.
+def _open(path: Path, texts: Sequence[str]) -> Iterator[tuple[IO[bytes], Any]]:
+    """Open a Parquet file: (the file, PyArrow's reader of it). PyArrow gets an open file, since a path such as file:/a
+    may look like the URL of another file, and since another file may take its place.
 
     A column of ``texts`` is read as a dictionary, which stores a shared text once."""
-    import pyarrow as pa
     from pyarrow import parquet
 
+    with _whole(path):
+        source = open_ordinary(path)
+    with source:
+        with _whole(path):
+            opened = parquet.ParquetFile(source, read_dictionary=list(texts), coerce_int96_timestamp_unit="us")
+        with opened:
+            yield source, opened
+
+
+@contextmanager
+def _whole(path: Path) -> Iterator[None]:
+    """Raise :class:`TableError` for a file that cannot be opened."""
+    import pyarrow as pa
+
     try:
-        source = pa.OSFile(str(path))
-        opened = parquet.ParquetFile(source, read_dictionary=list(texts), coerce_int96_timestamp_unit="us")
+        yield
     except OSError as error:
         if error.errno is not None:
             raise TableError(f"cannot read {path}: {error.strerror}", path=str(path)) from None
         raise TableError(f"{path} is a damaged Parquet file") from None
     except (pa.ArrowException, ValueError):
         raise TableError(f"{path} is a damaged Parquet file") from None
-    with source, opened:
-        yield opened
 
 
 def _batches(file: _File, names: Sequence[str], most: int = BATCH_ROWS) -> Generator[Any]:
@@ -235,16 +246,16 @@ def _batches(file: _File, names: Sequence[str], most: int = BATCH_ROWS) -> Gener
     texts = [name for name in stored if pa.types.is_string(_type(file.types, name))]
     done = 0
     for listed in [[]] if file.longest else [texts, []]:  # Arrow cannot read every encoding as a dictionary
-        with _open(file.path, listed) as opened:
-            now, start = opened.schema_arrow, 0
-            if any(n not in now.names or _type(now, n) != _type(file.types, n) for n in stored):
+        with _open(file.path, listed) as (source, opened):
+            start = 0
+            if state(source) != file.state:
                 raise TableError(f"{file.path} was changed after it was opened; open it again")
             try:
                 if listed == texts and not file.longest:
                     size = max(1, min(most, BATCH_CELLS // max(len(stored), 1)))
                     batches = opened.iter_batches(size, columns=stored)
                 else:
-                    batches = unshared(opened, file.longest, file.path.stat().st_size, str(file.path), stored)
+                    batches = unshared(opened, file.longest, file.state[2], str(file.path), stored)
                 for batch in batches:
                     skipped, start = min(max(done - start, 0), batch.num_rows), start + batch.num_rows
                     if rows := batch.num_rows - skipped:

@@ -16,6 +16,7 @@ from espalier.core.project.schema import Schema
 from espalier.core.tables.code_file import PERSON
 from espalier.core.tables.encoding import Batch
 from espalier.core.tables.packing import unpacked
+from espalier.core.tables.postgres_session import transaction
 from espalier.core.tables.row_limits import runs
 
 BATCH_ROWS = 1 << 17
@@ -40,7 +41,7 @@ def streamed(connection: Any, query: str, schema: Schema, person: bool, pulse: C
     import pyarrow as pa
 
     names = [f"n{i}" for i in range(len(runs([column.size + 2 for column in schema.columns])))]
-    with connection.transaction(), connection.cursor("espalier_codes", binary=True) as cursor:
+    with transaction(connection), connection.cursor("espalier_codes", binary=True) as cursor:
         cursor.execute(query)
         while rows := cursor.fetchmany(BATCH_ROWS):
             pulse()

@@ -34,6 +34,7 @@ from espalier.core.tables.counting import Cells, assign, cover, marginal, whole_
 from espalier.core.tables.encoding import refusal
 from espalier.core.tables.engine_errors import engine_errors
 from espalier.core.tables.gradient import Weights, residual_sums
+from espalier.core.tables.postgres_session import settings
 from espalier.core.tables.postgres_statements import (
     CODES,
     HeldOut,
@@ -82,7 +83,8 @@ class PostgresSnapshot(CodesOnly):
         """Whether each row still has its person identifier, so that the number of rows is private."""
         self._table, self._numbers = CODES, itertools.count(1)
         try:
-            self._run("BEGIN ISOLATION LEVEL REPEATABLE READ")
+            self._run("BEGIN ISOLATION LEVEL REPEATABLE READ READ WRITE")
+            self._run(settings())
             self._run(f"CREATE TEMP TABLE {CODES} ON COMMIT DROP AS {relation.query(schema, person)}")
             self.rows = self._check(person)
             self.digest = self._digested(self.rows)

@@ -34,7 +34,7 @@ from espalier.core.tables.csv_lines import DELIMITERS, check_lines, header_names
 from espalier.core.tables.excel import read_excel
 from espalier.core.tables.parquet_pages import check_pages
 from espalier.core.tables.text_table import TextTable, check_names
-from espalier.core.tables.unpacking import MAX_BYTES, check_ordinary, gunzip, unshared
+from espalier.core.tables.unpacking import MAX_BYTES, check_ordinary, gunzip, open_ordinary, state, unshared
 
 
 def read_table(source: str | Path | bytes, name: str | None = None) -> TextTable:
@@ -52,9 +52,10 @@ def read_table(source: str | Path | bytes, name: str | None = None) -> TextTable
         shown = name or str(source)
         try:
             check_ordinary(Path(source))
-            if Path(source).stat().st_size > MAX_BYTES:
-                raise TableError(f"{shown} is larger than 1 GiB; Espalier reads smaller tables only")
-            data = Path(source).read_bytes()
+            with open_ordinary(Path(source)) as file:
+                data = file.read(MAX_BYTES + 1) if state(file)[2] <= MAX_BYTES else b""
+                if len(data) > MAX_BYTES or state(file)[2] > MAX_BYTES:
+                    raise TableError(f"{shown} is larger than 1 GiB; Espalier reads smaller tables only")
         except OSError as error:
             raise TableError(f"cannot read {shown}: {error.strerror or error}", path=shown) from None
     if data[:2] == b"\x1f\x8b":

@@ -11,7 +11,8 @@ from __future__ import annotations
 import datetime as dt
 import math
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -72,18 +73,16 @@ def read_stat(data: bytes, shown: str, *, rows: bool, suffix: str = "") -> tuple
     options: dict[str, Any] = {"disable_datetime_conversion": True, "output_format": "dict"}
     if reader == "read_sav":
         options["user_missing"] = True
-    with tempfile.TemporaryDirectory(prefix="espalier-") as folder:
-        place = Path(folder) / f"file{suffix}"
-        place.write_bytes(data)
+    with _placed(data, suffix) as place:
         read, cells = getattr(library, reader), dict[str, Any]()
         try:
-            _, facts = read(str(place), metadataonly=True, **options)
+            _, facts = read(place, metadataonly=True, **options)
             if not rows:
                 return {}, facts
             check_names(facts.column_names, shown)
             most = _most_rows(facts, data)
             if (facts.number_rows or 0) <= most:
-                cells, facts = read(str(place), row_limit=most + 1, **options)
+                cells, facts = read(place, row_limit=most + 1, **options)
             if (facts.number_rows or 0) > most or any(len(column) > most for column in cells.values()):
                 raise TableError(
                     f"{shown} contains too many cells, or unpacks to more than {BOMB_RATIO} times its size. Use CSV or "
@@ -94,6 +93,25 @@ def read_stat(data: bytes, shown: str, *, rows: bool, suffix: str = "") -> tuple
         except Exception:  # its text may quote a cell
             raise TableError(f"{shown} cannot be read as {name}; save it again, or use CSV") from None
     return dict(cells), facts
+
+
+@contextmanager
+def _placed(data: bytes, suffix: str) -> Iterator[str]:
+    """Write the bytes where PyReadStat can open them, and yield the path.
+
+    The file has no name, so nothing of it is left where the process is killed. On a system that does not show open
+    files as paths it has a name in a folder that only this user may read.
+    """
+    with tempfile.TemporaryFile(prefix="espalier-") as file:
+        file.write(data)
+        file.flush()
+        if Path(shown := f"/proc/self/fd/{file.fileno()}").exists():
+            yield shown
+            return
+    with tempfile.TemporaryDirectory(prefix="espalier-") as folder:
+        place = Path(folder) / f"file{suffix}"
+        place.write_bytes(data)
+        yield str(place)
 
 
 def _most_rows(facts: Any, data: bytes) -> int:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
+import stat
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from espalier.core.errors import TableError
 
@@ -23,8 +25,26 @@ bytes of such a batch, unless one row has more."""
 def check_ordinary(path: Path) -> None:
     """Refuse a pipe or a device: each byte can be read only once, so a second read would lack the first rows."""
     if path.exists() and not path.is_file():
-        what = "a folder" if path.is_dir() else "a pipe or a device"
-        raise TableError(f"cannot read {path}: it is {what}; write the rows into a file first", path=str(path))
+        raise _unordinary(path, "a folder" if path.is_dir() else "a pipe or a device")
+
+
+def open_ordinary(path: Path) -> IO[bytes]:
+    """Open a file that is no pipe or device, without waiting for one that took its place a moment ago."""
+    file = os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)), "rb")
+    if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        return file
+    file.close()
+    raise _unordinary(path, "a pipe or a device")
+
+
+def _unordinary(path: Path, what: str) -> TableError:
+    return TableError(f"cannot read {path}: it is {what}; write the rows into a file first", path=str(path))
+
+
+def state(file: IO[bytes]) -> tuple[int, ...]:
+    """Return facts of an open file that change when it is written or another file takes its place."""
+    of = os.fstat(file.fileno())
+    return of.st_dev, of.st_ino, of.st_size, of.st_mtime_ns, of.st_ctime_ns
 
 
 def gunzip(data: bytes, shown: str) -> bytes:

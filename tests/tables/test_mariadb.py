@@ -142,6 +142,18 @@ def test_a_limit_of_the_server_leaves_no_row_out(put, maria):
         con.query("SET GLOBAL sql_select_limit = DEFAULT")
 
 
+def test_a_versioned_table_is_read_as_it_is_now(put, maria):
+    """With a time of the server's, the rows of that time were released."""
+    _, con = put({"a": ["x"] * 5}, {"a": "text"})
+    con.query("ALTER TABLE t ADD SYSTEM VERSIONING")
+    con.query("SET GLOBAL system_versioning_asof = '2001-01-01 00:00:00'")
+    try:
+        schema = Schema((Column("a", "categorical", categories=("x", "y")),))
+        assert open_relation(maria.url, "t").snapshot(schema).rows == 5
+    finally:
+        con.query("SET GLOBAL system_versioning_asof = DEFAULT")
+
+
 def test_the_same_rows_are_kept_as_in_memory_and_a_writer_changes_nothing(put, monkeypatch):
     monkeypatch.setattr("espalier.core.tables.stream.BATCH_ROWS", 700)
     data = people(3_000)
@@ -160,10 +172,16 @@ def test_the_same_rows_are_kept_as_in_memory_and_a_writer_changes_nothing(put, m
     assert relation.snapshot(SMALL).count(("a",)).tolist() == [3_000, 0, 0]
 
 
+def test_a_table_of_the_server_s_own_statistics_is_no_plain_table(maria):
+    """Its rows are computed from many others; it was stated as a table."""
+    relation = open_relation(maria.url, "performance_schema.threads")
+    assert relation.origin == "external"
+    relation.close()
+
+
 def test_a_server_killed_in_the_middle_leaves_a_ledger_and_no_codes(put, maria, tmp_path, monkeypatch):
     """The last test here: the server is gone."""
-    for module in ("stream", "relation"):
-        monkeypatch.setattr(f"espalier.core.tables.{module}.BATCH_ROWS", 10_000)
+    monkeypatch.setattr("espalier.core.tables.stream.BATCH_ROWS", 10_000)
     relation, con = put({"a": ["x"], "v": [1]}, {"a": "text", "v": "int"})
     with con.cursor() as cursor:
         cursor.execute("INSERT INTO t SELECT 'x', seq % 20 FROM seq_1_to_3000000")
@@ -185,10 +203,3 @@ def test_a_server_killed_in_the_middle_leaves_a_ledger_and_no_codes(put, maria, 
     assert ledger.population_of("t").spent == 0
     assert list(scratch.iterdir()) == []
     assert ledger.verify() == []
-
-
-def test_a_table_of_the_server_s_own_statistics_is_no_plain_table(maria):
-    """Its rows are computed from many others; it was stated as a table."""
-    relation = open_relation(maria.url, "performance_schema.threads")
-    assert relation.origin == "external"
-    relation.close()

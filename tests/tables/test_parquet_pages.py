@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 
 import pyarrow as pa
@@ -9,7 +10,7 @@ import pytest
 
 from espalier.core.errors import TableError
 from espalier.core.project.schema import Column, Schema
-from espalier.core.tables import unpacking
+from espalier.core.tables import parquet_files, unpacking
 from espalier.core.tables.frames import located
 from espalier.core.tables.reading import read_table
 from tests.support.forged_parquet import BYTE_ARRAY, DECIMAL, INT64, TEXT, Chunk, numbers, page, repeated, written
@@ -172,3 +173,51 @@ def test_no_changed_byte_of_a_footer_ends_the_process(tmp_path):
                 refused += 1
     assert read > 10
     assert refused > 10
+
+
+def swapped(path):
+    """Put another file of the same types in the place of ``path``."""
+    other = path.with_suffix(".other")
+    other.write_bytes(written([(2, [Chunk(b"a", numbers(1, 2), 2)])], 2))
+    os.replace(other, path)
+
+
+def overwritten(path):
+    """Write other rows of the same size into the same file, and set its time back."""
+    before = path.stat()
+    path.write_bytes(written([(1, [Chunk(b"a", numbers(15), 1)])], 1))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+@pytest.mark.parametrize("change", [swapped, overwritten])
+@pytest.mark.parametrize("when", ["after the check", "between check and read"])
+def test_the_pages_that_are_read_are_those_that_were_checked(tmp_path, monkeypatch, change, when):
+    """Another file was read without a check of its pages."""
+    path = tmp_path / "t.parquet"
+    path.write_bytes(written([(1, [Chunk(b"a", numbers(3), 1)])], 1))
+    if when == "between check and read":
+        check = parquet_files.check_pages
+
+        def changes(*given):
+            found = check(*given)
+            change(path)
+            return found
+
+        monkeypatch.setattr(parquet_files, "check_pages", changes)
+    relation = located(str(path))
+    if when == "after the check":
+        change(path)
+    with pytest.raises(TableError, match="was changed after it was opened"):
+        relation.snapshot(SCHEMA)
+
+
+@pytest.mark.parametrize("name", ["t.parquet", "t.csv"])
+def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(tmp_path, name):
+    """The release waited for ever."""
+    path = tmp_path / name
+    path.write_bytes(written([(1, [Chunk(b"a", numbers(3), 1)])], 1) if name == "t.parquet" else b"a\n3\n")
+    relation = located(str(path))
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(TableError, match="a pipe or a device"):
+        relation.snapshot(SCHEMA)

@@ -118,7 +118,7 @@ def test_people_in_postgres(people, postgres_layout, tmp_path):
     confirmed(check_people(typed, postgres_layout, tmp_path), len(people.odd))
 
 
-@pytest.fixture(params=["", pytest.param("&options=-cdefault_transaction_read_only%3Don", marks=pytest.mark.nightly)])
+@pytest.fixture(params=["", "&options=-cdefault_transaction_read_only%3Don"], ids=["kept", "streamed"])
 def postgres_layout(postgres, request):
     """Codes are kept in a temporary table, or are streamed to a session that only reads."""
     import psycopg

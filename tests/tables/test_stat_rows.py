@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
+import signal
+import subprocess
+import sys
 
 import pandas as pd
 import pytest
@@ -111,3 +115,23 @@ def test_rows_of_stata_that_share_one_long_text_are_refused_before_they_are_read
             with pytest.raises(TableError, match="unpacks to more than 150 times its size"):
                 read_table(place)
     assert read_table(place).columns["s"].values == ("short",)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems show no open file as a path")
+@pytest.mark.parametrize("suffix", [".sav", ".dta"])
+def test_a_read_that_is_killed_leaves_no_rows_behind(suffix, tmp_path):
+    """A copy of the whole file stayed in TMPDIR."""
+    path, scratch = tmp_path / f"t{suffix}", tmp_path / "scratch"
+    scratch.mkdir()
+    WRITE[suffix[1:]](pd.DataFrame({"a": ["x"]}), str(path))
+    reader = {".sav": "read_sav", ".dta": "read_dta"}[suffix]
+    killed = f"""
+import os, signal, sys, pyreadstat
+from espalier.core.tables.reading import read_table
+pyreadstat.{reader} = lambda *given, **named: os.kill(os.getpid(), signal.SIGKILL)
+read_table(sys.argv[1])
+"""
+    environment = {**os.environ, "TMPDIR": str(scratch), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run([sys.executable, "-c", killed, str(path)], env=environment, check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert list(scratch.iterdir()) == []

@@ -1,0 +1,41 @@
+"""Transactions of PostgreSQL that bring their own settings.
+
+A pooler such as PgBouncer in its transaction mode may give each transaction another session of the server, and gives
+each session to many clients. A setting of a session would then be lost, or reach other clients. So each transaction
+sets for itself what its answers depend on, and leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from espalier.core.tables.connection import LOCKED, time_limit
+
+READS = {
+    "standard_conforming_strings": "on",  # a category is the text that was declared, also one with a backslash
+    "client_encoding": "UTF8",
+    "TimeZone": "UTC",
+    "lock_timeout": f"{LOCKED}s",
+}
+"""Settings of each transaction."""
+OWN = ("role", "search_path", "default_transaction_read_only", "row_security")
+"""Settings that each transaction takes from the user's own defaults, whatever another client left in the session."""
+CLOSED = "SET LOCAL search_path = pg_catalog, pg_temp"
+"""Closes the search path: others may make relations and functions of the names that a release uses."""
+
+
+def settings(*, closed: bool = True) -> str:
+    """Return the statements that follow a BEGIN; the search path is the user's unless it is ``closed``."""
+    wanted = {**READS, "statement_timeout": f"{time_limit()}s"}
+    own = [f"SET LOCAL {name} TO DEFAULT" for name in OWN]
+    return "; ".join([*own, *(f"SET LOCAL {name} = '{value}'" for name, value in wanted.items()), *[CLOSED] * closed])
+
+
+@contextmanager
+def transaction(connection: Any, *, closed: bool = True) -> Iterator[None]:
+    """Run the block in one transaction with these settings."""
+    with connection.transaction():
+        connection.execute(settings(closed=closed))
+        yield
