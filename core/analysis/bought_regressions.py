@@ -60,6 +60,8 @@ WIDE = 3.0
 """Residuals of a linear regression count up to this number of standard deviations in a robust interval."""
 BEYOND = 1.5
 """Rows up to this number of standard deviations of the linear predictor keep their own weight."""
+HERMITE = np.polynomial.hermite_e.hermegauss(15)
+"""Points and weights for the mean over a standard normal variable."""
 LARGEST_STEP = 2.0
 """Largest change of the linear predictor in one early Newton step."""
 
@@ -272,8 +274,7 @@ class Link:
     def typical(self, beta: FloatArray, told: Measured) -> float:
         """Return the mean weight of a row, for linear predictors with a normal distribution."""
         mean, deviation = _predictor(beta, told)
-        points, weights = np.polynomial.hermite_e.hermegauss(15)
-        return float(weights @ self._curves(mean + deviation * points)[1] / weights.sum())
+        return float(HERMITE[1] @ self._curves(mean + deviation * HERMITE[0])[1] / HERMITE[1].sum())
 
     def _curves(self, predictors: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return means as shares of the outcome's range, and weights in the same unit."""

@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from espalier.core.analysis.bought_regressions import Regressed, bought
+from espalier.core.analysis.dividing import Curve, divided
 from espalier.core.analysis.expected_regressions import contrast_of, outlook
-from espalier.core.privacy.accounting import epsilon_of
+from espalier.core.privacy.accounting import Budget, epsilon_of
 from espalier.core.privacy.curator import Curator
 from espalier.core.privacy.question_recipes.recipes import QuestionSums
 from espalier.core.privacy.rehearsal import UNKNOWN_ROWS
@@ -31,15 +32,17 @@ from espalier.core.project.question_types import Question
 from espalier.core.project.schema import Schema
 
 POOL = "analyses"
+SURE = 0.98
+"""Nothing is promised unless all counts exceed their noise with this probability."""
+EVEN = 0.8
+"""An effect's promise counts on this share of the assumed rows in each stratum, because real strata do not contain the
+groups in equal shares. Chosen on three effects by `benchmarks.planned_widths`, which reports it on three others."""
 QUANTILE = 1.959963984540054
 """Of the standard normal distribution, for 95 % intervals."""
 CAUTION = 1.2815515655446004
 """A promise allows for counts this many standard deviations below their expectation: 9 of 10 intervals are shorter."""
 CLEAR = 3.0
 """A count must exceed this many standard deviations of its noise for an interval."""
-LEAST_RHO, MOST_RHO = 1e-9, 1e3
-SLACK = 1.05
-"""If no budget reaches a wanted half-width, the plan aims at this multiple of what the rows alone allow."""
 
 FloatArray = NDArray[np.float64]
 
@@ -70,34 +73,26 @@ class Setting:
 
     def promised(self, one: PlannedAnalysis, rho: float) -> float:
         """Return the half-width that 9 of 10 releases stay within if the assumptions hold; infinite for none."""
-        return self.promise(one)(rho)
+        return self.curve(one).promise(rho)
 
     def promise(self, one: PlannedAnalysis) -> Callable[[float], float]:
         """Return the promised half-width as a function of ρ."""
         if isinstance(one, PlannedRegression):
             return outlook(one, self.schema, self.unit, self.rows).half_width
         sums, expected, k = self.sums(one), self.expected(one), self.unit.rows_per_person
+        if len(expected) > 1 and one.kind == "effect":
+            expected = EVEN * expected
         delta = sums.sensitivity(self.unit) / sums.units
         return lambda rho: half_width(one, expected, delta / math.sqrt(2 * rho), k, CAUTION)
 
-    def needed(self, one: PlannedAnalysis) -> float:
-        """Return the smallest ρ whose promise is the wanted half-width, or close to what the rows allow."""
-        return _needed(self, one)
-
-    def reachable(self, one: PlannedAnalysis) -> bool:
-        """Whether any budget reaches the wanted half-width."""
-        return one.half_width is None or self.promised(one, MOST_RHO) * SLACK <= one.half_width
+    def curve(self, one: PlannedAnalysis) -> Curve:
+        """Return the promise as a curve, whose points are computed once."""
+        return _curve(self, one)
 
 
 @lru_cache(maxsize=256)
-def _needed(setting: Setting, one: PlannedAnalysis) -> float:
-    promise = setting.promise(one)
-    wanted = max(one.half_width or 0.0, SLACK * promise(MOST_RHO))
-    low, high = LEAST_RHO, MOST_RHO
-    while high > low * (1 + 1e-6):
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if promise(middle) > wanted else (low, middle)
-    return high
+def _curve(setting: Setting, one: PlannedAnalysis) -> Curve:
+    return Curve(setting.promise(one), one.half_width)
 
 
 def variance(one: PlannedCounts, counts: FloatArray, sigma: float, k: int) -> float:
@@ -136,8 +131,10 @@ def half_width(one: PlannedCounts, counts: FloatArray, sigma: float, k: int, cau
     expected.
     """
     compared = counts[:, :2] if one.kind == "effect" else counts
-    least = counts.min() if one.kind == "odds_ratio" else compared.sum(axis=-1).min() / math.sqrt(2)
-    if least <= CLEAR * sigma + caution * math.sqrt(sigma**2 + max(least, 0.0)) or least <= 0:
+    sizes, terms = (counts, 1) if one.kind == "odds_ratio" else (compared.sum(axis=-1), 2)  # counts in each
+    if sizes.min() <= max(CLEAR * sigma * math.sqrt(terms), 0.0):
+        return math.inf
+    if caution and _clear(sizes, sigma * math.sqrt(terms)) < SURE:
         return math.inf
     found = variance(one, counts, sigma, k)
     if caution:
@@ -151,6 +148,13 @@ def half_width(one: PlannedCounts, counts: FloatArray, sigma: float, k: int, cau
             spread += slope**2 * (count + sigma**2)
         found += caution * math.sqrt(spread)
     return QUANTILE * math.sqrt(found)
+
+
+def _clear(sizes: FloatArray, sigma: float) -> float:
+    """Return the chance that every one of these sizes turns out to exceed its noise clearly."""
+    from scipy.stats import norm
+
+    return float(np.prod(norm.cdf((sizes - CLEAR * sigma) / np.sqrt(sigma**2 + sizes))))
 
 
 class Analysed(Protocol):
@@ -261,7 +265,7 @@ def _planned(one: Analysed, promised: float, assumed: dict[str, Any]) -> dict[st
         "kind": one.analysis.kind,
         "wanted": one.analysis.half_width,
         "promised": _finite(promised),
-        "reachable": one.setting.reachable(one.analysis),
+        "reachable": one.setting.curve(one.analysis).reachable,
         "rho": one.rho,
         "assumed": assumed,
     }
@@ -275,7 +279,7 @@ def analysed(curator: Curator, project: Project) -> Iterator[tuple[Analysed, ...
         yield ()
         return
     setting = Setting.of(project, curator.unit, curator.rows)
-    parts = divided(setting, project.analyses, share * whole.rho)
+    parts = divided([setting.curve(one) for one in project.analyses], share * whole.rho)
     found = tuple(_bought(curator, setting, one, rho) for one, rho in zip(project.analyses, parts, strict=True))
     with curator.within(whole.part(1 - share)):
         yield found
@@ -291,27 +295,54 @@ def _bought(curator: Curator, setting: Setting, one: PlannedAnalysis, rho: float
     return CountedAnalysis(one, setting, counts, told.sigma, rho, promised)
 
 
-def divided(setting: Setting, analyses: Sequence[PlannedAnalysis], rho: float) -> list[float]:
-    """Divide ``rho`` over the analyses in proportion to what each needs for its wanted half-width."""
-    needs = [setting.needed(one) for one in analyses]
-    return [rho * (1 - 1e-12) * need / math.fsum(needs) for need in needs]
-
-
-def epsilon_needed(found: Sequence[Analysed], share: float, delta: float) -> float | None:
-    """Return the ε whose plan reaches every wanted half-width with this share; `None` if the rows do not allow one."""
-    wanted = [one for one in found if one.analysis.half_width is not None]
-    if not wanted or not all(one.setting.reachable(one.analysis) for one in wanted):
+def epsilon_needed(found: Sequence[Analysed], whole: Budget) -> float | None:
+    """Return the ε whose plan reaches every wanted half-width with the same share of the ``whole``, if there is one."""
+    curves = [one.setting.curve(one.analysis) for one in found]
+    if all(curve.wanted is None for curve in curves) or not all(curve.reachable for curve in curves):
         return None
-    return epsilon_of(math.fsum(one.setting.needed(one.analysis) for one in found) / share, delta)
+    return _epsilon(found, math.fsum(curve.needed for curve in curves), whole)
+
+
+def epsilon_promising(found: Sequence[Analysed], whole: Budget) -> float | None:
+    """Return the least ε at which every analysis has a promise with the same share of the ``whole``, if any."""
+    least = math.fsum(one.setting.curve(one.analysis).least for one in found)
+    return _epsilon(found, least, whole) if found and math.isfinite(least) else None
+
+
+def _epsilon(found: Sequence[Analysed], rho: float, whole: Budget) -> float:
+    share = math.fsum(one.rho for one in found) / whole.rho
+    return epsilon_of(rho / share, whole.delta)
+
+
+def epsilons(found: Sequence[Analysed], whole: Budget) -> dict[str, float | None]:
+    """Return the entries of ``plan --json``: ε for every wanted half-width and for a promise of each analysis."""
+    if not found:
+        return {}
+    return {"analyses_epsilon": epsilon_needed(found, whole), "promises_epsilon": epsilon_promising(found, whole)}
 
 
 def _finite(x: float) -> float | None:
     return x if math.isfinite(x) else None
 
 
+def unpromised(found: Sequence[Analysed], whole: Budget) -> str:
+    """Return why analyses have no promise, and the ε from which all have one; empty if all have one."""
+    without = [one.analysis.name for one in found if one.plan()["promised"] is None]
+    if not without:
+        return ""
+    why = (
+        f"{', '.join(without)}: no half-width is promised, because more than 1 of 10 releases could have an interval "
+        "without bounds or one that is much wider than usual."
+    )
+    promising = epsilon_promising(found, whole)
+    if promising is None:
+        return f"{why} No ε changes that for every analysis, with these assumptions and rows."
+    return f"{why} From ε = {promising:.3g} on, every analysis has a promise, with these shares of the budget."
+
+
 def sentence(one: dict[str, Any]) -> str:
     """Return a plan's entry as one sentence, with its assumptions."""
-    promised = "no interval" if one["promised"] is None else f"± {one['promised']:.3g}"
+    promised = "no promise" if one["promised"] is None else f"± {one['promised']:.3g}"
     wanted = "" if one["wanted"] is None else f" (wanted ± {one['wanted']:.3g})"
     cannot = "" if one["reachable"] else " No budget reaches the wanted width with these rows."
     given = one["assumed"]

@@ -72,6 +72,7 @@ def run(opt: argparse.Namespace) -> None:
     """Print the plan: budget, measurements, verdict and warnings. ``--explain-sql`` reads a catalogue, never rows."""
     from espalier.core.analysis.drawing import predicted
     from espalier.core.analysis.planned_analyses import sentence as planned_sentence
+    from espalier.core.analysis.planned_analyses import unpromised
     from espalier.core.planning.budget_lines import not_in_rows
     from espalier.core.planning.preview import preview
     from espalier.core.privacy.unit import Unit
@@ -157,6 +158,8 @@ def run(opt: argparse.Namespace) -> None:
     print(memory_line(shown))
     for analysis in shown.analyses:
         print(f"analysis {planned_sentence(analysis.plan())}")
+    if why := unpromised(shown.analyses, shown.budget):
+        print(f"analyses: {why}")
     if shown.analyses and shown.analyses_epsilon is not None:
         print(f"analyses: ε = {shown.analyses_epsilon:.3g} reaches every wanted half-width, with these shares")
     if shown.stage:

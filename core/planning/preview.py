@@ -7,14 +7,13 @@ use the same arithmetic.
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from espalier.core.analysis.drawing import POOL, Test, predicted
 from espalier.core.analysis.noisy_counts import NoisyCounts
-from espalier.core.analysis.planned_analyses import Analysed, epsilon_needed
+from espalier.core.analysis.planned_analyses import Analysed, epsilon_needed, epsilons
 from espalier.core.display import card
 from espalier.core.errors import EspalierError, ProjectError, SizeError
 from espalier.core.evaluation.private.evaluation import PrivateFigure
@@ -100,8 +99,7 @@ class Preview:
     @property
     def analyses_epsilon(self) -> float | None:
         """ε at which this plan reaches every wanted half-width; `None` if the rows do not allow one."""
-        share = math.fsum(one.rho for one in self.analyses) / self.budget.rho
-        return epsilon_needed(self.analyses, share, self.budget.delta)
+        return epsilon_needed(self.analyses, self.budget)
 
     @property
     def alone(self) -> dict[str, float]:
@@ -151,7 +149,7 @@ class Preview:
             "seconds": self.size.seconds,
             **({"test_drawing": [predicted(test) for test in self.tests]} if self.project.plan.test_drawing else {}),
             **({"analyses": [one.plan() for one in self.analyses]} if self.analyses else {}),
-            **({"analyses_epsilon": self.analyses_epsilon} if self.analyses else {}),
+            **epsilons(self.analyses, self.budget),
             **({"regression_needs": [one.to_json() for one in self.needs]} if self.needs else {}),
             "forest": self.forest,
             **({"embedding": self.stage} if self.stage else {}),

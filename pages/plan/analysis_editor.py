@@ -7,7 +7,7 @@ from typing import Any
 import streamlit as st
 
 from espalier.core.analysis.expected_regressions import coefficients
-from espalier.core.analysis.planned_analyses import asked, sentence
+from espalier.core.analysis.planned_analyses import asked, sentence, unpromised
 from espalier.core.errors import EspalierError
 from espalier.core.graph.adjustment import Effect, choices
 from espalier.core.planning.preview import Preview
@@ -187,6 +187,8 @@ def planned(seen: Preview) -> None:
         return
     st.subheader("Promised half-widths of your analyses", anchor=False)
     st.markdown("\n".join(f"- {plain(sentence(one.plan()))}" for one in seen.analyses))
+    if why := unpromised(seen.analyses, seen.budget):
+        st.info(plain(why))
     if (reaches := seen.analyses_epsilon) is not None:
         st.markdown(f"ε = {reaches:.3g} reaches every wanted half-width, with these shares of the budget.")
     st.caption("If the assumptions hold, 9 of 10 releases stay within the promised half-width of a figure.")

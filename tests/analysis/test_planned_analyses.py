@@ -9,9 +9,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from espalier.core.analysis.dividing import Curve, divided
 from espalier.core.analysis.figure_from_text import effect
 from espalier.core.analysis.loading import load_release
-from espalier.core.analysis.planned_analyses import Setting, analysed, divided, half_width, standardised
+from espalier.core.analysis.planned_analyses import Setting, analysed, half_width, standardised, unpromised
 from espalier.core.analysis.tally import Tally
 from espalier.core.cli.main import main
 from espalier.core.errors import ProjectError
@@ -144,12 +145,50 @@ def test_where_the_assumptions_hold_most_reached_widths_stay_within_the_promise_
     assert sum(held) >= 70
 
 
-def test_a_budget_is_divided_by_need():
+def test_a_budget_is_divided_so_that_every_promise_is_the_same_multiple_of_what_is_wanted():
     setting = Setting(SCHEMA, Unit(), 8000.0)
-    parts = divided(setting, read_analyses(ASKED), 0.02)
-    assert sum(parts) == pytest.approx(0.02)
-    wide = divided(setting, read_analyses([{**ASKED[0], "half_width": 0.2}, *ASKED[1:]]), 0.02)
+    curves = [setting.curve(one) for one in read_analyses(ASKED)]
+    parts = divided(curves, 0.0006)
+    assert sum(parts) == pytest.approx(0.0006)
+    stretches = [curve.at(part) / curve.target for curve, part in zip(curves, parts, strict=True)]
+    assert min(stretches) > 1
+    assert max(stretches) / min(stretches) < 1.05
+    wide = divided([Curve(curves[0].promise, 0.2), *curves[1:]], 0.0006)
     assert wide[0] < parts[0]
+
+
+def test_an_analysis_that_needs_much_does_not_take_the_promise_of_another():
+    """A promise of 1 / √ρ from ρ = 0.01 on, and one from 1 on: one budget pays both, a smaller one only the first."""
+
+    def curve(least, wanted):
+        return Curve(lambda rho: 1 / math.sqrt(rho) if rho >= least else math.inf, wanted)
+
+    cheap, dear, never = curve(0.01, 9.0), curve(1.0, 1e-3), curve(math.inf, 1.0)
+    assert cheap.least == pytest.approx(0.01, rel=0.03)
+    assert cheap.needed == pytest.approx(1 / 81, rel=0.01)
+    assert never.least == never.needed == math.inf
+    for rho, promised in ((1.2, [True, True]), (0.5, [True, False]), (0.001, [False, False])):
+        parts = divided([cheap, dear], rho)
+        assert sum(parts) <= rho
+        assert [math.isfinite(c.at(p)) for c, p in zip([cheap, dear], parts, strict=True)] == promised
+    assert divided([never, never], 1.0) == pytest.approx([0.5, 0.5])
+    assert divided([cheap, never], 1.0) == pytest.approx([0.75, 0.25])
+
+
+def test_nothing_is_promised_where_noise_decides_the_width_and_the_plan_names_an_epsilon():
+    rare = {**MORE[0], "assume": {"shares": {"ward": [0.94, 0.05, 0.01]}}, "term": "ward=c"}
+    shown = preview(stay_project([rare], epsilon=0.5), 8000)
+    assert [one.plan()["promised"] for one in shown.analyses] == [None]
+    said = unpromised(shown.analyses, shown.budget)
+    assert "stay by age: no half-width is promised" in said
+    enough = shown.to_json()["promises_epsilon"]
+    assert f"From ε = {enough:.3g} on" in said
+    for factor, made in ((1.01, True), (0.9, False)):
+        again = preview(stay_project([rare], epsilon=factor * enough), 8000)
+        assert (again.analyses[0].plan()["promised"] is not None) is made
+        assert (unpromised(again.analyses, again.budget) == "") is made
+    few = preview(project(asked=[{**ASKED[2], "assume": {"shares": [0.1, 0.1]}}]), 20)
+    assert "No ε changes that" in unpromised(few.analyses, few.budget)
 
 
 def test_a_release_states_promised_and_reached_widths_and_the_command_line_prints_the_promise(tmp_path, capsys):

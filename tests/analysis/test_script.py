@@ -106,8 +106,7 @@ def test_every_script_in_python_prints_the_answers(study, tmp_path, kind):
     agrees(study, kind, [sys.executable, script.PYTHON_FILE], tmp_path)
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("program", [sys.executable, "Rscript"])
+@pytest.mark.parametrize("program", [sys.executable, pytest.param("Rscript", marks=pytest.mark.nightly)])
 def test_scripts_of_a_quantile_run_and_are_in_its_interval(study, tmp_path, program):
     """The answer's interval ends at edges of bins, and that of a script does not."""
     if shutil.which(program) is None:

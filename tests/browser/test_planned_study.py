@@ -43,7 +43,7 @@ def test_a_study_is_planned_released_and_read(person) -> None:
 
     choose(person, "Figure", "difference of shares")
     choose(person, "Event", "readmitted=yes")
-    choose(person, "Groups of", "sex")
+    choose(person, "Groups of", "heart_failure")
     fill(person, "Name", "gap")
     person.press("Add the analysis")
     person.sees("gap: ± ")
@@ -51,12 +51,12 @@ def test_a_study_is_planned_released_and_read(person) -> None:
     choose(person, "Figure", "coefficient of a regression")
     choose(person, "Family", "logistic")
     choose(person, "Outcome", "readmitted=yes")
-    choose(person, "Predictors", "age")
+    choose(person, "Predictors", "lives_alone")
     person.page.keyboard.press("Escape")  # the list of several choices stays open
     person.rests()
-    fill(person, "Name", "by age")
+    fill(person, "Name", "risk")
     person.press("Add the analysis")
-    person.sees("by age: ")
+    person.sees("risk: ± ")
     person.sees("Promised half-widths of your analyses")
 
     person.visit("Release")

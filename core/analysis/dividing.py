@@ -1,0 +1,130 @@
+"""Division of a budget over planned analyses, from the half-width that each promises for its part.
+
+If the budget cannot reach every wanted half-width, all promises are the same multiple of what is wanted. So an analysis
+that needs little is not starved by one that needs much. Analyses that cannot all have a promise give way, the most
+expensive first.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+LEAST_RHO, MOST_RHO = 1e-9, 1e3
+STEPS = 72
+"""Number of steps between the least and the largest ρ at which a promise is known."""
+CLOSE = 1e-3
+"""Relative error of a ρ that reaches a half-width."""
+ROUGH = 0.02
+"""Relative error of the least ρ with a promise."""
+SLACK = 1.05
+"""If no budget reaches a wanted half-width, the plan aims at this multiple of what the rows alone allow."""
+UNPROMISED = 0.5
+"""An analysis without a promise gets this share of an equal part of the budget."""
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """The ``promise`` of one analysis as a function of ρ. It decreases, and is infinite where none is made."""
+
+    promise: Callable[[float], float]
+    wanted: float | None = None
+    known: dict[float, float] = field(default_factory=dict)
+
+    def at(self, rho: float) -> float:
+        """Return the promise for ``rho``, computed once."""
+        if rho not in self.known:
+            self.known[rho] = self.promise(rho)
+        return self.known[rho]
+
+    @cached_property
+    def target(self) -> float:
+        """The wanted half-width, or close to what the rows allow."""
+        return max(self.wanted or 0.0, SLACK * self.at(MOST_RHO))
+
+    @property
+    def reachable(self) -> bool:
+        """Whether any budget reaches the wanted half-width."""
+        return self.wanted is None or SLACK * self.at(MOST_RHO) <= self.wanted
+
+    @cached_property
+    def least(self) -> float:
+        """The smallest ρ with a promise; infinite if there is none."""
+        return self._first(math.inf, ROUGH) if math.isfinite(self.at(MOST_RHO)) else math.inf
+
+    @cached_property
+    def needed(self) -> float:
+        """The smallest ρ whose promise is the target; infinite if there is none."""
+        return self._first(self.target) if math.isfinite(self.at(MOST_RHO)) else math.inf
+
+    def roughly(self, width: float) -> float:
+        """Return about the smallest ρ whose promise is ``width``, from promises that are known already."""
+        low, high = self._step(width)
+        if not math.isfinite(self.at(low)):
+            low = max(low, self.least)
+            if low >= high or self.at(low) <= width:
+                return min(low, high)
+        return self._between(low, high, width)
+
+    def _first(self, width: float, close: float = CLOSE) -> float:
+        """Return the smallest ρ, but for ``close``, with a finite promise of at most ``width``."""
+        low, high = self._step(width)
+        while high > low * (1 + close) and not width * (1 - CLOSE) <= self.at(high) <= width:
+            middle = math.sqrt(low * high)
+            if math.isfinite(self.at(low)) and math.isfinite(width):
+                middle = min(max(self._between(low, high, width * (1 - CLOSE / 2)), low * (1 + CLOSE / 2)), high)
+            if middle >= high:
+                break
+            low, high = (low, middle) if self._fits(middle, width) else (middle, high)
+        return high
+
+    def _fits(self, rho: float, width: float) -> bool:
+        return math.isfinite(self.at(rho)) and self.at(rho) <= width
+
+    def _step(self, width: float) -> tuple[float, float]:
+        """Return neighbouring grid points: the promise of the second is at most ``width``, that of the first is not."""
+        low, high = 0, STEPS
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self._fits(_place(middle), width) else (middle, high)
+        return _place(low), _place(high)
+
+    def _between(self, low: float, high: float, width: float) -> float:
+        """Return where a straight line in logarithms has ``width``."""
+        drop = math.log(self.at(low) / self.at(high))
+        part = math.log(self.at(low) / width) / drop if drop > 0 else 1.0
+        return float(low * (high / low) ** min(max(part, 0.0), 1.0))
+
+
+def _place(step: int) -> float:
+    return float(LEAST_RHO * (MOST_RHO / LEAST_RHO) ** (step / STEPS))
+
+
+def divided(curves: Sequence[Curve], rho: float) -> list[float]:
+    """Divide ``rho``: every promise is the same multiple of its target, where all can have one."""
+    rho, many = rho * (1 - 1e-12), len(curves)
+    served = sorted((i for i in range(many) if math.isfinite(curves[i].least)), key=lambda i: curves[i].least)
+    while served and math.fsum(curves[i].least for i in served) > _for(served, many, rho):
+        served.pop()
+    parts = [UNPROMISED * rho / many if served else rho / many] * many
+    if not served:
+        return parts
+    budget = _for(served, many, rho)
+    found = [curves[i].needed for i in served]
+    if math.fsum(found) > budget:
+        low, high = 1.0, 1e9
+        while high > low * (1 + CLOSE / 10):
+            middle = math.sqrt(low * high)
+            found = [max(curves[i].roughly(middle * curves[i].target), curves[i].least) for i in served]
+            low, high = (low, middle) if math.fsum(found) <= budget else (middle, high)
+        found = [max(curves[i].roughly(high * curves[i].target), curves[i].least) for i in served]
+    for i, part in zip(served, found, strict=True):
+        parts[i] = part * budget / math.fsum(found)
+    return parts
+
+
+def _for(served: Sequence[int], many: int, rho: float) -> float:
+    """Return what the analyses with a promise divide."""
+    return rho * (1 - UNPROMISED * (many - len(served)) / many)
