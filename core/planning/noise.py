@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,7 +65,7 @@ class Noise:
         overlooked = np.where(self.chosen[i, j], 2 * self.choice / (EXPECTED * self.rows), 0.0)
         return np.asarray(np.maximum(phi, overlooked) / np.sqrt(np.minimum(less, least)))
 
-    @property
+    @cached_property
     def visible(self) -> FloatArray:
         """Cramér's V that noise alone produces in each pair, or that a private choice overlooks. Weaker associations
         are lost.
