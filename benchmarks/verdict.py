@@ -22,14 +22,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from benchmarks.schema import SAMPLES
-from benchmarks.tables import BINARY, CHOSEN, Case, by_codes, drawn, judge, network_arrows, predicted
+from benchmarks.tables import BINARY, CHOSEN, FOLDER, Case, by_codes, drawn, judge, network_arrows, predicted
 from benchmarks.tables import REPORTED as CASES
 from espalier.core.graph.dag import Dag
 from espalier.core.graph.roles import Roles
+from espalier.core.planning.expectation import Purpose
 from espalier.core.planning.preview import preview
-from espalier.core.planning.verdict import Purpose
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.release.spend import release
@@ -66,6 +67,34 @@ def _network(network: str, target: str, rows: int, seed: int) -> Case:
     return Case(f"{network} {rows:,} rows", target, lambda: drawn(network, rows, seed))
 
 
+def _even_bins(frame: pd.DataFrame, ends: Mapping[str, tuple[float, float]], bins: int, target: str) -> Table:
+    """Numbers between public ``ends`` in ``bins`` even bins, and a target of two values."""
+    codes: dict[str, Any] = {}
+    for name, (low, high) in ends.items():
+        share = (frame[name].to_numpy(dtype=float) - low) / (high - low)
+        codes[name] = np.clip((bins * share).astype(np.int64), 0, bins - 1)
+    codes[target] = frame[target].to_numpy(dtype=np.int64)
+    return by_codes(codes, {**dict.fromkeys(ends, bins), target: 2})
+
+
+def _breast_cancer() -> Table:
+    """scikit-learn's table of 569 people: the ten means, with round numbers as ends."""
+    from sklearn.datasets import load_breast_cancer
+
+    found = load_breast_cancer(as_frame=True)
+    highest = (30.0, 40.0, 200.0, 2_500.0, 0.2, 0.4, 0.5, 0.25, 0.4, 0.1)
+    ends = {str(name): (0.0, high) for name, high in zip(found.feature_names[:10], highest, strict=True)}
+    return _even_bins(found.frame.assign(benign=found.target), ends, 6, "benign")
+
+
+def _characters() -> Table:
+    """UCI's artificial characters with its public ends: is the letter one of the last five?"""
+    frame = pd.read_csv(FOLDER / "artificial_characters.csv.gz")
+    highest = (8.0, 48.0, 64.0, 64.0, 64.0, 64.0, 80.0)
+    ends = {f"V{i}": (0.0 if i != 5 else -2.0, high) for i, high in enumerate(highest, 1)}
+    return _even_bins(frame.assign(**{"late letter": frame["Class"] > 5}), ends, 8, "late letter")
+
+
 _BY_NAME = {case.name: case for case in (*CHOSEN, *CASES, *BINARY)}
 TUNED = (
     _BY_NAME["compas"],
@@ -75,8 +104,6 @@ TUNED = (
     _network("alarm", "HYPOVOLEMIA", 6_000, 6),
     _BY_NAME["binary network 0"],
     _BY_NAME["binary network 1"],
-)
-REPORTED = (
     _BY_NAME["insurance"],
     _BY_NAME["lucas"],
     _cut(_BY_NAME["adult"], 20_000),
@@ -85,6 +112,18 @@ REPORTED = (
     _network("child", "GruntingReport", 3_000, 13),
     _BY_NAME["binary network 4"],
     _sample("readmission"),
+)
+REPORTED = (
+    Case("breast cancer", "benign", _breast_cancer),
+    Case("characters", "late letter", _characters),
+    _BY_NAME["binary network 2"],
+    _BY_NAME["binary network 3"],
+    _network("child", "Sick", 2_000, 4),
+    _network("asia", "bronc", 20_000, 2),
+    _BY_NAME["diabetes 8k, rare"],
+    _network("child", "LVH", MOST_ROWS, 12),
+    _sample("hiring"),
+    _network("alarm", "PULMEMBOLUS", MOST_ROWS, 15),
 )
 
 

@@ -12,8 +12,9 @@ tree. Neighbourhoods are bit masks: one Python integer per column.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from heapq import heapify, heappop, heappush
-from math import exp, log
+from math import exp, log, prod
 
 from espalier.core.graph.separations import Clique
 
@@ -41,25 +42,52 @@ def eliminate(sizes: Mapping[str, int], cliques: Iterable[Clique]) -> list[Bucke
     return [(columns[v], tuple(columns[u] for u in _members(mask))) for v, mask in peeled + best]
 
 
-def follow(sizes: Mapping[str, int], cliques: Iterable[Clique], order: Sequence[str]) -> list[Bucket]:
-    """The buckets of one elimination ``order`` of the columns with two categories or more, without a search."""
-    position = {name: i for i, name in enumerate(name for name, size in sizes.items() if size > 1)}
-    columns = list(position)
-    buckets = _follow(_neighbourhoods(cliques, position), [position[name] for name in order])
-    return [(columns[v], tuple(columns[u] for u in _members(mask))) for v, mask in buckets]
+class Order:
+    """One elimination order, and the ``cells`` of its buckets' tables, as cliques join the graph without a search.
+
+    Columns are numbered in the order of elimination. So the lowest neighbour in a bucket is eliminated next among
+    them, and its own bucket holds the other neighbours: a new neighbour moves up that path until a bucket has it.
+    """
+
+    def __init__(self, sizes: Mapping[str, int], buckets: Sequence[Bucket]) -> None:
+        self._place = {own: v for v, (own, _) in enumerate(buckets)}
+        self._sizes = [sizes[own] for own, _ in buckets]
+        self._masks = [sum(1 << self._place[name] for name in given) for _, given in buckets]
+        self.cells = [sizes[own] * prod(sizes[name] for name in given) for own, given in buckets]
+
+    def joined(self, clique: Clique) -> Order:
+        """The same order with ``clique`` in the graph."""
+        other = copy(self)
+        other._masks, other.cells = list(self._masks), list(self.cells)
+        members = sorted(self._place[name] for name in clique if name in self._place)
+        for i, v in enumerate(members):
+            other._add(v, sum(1 << u for u in members[i + 1 :]))
+        return other
+
+    def _add(self, v: int, neighbours: int) -> None:
+        while new := neighbours & ~self._masks[v]:
+            self.cells[v] *= prod(self._sizes[u] for u in _members(new))
+            self._masks[v] |= new
+            first = self._masks[v] & -self._masks[v]
+            neighbours = self._masks[v] ^ first
+            v = first.bit_length() - 1
 
 
 def _neighbourhoods(cliques: Iterable[Clique], position: Mapping[str, int]) -> list[int]:
     masks = [0] * len(position)
     for clique in cliques:
         members = [position[name] for name in clique if name in position]
-        whole = sum(1 << v for v in members)
+        whole = 0
         for v in members:
-            masks[v] |= whole & ~(1 << v)
-    return masks
+            whole |= 1 << v
+        for v in members:
+            masks[v] |= whole
+    return [mask & ~(1 << v) for v, mask in enumerate(masks)]
 
 
 def _members(mask: int) -> list[int]:
+    if mask.bit_count() > 8:
+        return [v for v, bit in enumerate(bin(mask)[:1:-1]) if bit == "1"]
     found = []
     while mask:
         low = mask & -mask
@@ -101,41 +129,86 @@ def _hubs(masks: Sequence[int], columns: Sequence[int], weights: Sequence[float]
     return found
 
 
+SLACK = 1e-6
+"""More than the rounding error of a weight that is kept up to date by adding and subtracting."""
+
+
 def _greedy(start: Sequence[int], columns: Sequence[int], weights: Sequence[float], rule: str) -> list[tuple[int, int]]:
-    """One greedy order of ``columns``; scores are kept in a heap and refreshed where the graph changed."""
-    masks = list(start)
+    """One greedy order of ``columns``: each step takes the one with the least (fill, weight, position).
 
-    def score(v: int) -> tuple[float, float, int]:
-        weight = weights[v] + sum(weights[u] for u in _members(masks[v]))
-        return (_fill(masks, v), weight, v) if rule == "fill" else (weight, 0.0, v)
+    The heap holds lower bounds of the weights. A weight is summed exactly only once its bound is the least, so a column
+    with many neighbours, whose weight changes at nearly every step, costs little.
+    """
+    masks, by_fill = list(start), rule == "fill"
+    fills = {v: _fill(masks, v) if by_fill else 0 for v in columns}
+    about = {v: _weight(masks, v, weights) for v in columns}
+    exact: dict[int, float | None] = dict(about)
 
-    current = {v: score(v) for v in columns}
+    def entry(v: int) -> tuple[int, float, int]:
+        weight = exact[v]
+        return fills[v], about[v] - SLACK if weight is None else weight, v
+
+    current = {v: entry(v) for v in columns}
     heap = list(current.values())
     heapify(heap)
     order: list[tuple[int, int]] = []
     while heap:
-        entry = heappop(heap)
-        v = entry[2]
-        if current.get(v) != entry:
+        least = heappop(heap)
+        v = least[2]
+        if current.get(v) != least:
+            continue
+        if exact[v] is None:
+            about[v] = exact[v] = _weight(masks, v, weights)
+            current[v] = entry(v)
+            heappush(heap, current[v])
             continue
         del current[v]
-        mask = masks[v]
-        order.append((v, mask))
-        stale, filled = mask, False
-        for u in _members(mask):
-            joined = (masks[u] | mask) & ~(1 << u) & ~(1 << v)
-            filled = filled or (joined & ~masks[u]) != 0
-            masks[u] = joined
-        if filled and rule == "fill":
-            for u in _members(mask):
-                stale |= masks[u]
+        order.append((v, masks[v]))
+        around = [(u, masks[u]) for u in _members(masks[v])]
+        if by_fill:
+            stale = _remove(masks, v, fills)
+        else:
+            stale = masks[v]
+            _join(masks, v)
+        for u, before in around:
+            about[u] += sum(weights[w] for w in _members(masks[u] & ~before)) - weights[v]
+            exact[u] = None
         for u in _members(stale):
-            if u in current and (mask >> u & 1 or (masks[u] & mask).bit_count() > 1):
-                fresh = score(u)
-                if fresh != current[u]:
-                    current[u] = fresh
-                    heappush(heap, fresh)
+            fresh = entry(u)
+            if fresh != current[u]:
+                current[u] = fresh
+                heappush(heap, fresh)
     return order
+
+
+def _remove(masks: list[int], v: int, fills: dict[int, int]) -> int:
+    """Eliminate ``v`` as `_join` does and keep ``fills`` up to date; return the columns that this concerns.
+
+    ``fills`` count the pairs of a column's neighbours that are not joined. A new edge joins one such pair of each
+    common neighbour of its ends, and gives each end a neighbour.
+    """
+    mask = stale = masks[v]
+    for u in _members(mask):
+        masks[u] &= ~(1 << v)
+        fills[u] -= (masks[u] & ~mask).bit_count()
+    for a in _members(mask):
+        for b in _members((mask & ~masks[a]) >> (a + 1) << (a + 1)):
+            both = masks[a] & masks[b]
+            for w in _members(both):
+                fills[w] -= 1
+            fills[a] += (masks[a] & ~both).bit_count()
+            fills[b] += (masks[b] & ~both).bit_count()
+            masks[a] |= 1 << b
+            masks[b] |= 1 << a
+            stale |= both
+    return stale
+
+
+def _join(masks: list[int], v: int) -> None:
+    """Eliminate ``v``: join its neighbours to each other and forget it."""
+    mask = masks[v]
+    for u in _members(mask):
+        masks[u] = (masks[u] | mask) & ~(1 << u) & ~(1 << v)
 
 
 def _follow(start: Sequence[int], order: Sequence[int]) -> list[tuple[int, int]]:
@@ -143,10 +216,8 @@ def _follow(start: Sequence[int], order: Sequence[int]) -> list[tuple[int, int]]
     masks = list(start)
     buckets = []
     for v in order:
-        mask = masks[v]
-        buckets.append((v, mask))
-        for u in _members(mask):
-            masks[u] = (masks[u] | mask) & ~(1 << u) & ~(1 << v)
+        buckets.append((v, masks[v]))
+        _join(masks, v)
     return buckets
 
 
@@ -154,6 +225,10 @@ def _fill(masks: Sequence[int], v: int) -> int:
     """Return the number of edges that eliminating ``v`` would add."""
     mask = masks[v]
     return sum((mask & ~masks[u]).bit_count() - 1 for u in _members(mask)) // 2
+
+
+def _weight(masks: Sequence[int], v: int, weights: Sequence[float]) -> float:
+    return weights[v] + sum(weights[u] for u in _members(masks[v]))
 
 
 def _cells(order: Sequence[tuple[int, int]], weights: Sequence[float]) -> float:

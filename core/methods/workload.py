@@ -33,7 +33,7 @@ from espalier.core.methods.select.marginals import (
     noisy_cells,
     shrunk,
 )
-from espalier.core.methods.select.pairs import Reach, choose_pairs
+from espalier.core.methods.select.pairs import Reach, by_cells, choose_pairs
 from espalier.core.methods.select.refused_pairs import refused_pairs, strongest_tree
 from espalier.core.methods.select.usefulness import expected_noise
 from espalier.core.methods.workload_weights import (
@@ -258,9 +258,11 @@ def _one_by_one(second: Second, pairs: Sequence[Clique], linked: Sequence[Clique
         growth.link(pair)
     chosen, refused = list(second.tree), set[Clique]()
     made, left = list[Measurement](), 0.0
+    ordered = by_cells(curator.sizes, pairs) if curator.takes_first else []
     for _ in range(batches):
         score = EdgeScore(by_model(curator, [*second.found, *made]), noise)
-        reach = Reach([q for q in pairs if q not in refused], most, WIDTH, wanted.max_cells, wanted.together)
+        open_, first = ([q for q in some if q not in refused] for some in (pairs, ordered))
+        reach = Reach(open_, most, WIDTH, wanted.max_cells, wanted.together, first)
         found, unspent = choose_pairs(choices, growth, score, chosen, reach)
         further = [q for q in found if room.take(q)]
         refused |= set(clique_edges([q for q in found if q not in further]))

@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from espalier.core.privacy.draws import Draw
 
 FloatArray = NDArray[np.float64]
+IndexArray = NDArray[np.intp]
 
 EXPECTED = math.sqrt(2 / math.pi)
 """Expected absolute value of a standard normal."""
@@ -42,21 +44,28 @@ class Noise:
         return replace(self, one=factor * self.one, pair=factor * self.pair, choice=factor * self.choice)
 
     @property
-    def cells(self) -> FloatArray:
-        """Cells of each pair's table."""
-        return np.asarray(self.sizes[:, None] * self.sizes[None, :])
+    def unbounded_column_errors(self) -> FloatArray:
+        """Expected total variation of each column's counts, were it not bounded by 1."""
+        return np.asarray(0.5 * EXPECTED * self.sizes * self.one / self.rows)
 
     @property
     def column_errors(self) -> FloatArray:
         """Expected total variation of each column's counts, between 0 and 1."""
-        return np.asarray(np.minimum(1.0, 0.5 * EXPECTED * self.sizes * self.one / self.rows))
+        return np.asarray(np.minimum(1.0, self.unbounded_column_errors))
 
-    @property
-    def pair_errors(self) -> FloatArray:
-        """Expected total variation of each pair's counts, between 0 and 1."""
-        return np.asarray(np.minimum(1.0, 0.5 * EXPECTED * self.cells * self.pair / self.rows))
+    def unbounded_pair_errors(self, i: IndexArray, j: IndexArray) -> FloatArray:
+        """Expected total variation of the counts of the pairs (i, j), were it not bounded by 1."""
+        return np.asarray(0.5 * EXPECTED * self.sizes[i] * self.sizes[j] * self.pair[i, j] / self.rows)
 
-    @property
+    def unbounded_visible(self, i: IndexArray, j: IndexArray) -> FloatArray:
+        """`visible` of the pairs (i, j), were it not bounded by 1: proportional to the noise."""
+        one, other = self.sizes[i], self.sizes[j]
+        less, least = np.maximum(one - 1, 1.0), np.maximum(other - 1, 1.0)
+        phi = np.sqrt(less * least * one * other) * self.pair[i, j] / self.rows
+        overlooked = np.where(self.chosen[i, j], 2 * self.choice / (EXPECTED * self.rows), 0.0)
+        return np.asarray(np.maximum(phi, overlooked) / np.sqrt(np.minimum(less, least)))
+
+    @cached_property
     def visible(self) -> FloatArray:
         """Cramér's V that noise alone produces in each pair, or that a private choice overlooks. Weaker associations
         are lost.
@@ -65,11 +74,8 @@ class Noise:
         choice scores n·‖p − p_a p_b‖₁, about 0.8·n·φ, and prefers it to a pair without association with odds of
         e² if that is twice the scale of its own noise.
         """
-        less = np.maximum(self.sizes - 1, 1.0)
-        fewest = np.minimum(less[:, None], less[None, :])
-        phi = np.sqrt(less[:, None] * less[None, :] * self.cells) * self.pair / self.rows
-        overlooked = np.where(self.chosen, 2 * self.choice / (EXPECTED * self.rows), 0.0)
-        return np.asarray(np.minimum(1.0, np.maximum(phi, overlooked) / np.sqrt(fewest)))
+        i, j = np.indices(self.pair.shape)
+        return np.asarray(np.minimum(1.0, self.unbounded_visible(i, j)))
 
     def log_odds(self, rarer: float) -> FloatArray:
         """Standard deviation of the log odds of the target that noise causes, for one cell of each column.

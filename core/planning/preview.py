@@ -25,6 +25,7 @@ from espalier.core.models.graphical import Size
 from espalier.core.planning.budget_lines import Line, given_by_hand, grouped, lines_of
 from espalier.core.planning.duration import seconds_of
 from espalier.core.planning.error_bounds import ErrorBounds, error_bounds_of
+from espalier.core.planning.expectation import Assumed, Purpose
 from espalier.core.planning.expected_answers import Expected
 from espalier.core.planning.expected_answers import expected as expected_answers
 from espalier.core.planning.hierarchies import Foreseen, foreseen
@@ -32,7 +33,7 @@ from espalier.core.planning.memory import Memory
 from espalier.core.planning.noise import noise_of
 from espalier.core.planning.procedure import carry_out
 from espalier.core.planning.regression_needs import Need, check_fence, needs
-from espalier.core.planning.verdict import Assumed, Purpose, Verdict, verdict_of
+from espalier.core.planning.verdict import Verdict, verdict_of
 from espalier.core.privacy.accounting import Budget, epsilon_of, guess_right, round_up, total_up
 from espalier.core.privacy.bought_schema import Part, budget_of
 from espalier.core.privacy.contribution import held_rows, public_rows

@@ -83,7 +83,8 @@ def budget(lines: Sequence[Line], total: float, *, pure: bool = False) -> go.Fig
     """Draw the share of ρ by pool, of ε under a ``pure`` budget; each segment is one measurement or choice."""
     import plotly.graph_objects as go
 
-    pools = list(dict.fromkeys(pool_in_words(line.pool) for line in lines))
+    named = {pool: pool_in_words(pool) for pool in dict.fromkeys(line.pool for line in lines)}
+    pools = list(dict.fromkeys(named.values()))
     unit = "ε" if pure else "ρ"
 
     def cost(line: Line) -> float:
@@ -92,7 +93,7 @@ def budget(lines: Sequence[Line], total: float, *, pure: bool = False) -> go.Fig
     figure = blank(70 + 44 * len(pools), barmode="stack", showlegend=False)
     rows: list[tuple[str, float, str, str]] = []
     for pool, color in zip(pools, cycle(POOLS), strict=False):
-        inside = [line for line in lines if pool_in_words(line.pool) == pool]
+        inside = [line for line in lines if named[line.pool] == pool]
         rows += [(pool, 100 * cost(line) / total, short(line.what, 60), color) for line in inside[:60]]
         if rest := sum(map(cost, inside[60:])):
             rows.append((pool, 100 * rest / total, f"{len(inside) - 60} more", color))

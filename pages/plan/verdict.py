@@ -11,8 +11,9 @@ import streamlit as st
 
 from espalier.core.errors import EspalierError
 from espalier.core.ledger.population import Population
+from espalier.core.planning.expectation import EPSILONS, Rating
 from espalier.core.planning.preview import Preview
-from espalier.core.planning.verdict import EPSILONS, Rating, Step, Verdict, enough
+from espalier.core.planning.verdict import Step, Verdict, enough
 from espalier.core.privacy.accounting import guess_right, rho_asked, round_up
 from espalier.pages.common import shell
 from espalier.pages.common.text import name, plain

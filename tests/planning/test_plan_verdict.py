@@ -11,9 +11,10 @@ import pytest
 import espalier as es
 from espalier.core.cli.main import main
 from espalier.core.errors import ProjectError
+from espalier.core.planning.expectation import Assumed
 from espalier.core.planning.noise import noise_of
 from espalier.core.planning.preview import preview
-from espalier.core.planning.verdict import Assumed, verdict_of
+from espalier.core.planning.verdict import verdict_of
 from espalier.core.privacy.draws import Draw
 from espalier.core.privacy.rehearsal import Rehearsal
 

@@ -143,8 +143,8 @@ class Growth:
 
     def keep(self, among: Iterable[Clique]) -> None:
         """Restrict the candidates to the pairs ``among``."""
-        kept = set(map(frozenset, among))
-        self._allowed &= np.array([frozenset(pair) in kept for pair in self._pairs], dtype=bool)
+        kept = set(among)
+        self._allowed &= np.array([(a, b) in kept or (b, a) in kept for a, b in self._pairs], dtype=bool)
 
     def link(self, edge: Clique) -> None:
         """Count ``edge`` in the frame but not in the forest; raises :class:`ValueError` if the frame forbids it."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from espalier.core.graph.elimination import Bucket, eliminate, follow
+from espalier.core.graph.elimination import Order, eliminate
 from espalier.core.graph.separations import Clique, Separation
 from espalier.core.methods.select.greedy_tree import Growth
 from espalier.core.privacy.draws import ScoreMeasurement
@@ -81,7 +81,8 @@ class Room:
         ``quick``, for a rehearsal of a wide table: search for an elimination order only if the last one does not fit.
         """
         self._sizes, self._max_cells = sizes, max_cells
-        self._quick, self._order = quick, list[str]()
+        self._quick, self._apart = quick, bool(separations)
+        self._order: Order | None = None
         self._growth = Growth(tuple(sizes), separations)
         self._pairs: set[Clique] = set()
         self.held: list[Clique] = []
@@ -94,7 +95,7 @@ class Room:
 
     def may_take(self, clique: Clique) -> bool:
         """Return whether the frame allows each pair of ``clique``, given the held cliques."""
-        return bool(self._growth.may_link(list(itertools.combinations(clique, 2))).all())
+        return not self._apart or bool(self._growth.may_link(list(itertools.combinations(clique, 2))).all())
 
     def take(self, clique: Clique) -> bool:
         """Add ``clique`` if frame and cap allow it; return whether it was added."""
@@ -103,22 +104,21 @@ class Room:
             return True
         if not self._growth.may_link(new).all():
             return False
-        cliques = [*self.held, clique]
-        if not (self._order and self._fits(follow(self._sizes, cliques, self._order))):
-            buckets = eliminate(self._sizes, cliques)
-            if not self._fits(buckets):
+        order = self._order.joined(clique) if self._order else None
+        if order is None or not self._fits(order):
+            order = Order(self._sizes, eliminate(self._sizes, [*self.held, clique]))
+            if not self._fits(order):
                 return False
-            self._order = [own for own, _ in buckets] if self._quick else []
         if not self._growth.link_all(new):
             return False
+        self._order = order if self._quick else None
         self._pairs |= set(new)
         self.held.append(clique)
         return True
 
-    def _fits(self, buckets: Sequence[Bucket]) -> bool:
+    def _fits(self, order: Order) -> bool:
         """Return whether the tables of the junction tree stay under the cap."""
-        held = [self._sizes[own] * math.prod(self._sizes[name] for name in given) for own, given in buckets]
-        return max(held) <= self._max_cells and sum(held) <= TREES * self._max_cells
+        return max(order.cells) <= self._max_cells and sum(order.cells) <= TREES * self._max_cells
 
 
 def best_subset(candidates: Sequence[Candidate], noise: float, room: Room) -> list[Candidate]:

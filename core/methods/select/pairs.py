@@ -17,13 +17,15 @@ from espalier.core.privacy.scores import ConditionalScore, EdgeScore
 @dataclass(frozen=True)
 class Reach:
     """Limits on the pairs after a tree: the candidate ``pairs``, their number, width and cells, and the largest number
-    of columns in a table that is counted instead of its pairs (see `tells_its_pairs`)."""
+    of columns in a table that is counted instead of its pairs (see `tells_its_pairs`). A rehearsal tries the pairs
+    ``ordered`` first (see `by_cells`)."""
 
     pairs: Sequence[Clique]
     most: int
     width: int
     max_cells: int
     together: int = 2
+    ordered: Sequence[Clique] = ()
 
 
 def tells_its_pairs(sizes: Mapping[str, int], clique: Clique) -> bool:
@@ -52,12 +54,11 @@ def choose_pairs(
     for pair in held:
         growth.link(pair)
     allowed = set(reach.pairs)
-    paired = {name for pair in allowed for name in pair}
+    paired = set(itertools.chain.from_iterable(allowed))
     sizes = {name: size for name, size in choices.curator.sizes.items() if name in paired}
     chosen: list[Clique] = []
-    ordered = _by_cells(sizes, reach.pairs) if choices.curator.takes_first else []
     for paid in range(most):
-        if first := _rehearsed(sizes, [*tree, *chosen], ordered, reach, growth):
+        if first := _rehearsed(sizes, [*tree, *chosen], reach, growth):
             choices.one(score, [first, ()], most, "further pair")
             growth.link(first)
             held.add(first)
@@ -85,21 +86,19 @@ MOST_TOGETHER = 27
 """Cells of the largest table that determines its pairs (`tells_its_pairs`): three columns of three values."""
 
 
-def _by_cells(sizes: Mapping[str, int], pairs: Sequence[Clique]) -> list[Clique]:
+def by_cells(sizes: Mapping[str, int], pairs: Sequence[Clique]) -> list[Clique]:
     """Return the pairs with more cells than any table that determines its pairs, the largest first."""
     order = {name: i for i, name in enumerate(sizes)}
     large = [q for q in pairs if sizes[q[0]] * sizes[q[1]] > MOST_TOGETHER]
     return sorted(large, key=lambda q: (-sizes[q[0]] * sizes[q[1]], order[q[0]], order[q[1]]))
 
 
-def _rehearsed(
-    sizes: Mapping[str, int], cliques: Sequence[Clique], ordered: Sequence[Clique], reach: Reach, growth: Growth
-) -> Clique | None:
-    """Return the first candidate if it is one of ``ordered``, which saves a rehearsal from building the others."""
-    if not ordered:
+def _rehearsed(sizes: Mapping[str, int], cliques: Sequence[Clique], reach: Reach, growth: Growth) -> Clique | None:
+    """Return the first candidate if it is ``ordered``, which saves a rehearsal from building the others."""
+    if not reach.ordered:
         return None
     return first_new_pair(
-        sizes, cliques, ordered, reach.width, reach.max_cells, lambda pair: bool(growth.may_link([pair])[0])
+        sizes, cliques, reach.ordered, reach.width, reach.max_cells, lambda pair: bool(growth.may_link([pair])[0])
     )
 
 

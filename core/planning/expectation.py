@@ -1,0 +1,178 @@
+"""What the noise of a plan costs its purpose at one ε or another.
+
+Noise in rows is proportional to a factor, so all that does not depend on it is computed once (`Scale`): a verdict
+evaluates a plan at hundreds of factors.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any, Literal
+
+import numpy as np
+
+from espalier.core.evaluation.verdict import CHANCE, CLOSE, GOOD_TV, POOR_TV
+from espalier.core.planning.noise import FloatArray, Noise
+from espalier.core.privacy.accounting import rho_of
+
+Rating = Literal["works", "weak", "noise"]
+Purpose = Literal["outcome", "pairs"]
+
+COLUMNS, PAIRS = 0.70, 0.13
+"""Weights in the mean total variation of pairs that noise adds to a release: of the mean error of single columns, and
+of the mean error of the counts of pairs. Fitted to the first seven tables of ``TUNED`` in benchmarks/verdict.py."""
+
+ODDS, CROWD = 0.2, 300.0
+"""Weights of the two sources of noise in a score that predicts the outcome: the log odds of the counts with the target;
+and, if private choices decide which columns are counted with it, the squared mean error of single columns, which
+measures the noise of these choices. Chosen on the same tables."""
+
+SURE = 1.5
+"""Ratio of the loss stated as "up to" to the expected loss."""
+
+DROWNED, FAINT, LARGE = 0.1, 0.3, 0.5
+"""Cramér's V of a small, a medium and a large association (Cohen 1988). Below `DROWNED` a pair must be visible to be
+rated "works"; a pair in which noise alone shows more than `FAINT` is rated "noise". An outcome is rated "noise" only if
+noise hides even a `LARGE` association with each column: one strong predictor that is counted well may save a plan whose
+expected loss is large."""
+
+EPSILONS = tuple(round(10 ** (k / 10), 3) for k in range(-13, 11))
+"""The grid of ε, from 0.05 to 10."""
+
+
+@dataclass(frozen=True)
+class Assumed:
+    """The assumptions of a verdict; none of them is measured.
+
+    ``rows`` is n, public or declared. ``auc`` is the AUC that the method would reach without noise, and ``rarer`` the
+    share of rows with the target's rarer value.
+    """
+
+    rows: float
+    auc: float = 0.75
+    rarer: float = 0.25
+
+    def __str__(self) -> str:
+        return (
+            f"Assumed: {self.rows:,.0f} rows; an AUC of {self.auc:g} without noise; the rarer value of the target in "
+            f"{100 * self.rarer:g} % of rows."
+        )
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """The cost of noise at one ε.
+
+    ``loss`` bounds the loss of AUC in most releases; None if nothing is predicted. ``tv`` is the share
+    of rows that noise moves in a typical pair of columns. In a typical pair, noise hides associations below Cramér's V
+    = ``drowned``. ``outcome`` is the rating for predicting the target, "noise" if the assumed AUC falls below
+    `CHANCE` and noise hides even a `LARGE` association of each column with the target.
+    """
+
+    epsilon: float
+    loss: float | None
+    tv: float
+    drowned: float
+    outcome: Rating | None
+
+    @property
+    def pairs(self) -> Rating:
+        """The rating for pairs of columns."""
+        return rating_of(self.tv, GOOD_TV, POOR_TV)
+
+    def rating(self, purpose: Purpose) -> Rating:
+        """The rating for ``purpose``."""
+        return self.outcome or self.pairs if purpose == "outcome" else self.pairs
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as stored in plans and releases."""
+        return {**vars(self), "pairs": self.pairs}
+
+
+class Scale:
+    """A plan whose whole noise is multiplied by a ``factor``: the cost of its noise, and the smallest ε that works."""
+
+    def __init__(self, noise: Noise, assumed: Assumed) -> None:
+        i, j = np.triu_indices(len(noise.names), 1)
+        pair = noise.pair[i, j]
+        self._columns = noise.unbounded_column_errors
+        self._pairs = np.where(np.isfinite(pair), noise.unbounded_pair_errors(i, j), 0.0)
+        self._seen = np.sort(noise.unbounded_visible(i, j))
+        self._assumed, self._inside = assumed, noise.with_target > 0
+        self._target = noise.target if self._inside.any() else None
+        if self._target is not None:
+            at = np.flatnonzero(self._inside)
+            self._odds = noise.log_odds(assumed.rarer)[at] ** 2
+            self._shares, self._chosen = noise.with_target[at], float(noise.chosen[self._target, at].mean())
+            self._best = float(noise.unbounded_visible(np.full(len(at), self._target), at).min())
+
+    def tv(self, factor: float) -> float:
+        """Return the expected total variation that noise adds to a typical pair."""
+        pairs = float(np.minimum(1.0, factor * self._pairs).mean()) if len(self._pairs) else 0.0
+        return min(1.0, COLUMNS * self._column_error(factor) + PAIRS * pairs)
+
+    def loss(self, factor: float) -> float | None:
+        """Return the loss of AUC, None if no table with the target is counted.
+
+        Scores of the two classes are normal with distance d and variance d², AUC = Φ(d/√2). Noise in the counts adds a
+        variance of v to the scores and no signal: AUC = Φ(d²/√(2(d² + v))).
+        """
+        if self._target is None:
+            return None
+        auc, normal = self._assumed.auc, NormalDist()
+        crowd = self._chosen * self._column_error(factor) ** 2
+        v = ODDS * float(self._shares @ np.minimum(factor**2 * self._odds, 16.0)) + CROWD * crowd
+        d = math.sqrt(2) * normal.inv_cdf(auc)
+        return min(SURE * (auc - normal.cdf(d * d / math.sqrt(2 * (d * d + v)))), auc - 0.5)
+
+    def expect(self, epsilon: float, factor: float = 1.0) -> Expectation:
+        """Return the cost of noise at ``epsilon``, where all noise is multiplied by ``factor``."""
+        many, loss = len(self._seen), self.loss(factor)
+        middle = np.minimum(1.0, factor * self._seen[(many - 1) // 2 : many // 2 + 1])
+        outcome: Rating | None = None
+        if loss is not None:
+            lost = self._assumed.auc - loss < CHANCE and min(1.0, factor * self._best) > LARGE
+            outcome = "works" if loss <= CLOSE else "noise" if lost else "weak"
+        return Expectation(epsilon, loss, self.tv(factor), float(middle.mean()) if many else 0.0, outcome)
+
+    def smallest_rho(self, purpose: Purpose, rho: float, delta: float) -> float | None:
+        """Return the smallest ρ at which the plan works, by bisection; None if no ε of the grid is enough.
+
+        ``rho`` is the plan's own. A plan that works at the grid's smallest ε has that ε's ρ.
+        """
+
+        def works(factor: float) -> bool:
+            loss = self.loss(factor) if purpose == "outcome" else None
+            return self.tv(factor) <= GOOD_TV if loss is None else loss <= CLOSE
+
+        most, least = rho_of(EPSILONS[-1], delta), rho_of(EPSILONS[0], delta)
+        low, high = math.sqrt(rho / most), math.sqrt(rho / least)
+        if not works(low):
+            return None
+        if works(high):
+            return least
+        for _ in range(14):
+            middle = math.sqrt(low * high)
+            low, high = (middle, high) if works(middle) else (low, middle)
+        return rho / low**2
+
+    def _column_error(self, factor: float) -> float:
+        return float(np.minimum(1.0, factor * self._columns).mean())
+
+
+def rating_of(value: float, good: float, poor: float) -> Rating:
+    """Return the rating of a ``value``: up to ``good`` it works, above ``poor`` it is noise."""
+    return "works" if value <= good else "weak" if value <= poor else "noise"
+
+
+def shares_of(noise: Noise, purpose: Purpose, assumed: Assumed) -> FloatArray:
+    """Return each column's share of the noise that affects the purpose."""
+    if purpose == "outcome":
+        odds = np.where(noise.with_target > 0, np.minimum(noise.log_odds(assumed.rarer) ** 2, 16.0), 0.0)
+        found = np.nan_to_num(noise.with_target * odds)
+    else:
+        found = noise.column_errors
+    total = float(found.sum())
+    return np.asarray(found / total) if total > 0 else np.zeros(len(noise.names))
