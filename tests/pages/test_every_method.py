@@ -52,3 +52,18 @@ def test_tstr_and_cmi_are_named_and_explained_on_plan(app: AppTest) -> None:
     [expected] = [d.value for d in app.dataframe if "expected" in d.value.columns]
     assert any(what.startswith("TSTR") for what in expected[""])
     assert any(what.startswith("CMI") for what in expected[""])
+
+
+def test_tstr_and_cmi_are_named_and_explained_on_compare(app: AppTest, tmp_path: Path) -> None:
+    sample(app, "hiring")
+    [path] = rows_of("mst", tmp_path)
+    state(app).text = read_table(Path(path).read_bytes(), "few.csv")
+    finish(press(go(app, "compare"), "Compare these"))
+    assert not state(app).trouble
+    said = sentences(app)
+    assert '[TSTR](glossary "Train on synthetic, test on real' in said
+    assert '[CMI](glossary "Conditional mutual information' in said
+    assert "**CMI: dependence on protected columns in the synthetic table (nats)**" in said
+    shown = app.dataframe[0].value
+    assert (shown["cmi"] > 0).all()
+    assert shown["cmi"].tolist() == [o.facts["fairness"]["cmi_synthetic"] for o in state(app).compared]
