@@ -34,6 +34,7 @@ from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 
 from benchmarks.common import one_hot
 from benchmarks.decoder import Arrows, Codes, released
@@ -250,7 +251,21 @@ def _right(
     """Return which tested releases are judged right, by a classifier trained on at most `TRAINED` of the others."""
     rest = np.flatnonzero(~tested)
     some = rest[:: max(1, len(rest) // TRAINED)]
-    return np.asarray(learner(classifier).fit(x[some], y[some]).predict(x[tested]) == y[tested])
+    return np.asarray(predicted(classifier, x[some], y[some], x[tested]) == y[tested])
+
+
+def predicted(classifier: Classifier, x: NDArray[Any], y: NDArray[np.bool_], new: NDArray[Any]) -> NDArray[np.bool_]:
+    """Predictions for ``new`` of a classifier fitted to ``x`` and ``y``.
+
+    Support vectors get their kernel as one product of matrices: with 26,000 features this takes a tenth of the time.
+    """
+    if classifier not in ("svc", "kernel"):
+        return np.asarray(learner(classifier).fit(x, y).predict(new))
+    scaler, machine = (step for _, step in learner(classifier).steps)
+    x = scaler.fit_transform(x)
+    kernel = linear_kernel if classifier == "svc" else functools.partial(rbf_kernel, gamma=1 / (x.shape[1] * x.var()))
+    machine.set_params(kernel="precomputed").fit(kernel(x, x), y)
+    return np.asarray(machine.predict(kernel(scaler.transform(new), x)))
 
 
 TRAINED = 1_000

@@ -1,8 +1,8 @@
 """PRISM's tables under the paper's own accounting and pools: `python -m benchmarks.prism_paper [--seeds 5]`.
 
 Both plans use basic composition. Without structure choices the paper divides the budget between single columns and the
-target's tables (Appendix C.2); it does not print the shares. With `PLANS` a fifth goes to single columns. On Adult, a
-tenth chooses eight features. Everything else is as in `benchmarks.prism`, which also has the default plans.
+target's tables (Appendix C.2); it does not print the shares. With `DRAWN` a fifth goes to single columns. On Adult
+(`CHOSEN`) a tenth chooses eight features. Everything else is as in `benchmarks.prism`, which also has the default plans.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Numbers as numbers: the two-stage method, which is not private, and its private counterpart.
 
     python -m benchmarks.two_stage insurance    the paper's insurance table with linkage and membership rows
-    python -m benchmarks.two_stage stages       insurance: ΔMSE and linkage for each stage one, stage two and α
-    python -m benchmarks.two_stage lookalikes   the same on look-alikes of Tarragona, Census and EIA
+    python -m benchmarks.two_stage stages       ΔMSE and linkage for each stage one, stage two and α; --tables NAME …
+    python -m benchmarks.two_stage lookalikes   as insurance, on look-alikes of Tarragona, Census and EIA
     python -m benchmarks.two_stage bound        LID measured against equation (10), d = 1, 3, 8, and the LID asked
     python -m benchmarks.two_stage private      R² of a forest trained on private rows: nonlinear 3-d and insurance
     python -m benchmarks.two_stage chosen       the same on the tables that the settings were chosen on
@@ -19,22 +19,27 @@ from __future__ import annotations
 
 import argparse
 import csv
+import functools
 import itertools
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestRegressor
+from threadpoolctl import threadpool_limits
 
+from benchmarks.adult import DATA
 from benchmarks.lookalikes import KINDS, lookalike
 from benchmarks.smooth_tables import LARGE, SMALL
 from espalier.core.blurring import kernel
+from espalier.core.blurring import stages as algorithm
 from espalier.core.blurring.inputs import alpha_for, bound, disclosed, hypercube, matched, nearness, thresholds
-from espalier.core.blurring.responses import RESPONSES
+from espalier.core.blurring.responses import RESPONSES, Response, respond
 from espalier.core.blurring.stages import Made, Numbers, Options, synthesize
 from espalier.core.errors import ProjectError
 from espalier.core.evaluation.marketing import delta_mse, elasticity, mapd, optimal_markup, profit_ratio
@@ -255,15 +260,28 @@ def alike(name: str) -> Shared:
     return Shared(case, kind.inputs, kind.public)
 
 
+TABLES = ("insurance", "nonlinear", *KINDS)
+
+
+def shared_table(name: str, data: Path) -> Shared:
+    """A table of the paper, or its look-alike, as the paper divides it between provider, public and test."""
+    if name == "insurance":
+        return Shared(insurance(data), ("age", "bmi"), 200)
+    if name == "nonlinear":
+        return Shared(nonlinear(1_000), ("x1", "x2", "x3"), 1_000)
+    return alike(name)
+
+
+HEADING = ("table", "stage one", "stage two", "α", "ΔMSE of ridge", "ΔMSE of a forest", "linked", "LID")
+
+
 def paper_table(shared: Shared, runs: int) -> None:
     """The paper's split into provider, public and test: what the rows add, and what they reveal."""
     case = shared.case
     for alpha in (0.2, 0.5, 0.8):
         told = []
         for seed in range(runs):
-            own, rest = case.split(seed)
-            left = len(rest.held[case.target])
-            public, test = rest.take(np.arange(shared.public)), rest.take(np.arange(shared.public, left))
+            own, public, test = _split(shared, seed)
             real, rng = shared.numbers(own), np.random.default_rng(seed)
             made = synthesize(real, Options(eta=ETA, alpha=alpha, outcome="ridge"), rng)
             gains = [_gain(model, case, (public, test), shared.rows(made), rng) for model in ("krr", "forest")]
@@ -279,27 +297,48 @@ def paper_table(shared: Shared, runs: int) -> None:
         )
 
 
+STAGES = (
+    *(("hypercube", outcome) for outcome in (*RESPONSES, "auto")),
+    *((source, "auto") for source in ("uniform", "weibull", "cauchy")),
+)
+"""Source of the inputs and regression: the paper's comparisons of stage two, then those of stage one."""
+
+
 def stages(shared: Shared, runs: int) -> None:
-    """ΔMSE and linkage for each source of inputs, regression and α, on the paper's split."""
-    case = shared.case
-    print("| stage one | stage two | α | ΔMSE, ridge | ΔMSE, forest | linked | LID |\n" + "| --- " * 7 + "|")
-    one = [(source, "auto") for source in ("uniform", "weibull", "cauchy")]
-    two = [("hypercube", name) for name in (*RESPONSES, "auto")]
-    for (source, name), alpha in itertools.product([*two, *one], (0.2, 0.5, 0.8)):
-        found, chosen = [], set()
-        for seed in range(runs):
-            own, rest = case.split(seed)
-            left = len(rest.held[case.target])
-            public, test = rest.take(np.arange(shared.public)), rest.take(np.arange(shared.public, left))
+    """ΔMSE and linkage for each source of inputs, regression and α, on the paper's split; ± is a standard error."""
+    splits = [_split(shared, seed) for seed in range(runs)]
+    fits: dict[tuple[int, str], Response] = {}
+    for (source, outcome), alpha in itertools.product(STAGES, (0.2, 0.5, 0.8)):
+        found, chosen = [], []
+        for seed, (own, public, test) in enumerate(splits):
             rng = np.random.default_rng(seed)
-            made = synthesize(shared.numbers(own), Options(alpha=alpha, inputs=source, outcome=name), rng)
-            gains = [_gain(model, case, (public, test), shared.rows(made), rng) for model in ("krr", "forest")]
+            with mock.patch.object(algorithm, "respond", functools.partial(_fitted, fits, seed)):
+                made = synthesize(shared.numbers(own), Options(alpha=alpha, inputs=source, outcome=outcome), rng)
+            gains = [_gain(model, shared.case, (public, test), shared.rows(made), rng) for model in ("krr", "forest")]
             found.append((*gains, made.disclosure.linked, made.disclosure.lid_inputs))
-            chosen.add(made.regression.name)
-        ridge, forest, linked, lid = np.mean(found, axis=0)
-        said = f"{name} ({', '.join(sorted(chosen))})" if name == "auto" else name
-        cells = f"{ridge:.0%} | {forest:.0%} | {linked:.0%} | {lid:.1%} |"
-        print(f"| {source} | {said} | {alpha:g} | {cells}", flush=True)
+            chosen.append(made.regression.name)
+        said = (
+            f"auto: {', '.join(f'{n} {chosen.count(n)}' for n in sorted({*chosen}))}" if outcome == "auto" else outcome
+        )
+        means, errors = np.mean(found, axis=0), np.std(found, axis=0, ddof=1) / np.sqrt(runs)
+        gains = [f"{100 * m:.0f} ± {100 * e:.0f} %" for m, e in zip(means[:2], errors[:2], strict=True)]
+        cells = (shared.case.name, source, said, f"{alpha:g}", *gains, f"{means[2]:.0%}", f"{means[3]:.1%}")
+        print(f"| {' | '.join(cells)} |", flush=True)
+
+
+def _fitted(fits: dict[tuple[int, str], Response], seed: int, *given: Any) -> Response:
+    """Return stage two's regression, fitted once for each seed: it reads the real rows alone, whatever α is."""
+    *_, outcome, _ = given
+    if (seed, outcome) not in fits:
+        fits[seed, outcome] = respond(*given)
+    return fits[seed, outcome]
+
+
+def _split(shared: Shared, seed: int) -> tuple[Rows, Rows, Rows]:
+    """The provider's rows, the public's and the test's."""
+    own, rest = shared.case.split(seed)
+    left = len(rest.held[shared.case.target])
+    return own, rest.take(np.arange(shared.public)), rest.take(np.arange(shared.public, left))
 
 
 def _gain(model: str, case: Case, beside: tuple[Rows, Rows], made: Rows, rng: np.random.Generator) -> float:
@@ -409,8 +448,9 @@ def main() -> None:
         "part",
         choices=("insurance", "stages", "lookalikes", "bound", "private", "chosen", "marginal", "speed", "price"),
     )
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    parser.add_argument("--data", type=Path, default=DATA.parent)
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--tables", nargs="+", default=TABLES, choices=TABLES, help="of `stages`")
     given = parser.parse_args()
 
     def tables() -> list[Case]:
@@ -423,9 +463,12 @@ def main() -> None:
     elif given.part == "marginal":
         compared(tables(), [{"method": "prism"}, {"method": "mst", "width": 2}], (1.0, 3.0), given.runs)
     elif given.part == "insurance":
-        paper_table(Shared(insurance(given.data), ("age", "bmi"), 200), given.runs)
+        paper_table(shared_table("insurance", given.data), given.runs)
     elif given.part == "stages":
-        stages(Shared(insurance(given.data), ("age", "bmi"), 200), given.runs)
+        print(f"| {' | '.join(HEADING)} |\n" + "| --- " * len(HEADING) + "|")
+        for name in given.tables:
+            with threadpool_limits(1):
+                stages(shared_table(name, given.data), given.runs)
     elif given.part == "lookalikes":
         for name in KINDS:
             paper_table(alike(name), given.runs)

@@ -25,6 +25,7 @@ FIGURES = {
     "accuracy": "accuracy on real rows",
     "r2": "R² of a regression on real rows",
     "gap": "gap between groups",
+    "cmi": "CMI: dependence on protected columns in the synthetic table (nats)",
     "one_way_tv": "error of single columns (share of rows)",
     "two_way_tv": "error of pairs (share of rows)",
 }
@@ -80,6 +81,7 @@ def outcome(name: str, project: Project, rho: float, facts: Mapping[str, Any]) -
         "accuracy": facts["tstr"]["accuracy_synthetic"],
         "r2": (facts["numbers"] or {}).get("r2_synthetic"),
         "gap": fair.get("demographic_parity_difference"),
+        "cmi": fair.get("cmi_synthetic"),
         "one_way_tv": facts["fidelity"]["one_way_tv"],
         "two_way_tv": facts["fidelity"]["two_way_tv"],
     }

@@ -10,7 +10,8 @@ from espalier.core.report.html import table
 from espalier.core.report.measurement_section import measurements
 
 _FIGURES = {
-    "accuracy": "TSTR accuracy: share of correct predictions of a model trained on the synthetic rows",
+    "accuracy": "TSTR (train on synthetic, test on real), accuracy: share of correct predictions of a model trained on "
+    "the synthetic rows",
     "auc": "AUC of that model (0.5 is a coin toss, 1 is perfect)",
     "one_way_tv": "One-way error: total variation distance of a column, mean over columns (0 is equal)",
     "cmi": "CMI: information of the real outcome about protected columns given the admissible ones (0 is none)",

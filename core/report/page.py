@@ -235,6 +235,11 @@ def _frame(facts: Mapping[str, Any]) -> str:
             f"<p>{_list(s['left'])} and {_list(s['right'])} are independent given {given} "
             f'<span class="soft">({escape(s["why"])})</span>: <span class="ok">{state}</span>.</p>'
         )
+    if facts["separations"]:
+        out.append(
+            '<p class="soft">CMI, conditional mutual information, is how much the first columns reveal about the second '
+            "once the given ones are known, in nats. The released rows add a little by chance.</p>"
+        )
     for column, labels in facts.get("merged", {}).items():
         out.append(
             f"<p>Rare categories of {escape(column)} were counted together and are drawn with equal probability: "

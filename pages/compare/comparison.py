@@ -32,6 +32,7 @@ HEADS = {
     "accuracy": "accuracy",
     "r2": "R²",
     "gap": "gap",
+    "cmi": "CMI",
     "one_way_tv": "error, columns",
     "two_way_tv": "error, pairs",
 }
@@ -199,6 +200,11 @@ def results(state: Session, plans_by_name: Mapping[str, Project]) -> None:
         f"Models are judged by {term('TSTR')}. {term('AUC')}: 0.5 is a coin toss, 1 is perfect. The lines on the bars "
         "are 95 % intervals for the choice of tested rows; another draw of the noise would also change the figures."
     )
+    if "cmi" in known:
+        st.markdown(
+            f"{term('CMI')} measures how much the outcome reveals about protected columns once the admissible ones are "
+            "known. 0 is none. Drawing the rows gives a little by chance, even where the model has exactly 0."
+        )
     if any(keeps_causes_only(p.plan) for p in plans_by_name.values()):
         st.info(
             "Unless another table is chosen under *Tested on*, these figures refer to the open one. A plan of the "

@@ -10,21 +10,22 @@ from espalier.core.evaluation.private.evaluation import PrivateEvaluation, Priva
 from espalier.core.planning.preview import Preview
 from espalier.core.privacy.accounting import round_up
 from espalier.pages.common.text import SAFE, name, plain
+from espalier.pages.glossary.terms import term
 from espalier.pages.plan import measurement_table
 
 FIGURES = {
-    "accuracy": "Accuracy",
-    "auc": "AUC",
+    "accuracy": "TSTR accuracy",
+    "auc": "TSTR AUC",
     "one_way_tv": "One-way error",
     "cmi": "CMI: dependence left in the real table",
 }
 MEANING = (
-    "**How to read it.** A model trained on the synthetic rows guesses the target of real rows that the release never "
-    "saw. *Accuracy* is the share it gets right. *AUC* measures how well it ranks them: 0.5 is a coin toss, 1 is "
-    "perfect. *One-way error* is the mean error of a column's shares (total variation). *Dependence* is how much the "
-    "outcome reveals about protected columns beyond the admissible ones (nats). Each interval contains the true "
-    "figure in 95 of 100 cases."
+    f"**How to read it.** {term('TSTR')}: a model trained on the synthetic rows predicts the target of real rows that "
+    "the release never saw. *Accuracy* is the share of correct predictions. *AUC* measures how well it ranks them: 0.5 "
+    "is a coin toss, 1 is perfect. *One-way error* is the mean error of a column's shares (total variation). "
+    f"{term('CMI')} is how much the outcome reveals about protected columns beyond the admissible ones (nats). "
 )
+INTERVALS = "Each interval contains the true figure in 95 of 100 cases."
 
 
 def planned(seen: Preview) -> None:
@@ -45,6 +46,7 @@ def planned(seen: Preview) -> None:
     if expected:
         wide = {"": st.column_config.TextColumn(width=190)}
         st.dataframe(expected, hide_index=True, width="stretch", column_config=wide)
+        st.markdown(MEANING)
     with st.expander(f"All {len(seen.private_evaluation)} measurements of the {by} held out"):
         measurement_table.table(seen.private_evaluation, "those")
 
@@ -91,7 +93,7 @@ def show(evaluation: PrivateEvaluation, stem: str) -> None:
                 else "These counts do not give the accuracy of always guessing the most common value. Its share in the "
                 "synthetic table is a good estimate."
             )
-        st.markdown(MEANING)
+        st.markdown(MEANING + INTERVALS)
         st.download_button(
             "Download shareable figures",
             json.dumps(evaluation.to_json(), indent=1, ensure_ascii=False, allow_nan=False),

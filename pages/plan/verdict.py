@@ -17,6 +17,7 @@ from espalier.core.planning.verdict import Step, Verdict, enough
 from espalier.core.privacy.accounting import guess_right, rho_asked, round_up
 from espalier.pages.common import shell
 from espalier.pages.common.text import name, plain
+from espalier.pages.glossary.terms import term
 from espalier.pages.session.session import Session
 
 HIGHEST = 420
@@ -153,6 +154,11 @@ def details(state: Session, found: Verdict) -> None:
     if "step" in state.trouble:
         st.error(plain(state.trouble.pop("step")))
     st.caption(plain(str(found.assumed)))
+    if found.now.loss is not None:
+        st.caption(
+            f"AUC is that of {term('TSTR')}: a model is trained on the synthetic table and tested on real rows. "
+            "0.5 is a coin toss, 1 is perfect."
+        )
 
 
 def _offer(state: Session, step: Step, i: int) -> None:

@@ -43,6 +43,7 @@ def test_every_plan_is_released_and_judged_as_on_the_diagnostics_page(hiring, mo
     for o in found:
         assert o.figures["auc"] == o.facts["tstr"]["auc_synthetic"]
         assert o.figures["two_way_tv"] == o.facts["fidelity"]["two_way_tv"]
+        assert o.figures["cmi"] == o.facts["fairness"]["cmi_synthetic"]
         for key, (low, high) in o.intervals.items():
             assert low < o.figures[key] < high
             assert high - low < 0.06

@@ -252,6 +252,29 @@ def test_multiplicative_weights_start_from_one_way_counts():
     assert np.abs(found - truth).sum() < 0.5 * np.abs(1 / 5 - truth).sum()
 
 
+def test_the_published_noise_rule_is_the_papers_and_leaves_budget_unspent():
+    """2T draws of the noise's ε₀ are together within ε by the paper's formula; draws of 1 % more are not."""
+    plan = {"method": "fpt-mw", "question_list": ASKED, "rounds": 60}
+    usual, made = (preview(project(**plan, noise=rule), 2000) for rule in ("zcdp", "published"))
+    [ours], [margin] = ({line.sigma for line in seen.lines if line.sums} for seen in (usual, made))
+    epsilon = math.sqrt(2) / margin  # Laplace noise of scale 1/ε₀: one person changes an answer by one row
+    together = [e * math.sqrt(2 * 120 * math.log(1e6)) + 120 * e * (math.exp(e) - 1) for e in (epsilon, 1.01 * epsilon)]
+    assert together[0] <= 1.0 < together[1]
+    assert margin / ours == pytest.approx(1.70, abs=0.01)
+    assert 0.2 * usual.spent < made.spent < 0.3 * usual.spent
+    few = release(project(**{**plan, "rounds": 3}, noise="published"), table())
+    assert few.spending.rho <= preview(few.project, 2000).spent < few.budget.rho
+    with pytest.raises(ProjectError, match="set accounting to zcdp"):
+        preview(project(**{**plan, "delta": None}, accounting="pure", noise="published"), 2000)
+
+
+def test_the_published_noise_is_never_below_that_of_zcdp():
+    """One round at ε = 10: pure guarantees would cost six times the budget's ρ."""
+    plan = {"method": "fpt-mw", "question_list": ASKED, "rounds": 1, "epsilon": 10.0}
+    usual, made = (preview(project(**plan, noise=rule), 2000) for rule in ("zcdp", "published"))
+    assert made.spent <= usual.spent
+
+
 def test_the_plan_states_the_treewidth():
     shown = preview(project(method="fpt-mw", question_list=ASKED), 2000)
     assert shown.size.treewidth >= 2

@@ -112,3 +112,5 @@ def test_a_folder_of_before_is_read_and_reported():
     page = render(back.facts)
     assert "Cost of the frame" in page
     assert "PrivCI" in page
+    assert "CMI, conditional mutual information, is how much" in page
+    assert "TSTR (train on synthetic, test on real)" in page
