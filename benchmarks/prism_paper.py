@@ -2,7 +2,7 @@
 
 Both plans use basic composition. Without structure choices the paper divides the budget between single columns and the
 target's tables (Appendix C.2); it does not print the shares. With `DRAWN` a fifth goes to single columns. On Adult
-(`CHOSEN`) a tenth chooses eight features. Everything else is as in `benchmarks.prism`, which also has the default plans.
+(`CHOSEN`) a tenth chooses eight features. Everything else is as in `benchmarks.prism`, which has the default plans too.
 """
 
 from __future__ import annotations

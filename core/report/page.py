@@ -237,8 +237,8 @@ def _frame(facts: Mapping[str, Any]) -> str:
         )
     if facts["separations"]:
         out.append(
-            '<p class="soft">CMI, conditional mutual information, is how much the first columns reveal about the second '
-            "once the given ones are known, in nats. The released rows add a little by chance.</p>"
+            '<p class="soft">CMI, conditional mutual information, is how much the first columns reveal about the '
+            "second once the given ones are known, in nats. The released rows add a little by chance.</p>"
         )
     for column, labels in facts.get("merged", {}).items():
         out.append(

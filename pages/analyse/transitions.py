@@ -40,6 +40,6 @@ def show(project: Project, facts: Mapping[str, Any], key: str) -> None:
         charts.show(figure, f"{key}-bars", f"Shares of {column} at the next visit after {before}")
     st.markdown("\n".join(f"- {plain(t)}" for t in found))
     st.caption(
-        f"Each person with several kept visits has weight 1. The {LEVEL:.0%} intervals cover the noise and the sampling "
-        "of people; they tend to be slightly too wide. The last kept visit is censored."
+        f"Each person with several kept visits has weight 1. The {LEVEL:.0%} intervals cover the noise and the "
+        "sampling of people; they tend to be slightly too wide. The last kept visit is censored."
     )
