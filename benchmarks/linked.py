@@ -1,6 +1,6 @@
 """Linked tables: people and their visits, on simulated panels with a known law.
 
-    python -m benchmarks.linked                 everything; --only panel, time, coverage or scale
+    python -m benchmarks.linked                 everything; --only panel, time, coverage, scale or parquet
 
 Figures are means of three seeds under add-remove, δ = 1e-6. The panel is compared with 300,000 people of its law.
 """
@@ -31,6 +31,8 @@ from espalier.core.project.file import Project
 from espalier.core.project.linked import Linked
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
+from espalier.core.tables.frames import panel as linked_panel
+from espalier.core.tables.frames import read_data
 from espalier.core.tables.panel import Panel, panel_of
 from espalier.core.tables.reading import read_table
 
@@ -98,15 +100,15 @@ def panel_from(project: Project, rows: Mapping[str, NDArray[Any]], visits: Mappi
     )
 
 
-def released(project: Project, panel: Panel) -> tuple[Panel, float]:
-    """Return a synthetic panel of the same number of people, and the CPU seconds that it took."""
+def released(project: Project, panel: Panel, people: int = 0) -> tuple[Panel, float]:
+    """Return a synthetic panel of so many people, or of as many as the real one, and the CPU seconds that it took."""
     start = time.process_time()
     unit = Unit(project.plan.neighbors, 1)
     curator = PrivateCurator(panel, unit, Budget.of(project.plan, None), project.plan.max_cells)
     model: Any = fit(curator, project, frame_of(project)).model()
     rng = np.random.default_rng()
-    rows = model.sample(panel.rows, rng, even=True)
-    made = panel_from(project, rows, model.visits(rows, rng))
+    rows = model.sample(people or panel.rows, rng, even=True)
+    made = panel_from(project, rows, model.visits(rows, rng, even=True))
     return made, time.process_time() - start
 
 
@@ -192,13 +194,66 @@ def scale() -> None:
     show(f"{many:,} visits, ε = 1", figures_of(real, made) | more)
 
 
-def _write(law: Law, people: Path, visits: Path) -> None:
-    """Write 200,000 people of a law with one to eight visits each, five on average."""
+def parquet() -> None:
+    """Ten million visits of two million people from two Parquet files, and 100,000 people drawn."""
+    law = Law(sizes=(5, 4, 3, 6, 4), keep=8, seed=4)
+    project = law.project(1.0)
+    with tempfile.TemporaryDirectory() as folder:
+        files = [Path(folder) / name for name in ("patients.parquet", "visits.parquet")]
+        pid = os.fork()
+        if not pid:
+            _write_parquet(law, *files)
+            os._exit(0)
+        os.waitpid(pid, 0)
+        start = time.process_time()
+        assert project.linked is not None
+        real = linked_panel(project.linked, project.schema, [read_data(file) for file in files])
+        read, peak = time.process_time() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    made, used = released(project, real, 100_000)
+    whole = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    many = int(real.steps.numbers.sum())
+    more = {"CPU s, reading": read, "CPU s, release": used, "peak GB, reading": peak, "peak GB": whole}
+    show(f"{many:,} visits, ε = 1", figures_of(real.take(np.arange(100_000)), made) | more)
+
+
+def _people(law: Law) -> tuple[dict[str, NDArray[Any]], dict[str, NDArray[Any]], NDArray[Any], NDArray[Any]]:
+    """Return 200,000 people of a law, their visits, and the person and position of each of one to eight visits."""
     rng, count = np.random.default_rng(1), 200_000
     rows, cells = law.people(count, rng)
     many = np.clip(rng.binomial(8, 0.62, count), 1, 8)
     who = np.repeat(np.arange(count), many)
     at = np.arange(len(who)) - np.repeat(np.cumsum(many) - many, many)
+    return rows, cells, who, at
+
+
+def _write_parquet(law: Law, people: Path, visits: Path) -> None:
+    """Write the people ten times, with identifiers of their own; visits in random order."""
+    import pyarrow as pa
+    from pyarrow import parquet as files
+
+    rows, cells, who, at = _people(law)
+    columns = {"age": rows["patients.age"], "region": rows["patients.region"]}
+    wide = {f"c{j}": codes[who, at].astype(str) for j, codes in enumerate(cells.values())}
+    mixed = np.random.default_rng(2).permutation(len(who))
+    count = len(columns["age"])
+
+    def group(start: int, ids: NDArray[Any], more: dict[str, NDArray[Any]]) -> pa.Table:
+        return pa.table({"patient_id": np.char.add("q", (ids + start).astype(str)), **more})
+
+    first = group(0, np.arange(count), {name: codes.astype(str) for name, codes in columns.items()})
+    with files.ParquetWriter(people, first.schema) as out:
+        for i in range(10):
+            out.write_table(group(i * count, np.arange(count), {n: c.astype(str) for n, c in columns.items()}))
+    given = {"admitted": at[mixed], **{name: codes[mixed] for name, codes in wide.items()}}
+    with files.ParquetWriter(visits, group(0, who[mixed], given).schema) as out:
+        for i in range(10):
+            out.write_table(group(i * count, who[mixed], given))
+
+
+def _write(law: Law, people: Path, visits: Path) -> None:
+    """Write these people as CSV."""
+    rows, cells, who, at = _people(law)
+    count = len(rows["patients.age"])
     with people.open("w") as file:
         file.write("patient_id,age,region\n")
         np.savetxt(file, np.column_stack([np.arange(count), rows["patients.age"], rows["patients.region"]]), "%d", ",")
@@ -207,7 +262,7 @@ def _write(law: Law, people: Path, visits: Path) -> None:
         np.savetxt(file, np.column_stack([who, at, *(codes[who, at] for codes in cells.values())]), "%d", ",")
 
 
-PARTS = {"panel": panel, "time": seconds, "coverage": coverage, "scale": scale}
+PARTS = {"panel": panel, "time": seconds, "coverage": coverage, "scale": scale, "parquet": parquet}
 
 
 def main() -> None:

@@ -46,6 +46,8 @@ def add_options(init: argparse.ArgumentParser) -> None:
 
 def wanted(opt: argparse.Namespace) -> bool:
     """Return whether ``init`` drafts linked tables; raise :class:`ProjectError` for options that do not fit."""
+    from espalier.core.tables.frames import is_database
+
     given = [o for o in ("order", "keep", "visit_key", "person_columns") if getattr(opt, o) is not None]
     if opt.by is None:
         if given or len(opt.table) > 1:
@@ -58,6 +60,11 @@ def wanted(opt: argparse.Namespace) -> bool:
     single = ("person", "rows_per_person", "one_row_per_person", "buy", "dictionary", "code_book", "relation")
     if odd := [name for name in single if getattr(opt, name)]:
         raise ProjectError(f"--{odd[0].replace('_', '-')} does not work with linked tables yet: leave it out")
+    if any(is_database(where) for where in opt.table):
+        raise ProjectError(
+            "linked tables are drafted from files: export some people with their visits, draft the project from them, "
+            "and name the database at the release"
+        )
     return True
 
 
@@ -66,14 +73,14 @@ def draft(opt: argparse.Namespace) -> None:
     from espalier.core.methods import METHODS
     from espalier.core.project.linked import Linked
     from espalier.core.tables import linked_text
-    from espalier.core.tables.reading import read_table
+    from espalier.core.tables.frames import read_data
 
     together = len(opt.table) == 1
     names = linked_text.table_names(opt.table)
     out = opt.out or Path(opt.table[-1]).with_name(f"{names[1]}.json")
     if out.exists():
         raise ProjectError(f"{out} already exists; nothing is overwritten. Choose another file: --out FILE")
-    read = [read_table(path) for path in opt.table]
+    read = [read_data(path).sample() for path in opt.table]
     keep = opt.keep or linked_text.KEEP
     link = Linked(*names, opt.by, opt.by, opt.order, keep, opt.visit_key or "", together)
     (method,) = (m.name for m in METHODS.values() if m.capabilities.linked)
@@ -91,15 +98,21 @@ def draft(opt: argparse.Namespace) -> None:
 
 
 def read_linked(project: Project, data: Sequence[str]) -> list[Any]:
-    """Return the tables that ``--data`` names; raises :class:`ProjectError` for another number of them."""
-    from espalier.core.tables.frames import read_data
+    """Return the tables that ``--data`` names; raises :class:`ProjectError` for another number of them.
+
+    A database has both tables by their names in the project, and its URL is given once or twice.
+    """
+    from espalier.core.tables.frames import is_database, read_data
 
     assert project.linked is not None
     link = project.linked
-    if len(data) != (1 if link.together else 2):
+    names = [link.visits] if link.together else [link.people, link.visits]
+    if len(data) == 1 and is_database(data[0]):
+        data = [data[0]] * len(names)
+    if len(data) != len(names):
         both = "one table" if link.together else f"two tables, {link.people} and {link.visits} in this order"
         raise ProjectError(f"this project releases {both}: name them after --data")
-    return [read_data(where) for where in data]
+    return [read_data(where, name if is_database(where) else None) for where, name in zip(data, names, strict=True)]
 
 
 def evaluate(opt: argparse.Namespace, released: Released) -> None:

@@ -112,17 +112,26 @@ def linked_to(
     from espalier.core.release.files import check_folder
     from espalier.core.release.spend import refuse_guessed, release
     from espalier.core.tables.frames import panel
+    from espalier.core.tables.narrow_text import notice_of
+    from espalier.core.tables.relation import Relation
 
     assert project.linked is not None
     if output.kind not in ("csv", "parquet") or output.into or relation:
-        raise ProjectError("linked tables are read from files and written as CSV or Parquet: leave other options out")
+        raise ProjectError(
+            "linked tables are written as CSV or Parquet, and a database has them by their names in the project: leave "
+            "other options out"
+        )
     check_options(project.plan)
     check_folder(output.folder)
     refuse_guessed(project)
     if account is not None:
         account.check(project)
+    read = linked.read_linked(project, data)
+    if not output.quiet:
+        for notice in sorted({notice_of(table) for table in read if isinstance(table, Relation)}):
+            print(notice, file=sys.stderr)
     with bar(output.quiet) as progress:
-        table = panel(project.linked, project.schema, linked.read_linked(project, data))
+        table = panel(project.linked, project.schema, read)
         for warning in account.warnings(table.digest) if account else ():
             print(f"warning: {warning}", file=sys.stderr)
         made = release(project, table, part(progress, 0.1, 1.0), account, key, output.folder)

@@ -339,7 +339,7 @@ class Stepping:
                 target = Target(name, self.parents(name), self.margin(name), self.echoes.get(name, 0.0), self.total)
                 self.columns[name] = fit_column(target, look, weights, self.columns.get(name), evaluations)
             shown[name] = self.columns[name].probabilities(look)
-            now[name] = drawn(shown[name], self.rng)
+            now[name] = drawn(shown[name], self.rng.random(len(shown[name])))
         return now, shown
 
     def fitted(

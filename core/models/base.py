@@ -80,8 +80,11 @@ class MarginalModel(Model, Protocol):
 class VisitModel(Model, Protocol):
     """A model of linked tables: its rows are people with their first visit, and it draws their later visits."""
 
-    def visits(self, rows: Codes, rng: np.random.Generator) -> Codes:
-        """Return all visits of people with these ``rows``: one row per person and one column per position."""
+    def visits(self, rows: Codes, rng: np.random.Generator, *, even: bool = False) -> Codes:
+        """Return all visits of people with these ``rows``: one row per person and one column per position.
+
+        With ``even``, values are spread over visits that are alike.
+        """
         ...
 
 

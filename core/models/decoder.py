@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from espalier.core.errors import DAMAGED, EspalierError, GraphError, SizeError
 from espalier.core.graph.separations import Separation
 from espalier.core.models.base import Answer
+from espalier.core.models.even import uniforms
 from espalier.core.privacy.softmax_heads import CONSTANT, FloatArray, Heads
 from espalier.core.progress import Report
 
@@ -32,8 +33,6 @@ FIRST_FORMAT = "espalier-decoder/1"
 
 LARGEST_PARAMETER = 1e100
 """Bound on a parameter: sums within it stay finite. Fitted parameters are at most a few thousand."""
-
-GOLDEN = (5**0.5 - 1) / 2
 
 _CHUNK = 16_384
 
@@ -262,25 +261,6 @@ def draw(values: FloatArray, at: FloatArray) -> NDArray[np.intp]:
 def causes_of(heads: Heads, name: str, made: Mapping[str, NDArray[Any]]) -> list[tuple[NDArray[Any], int]]:
     """The codes of the causes of ``name`` in the rows ``made``, each with its number of categories."""
     return [(made[cause], heads.sizes[cause]) for cause in heads.inputs(name)]
-
-
-def uniforms(rows: int, causes: Iterable[tuple[NDArray[Any], int]] | None, rng: np.random.Generator) -> FloatArray:
-    """A number in [0, 1) for each row: independent ones, or evenly spread over rows that are alike in ``causes``.
-
-    ``causes`` are pairs of codes and how many categories they have. To spread them, rows are sorted by the causes'
-    codes, with ties in random order, and take the multiples of the golden ratio modulo 1 from a random start. Each
-    number is uniform by itself, so every row is drawn from the model; any run of neighbours fills [0, 1) evenly, so
-    counts err less than those of independent rows.
-    """
-    if causes is None:
-        return rng.random(rows)
-    group = np.zeros(rows, dtype=np.uint64)
-    for codes, size in causes:
-        group = group * np.uint64(size) + codes.astype(np.uint64)
-    ties = rng.permutation(rows)
-    out = np.empty(rows)
-    out[ties[np.argsort(group[ties], kind="stable")]] = (rng.random() + GOLDEN * np.arange(rows)) % 1
-    return out
 
 
 def separated(parents: Mapping[str, tuple[str, ...]], left: set[str], right: set[str], given: set[str]) -> bool:

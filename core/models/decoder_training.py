@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from espalier.core.models.decoder import Decoder, causes_of, draw, probabilities, uniforms
+from espalier.core.models.decoder import Decoder, causes_of, draw, probabilities
 from espalier.core.models.decoder_steps import Descent
+from espalier.core.models.even import uniforms
 from espalier.core.privacy.accounting import total_up
 from espalier.core.privacy.draws import SumMeasurement
 from espalier.core.privacy.softmax_heads import CONSTANT, FloatArray, Heads

@@ -190,6 +190,13 @@ class Linked:
         """Return the invented columns of a released table: who, which visit, and the visit's identifier."""
         return (self.key,) if table == self.people else (self.by, VISIT, *filter(None, [self.visit_key]))
 
+    def columns_read(self, schema: Schema, table: str) -> tuple[str, ...]:
+        """Return the columns of a table as read that a release needs, without those that only order visits."""
+        if table == self.people and not self.together:
+            return (self.key, *map(self.plain, self.person_columns(schema)))
+        person = self.person_columns(schema) if self.together else ()
+        return tuple(dict.fromkeys([self.by, *map(self.plain, (*person, *self.visit_columns(schema)))]))
+
     def completed(self, schema: Schema) -> Schema:
         """Return the schema with the number of visits, between the columns of the two tables."""
         columns = [c for c in schema.columns if c.name != self.number]

@@ -202,7 +202,8 @@ class Run:
         if project.linked is not None:
             assert isinstance(model, VisitModel)
             number = codes[project.linked.number]
-            tables = linked_tables(project.linked, project.schema, text, model.visits(codes, rng), number, rng)
+            visits = model.visits(codes, rng, even=plan.rows_drawn == "even")
+            tables = linked_tables(project.linked, project.schema, text, visits, number, rng)
         seconds = {"fit": done - start, "sample": time.perf_counter() - done}
         if self.private.held is not None:
             report(0.9, "Evaluating it on the held-out rows")

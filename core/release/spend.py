@@ -23,6 +23,7 @@ from espalier.core.release.run import PrivateRows, Run, parts, public_facts
 from espalier.core.release.unfinished import Begun, FolderJournal, dealt, marks_of, new_seed
 from espalier.core.statement.keys import Signer
 from espalier.core.tables.frames import opened, panel, relation_of
+from espalier.core.tables.panel import Panel
 from espalier.core.tables.public_chance import fresh, seeded
 from espalier.core.tables.source import Source
 
@@ -88,7 +89,7 @@ def release(
             table = held.enter_context(opened(data, project.schema, project.plan.person, k, scan))
         else:
             table = panel(project.linked, project.schema, data)
-        origin = None if relation is None else relation.origin
+        origin = table.origin if isinstance(table, Panel) else relation.origin if relation is not None else None
         place = None if folder is None else Path(folder)
         return _release(project, table, rest, ledger, held, origin, signer, place)
 

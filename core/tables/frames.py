@@ -24,6 +24,7 @@ from espalier.core.project.schema import Schema
 from espalier.core.tables.arrow_text import from_arrow
 from espalier.core.tables.destination import TAKE_ROWS, Destination
 from espalier.core.tables.linked_text import LinkedText
+from espalier.core.tables.narrow_text import Ranks, narrow_text
 from espalier.core.tables.panel import Panel, panel_of
 from espalier.core.tables.postgres_snapshot import PostgresSnapshot
 from espalier.core.tables.reading import read_table
@@ -181,9 +182,14 @@ def read_data(where: str | Path, relation: str | None = None) -> TextTable | Rel
     ``env:NAME`` means the URL in the environment variable NAME, which keeps the password off the command line.
     """
     text = str(where)
-    if is_url(text) or text.startswith("env:") or relation is not None or too_large(Path(text)):
+    if is_database(text) or relation is not None or too_large(Path(text)):
         return located(text, relation)
     return read_table(text)
+
+
+def is_database(where: str) -> bool:
+    """Return whether it is the URL of an engine, or the name of an environment variable that holds one."""
+    return is_url(where) or where.startswith("env:")
 
 
 def relation_of(data: Any) -> Relation | None:
@@ -253,8 +259,8 @@ def encoded(project: Project, text: TextTable) -> Table:
 
 
 def panel(linked: Linked, schema: Schema, data: Any) -> Panel:
-    """Return linked tables in memory: a :class:`Panel` unchanged, else a pair of tables or frames, people first, or
-    two tables as read (:class:`LinkedText`).
+    """Return linked tables as codes: a :class:`Panel` unchanged, else a pair of tables, frames or relations, people
+    first, or two tables as read (:class:`LinkedText`).
 
     A single table is enough if both are one file.
     """
@@ -270,12 +276,20 @@ def panel(linked: Linked, schema: Schema, data: Any) -> Panel:
         both *= 2
     if len(both) != 2:
         raise TableError(f"pass the table {linked.people!r} and then the table {linked.visits!r}")
-    if any(isinstance(table, Relation) for table in both):
-        raise TableError(
-            "linked tables are read into memory: use files with fewer rows; databases are not supported yet"
-        )
-    people, visits = (table if isinstance(table, TextTable) else text_of(table) for table in both)
-    return panel_of(linked, schema, people, visits)
+    ordering = tuple(name for name in (linked.order, linked.visit_key) if name)
+    visits, ranks = _read(both[1], linked.columns_read(schema, linked.visits), ordering)
+    people = visits if linked.together else _read(both[0], linked.columns_read(schema, linked.people))[0]
+    made = panel_of(linked, schema, people, visits, ranks=ranks)
+    _give_back(made)
+    origins = [table.origin for table in both if isinstance(table, Relation) and table.origin is not None]
+    return replace(made, origin=next((o for o in origins if o != "table"), origins[0] if origins else None))
+
+
+def _read(table: Any, names: Sequence[str], ordering: Sequence[str] = ()) -> tuple[TextTable, Ranks]:
+    """Return a linked table as text. Of a large one, return these columns only, and ranks of ``ordering``."""
+    if isinstance(table, Relation):
+        return narrow_text(table, names, ordering)
+    return table if isinstance(table, TextTable) else text_of(table), {}
 
 
 def _give_back(source: Source) -> None:

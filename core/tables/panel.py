@@ -40,11 +40,13 @@ from espalier.core.tables.text_table import TextColumn, TextTable
 class Panel(Table):
     """A table of people with their visits: ``visits[name]`` has one row per person and one column per position.
 
-    Positions beyond a person's number of visits hold zeros.
+    Positions beyond a person's number of visits hold zeros. ``origin`` is the kind of relation that it was read from
+    (`espalier.core.tables.catalogue`); `None` for files and frames.
     """
 
     linked: Linked | None = None
     visits: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    origin: str | None = None
 
     @cached_property
     def steps(self) -> Steps:
@@ -139,10 +141,18 @@ class Panel(Table):
         raise TableError("the columns of linked tables cannot be bought; declare their categories and bins")
 
 
-def panel_of(linked: Linked, schema: Schema, people: TextTable, visits: TextTable, order: Sequence[str] = ()) -> Panel:
+def panel_of(
+    linked: Linked,
+    schema: Schema,
+    people: TextTable,
+    visits: TextTable,
+    order: Sequence[str] = (),
+    ranks: Mapping[str, NDArray[np.int64]] | None = None,
+) -> Panel:
     """Return the panel of two tables as read; ``people`` is ignored if both are one file.
 
-    ``order`` are the columns that order visits, by default the order column and the visit's identifier.
+    ``order`` are the columns that order visits, by default the order column and the visit's identifier. ``ranks`` order
+    the visits by a column that was not read as text.
 
     Raises :class:`TableError` for a column that a table does not have, an undeclared value, and a row without a person.
     """
@@ -154,7 +164,7 @@ def panel_of(linked: Linked, schema: Schema, people: TextTable, visits: TextTabl
     child = _encoded(linked, schema, visits, linked.visit_columns(schema))
     parent = _encoded(linked, schema, both, linked.person_columns(schema))
     cells = {**child, **parent} if linked.together else child
-    kept = _ordered(visits, order or (linked.order, linked.visit_key), person, cells)
+    kept = _ordered(visits, order or (linked.order, linked.visit_key), person, cells, ranks or {})
     kept = kept[person[kept] >= 0]
     start = np.flatnonzero(np.diff(person[kept], prepend=-1))
     place = np.arange(len(kept)) - np.repeat(start, np.diff(start, append=len(kept)))
@@ -198,10 +208,14 @@ def _encoded(linked: Linked, schema: Schema, text: TextTable, names: Sequence[st
 
 
 def _ordered(
-    text: TextTable, order: Sequence[str], person: NDArray[np.int64], codes: Mapping[str, NDArray[Any]]
+    text: TextTable,
+    order: Sequence[str],
+    person: NDArray[np.int64],
+    codes: Mapping[str, NDArray[Any]],
+    ranks: Mapping[str, NDArray[np.int64]],
 ) -> NDArray[np.int64]:
     """Return the rows sorted by person, order, visit identifier, and codes."""
-    keys = [_ranks(column_of(text, name)) for name in order if name]
+    keys = [ranks[name] if name in ranks else _ranks(column_of(text, name)) for name in order if name]
     return np.asarray(np.lexsort([*reversed(list(codes.values())), *reversed(keys), person]))
 
 

@@ -152,6 +152,10 @@ class Relation:
 
         return spread_rows.every_value(self, rows) if every_value else spread_rows.sampled(self, rows)
 
+    def query_of(self, names: Sequence[str]) -> str:
+        """Return the statement that reads these columns of an engine that encodes its rows, as text."""
+        return self._text(self.table.select(*names))
+
     def query_of_rows(self, rows: int | None) -> str:
         """Return the statement that reads all rows of an engine that encodes them, as text.
 
@@ -262,7 +266,7 @@ class Relation:
 
             return PostgresSnapshot(self, schema, person, most, key, lambda: report(0.0, "Reading the table"))
         files = self.feed.files if self.feed is not None else ()
-        before = _state(files)
+        before = state_of(files)
         with (
             engine_errors(f"{self.shown}: the engine failed while it read the table"),
             closing(self._batches(schema, person, report)) as batches,
@@ -271,7 +275,7 @@ class Relation:
                 read = scan(schema, batches)
             else:
                 read = scan_people(schema, batches, person, most, key or new_key())
-        if _state(files) != before:
+        if state_of(files) != before:
             read.close()
             raise TableError(f"{self.shown} changed while it was being read; start again after it has been written")
         return read
@@ -378,7 +382,7 @@ def _file(path: Path) -> Feed:
         raise TableError(f"cannot read {path}: {error.strerror or type(error).__name__}", path=str(path)) from None
 
 
-def _state(files: Sequence[Path]) -> list[tuple[int, int, int] | None]:
+def state_of(files: Sequence[Path]) -> list[tuple[int, int, int] | None]:
     """Return facts that change when a file is written: inode, size and time of each; `None` for a missing one."""
     found: list[tuple[int, int, int] | None] = []
     for file in files:

@@ -9,10 +9,12 @@ from collections import Counter
 from datetime import date, timedelta
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pytest
 
 from espalier.core.cli.main import main
+from espalier.core.tables import frames
 
 
 @pytest.fixture(scope="module")
@@ -128,6 +130,46 @@ def test_one_file_with_declared_person_columns(tables, tmp_path):
     assert json.loads(project.read_text())["tables"]["people"]["from"] == "visits"
     assert main(["release", str(project), "--data", str(both), "--out", str(out), "--quiet"]) == 0
     assert set(rows_of(out / "people.csv")[0]) == {"patient", "age"}
+
+
+def in_duckdb(tables: Path, folder: Path, visits: str = "TABLE visits AS") -> str:
+    """The URL of a database with both tables; ``visits`` may be a view."""
+    with duckdb.connect(str(folder / "both.duckdb")) as con:
+        con.execute(f"CREATE TABLE patients AS FROM read_csv('{tables}/patients.csv', all_varchar = true)")
+        con.execute(f"CREATE TABLE seen AS FROM read_csv('{tables}/visits.csv', all_varchar = true)")
+        con.execute(f"CREATE {visits} SELECT patient, encounter, admitted, diag, back FROM seen")
+    return f"duckdb://{folder}/both.duckdb"
+
+
+@pytest.mark.parametrize("visits", ["TABLE visits AS", "VIEW visits AS"])
+def test_a_database_holds_both_tables_by_their_names(tables, tmp_path, capsys, visits):
+    project, url = confirmed(draft(tables, tmp_path)), in_duckdb(tables, tmp_path, visits)
+    capsys.readouterr()
+    assert main(["release", str(project), "--data", url, "--out", str(tmp_path / "out")]) == 0
+    said = capsys.readouterr().err
+    assert "reads it once, in batches" in said
+    assert ("Its author is trusted" in said) == ("VIEW" in visits)
+    facts = json.loads((tmp_path / "out" / "release.json").read_text())
+    assert facts["relation"] == ("view" if "VIEW" in visits else "table")
+    assert main(["evaluate", str(tmp_path / "out"), "--data", url, url, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["visits"]["visits_per_person"] < 0.5
+    assert main(["release", str(project), "--data", url, "--relation", "seen", "--out", str(tmp_path / "o")]) == 2
+    assert "a database has them by their names in the project" in capsys.readouterr().err
+
+
+def test_a_draft_from_a_database_is_refused(tables, tmp_path, capsys):
+    url = in_duckdb(tables, tmp_path)
+    given = ["--by", "patient", "--order", "admitted", "--out", str(tmp_path / "p.json")]
+    assert main(["init", url, url, *given]) == 2
+    assert "linked tables are drafted from files" in capsys.readouterr().err
+
+
+def test_large_files_are_drafted_from_a_sample_and_released_in_batches(tables, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(frames, "LARGE_BYTES", 1000)
+    project = confirmed(draft(tables, tmp_path))
+    both = [str(tables / "patients.csv"), str(tables / "visits.csv")]
+    assert main(["release", str(project), "--data", *both, "--out", str(tmp_path / "out")]) == 0
+    assert "reads it once, in batches" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

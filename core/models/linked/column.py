@@ -54,6 +54,12 @@ class StepColumn:
         """Number of codes."""
         return len(self.base)
 
+    @property
+    def parents(self) -> tuple[str, ...]:
+        """What it depends on: first the visit before, last the one before that."""
+        own = self.name + BEFORE, self.name + EARLIER
+        return own[0], *(name for name in self.effects if name not in own), own[1]
+
     def probabilities(self, cells: Cells) -> Array:
         """Return p(b | parents) at each step, one row per step."""
         logits = self.base + np.zeros((len(cells(self.name + BEFORE)), 1))
@@ -66,10 +72,10 @@ class StepColumn:
         return np.asarray(logits / logits.sum(axis=1, keepdims=True))
 
 
-def drawn(probabilities: Array, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Return one code for each row of ``probabilities``."""
+def drawn(probabilities: Array, numbers: Array) -> NDArray[np.int64]:
+    """Return one code for each row of ``probabilities``, by its number in [0, 1)."""
     below = np.cumsum(probabilities, axis=1)
-    found = (below < rng.random(len(below))[:, None] * below[:, -1:]).sum(axis=1)
+    found = (below < numbers[:, None] * below[:, -1:]).sum(axis=1)
     return np.asarray(np.minimum(found, probabilities.shape[1] - 1), dtype=np.int64)
 
 

@@ -56,9 +56,9 @@ class LinkedModel:
         """Return ``rows`` people with their first visit."""
         return self.people.sample(rows, rng, even=even, report=report)
 
-    def visits(self, rows: Codes, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
+    def visits(self, rows: Codes, rng: np.random.Generator, *, even: bool = False) -> dict[str, NDArray[Any]]:
         """Return all visits of people with these ``rows``, see `StepModel.visits`."""
-        return self.steps.visits(rows, rng)
+        return self.steps.visits(rows, rng, even=even)
 
     @property
     def unrolled(self) -> Unrolled:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from espalier.core.models.even import uniforms
 from espalier.core.models.linked.column import StepColumn, drawn
 from espalier.core.project.linked import BEFORE, Codes, Linked, Steps
 
@@ -22,20 +23,23 @@ class StepModel:
     sizes: Mapping[str, int]
     columns: tuple[StepColumn, ...]
 
-    def visits(self, rows: Codes, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
+    def visits(self, rows: Codes, rng: np.random.Generator, *, even: bool = False) -> dict[str, NDArray[Any]]:
         """Return the visits of people with these ``rows``: one row per person and one column per position.
 
-        The number of visits is met exactly. Positions beyond it hold zeros.
+        The number of visits is met exactly. Positions beyond it hold zeros. With ``even``, each column is spread evenly
+        over people who are alike in its parents (see `espalier.core.models.even`).
         """
-        numbers = np.asarray(rows[self.linked.number], dtype=np.int64) + 1
+        many = np.asarray(rows[self.linked.number], dtype=np.int64) + 1
         made = first_visits(self.linked, self.sizes, rows, [c.name for c in self.columns])
         steps = Steps(self.linked, self.sizes, rows, made)  # which sees each column once it is drawn
         for at in range(1, self.linked.keep):
-            who = np.flatnonzero(numbers > at)
+            who = np.flatnonzero(many > at)
             if len(who):
                 cells = partial(steps.cells_at, who=who, at=np.full(len(who), at))
                 for column in self.columns:
-                    made[column.name][who, at] = drawn(column.probabilities(cells), rng)
+                    alike = [(cells(name), self.sizes[name]) for name in column.parents] if even else None
+                    numbers = uniforms(len(who), alike, rng)
+                    made[column.name][who, at] = drawn(column.probabilities(cells), numbers)
         return made
 
 

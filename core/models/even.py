@@ -1,0 +1,33 @@
+"""Even draws: the numbers in [0, 1) by which rows take their codes, spread over rows that are alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+GOLDEN = (5**0.5 - 1) / 2
+
+
+def uniforms(
+    rows: int, causes: Iterable[tuple[NDArray[Any], int]] | None, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """A number in [0, 1) for each row: independent ones, or evenly spread over rows that are alike in ``causes``.
+
+    ``causes`` are pairs of codes and how many categories they have. To spread them, rows are sorted by the causes'
+    codes, with ties in random order, and take the multiples of the golden ratio modulo 1 from a random
+    start. Each number is
+    uniform by itself, so every row is drawn from the model; any run of neighbours fills [0, 1) evenly, so counts err
+    less than those of independent rows.
+    """
+    if causes is None:
+        return rng.random(rows)
+    group = np.zeros(rows, dtype=np.uint64)
+    for codes, size in causes:
+        group = group * np.uint64(size) + codes.astype(np.uint64)
+    ties = rng.permutation(rows)
+    out = np.empty(rows)
+    out[ties[np.argsort(group[ties], kind="stable")]] = (rng.random() + GOLDEN * np.arange(rows)) % 1
+    return out
