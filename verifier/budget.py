@@ -93,7 +93,7 @@ RECIPES = {
     "step-score": Recipe("choice", lambda b: b.m),
     "edge-score": Recipe("choice scores", lambda b: b.m),
     "conditional-score": Recipe("choice scores", lambda b: 2 * b.m),
-    "feature-score": Recipe("choice", lambda b: 3 * b.k + 2 * b.k**2 / b.n if b.n else 2 * b.m),
+    "feature-score": Recipe("choice scores", lambda b: 3 * b.k + 2 * b.k**2 / b.n if b.n else 2 * b.m),
 }
 """One entry for each purchase; README.md explains each Δ."""
 LAPLACE: dict[str, Callable[[Bought], float]] = {
@@ -232,6 +232,8 @@ def shares(folder: Folder, own: list[Draw], total: float) -> list[str]:
     """Find pools without the share of ρ that their method publishes: a sign of omitted draws."""
     project, pairs = folder.facts["project"], len(folder.columns) - 1
     pool, *published = SHARES.get(folder.facts["method"], ("",))
+    if folder.facts["method"] == "prism" and (given := project["plan"].get("pools")):
+        published = [given.get(pool, 0) / math.fsum(given.values())]
     network = pool == "network choice"
     if any(project["plan"].get(key) for key in OTHER_SHARES) or project.get("constraints") or not published:
         return []

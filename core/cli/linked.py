@@ -134,7 +134,7 @@ def evaluate(opt: argparse.Namespace, released: Released) -> None:
         found = judged(project, real, released.table)
         progress(1.0, "Done")
     if opt.json:
-        print(json.dumps(found.to_json(), indent=1, allow_nan=False))
+        print(json.dumps({"private": False, **found.to_json()}, indent=1, allow_nan=False))
         return
     print("CONFIDENTIAL: computed on real rows. Do not share.\n")
     print(f"{found.headline}\n")

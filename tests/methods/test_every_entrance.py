@@ -11,11 +11,11 @@ from espalier.core.blurring.registry import BLURRINGS
 from espalier.core.cli.main import main
 from espalier.core.methods import METHODS
 from espalier.core.project.options import declared
-from tests.support.entrances import NAMES, given, needed, rows_of
+from tests.support.entrances import NAMES, ROWS, given, needed, rows_of
 
 NEEDS: dict[tuple[str, str], dict[str, Any]] = {
     ("arrows", "none"): {"latent": 2},
-    ("regime", "effect"): {"treatment": "interview_score", "adjust": ["qualification"]},
+    ("regime", "effect"): {"treatment": "interview_score"},
 }
 """Further keys without which a choice is refused."""
 
@@ -47,13 +47,17 @@ def called(plan: dict[str, Any]) -> str:
     return " ".join(f"{key}={value}" if key != "method" else str(value) for key, value in plan.items())
 
 
-@pytest.mark.parametrize("plan", choices(), ids=called)
+PLANS = choices()
+FURTHER = [pytest.param(plan, marks=pytest.mark.nightly, id=called(plan)) for plan in PLANS[len(NAMES) :]]
+
+
+@pytest.mark.parametrize("plan", [*(pytest.param(plan, id=called(plan)) for plan in PLANS[: len(NAMES)]), *FURTHER])
 def test_it_is_planned_released_judged_reported_and_verified(plan, tmp_path, capsys):
     project, files = tmp_path / "p.json", rows_of(plan["method"], tmp_path)
     project.write_text(json.dumps(given(plan)))
     out, private = tmp_path / "out", plan["method"] in METHODS
     if private:
-        assert main(["plan", str(project), "--rows", "900", "--json"]) == 0
+        assert main(["plan", str(project), "--rows", str(ROWS), "--json"]) == 0, capsys.readouterr().err
         assert json.loads(capsys.readouterr().out)["spent"] > 0
     assert main(["release", str(project), "--data", *files, "--out", str(out), "--quiet"]) == 0, capsys.readouterr().err
     facts = json.loads((out / "release.json").read_text())

@@ -13,7 +13,7 @@ from espalier.core.methods import METHODS
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_data"
 NAMES = (*METHODS, *BLURRINGS)
-ROWS = 900
+ROWS = 400
 QUESTIONS: dict[str, Any] = {
     "questions": [
         {"name": "hired women", "where": {"gender": ["woman"], "hired": ["yes"]}},
@@ -31,8 +31,10 @@ def sample_of(method: str) -> str:
 
 def needed(plan: Mapping[str, Any]) -> dict[str, Any]:
     """``plan`` with the keys that its method requires; fewer rows cannot reach a small LID."""
-    if plan["method"] in METHODS:
-        return {"epsilon": 1.0, **({} if plan.get("accounting") == "pure" else {"delta": 1e-6}), **plan}
+    if method := METHODS.get(plan["method"]):
+        delta = {} if plan.get("accounting") == "pure" else {"delta": 1e-6}
+        unit = {"neighbors": "add-remove"} if method.capabilities.linked else {}
+        return {"epsilon": 1.0, **delta, **unit, **plan}
     return {"landmarks": 100, **({} if "alpha" in plan else {"lid": 0.9}), **plan}
 
 

@@ -29,6 +29,8 @@ from espalier.verifier.check import main as command
 from espalier.verifier.check import verify
 from espalier.verifier.folder import Folder
 from espalier.verifier.model import calibrate, marginals
+from tests.methods.test_contract import project as plan_of
+from tests.methods.test_contract import table as rows_of
 
 ROOT = Path(__file__).resolve().parents[2]
 ALLOWED = {"numpy", "scipy", "cryptography"}
@@ -179,6 +181,21 @@ def test_an_honest_release_of_people_under_replace_one_holds(tmp_path):
     plan = Plan("independent", 1.0, 1e-6, person="person", rows_per_person=1, rows=150)
     release(Project("people", rows.schema, plan, one_row_per_person="unasked"), frame(rows)).save(tmp_path / "r")
     assert failed(tmp_path / "r") == []
+
+
+@pytest.mark.parametrize(
+    "dials", [{"pools": {"one-way": 0.2, "target": 0.8}}, {"task_weights": "bought"}], ids=["pools", "weights"]
+)
+def test_an_honest_release_with_the_dials_of_prism_holds(dials, tmp_path):
+    """They failed: the checker knew neither pools given by the plan nor several feature scores bought at once."""
+    release(plan_of(method="prism", regime="causal", epsilon=2.0, **dials), rows_of()).save(tmp_path / "r")
+    assert failed(tmp_path / "r") == []
+    folder = Folder(tmp_path / "r")
+    draws = folder.statement["draws"]
+    total = math.fsum(d["rho"] for d in draws)
+    assert budget.shares(folder, draws, total) == []
+    first = next(i for i, d in enumerate(draws) if d["pool"] == "one-way")
+    assert budget.shares(folder, draws[:first] + draws[first + 1 :], total), "a draw that is left out is found"
 
 
 @pytest.mark.parametrize("rho", [1e-8, 1e-3, 0.1, 2.0, 50.0])
