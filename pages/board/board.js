@@ -15,6 +15,7 @@ const CLEARS = 9000;     // milliseconds after which a refusal clears itself
 function make(parent) {
   const $ = (query) => parent.querySelector(query);
   const root = $(".board"), host = $(".canvas"), say = $(".say"), flag = $(".flag"), list = $(".arrows");
+  const tray = $(".tray"), typed = $(".tray input");
   const self = String(Date.now()) + Math.random();
   let api, data, net, nodes, edges, timer, watch, clears, waiting = [], sent = 0, seen = {}, ink = {};
   let mode = "draw", press = null, over = null, spoken = null, flash = [], shown = "", lifted = null, across = 0, chosen = "", link = null, from = null;
@@ -83,6 +84,12 @@ function make(parent) {
     host.addEventListener("pointercancel", cancel, true);
     host.addEventListener("pointerleave", () => { if (!press) hover(null); });
     host.addEventListener("keydown", key);
+    host.addEventListener("dragover", (e) => e.preventDefault());
+    host.addEventListener("drop", (e) => {
+      const column = e.dataTransfer.getData("text/plain");
+      e.preventDefault();
+      if (data.tray.includes(column)) bring(column, net.DOMtoCanvas(spot(e)));
+    });
     host.addEventListener("where", (e) => { // where a box is on the canvas, for programs that drive the page
       e.detail.at = nodes.get(e.detail.column) ? net.canvasToDOM(net.getPosition(e.detail.column)) : null;
     });
@@ -121,9 +128,23 @@ function make(parent) {
     const all = extent([...nodes.getIds().map((n) => net.getBoundingBox(n)), ...bends]);
     if (!all || !host.clientWidth) return;
     const heart = nodes.get(data.centre) ? net.getPosition(data.centre) : { x: all.left, y: all.top };
-    const { tall, scale, position } = frame(all, host.clientWidth, heart, whole);
+    const { tall, scale, position } = frame(all, host.clientWidth, highest(), heart, whole);
     if (Math.abs(host.clientHeight - tall) > 2) { host.style.height = tall + "px"; net.redraw(); }
     net.moveTo({ position, scale, animation: false });
+  }
+
+  // Full screen leaves room for the buttons above and the tray below.
+  const full = () => root.getRootNode().fullscreenElement === root;
+  const highest = () => full() ? Math.max(300, window.innerHeight - 330) : 520;
+
+  async function enlarge() {
+    try { await (full() ? document.exitFullscreen() : root.requestFullscreen()); }
+    catch { tell("This browser does not allow full screen here.", true); }
+  }
+
+  function enlarged() {
+    $("[data-do=full]").textContent = full() ? "Leave full screen" : "Full screen";
+    if (net) { net.redraw(); fit(); }
   }
 
   // Bring a column that was selected in a field into view.
@@ -250,6 +271,19 @@ function make(parent) {
     tell("Moved; the places are kept in the project.");
   }
 
+  // A column of the tray comes to the point where it is dropped, else to the first free one below the middle.
+  function bring(column, at) {
+    const { x, y } = at || net.getViewPosition(), boxes = nodes.getIds().map((n) => net.getBoundingBox(n));
+    let down = y;
+    const taken = (b) => b.left < x + 70 && b.right > x - 70 && b.top < down + 30 && b.bottom > down - 30;
+    while (!at && boxes.some(taken)) down += 20;
+    data.tray = data.tray.filter((n) => n !== column);
+    typed.value = "";
+    showTray(tray, data.tray);
+    act({ do: "bring", column, at: [Math.round(x), Math.round(down)] });
+    typed.focus({ preventScroll: true });
+  }
+
   function hover(at) {
     const column = at ? net.getNodeAt(at) : undefined;
     const edge = at && column === undefined ? net.getEdgeAt(at) : undefined;
@@ -368,6 +402,7 @@ function make(parent) {
 
   function describe() {
     host.setAttribute("aria-label", data.alt);
+    showTray(tray, data.tray);
     showItems($(".told"), data.told);
     if (same(lifted, data.arrows)) return;
     lifted = data.arrows.map((a) => [...a]);
@@ -380,7 +415,16 @@ function make(parent) {
     share: () => act({ do: "share", pair: data.selected.columns }),
     apart: () => act({ do: "separate", columns: data.selected.columns }),
     undo: () => act({ do: "undo" }), redo: () => act({ do: "redo" }), arrange: () => act({ do: "arrange" }),
+    full: enlarge,
   };
+  root.addEventListener("fullscreenchange", enlarged);
+  typed.addEventListener("input", () => showTray(tray, data.tray));
+  typed.addEventListener("keydown", (e) => {
+    const found = matching(data.tray, typed.value);
+    if (e.key === "Enter" && typed.value && found.length) bring(found[0]);
+    e.stopPropagation();
+  });
+  tray.addEventListener("dragstart", (e) => e.dataTransfer.setData("text/plain", e.target.dataset.bring));
   root.addEventListener("click", (e) => {
     const b = e.target.closest("button");
     if (!b || b.disabled || !data) return;
@@ -389,6 +433,7 @@ function make(parent) {
       buttons();
       tell(mode === "move" ? "Drag a box to move it." : data.hint);
     } else if (b.dataset.do) does[b.dataset.do]();
+    else if (b.dataset.bring !== undefined) bring(b.dataset.bring);
     else if (b.dataset.role !== undefined && data.selected.columns.length === 1) {
       act({ do: "role", column: data.selected.columns[0], role: b.dataset.role || null });
     }

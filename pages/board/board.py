@@ -42,7 +42,7 @@ def _html() -> str:
 <button data-do="undo" disabled>Undo</button><button data-do="redo" disabled>Redo</button></span>
 <span class="group" role="group" aria-label="View"><button data-do="arrange">Arrange by layers</button>
 <button data-do="fit">Fit</button><button data-do="out" aria-label="Smaller">−</button>
-<button data-do="in" aria-label="Larger">+</button></span></div>
+<button data-do="in" aria-label="Larger">+</button><button data-do="full">Full screen</button></span></div>
 <div class="bar"><span class="group" role="group" aria-label="Role of the selected column"><span class="who"></span>
 {roles}<button data-role="" disabled><span class="dot" style="background:{COLORS[None]}"></span>No role</button>
 </span></div>
@@ -50,6 +50,9 @@ def _html() -> str:
 <div class="side" role="region" tabindex="0" aria-label="About the drawing">
 <p class="say" role="status" aria-live="polite"></p><p class="flag" role="status"></p>
 <ul class="told" aria-label="What this implies"></ul><ul class="legend" aria-label="Legend">{legend}</ul></div></div>
+<div class="tray" role="group" aria-label="Columns that are not on the drawing" hidden>
+<label>Not on the drawing <input type="search" placeholder="Type a part of a name"></label>
+<ul aria-label="Drag one onto the drawing, or press it"></ul><span class="more" role="status"></span></div>
 <ul class="arrows unseen" aria-label="Arrows"></ul></div>"""
 
 
@@ -148,6 +151,7 @@ def data(state: Session, now: Implied) -> dict[str, Any]:
         "arrows": [list(e) for e in dag.edges],
         "roles": {n: role for n in columns if (role := roles.of(n))},
         "selected": {"columns": list(chosen), "arrow": list(arrow) if arrow else None},
+        "tray": [n for n in project.schema.names if n not in visible],
         "centre": drawing.centre(state),
         "undo": bool(state.editor.past),
         "redo": bool(state.editor.future),

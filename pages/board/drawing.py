@@ -20,8 +20,9 @@ from espalier.core.project.file import Project
 from espalier.pages.board.boxes import Places, arranged
 from espalier.pages.session.session import Session
 
-MOST_BOXES = 60
-"""Above this number of columns, the board shows the neighbourhood of the selected one."""
+MOST_BOXES, FEW_COLUMNS = 60, 24
+"""Above `MOST_BOXES` columns with arrows, the board shows the neighbourhood of the selected one. Up to `FEW_COLUMNS`
+columns it shows all; of more, those without an arrow wait in the tray."""
 FAR = 1e6
 WIDE = 1000
 """Largest width of a line of boxes, in the drawing's pixels; less on a narrow screen."""
@@ -40,8 +41,8 @@ LEGEND = {
 MOST_SELECTED, MOST_APART = 12, 40
 """Largest number of boxes selected together, and of dotted lines drawn."""
 AROUND = (
-    "The drawing shows the neighbourhood of the selection. Choose a column below, or use the Causes tab to draw "
-    "arrows to columns that are not shown."
+    "The drawing shows the neighbourhood of the selection. Choose a column below, or bring one from the tray to draw "
+    "arrows to it."
 )
 
 
@@ -146,13 +147,18 @@ def _move(state: Session, action: Mapping[str, Any]) -> None:
     at = action.get("at")
     if not isinstance(at, Mapping):
         raise GraphError("the drawing sent no positions")
+    _place(state, _points(at, state))
+
+
+def _points(at: Mapping[Any, Any], state: Session) -> Places:
+    """Return checked positions."""
     places: Places = {}
     for column, xy in at.items():
         ok = isinstance(xy, list) and len(xy) == 2
         if not ok or not all(isinstance(v, int | float) and not isinstance(v, bool) and abs(v) < FAR for v in xy):
             raise GraphError(f"the position of {column!r} must be two numbers")
         places[_column(state, column)] = (round(xy[0]), round(xy[1]))
-    _place(state, places)
+    return places
 
 
 def _place(state: Session, places: Places) -> None:
@@ -162,6 +168,19 @@ def _place(state: Session, places: Places) -> None:
     else:
         kept = {**state.project.dag.positions, **places}
         state.editor.redraw(replace(state.project.dag, positions=kept))
+
+
+def _bring(state: Session, action: Mapping[str, Any]) -> str:
+    """Put a column from the tray on the drawing."""
+    column, board, columns = _column(state, action.get("column")), state.drafts.board, shown(state)
+    if column not in columns and view(state) == "around" and len(columns) >= MOST_BOXES:
+        raise GraphError(f"the drawing has {MOST_BOXES} boxes already: show fewer arrows away first")
+    at = _points({column: action.get("at")}, state)
+    if view(state) == "around":
+        at = {**places(state, columns), **at}
+    board.brought = tuple(dict.fromkeys((*board.brought, column)))
+    _place(state, at)
+    return f"{column} is on the drawing."
 
 
 def _arrange(state: Session, _: Mapping[str, Any]) -> str:
@@ -248,6 +267,7 @@ _ACTIONS: dict[str, Callable[[Session, Mapping[str, Any]], str | None]] = {
     "erase": _erase,
     "role": _role,
     "move": _move,
+    "bring": _bring,
     "arrange": _arrange,
     "undo": _undo,
     "redo": _redo,
@@ -271,8 +291,12 @@ VIEWS = {"all": "All columns", "linked": "Columns with an arrow or a role", "aro
 
 def view(state: Session) -> str:
     """Which columns are shown: one of :data:`VIEWS`."""
-    many = len(state.project.schema.columns) > MOST_BOXES
-    return state.drafts.board.view or ("around" if many else "all")
+    if chosen := state.drafts.board.view:
+        return chosen
+    if len(state.project.schema.columns) <= FEW_COLUMNS:
+        return "all"
+    linked = {n for edge in state.project.dag.edges for n in edge}
+    return "linked" if len(linked) <= MOST_BOXES else "around"
 
 
 def hint(state: Session) -> str:
@@ -328,10 +352,10 @@ def shown(state: Session) -> list[str]:
         return list(project.schema.names)
     if kind == "around":
         near = neighbourhood(project.dag, centre(state), steps(state))
-        near = list(dict.fromkeys([*near, *selected(state)[0]]))[:MOST_BOXES]
+        near = list(dict.fromkeys([*selected(state)[0], *state.drafts.board.brought, *near]))[:MOST_BOXES]
         return [n for n in project.schema.names if n in near]
     linked = {n for e in project.dag.edges for n in e}
-    extra = {*selected(state)[0], state.drafts.board.effect, project.plan.target}
+    extra = {*selected(state)[0], *state.drafts.board.brought, state.drafts.board.effect, project.plan.target}
     return [n for n in project.schema.names if n in linked or n in extra or project.roles.of(n)]
 
 

@@ -35,12 +35,12 @@ function extent(all) {
     top: Math.min(...all.map((b) => b.top)), bottom: Math.max(...all.map((b) => b.bottom)) };
 }
 
-// The view of a drawing of the extent `all` in a frame of this width: height, scale and middle. The whole drawing, or
-// (unless `whole`) as much of it as stays readable, around the point `heart`.
-function frame(all, wide, heart, whole) {
+// The view of a drawing of the extent `all` in a frame of this width and at most this height: height, scale and middle.
+// The whole drawing, or (unless `whole`) as much of it as stays readable, around the point `heart`.
+function frame(all, wide, most, heart, whole) {
   const across = all.right - all.left + 40, down = all.bottom - all.top + 40;
   const scale = Math.max(Math.min(1, wide / across), READABLE);
-  const tall = Math.round(Math.min(Math.max(down * scale, 300), 520));
+  const tall = Math.round(Math.min(Math.max(down * scale, 300), most));
   const shrink = Math.max(Math.min(1, wide / across, tall / down), whole ? 0.1 : READABLE);
   const place = (low, top, room, at) => top - low + 40 <= room + 2 ? (low + top) / 2
     : Math.min(Math.max(at, low - 20 + room / 2), top + 20 - room / 2);

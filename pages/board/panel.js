@@ -31,6 +31,29 @@ function showItems(list, items) {
   }));
 }
 
+// The tray: columns that are not on the drawing, those that match what is typed.
+const MOST_CHIPS = 40;
+
+function matching(names, typed) {
+  const part = typed.trim().toLowerCase();
+  return names.filter((n) => n.toLowerCase().includes(part));
+}
+
+function showTray(tray, names) {
+  const found = matching(names, tray.querySelector("input").value), shown = found.slice(0, MOST_CHIPS);
+  tray.hidden = !names.length;
+  tray.querySelector("ul").replaceChildren(...shown.map((n) => {
+    const item = document.createElement("li"), chip = document.createElement("button");
+    chip.textContent = n;
+    chip.dataset.bring = n;
+    chip.draggable = true;
+    item.append(chip);
+    return item;
+  }));
+  const more = found.length - shown.length;
+  tray.querySelector(".more").textContent = !found.length && names.length ? "No such column." : more > 0 ? more + " more" : "";
+}
+
 // The command of a key: erase, undo or redo; null for any other key.
 function command(e) {
   const ctrl = e.ctrlKey || e.metaKey, k = e.key.toLowerCase();

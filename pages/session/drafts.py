@@ -44,7 +44,8 @@ class BoardDraft:
     ``view`` (None: chosen by the number of columns), ``marks`` (None: all) and ``steps`` set what is shown. ``places``
     are positions of boxes by view, ``wide`` is the greatest width of a line of boxes in pixels, and ``fits`` counts
     the requests to fit the picture to its frame. ``effect`` is the column chosen last, ``pair`` the two columns that
-    are compared, ``refused`` the causes that could not be drawn, by effect, with the reason.
+    are compared, ``refused`` the causes that could not be drawn, by effect, with the reason. ``brought`` are
+    the columns that the user put on the drawing.
     """
 
     board: str | None = None
@@ -62,6 +63,7 @@ class BoardDraft:
     pair: list[str | None] = field(default_factory=lambda: [None, None])
     refused: dict[str, tuple[list[str], str]] = field(default_factory=dict)
     without_contested: bool = False
+    brought: tuple[str, ...] = ()
 
 
 @dataclass

@@ -263,6 +263,39 @@ def test_many_columns_are_shown_around_the_selected_one() -> None:
     assert len(drawing.shown(hub)) == drawing.MOST_BOXES
 
 
+def test_columns_without_arrows_wait_in_the_tray_until_they_are_brought() -> None:
+    names = tuple(f"v{i:02d}" for i in range(48))
+    state = fresh(names, (("v00", "v01"), ("v01", "v02")))
+    sent = board.data(state, implications.now(state)[1])
+    assert [n["id"] for n in sent["nodes"]] == ["v00", "v01", "v02"]
+    assert sent["tray"] == list(names[3:])
+    before = {n["id"]: (n["x"], n["y"]) for n in sent["nodes"]}
+    send(state, {"do": "bring", "column": "v40", "at": [300, 120]})
+    send(state, {"do": "draw", "arrow": ["v40", "v01"]}, start=2)
+    sent = board.data(state, implications.now(state)[1])
+    after = {n["id"]: (n["x"], n["y"]) for n in sent["nodes"]}
+    assert after == before | {"v40": (300, 120)}, "it is where it was dropped, and nothing else moved"
+    assert "v40" not in sent["tray"]
+    assert state.project.dag.parents("v01") == ("v00", "v40")
+    send(state, {"do": "bring", "column": "nobody", "at": [0, 0]}, start=3)
+    assert "is not a column" in state.drafts.board.message["text"]
+    send(state, {"do": "bring", "column": "v41", "at": None}, start=4)
+    assert "must be two numbers" in state.drafts.board.message["text"]
+    assert "v41" in board.data(state, implications.now(state)[1])["tray"]
+    small = fresh(names[:20], (("v00", "v01"),))
+    assert not board.data(small, implications.now(small)[1])["tray"], "a small table is shown whole"
+
+
+def test_a_column_comes_to_a_neighbourhood_without_moving_it() -> None:
+    names = tuple(f"v{i:03d}" for i in range(200))
+    state = fresh(names, tuple((f"v{i:03d}", f"v{i + 1:03d}") for i in range(199)))
+    send(state, {"do": "select", "columns": ["v100"], "arrow": None})
+    before = {n["id"]: (n["x"], n["y"]) for n in board.data(state, implications.now(state)[1])["nodes"]}
+    send(state, {"do": "bring", "column": "v180", "at": [10, 400]}, start=2)
+    after = {n["id"]: (n["x"], n["y"]) for n in board.data(state, implications.now(state)[1])["nodes"]}
+    assert after == before | {"v180": (10, 400)}
+
+
 def test_the_board_is_told_in_plain_json() -> None:
     state = fresh(edges=(("a", "y"), ("b", "y")))
     state.editor.redraw(roles=Roles(("y",), ("a",), ("b",)), target="y")
