@@ -5,8 +5,8 @@
 Each release is compared with one of the same method at ε = 100, which is nearly free of noise. *It holds* means a loss
 of at most 0.03 AUC (outcome), or a mean total variation of pairs that is at most 0.05 higher (pairs). The constants of
 `espalier.core.planning.verdict` were fitted to ``TUNED``. The form of the formula was not: about ten forms were
-compared with the figures of ``REPORTED`` in view, so these are no clean hold-out. Measured figures are kept in a file,
-so a second run only rates again.
+compared with the figures of ``REPORTED`` in view, so these are not a clean holdout. Measured figures are kept in a
+file, so a second run only rates again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Memory of this process: what it uses, what it can still get, and returning what is free."""
+"""Memory of this process: its use, the amount that it can still get, and the return of free memory to the system."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def peak() -> int:
 def available() -> int | None:
     """Return the bytes that this process can still get; `None` if the system does not report it.
 
-    That is the least of: what the machine has free, what the group of processes (a container, a service) has left, and
-    what the limits of this process leave.
+    It is the least of the machine's free memory, the rest that the group of processes (a container, a service) may use,
+    and the rest within the limits of this process.
     """
     return min((*_of_machine(), *_of_groups(), *_of_limits()), default=None)
 

@@ -94,7 +94,7 @@ def spend(state: Session, table: Table | None, seen: Preview) -> None:
             0
             if table is None
             else st.select_slider(
-                "Keep rows back for an honest test",
+                "Hold rows out for an honest test",
                 [0, 5, 10, 20, 30],
                 format_func=lambda p: f"{p} %" if p else "none",
                 key=f"holdout-{state.opened}",

@@ -53,7 +53,7 @@ if not released.has_rows:
     st.info(
         "The tab was reloaded, so the server no longer holds the real rows. "
         + (
-            "It no longer knows which of them were kept back for testing, so this release cannot be compared again."
+            "It no longer knows which of them were held out for testing, so this release cannot be compared again."
             if released.digest is None and released.far is None
             else "Open the same table on the Data page to compare this release with them again."
         )
@@ -83,7 +83,7 @@ if not project.says_the_same(released.planned):
 if state.job is not None and state.job.kind not in further_tests.KINDS:
     shell.progress()
 elif not state.findings and released.has_rows:
-    where = f"the {released.holdout.rows:,} rows kept back" if released.holdout else "the table it was released from"
+    where = f"the {released.holdout.rows:,} held-out rows" if released.holdout else "the table it was released from"
     st.markdown(f"Release {released.number} can be judged on {where}. This spends nothing.")
     st.button(
         "Compare with the real rows",

@@ -173,7 +173,7 @@ def check_budget(folder: Folder) -> None:
     if pure and held:  # ρ alone would not bound their ε
         wrong.append("a pure release has no draws from held-out people")
     if pure and (slips or promise["delta"] or not math.isclose(promise["rho"], epsilon**2 / 2, rel_tol=CLOSE)):
-        folder.say(2, [*wrong, "a pure release has δ = 0, no draw with a δ₀, and ρ = ε²/2 at most"])
+        folder.say(2, [*wrong, "a pure release has δ = 0, no draw with a δ₀, and at most ρ = ε²/2"])
         return
     if not pure and not slips < promise["delta"] <= (1 / n if n else LARGEST_DELTA) * (1 + CLOSE):
         folder.say(2, [*wrong, f"δ = {promise['delta']:g} is above 1/n, or less than its draws take"])

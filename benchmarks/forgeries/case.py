@@ -178,7 +178,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of forgery: ``make`` returns the files, and perhaps an export; None where a method has no such thing."""
+    """A kind of forgery: ``make`` returns the files and optionally an export; `None` if a method has none."""
 
     name: str
     group: str

@@ -42,7 +42,7 @@ Rows = Mapping[str, NDArray[Any]]
 
 
 class CopyableModel(Protocol):
-    """What a copy needs from the released model."""
+    """The interface of a released model that a copy needs."""
 
     @property
     def total(self) -> float:

@@ -205,7 +205,7 @@ def run(opt: argparse.Namespace) -> None:
 
 
 def _drafted(read: TextTable, opt: argparse.Namespace) -> tuple[Schema, tuple[DeclaredBy, ...]]:
-    """The schema that the dictionaries declare, what they leave open guessed, and a record of the dictionaries."""
+    """Return the schema that the dictionaries declare, with guesses for the rest, and a record of the dictionaries."""
     from espalier.core.dictionaries.drafting import CHOICES, draft_schema
     from espalier.core.dictionaries.reading import read_dictionary
     from espalier.core.project.declared_by import STATEMENT

@@ -203,7 +203,7 @@ def release_to(
     if output.kind in STAT_FORMATS:
         check_stat(project.schema, output.kind)
     if account is not None:
-        account.check(project)  # what the ledger will refuse is refused before the table is read
+        account.check(project)  # refuse before the table is read if the ledger will refuse
     place = None if output.into is None else destination(data, output.into)
     if place is not None:
         place.check(arrow_columns(project.schema))

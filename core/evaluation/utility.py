@@ -25,7 +25,7 @@ ITSELF = "the table itself"
 _NOTES = {
     HOLDOUT: "Neither model saw the tested rows; the real one trained on all rows of the release's own table.",
     ITSELF: (
-        "No rows were kept back. The model trained on synthetic rows is tested on all rows of the table the "
+        "No rows were held out. The model trained on synthetic rows is tested on all rows of the table the "
         "release was made from, so its figures may be slightly too good. The real model's figures are for "
         "the same rows, each predicted by a model that did not train on it (five folds, fixed seed)."
     ),

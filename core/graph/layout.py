@@ -132,7 +132,7 @@ def _layers(boxes: Sequence[str], edges: Sequence[tuple[str, str]], outcome: set
     depth: dict[str, int] = {}
     open_causes = {n: len(causes[n]) for n in boxes}
     ready = [n for n in boxes if not causes[n]]
-    for n in ready:  # grows while it is walked: causes before effects
+    for n in ready:  # grows during the loop: causes before effects
         depth[n] = 1 + max((depth[c] for c in causes[n]), default=-1)
         for effect in effects[n]:
             open_causes[effect] -= 1

@@ -47,7 +47,7 @@ class Separation:
             around.setdefault(b, []).append(a)
         came_from: dict[str, str | None] = {name: None for name in self.left if name not in blocked}
         queue = list(came_from)
-        for name in queue:  # grows while it is walked: breadth-first
+        for name in queue:  # grows during the loop: breadth-first
             if name in goal:
                 walk = [name]
                 while (before := came_from[walk[-1]]) is not None:

@@ -42,7 +42,7 @@ class TwoSlices:
         """
         stop = {*separation.given, *separation.left, self.number}
         found = list(dict.fromkeys([*separation.right, *(name for name in also if name not in stop)]))
-        for name in found:  # grows while it is walked
+        for name in found:  # grows during the loop
             found += [b for a, b in self.drawn if a == name and b not in stop and b not in found]
         return frozenset(found)
 
@@ -127,7 +127,7 @@ class Unrolled:
         edges = [(self.name(a, 1), self.name(b, 1)) for a, b in self.block]
         parents = {self.name(c, t): self.parents(c, t) for t in range(2, slices.visits + 1) for c in slices.steps}
         seen, queue = set(of), [name for name in dict.fromkeys(of) if name not in first]
-        for node in queue:  # grows while it is walked
+        for node in queue:  # grows during the loop
             above = parents[node]
             edges += [(p, node) for p in above]
             edges += [(p, q) for i, p in enumerate(above) for q in above[i + 1 :]]

@@ -37,7 +37,7 @@ class Event:
 
     ``epsilon`` and ``rho`` are the total's (open), the plan's (reserve), what was drawn (a part), or what counts in the
     end (spend). ``delta`` is the total's (open), the plan's (reserve), or the δ₀ of what was drawn (a part) and of what
-    counts in the end (spend), None where that is 0. ``rho_before`` and ``rho_after`` are what counts in the population
+    counts in the end (spend); `None` if that is 0. ``rho_before`` and ``rho_after`` are what counts in the population
     before and after this event (for a part: if its entry counted what had been drawn by then, and not what is reserved
     for it). ``released`` is the hash of the released files (:func:`espalier.core.ledger.archive.digest_of`). ``plan``
     is JSON. Of a ``reserve`` it holds the project's name, its plan, whether it is for another unit than the table's,

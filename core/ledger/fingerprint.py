@@ -25,7 +25,7 @@ def mark(secret: bytes, digest: bytes) -> str:
 
 
 def matches(secret: bytes, digest: bytes, made: str, *, whole: bool = False) -> bool | None:
-    """Return whether ``made`` is a mark of this table; None if it was made with another secret, or is no mark.
+    """Return whether ``made`` is a mark of this table; `None` if it was made with another secret or is not a mark.
 
     For linked tables one match is enough; ``whole`` requires all tables to match.
     """

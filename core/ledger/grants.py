@@ -39,7 +39,7 @@ def tables_sql() -> str:
 
 def _lines() -> Iterator[str]:
     yield "-- Tables of the ledger and the rights on them. Run as administrator in the ledger's own database, once and"
-    yield "-- after each upgrade. What is there stays as it is. PostgreSQL 14 or later."
+    yield "-- after each upgrade. Existing objects stay unchanged. PostgreSQL 14 or later."
     yield "--   psql -v ON_ERROR_STOP=1 -d ledger -f ledger-tables.sql"
     yield "BEGIN;"
     yield "REVOKE ALL ON SCHEMA public FROM PUBLIC;"

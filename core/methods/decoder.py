@@ -132,7 +132,7 @@ class DecoderOptions:
 class Trained:
     """The result of training: a decoder, and the noisy one-way counts that its intercepts are raked to.
 
-    ``rows`` is the number of rows where it is public.
+    ``rows`` is the number of rows if it is public.
     """
 
     decoder: Decoder
@@ -148,7 +148,7 @@ class Trained:
 
     @property
     def told(self) -> Marginals:
-        """The counts alone. What the steps of training tell about associations is not in them."""
+        """The counts alone. They do not contain what the training steps learned about associations."""
         sizes = self.decoder.heads.sizes
         return Marginals(sizes, sizes, self.rows, (*self.ones, *self.families))
 
@@ -189,7 +189,8 @@ class Trained:
 
 
 def decoder(curator: Curator, project: Project, frame: Frame, report: Report = silent) -> Trained:  # noqa: ARG001
-    """Pay for all steps; 30 % of ρ on one-way counts; full-batch noisy gradient steps on the drawing's heads.
+    """Pay for all steps, spend 30 % of ρ on one-way counts, and train the drawing's heads by full-batch noisy
+    gradients.
 
     Every step is one Gaussian of sensitivity kC (add-remove) or 2kC (replace-one), so ρ adds up exactly;
     `espalier.core.privacy.clipped` explains why no rows are sampled.

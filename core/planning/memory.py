@@ -26,8 +26,8 @@ DRAWN = 12
 
 @dataclass(frozen=True)
 class Memory:
-    """Bytes at the peak of a release. ``rows`` are those that ``input`` and ``output`` count; `None` where their number
-    is confidential: then both are 0.
+    """Bytes at the peak of a release. ``rows`` is the number that ``input`` and ``output`` assume. If it is
+    confidential, it is `None` and both are 0.
 
     Estimates from public facts: the schema, the plan and the number of rows. On the tables of ``benchmarks/memory.py``
     the peak is within a factor of 1.5.

@@ -160,8 +160,8 @@ def clipped_sums(
 class _Rows:
     """A chunk: one-hot vectors (entries × rows, entry 0 the constant), a light copy, the noise of z (latent × rows).
 
-    ``reads`` contains, for each entry and row, the sum of squares that the entry's head reads, without z (0 where there
-    is no head). Probabilities use the light copy in single precision, which halves the time; the sums do not.
+    ``reads`` contains, for each entry and row, the sum of squares that the entry's head reads, without z (0 without a
+    head). Probabilities use the light copy in single precision, which halves the time; the sums do not.
     Its entry 0 is 1: the intercepts are multiplied by the constant before they are rounded.
     """
 

@@ -131,9 +131,9 @@ def bounded(table: S, most: int, total: int | None = None) -> S:
     uniform over its column's values. How many were dropped or filled is private.
 
     Unit, without R: one person's rows come or go, and at most k kept rows with them. Proof: which rows of a person are
-    kept depends on that person's own rows and lots only. So, for fixed lots, everybody else's kept rows are the same,
-    the two tables differ by one person's kept rows, k at most: neighbours under add-remove, k rows per person. That
-    total is private, since it moves.
+    kept depends only on that person's own rows and lots. So, for fixed lots, everyone else's kept rows are the same,
+    and the two tables differ by at most k kept rows of one person: they are neighbours under add-remove with k rows per
+    person. The total is private, because it changes.
 
     Unit, with R: one person's rows, however many, become any others, or none, and at most k rows of a table of R
     change in place. Proof: of the kept rows and the filler rows the first R are taken, in the order of fresh lots, all

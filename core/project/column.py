@@ -1,6 +1,6 @@
 """The PUBLIC description of one column, and the mapping of its texts to codes and back.
 
-A column is one of these types. Code outside this room asks the common interface, or matches the type:
+A column is one of these types. Code outside this package uses the common interface or matches on the type:
 
 | type | what it describes | file |
 | --- | --- | --- |
@@ -65,8 +65,8 @@ class Column:
     confirmed yet, ``confirmed`` those that are: the report lists them. ``shown`` is the digest of what a person saw
     when they confirmed them.
 
-    ``label``, ``unit`` and ``description`` are texts for people; ``value_labels`` pairs values with theirs (in the
-    project file: ``labels``). They change no cell. They are untrusted, so all code that shows them escapes them.
+    ``label``, ``unit`` and ``description`` describe the column for people; ``value_labels`` maps values to labels (in
+    the project file: ``labels``). They change no cell. They are untrusted, so all code that shows them escapes them.
 
     Raises :class:`SchemaError` for an impossible description.
 
@@ -253,7 +253,7 @@ class Column:
 
     @property
     def about(self) -> dict[str, Any]:
-        """The texts for people, as fields for another description of the same column."""
+        """The texts that describe the column for people, as fields for another description of the same column."""
         keys = ("label", "unit", "description", "value_labels")
         return {key: getattr(self, key) for key in keys}
 

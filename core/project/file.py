@@ -140,14 +140,14 @@ class Project:
         return (*self.schema.unconfirmed, *map(str, self.constraints.guessed))
 
     def says_the_same(self, other: Project) -> bool:
-        """Return whether both would be released alike. Positions, groups, signatures and asked questions make
-        no difference."""
+        """Return whether both would give the same release. Positions, groups, signatures and asked questions make no
+        difference."""
         plain = (replace(p, dag=replace(p.dag, positions={}, groups={}), signoff={}, asked=()) for p in (self, other))
         mine, theirs = (p.to_json() for p in plain)
         return mine == theirs
 
     def with_plan(self, **changes: Any) -> Project:
-        """The same project under a changed plan."""
+        """Return the same project with a changed plan."""
         plan = self.plan.changed(**changes)
         return replace(self, plan=plan, one_row_per_person=answer_after(self.one_row_per_person, self.plan, plan))
 
@@ -157,7 +157,7 @@ class Project:
         return replace(self, plan=plan, one_row_per_person=one_row)
 
     def bought(self, schema: Schema) -> Project:
-        """The same with its schema bought: what names the top of a hierarchy names the categories inside it."""
+        """Return the project with its bought schema. Names of top groups in questions become the categories inside."""
         inside = {c.name: c.inside(schema[c.name]) for c in self.schema.hierarchies}
         return replace(
             self,
@@ -167,7 +167,7 @@ class Project:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The whole project file."""
+        """Return the whole project file."""
         return {
             "format": FORMAT if self.linked is None else LINKED_FORMAT,
             "name": self.name,
@@ -188,12 +188,12 @@ class Project:
         }
 
     def dumps(self) -> str:
-        """The project file's text."""
+        """Return the text of the project file."""
         return json.dumps(self.to_json(), indent=1, ensure_ascii=False) + "\n"
 
     @classmethod
     def from_json(cls, data: Any) -> Project:
-        """A project from parsed JSON; raises :class:`EspalierError`. Unknown keys are errors."""
+        """Return a project from parsed JSON; raise :class:`EspalierError`. Unknown keys are errors."""
         if not isinstance(data, Mapping):
             raise ProjectError("a project file holds one JSON object")
         _check_text(data)
@@ -239,7 +239,7 @@ class Project:
 
     @classmethod
     def loads(cls, text: str | bytes) -> Project:
-        """A project from a file's text; raises :class:`EspalierError`."""
+        """Return a project from a file's text; raise :class:`EspalierError`."""
         try:
             data = read_json(text, "the project file")
         except ProjectError as error:
@@ -251,7 +251,7 @@ class Project:
 
     @classmethod
     def load(cls, path: str | Path) -> Project:
-        """A project from a file; raises :class:`EspalierError`."""
+        """Return a project from a file; raise :class:`EspalierError`."""
         try:
             return cls.loads(read_limited(Path(path), MOST_JSON))
         except OSError as error:
@@ -299,7 +299,7 @@ def _separations(data: Any) -> tuple[Separation, ...]:
 
 
 def _check_text(data: Any) -> None:
-    """Refuse halves of characters, which can be read but not be written again."""
+    """Refuse halves of characters, which can be read but not written."""
     try:
         json.dumps(data, ensure_ascii=False).encode()
     except (UnicodeEncodeError, ValueError):

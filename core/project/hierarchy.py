@@ -190,8 +190,8 @@ class Hierarchy:
         return DIVIDE * sigma * math.sqrt(len(self.children.get(node, ())))
 
     def divide(self, cut: Cut, counts: NDArray[np.float64], sigma: float, at_most: int = MOST_APART) -> Cut:
-        """``cut`` with each group divided that holds rows enough; those with most rows a part first, while there are
-        ``at_most`` groups at most. What was put together stays so."""
+        """Return ``cut`` after dividing each group with enough rows, those with the most rows per part first, up to
+        ``at_most`` groups in total. Combined groups stay combined."""
         wanted = []
         for part, count in zip(cut.parts, counts.tolist(), strict=True):
             inside = self.children.get(part[0], ()) if len(part) == 1 else ()
@@ -226,11 +226,11 @@ class Hierarchy:
 
 
 def descend(hierarchy: Hierarchy, ask: Ask, at_most: int = MOST_APART) -> Reached:
-    """Measure from the top down: at most `Hierarchy.depth` calls of ``ask``, fewer where nothing is divided any more.
-    After each, what is rare within its group is put together, so that there is room for what is not.
+    """Measure from the top down, with at most `Hierarchy.depth` calls of ``ask`` and fewer if nothing is left to
+    divide. After each call, rare nodes of a group are combined, to make room for the frequent ones.
 
-    Memory and time are those of one histogram of the column, whatever the hierarchy. With an ``ask`` that answers from
-    public expectations this is what a plan shows (`expected`).
+    Memory and time are those of one histogram of the column, for any hierarchy. With an ``ask`` that answers from
+    public expectations, the result is the one that a plan shows (`expected`).
     """
     cut, sigmas, sizes = hierarchy.top(), [], []
     for level in range(hierarchy.depth):

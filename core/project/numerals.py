@@ -15,7 +15,7 @@ _STYLES = {
     ),
     "1'234.5": (re.compile(rf"{_SIGN}(\d{{1,3}}(?:['’]\d{{3}})+(?:\.\d+)?|\d+(?:\.\d+)?){_POWER}"), "'’"),
 }
-"""For each style, what a number looks like, and the characters that separate thousands."""
+"""For each style, the pattern of a number, and the characters that separate thousands."""
 
 STYLES = tuple(_STYLES)
 """The styles, each shown by the number 1234.5."""

@@ -174,7 +174,7 @@ def privacy(facts: Mapping[str, Any]) -> str:
 
 
 def _stated(facts: Mapping[str, Any]) -> str:
-    """Return what the project states about the rows of a person; empty where a person column enforces it."""
+    """Return what the project states about the rows of a person; empty if a person column enforces it."""
     stated = (facts.get("unit") or {}).get("stated", "")
     return "" if facts["spent"].get("person") or not stated else f"{escape(stated)} "
 

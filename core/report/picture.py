@@ -29,7 +29,7 @@ def towards_hubs(names: Sequence[str], edges: Iterable[tuple[str, str]]) -> list
     rank: dict[str, int] = {}
     for root in sorted(names, key=lambda n: -len(around[n])):
         queue = [] if root in rank else [root]
-        for name in queue:  # grows while it is walked: breadth-first
+        for name in queue:  # grows during the loop: breadth-first
             if name not in rank:
                 rank[name] = len(rank)
                 queue += around[name]

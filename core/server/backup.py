@@ -134,7 +134,7 @@ def _said(memory: Path) -> tuple[int, str]:
 
 
 def _dump(ledger: Ledger, where: str, to: Path) -> None:
-    """Copy the database without stored answers: a running release and its copy could draw the same one twice."""
+    """Copy the database without stored answers: a running release and its copy could draw the same answer twice."""
     if ledger.store.path is not None:
         os.close(os.open(to, os.O_CREAT | os.O_EXCL, 0o600))
         read_only = f"{ledger.store.path.as_uri()}?mode=ro"

@@ -78,7 +78,7 @@ def dcat(statement: Statement) -> dict[str, Any]:
 
 
 def dpv(statement: Statement) -> dict[str, Any]:
-    """Return a W3C DPV description of the processing: the measure, its parameters, what it protects and what not."""
+    """Return a W3C DPV description of the processing: the measure, its parameters, and what it protects."""
     private = statement["private"]
     made: dict[str, Any] = {
         "@context": {

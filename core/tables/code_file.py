@@ -58,7 +58,7 @@ class CodeFile:
             return
         with self._lock:
             if any(batch[name].shape != (rows,) for name in self._columns):
-                raise ValueError("the columns of a batch must be equally long")
+                raise ValueError("the columns of a batch must have equal lengths")
             try:
                 self._file.seek(self._end)
                 for name, packing in self._columns.items():

@@ -33,7 +33,7 @@ class Destination:
         """
         for name in (self.name.rpartition(".")[2], *columns.names):
             if len(name.encode()) > LONGEST_NAME:
-                raise TableError(f"the name {name!r} is too long for a database: {LONGEST_NAME} bytes at most")
+                raise TableError(f"the name {name!r} is too long for a database; use at most {LONGEST_NAME} bytes")
         with self._connected() as (_, con):
             con.execute(self._create(columns))
             con.execute("ROLLBACK")

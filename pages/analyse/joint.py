@@ -43,8 +43,8 @@ def answers(
             default=ALONE,
             required=True,
             key=f"joint-{which}",
-            help="Of many intervals that each hold alone, some miss. Intervals that hold together are wider. From 100 "
-            "copies they are a little shorter.",
+            help="Of many intervals that each hold alone, some miss. Intervals that hold together are wider. With at "
+            "least 100 copies they are a little shorter.",
         )
     if chosen == ALONE:
         return None

@@ -250,7 +250,7 @@ function make(parent) {
     } else if (data.selected.columns.length || data.selected.arrow || link) select({ columns: [], arrow: null });
   }
 
-  // `other` is a link that is no arrow: a shared cause, or a separation. Python need not know that it is selected.
+  // `other` is a link other than an arrow: a shared cause, or a separation. Python need not know that it is selected.
   function select(selected, other = null) {
     if (same(selected, data.selected) && same(link, other)) return;
     link = other;

@@ -21,7 +21,7 @@ FOLDER = Path(__file__).resolve().parent
 SCRIPTS = ("geometry.js", "looks.js", "panel.js", "board.js")
 """Concatenated, because a component is one script."""
 LONGEST_LABEL = 28
-"""Characters of a column's label in its box."""
+"""Number of characters of a column's label that its box shows."""
 MOST_WHAT_IF = 400
 """Largest number of arrows for which each shows the consequences of erasing it."""
 

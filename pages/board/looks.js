@@ -18,7 +18,7 @@ function lineOf(e, chosen, ink) {
     font: { size: 13, color: ink.text, face: ink.font, strokeWidth: 4, strokeColor: ink.paper, align: "horizontal" } };
 }
 
-// What links two boxes and is no arrow: an unmeasured cause that both share (dashed, a head at either end), or a
+// Links other than arrows: an unmeasured cause that both share (dashed, a head at either end), or a
 // separation (dotted, a double bar).
 function linkOf(l, kind, chosen, ink) {
   const share = kind === "share", color = chosen ? ink.main : l.lit ? ink.bad : ink.text;
@@ -57,7 +57,7 @@ function draft(ctx, from, to, box, bad, ink) {
   if (box) ctx.strokeRect(box.left - 4, box.top - 4, box.right - box.left + 8, box.bottom - box.top + 8);
 }
 
-// Make the vis data `set` hold the `wanted` items. `old` are those shown before, by id: what is equal stays untouched.
+// Make the vis data `set` hold the `wanted` items. `old` are those shown before, by id; unchanged items are left alone.
 function refill(set, wanted, old) {
   const gone = set.getIds().filter((i) => !wanted.some((w) => w.id === i));
   if (gone.length) set.remove(gone);

@@ -62,7 +62,7 @@ function command(e) {
   return ctrl && k === "y" ? "redo" : null;
 }
 
-// A link is no arrow: [one, other, "share"] or [one, other, "apart"].
+// A link other than an arrow: [one, other, "share"] or [one, other, "apart"].
 function linkText(data, link) {
   const found = (link[2] === "share" ? data.shared : data.apart).find((l) => l.from === link[0] && l.to === link[1]);
   return found ? found.text : "";

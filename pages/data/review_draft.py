@@ -208,7 +208,7 @@ class ReviewDraft:
         self._put(editor, column or to_buy(name, "categorical", MOST_FOUND))
 
     def _put(self, editor: ProjectEditor, *columns: Column) -> None:
-        """Describe these columns, in the order of the table; they are no identifiers then, and not left out."""
+        """Describe these columns, in the order of the table; they are then neither identifiers nor left out."""
         schema, new = editor.project.schema, {c.name: c for c in columns}
         kept = [c for c in schema.columns if c.name not in new]
         inside = sorted([*kept, *columns], key=lambda c: self.order.get(c.name, len(self.order)))

@@ -39,7 +39,7 @@ def _dependence(facts: Facts) -> None:
         charts.bars(
             ["real", "synthetic", "model"],
             {"": [facts["cmi_real"], facts["cmi_synthetic"], facts["cmi_model"]]},
-            "CMI: what the outcome tells (nats)",
+            "CMI: information in the outcome (nats)",
             ((charts.REAL, charts.SYNTHETIC, charts.MODEL),),
             figures=".4f",
             marks=("upper limit by chance (95 %)", [facts["cmi_real_floor"], facts["cmi_synthetic_floor"], None]),

@@ -91,7 +91,7 @@ def _told(report: Any, start: float, part: float, fraction: float, message: str)
 
 def home(released: ReleaseBundle) -> tuple[str, Table | None]:
     """The first table for judging a release: the holdout, or (None) the table from which it was made."""
-    return ("The rows kept back", released.holdout) if released.holdout else ("Its own table", None)
+    return ("The held-out rows", released.holdout) if released.holdout else ("Its own table", None)
 
 
 def _two_hospitals(state: Session, released: ReleaseBundle) -> bool:

@@ -24,7 +24,7 @@ INTRODUCTION = (
 
 
 def rows_field(number: int) -> str:
-    """The rows to attack, as typed."""
+    """Return the rows to attack, as typed."""
     return st.text_input(
         "Rows to attack",
         key=f"attack-rows-{number}",
@@ -74,8 +74,8 @@ def show(played: Played) -> None:
         },
     )
     st.markdown(
-        f"**How to read it.** {played.game} AUC 0.5 is a coin toss, 1 is always right. Advantage is the share of "
-        "true-positive rate minus false-positive rate: 0 is chance. The intervals resample tables "
+        f"**How to read it.** {played.game} AUC 0.5 is a coin toss, 1 is always right. Advantage is the "
+        "true-positive rate minus the false-positive rate: 0 is chance. The intervals resample tables "
         f"and rows. The budget allows an AUC of at most about {played.top:.3f} in this game. The control publishes the "
         f"rows themselves, and the main attack recognises them with AUC {control:.3f}: below {BLIND_BELOW:g} the "
         f"attack would be blind and prove nothing."

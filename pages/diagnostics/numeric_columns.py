@@ -96,7 +96,7 @@ def _quantiles(facts: Facts) -> None:
     shown = {which: [_written(x) for x in columns[one][which]] for which in ("real", "synthetic")}
     st.dataframe(
         [
-            {"of the rows": f"{100 * share:g} %", "real: at most": real, "synthetic: at most": synthetic}
+            {"of the rows": f"{100 * share:g} %", "real, up to": real, "synthetic, up to": synthetic}
             for share, real, synthetic in zip(facts["quantiles"], shown["real"], shown["synthetic"], strict=True)
         ],
         hide_index=True,

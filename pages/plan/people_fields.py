@@ -22,7 +22,7 @@ def show(state: Session, spots: dict[str, Any], bound: Bound) -> None:
     spots["person"] = spots["one_row_per_person"] = st.container()
     if project.linked is None and project.one_row_per_person is not True:
         st.number_input(
-            "Rows per person, at most",
+            "Rows per person (maximum)",
             2 if project.one_row_per_person is False and plan.person is None else 1,
             10_000,
             plan.rows_per_person,

@@ -266,9 +266,9 @@ def opening_form(state: Session, known: dict[str, Population]) -> None:
                 key=_delta_key(key, neighbors, person),
                 help="Far below 1/n. Every plan from now on uses this δ.",
             )
-            b.number_input("Rows per person, at most", 1, 10_000, k, key=f"{key}-rows")
+            b.number_input("Rows per person (maximum)", 1, 10_000, k, key=f"{key}-rows")
         else:
-            st.markdown(f"It shares the total and the unit of {name(shared)}, so both have the same rest.")
+            st.markdown(f"It shares the total and the unit of {name(shared)}, so the same amount is left in both.")
         st.text_input(
             "Person column of this table",
             plan.person or "" if plan else "",

@@ -27,7 +27,7 @@ AT_DELTA = 1e-9
 
 
 def start(state: Session, share: float, seen: Preview, paid: Paid | None = None) -> None:
-    """Spend the budget of the open project on the open table, ``share`` of its rows kept back for testing.
+    """Spend the budget of the open project on the open table, ``share`` of its rows held out for testing.
 
     ``seen`` is the agreed plan for the rows that are left. ``paid`` None: not recorded in a ledger.
     """

@@ -87,7 +87,7 @@ def _pasted(state: Session, key: str) -> None:
 
 
 def _read(state: Session, title: str, data: str | bytes) -> None:
-    """Read a graph once, not at every rerun; what was read before stays until another one can be."""
+    """Read a graph once, not at every rerun. The last graph that could be read stays."""
     _away(state)
     try:
         if len(data) > MOST_BYTES:

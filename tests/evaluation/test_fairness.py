@@ -155,7 +155,7 @@ def test_without_admissible_columns_it_is_the_mutual_information():
 
 
 def guesses(*codes):
-    """Scores of a classifier that guesses so."""
+    """Scores of a classifier with these guesses."""
     return np.log(np.eye(2)[list(codes)] * 0.8 + 0.1)
 
 

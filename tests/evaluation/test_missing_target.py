@@ -47,7 +47,7 @@ def table(n: int, seed: int, *, gone: float = 0.4) -> Table:
 
 
 def observed(table: Table) -> Table:
-    """The complete rows, in a schema that knows no missing cell."""
+    """The complete rows, in a schema without missing cells."""
     kept = table.codes["y"] < 2
     return Table(schema(False), {name: codes[kept] for name, codes in table.codes.items()}, int(kept.sum()))
 
@@ -117,7 +117,7 @@ def test_private_figures_are_those_of_complete_rows(neighbors):
 
 
 def test_accuracy_intervals_hold_the_share_of_observed_rows():
-    """Of sixty intervals at 95 % nearly all hold what ten times more rows say."""
+    """Nearly all of sixty intervals at 95 % contain the figure of ten times as many rows."""
     synthetic, large = table(3000, 5), table(60_000, 6)
     whole = observed(large)
     accuracy = float(np.mean(fit(observed(synthetic), "y").scores(whole).argmax(axis=1) == whole.codes["y"]))
@@ -126,7 +126,7 @@ def test_accuracy_intervals_hold_the_share_of_observed_rows():
         held = large.take(rng.choice(60_000, 900, replace=False))
         figure = judge(project(True), synthetic, held, Budget(1.0, 1e-6, 0.02)).figures[0]
         hit += figure.low <= accuracy <= figure.high
-    assert hit >= 46, "fewer would come twice in ten million"
+    assert hit >= 46, "fewer have a chance of two in ten million"
 
 
 def test_one_held_out_row_still_moves_one_cell_by_one():

@@ -60,4 +60,4 @@ def test_a_release_with_a_bought_schema_is_judged_on_its_own_rows(app: AppTest):
     press(app, "Compare with the real rows")
     finish(app)
     assert "diagnostics" not in state(app).trouble
-    assert set(state(app).findings) == {"The rows kept back"}
+    assert set(state(app).findings) == {"The held-out rows"}

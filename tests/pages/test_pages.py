@@ -216,7 +216,7 @@ def test_rows_kept_back_are_tested_on(app: AppTest) -> None:
     assert made.holdout is not None
     assert (made.real.rows, made.holdout.rows) == (4800, 1200)
     finish(press(go(app, "diagnostics"), "Compare"))
-    assert state(app).findings["The rows kept back"]["tstr"]["tested_on"] == "holdout"
+    assert state(app).findings["The held-out rows"]["tstr"]["tested_on"] == "holdout"
 
 
 def test_cancelling_counts_as_spent(app: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:

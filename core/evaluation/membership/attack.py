@@ -16,7 +16,7 @@ from espalier.core.privacy.unit import Unit
 
 FOLDS = 6
 BLIND_BELOW = 0.95
-"""Smallest AUC of the control, real rows published. Below it, an attack is no evidence about a method."""
+"""Smallest AUC of the control (published real rows). Below it, an attack shows nothing about a method."""
 RESAMPLES = 400
 BLIND = "attack blind: no conclusion"
 

@@ -54,9 +54,9 @@ class PrivateEvaluation:
     def accuracy_baseline(self) -> float | None:
         """The accuracy of always guessing the target's most common value, by the noisy counts of the target.
 
-        ``target_values`` is the number of its values without the missing cell, which is no value to guess.
+        ``target_values`` is the number of its values without the missing cell, which is never guessed.
 
-        This is post-processing, so it costs nothing; None if the target was not counted separately.
+        This is post-processing, so it costs nothing; `None` if the target was not counted separately.
         """
         made = [m for m in self.measurements if m.clique == (self.target,)]
         if not made:

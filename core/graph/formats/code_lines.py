@@ -36,9 +36,9 @@ def has_code(text: str) -> bool:
 
 
 def block(text: str, line: int) -> tuple[str, int, tuple[Remark, ...]] | None:
-    """The one ``dag { … }`` or ``digraph { … }`` in a text, the line it begins on, and what is left out around it.
+    """Return the only ``dag { … }`` or ``digraph { … }`` in a text, its first line, and remarks on the ignored rest.
 
-    None where there is none. Raises :class:`GraphError` where there are two, or its brace is never closed.
+    Returns `None` if there is none. Raises :class:`GraphError` if there are two, or if the brace is never closed.
     """
     found = _BLOCK.search(text)
     if found is None:

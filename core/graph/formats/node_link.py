@@ -265,8 +265,8 @@ def _take_node(name: str, found: dict[str, Any], where: int, builder: Builder) -
 
 
 def write(graph: MixedGraph) -> str:
-    """Node-link JSON as networkx writes it; what it has no word for (mark, latent, role, position, annotation) are
-    further keys.
+    """Return node-link JSON as networkx writes it, with further keys for marks, latent nodes, roles, positions and
+    annotations.
     """
     nodes = []
     for node in graph.nodes:

@@ -1,4 +1,4 @@
-"""From a mixed graph to a :class:`~espalier.core.graph.dag.Dag`: what has to be asked, and what each answer does.
+"""From a mixed graph to a :class:`~espalier.core.graph.dag.Dag`: the open questions, and the effect of each answer.
 
 Nothing is decided in silence. A thing that a DAG cannot hold, or a name that is not a column, is a question with its
 line, its choices and, where there is a natural one, a default. Remarks report what was done.
