@@ -124,7 +124,7 @@ if state.findings:
         for learned in (facts["tstr"], *facts.get("tstr_further", [])):
             judgement.task(learned, which)
     with fair:
-        fairness.show(facts["fairness"], facts.get("fairness_reason", ""), which)
+        fairness.show(facts["fairness"], facts.get("fairness_reason", ""), which, released.release.project.schema)
         separations.show(facts.get("separations", ()))
     with cost:
         fairness.cost(facts)

@@ -54,7 +54,8 @@ def adjusted_for(project: Project, figure: StandardisedEffect) -> str:
 
 def asked(schema: Schema, figure: Figure) -> str:
     """Describe a figure, including the values that the question left to the default."""
-    among = [f"{level.column} = {schema[level.column].labels[level.code]}" for level in getattr(figure, "among", ())]
+    levels = getattr(figure, "among", ())
+    among = [f"{level.column} = {value_name(schema[level.column], level.code)}" for level in levels]
     within = f", among those with {' and '.join(among)}" if among else ""
     return _asked(schema, figure) + within + of_rows(tuple(name for name in figure.columns if name in figure.missing))
 
@@ -95,7 +96,16 @@ def _asked(schema: Schema, figure: Figure) -> str:
 
 def value_name(column: Column, code: int) -> str:
     """Return a category as people read it: its text, and its label if it has one."""
-    text = column.labels[code]
+    return text_with_label(column, column.labels[code])
+
+
+def value_names(column: Column) -> list[str]:
+    """Return all categories of a column as people read them."""
+    return [text_with_label(column, text) for text in column.labels]
+
+
+def text_with_label(column: Column, text: str) -> str:
+    """Return a value and its label in brackets, if it has one."""
     label = column.label_of(text)
     return f"{text} ({label})" if label else text
 

@@ -90,9 +90,11 @@ def code_text(value: object) -> str:
 
 SEVERAL = 5
 """With at least this many labelled whole numbers, gaps between them count as codes that do not exist."""
+MANY = 20
+"""At least this many labelled whole numbers are a complete list, however far apart they are: special values are few."""
 NOT_A_VALUE = re.compile(
-    r"\b(missing|refus\w*|don.?t know|do not know|not applicable|no answer|not asked|unknown|not stated|inapplicable"
-    r"|not ascertained|no response|not reported|skip\w*)\b",
+    r"\b(missing|niu|n\.i\.u|not in universe|refus\w*|don.?t know|do not know|not applicable|no answer"
+    r"|not asked|unknown|not stated|inapplicable|not ascertained|no response|not reported|skip\w*)\b",
     re.IGNORECASE,
 )
 """Labels of codes that are not values of the scale, even if the file does not declare them as missing."""
@@ -102,7 +104,8 @@ def declares_all(codes: Sequence[str], labels: Mapping[str, str]) -> bool:
     """Return whether the labelled codes are clearly a complete list.
 
     A list of texts is complete, and so are consecutive whole numbers from 0 or 1. At least `SEVERAL` whole numbers that
-    fill a quarter of their range are complete too, such as codes of states.
+    fill a quarter of their range are complete too, such as codes of states. So are at least `MANY` whole numbers that
+    all have a label, such as codes of occupations.
 
     Labels on only some codes declare no domain: ``0 = never`` and ``90 = 90 or more`` do not declare the values between
     them, and neither do labels on the ends of a scale. Codes such as ``9 = no answer`` may follow after a gap.
@@ -115,7 +118,8 @@ def declares_all(codes: Sequence[str], labels: Mapping[str, str]) -> bool:
     if len(scale) < 2 or not all(map(float.is_integer, scale)):
         return False
     follow = scale[0] in (0, 1) and scale[-1] - scale[0] == len(scale) - 1
-    return follow or (len(scale) >= SEVERAL and scale[-1] - scale[0] < 4 * len(scale))
+    dense = len(scale) >= SEVERAL and scale[-1] - scale[0] < 4 * len(scale)
+    return follow or dense or (len(scale) >= MANY and all(labels.get(code) for code in codes))
 
 
 def pairs(items: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:

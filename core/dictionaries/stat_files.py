@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,8 @@ from espalier.core.tables.stat_rows import READERS, read_stat
 
 MOST_MARKS = 50
 """Largest number of missing codes that a range of whole numbers is written out as."""
+_NO_DECIMALS = re.compile(r"F\d+\.0|N\d+(\.0)?")
+"""SPSS formats for whole numbers: plain, and padded with zeros."""
 
 
 def is_stat_file(name: str) -> bool:
@@ -44,7 +47,9 @@ def _declared(name: str, facts: Any, notes: list[str]) -> Declared:
     """Return one variable, from its labels, storage type, format, measure and user-missing codes."""
     labels: Mapping[Any, str] = facts.variable_value_labels.get(name, {})
     named = {code_text(code): label for code, label in labels.items()}
-    missing = [code for part in facts.missing_ranges.get(name, []) for code in _missing(name, part, named, notes)]
+    whole = _whole(name, facts)
+    ranges = facts.missing_ranges.get(name, [])
+    missing = [code for part in ranges for code in _missing(name, part, named, notes, whole=whole)]
     missing += [code for code in named if len(code) == 1 and code.isalpha() and _numeric(name, facts)]
     codes = tuple(code for code in named if code not in missing)
     measure = str(facts.variable_measure.get(name, "unknown"))
@@ -77,7 +82,13 @@ def _kind(name: str, facts: Any, measure: str, *, complete: bool, labelled: bool
         return "open", False
     if labelled and measure != "scale":
         return "open", False
-    return "numeric", stored.startswith("int") or (form.startswith("F") and form.endswith(".0"))
+    return "numeric", _whole(name, facts)
+
+
+def _whole(name: str, facts: Any) -> bool:
+    """Whether a column of numbers is stored or shown without decimals."""
+    form = str(facts.original_variable_types.get(name) or "").upper()
+    return str(facts.readstat_variable_types.get(name)).startswith("int") or _NO_DECIMALS.fullmatch(form) is not None
 
 
 def _is_date(form: str) -> bool:
@@ -85,13 +96,17 @@ def _is_date(form: str) -> bool:
     return form.rstrip("0123456789.") in dates
 
 
-def _missing(name: str, part: Mapping[str, Any], named: Mapping[str, str], notes: list[str]) -> list[str]:
+def _missing(
+    name: str, part: Mapping[str, Any], named: Mapping[str, str], notes: list[str], *, whole: bool
+) -> list[str]:
     """Return the codes of one user-missing value or range."""
     low, high = part["lo"], part["hi"]
     if low == high:
         return [code_text(low)]
     inside = [code for code in named if _between(code, low, high)]
     if isinstance(low, float) and isinstance(high, float) and low.is_integer() and high - low < MOST_MARKS:
+        if not whole:
+            notes.append(f"{name}: of the range of missing values only the whole numbers were used")
         return [str(int(low) + i) for i in range(int(high - low) + 1)]
     notes.append(f"{name}: only the labelled codes in the range of missing values were used")
     return inside

@@ -7,7 +7,7 @@ from typing import Any
 
 from espalier.core.dictionaries.base import Declared, DeclaredKind
 from espalier.core.dictionaries.redcap import redcap_csv
-from espalier.core.project.schema import Column, Schema
+from espalier.core.project.schema import NUMBER, Column, Schema
 
 FORMAT = "espalier-dictionary/1"
 
@@ -19,7 +19,7 @@ def described(column: Column) -> Declared:
         ends = (column.dates.first.isoformat(), column.dates.last.isoformat())
     else:
         ends = (f"{column.edges[0]:.12g}", f"{column.edges[-1]:.12g}") if column.kind == "numeric" else ("", "")
-    values = (*column.categories, *column.missing_marks)
+    values = dict.fromkeys((*column.categories, *column.missing_marks, *labelled_numbers(column)))
     listed = tuple((c, column.label_of(c)) for c in values if column.label_of(c))
     return Declared(
         column.name,
@@ -37,15 +37,25 @@ def described(column: Column) -> Declared:
     )
 
 
+def labelled_numbers(column: Column) -> list[str]:
+    """Values of a numeric column that have a label, such as ``90`` for "90 or more"."""
+    if column.kind != "numeric" or column.dates is not None:
+        return []
+    return [code for code, _ in column.value_labels if NUMBER.fullmatch(code) and code not in column.missing_marks]
+
+
 def dictionary_json(schema: Schema) -> str:
     """Return the dictionary as JSON: a list of columns, without keys that have no value."""
     columns = []
-    for one in map(described, schema.columns):
+    for column in schema.columns:
+        one = described(column)
         entry: dict[str, Any] = {"name": one.name, "kind": one.kind}
         entry |= {key: text for key in ("label", "unit", "description") if (text := getattr(one, key))}
         if one.categories:
             shown = dict(one.labels)
             entry["values"] = [{"code": c, **({"label": shown[c]} if c in shown else {})} for c in one.categories]
+        elif numbers := labelled_numbers(column):
+            entry["labelled_values"] = [{"code": c, "label": column.label_of(c)} for c in numbers]
         if one.range[0]:
             entry["range"] = list(one.range)
         if one.missing:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from espalier.core.dictionaries.writing import labelled_numbers
 from espalier.core.errors import ProjectError, TableError
 from espalier.core.project.schema import MISSING, NUMBER, Column, Schema
 from espalier.core.tables.stat_rows import pyreadstat
@@ -52,6 +53,11 @@ def numbers_as_codes(column: Column) -> bool:
     return column.kind != "numeric" and all(_WHOLE.fullmatch(text) for text in column.categories)
 
 
+def _as_numbers(column: Column) -> bool:
+    """Whether the cells are stored as numbers."""
+    return column.kind == "numeric" or numbers_as_codes(column)
+
+
 def stat_names(names: Sequence[str], kind: StatFormat) -> dict[str, str]:
     """Return a name for each column that the format allows; allowed names stay."""
     out: dict[str, str] = {}
@@ -76,9 +82,11 @@ def losses(schema: Schema, kind: StatFormat) -> list[str]:
     if renamed:
         out.append(f"{title} does not allow these names: {', '.join(f'{a} is {b}' for a, b in renamed.items())}.")
     for column in schema.columns:
-        labelled = [c for c in column.categories if column.label_of(c)]
-        if labelled and not _labels(column, kind):
-            why = "has no value labels" if kind == "xpt" else "cannot label such texts"
+        labelled = [c for c in (*column.categories, *labelled_numbers(column)) if column.label_of(c)]
+        kept, numbers = _labels(column, kind), _as_numbers(column)
+        if any((_number(c) if numbers else c) not in kept for c in labelled):
+            only = "has no value labels" if kind == "xpt" else "cannot label such texts"
+            why = "labels whole numbers only" if numbers and kind == "dta" else only
             out.append(f"{column.name}: {title} {why}; the dictionary next to the file has them.")
         elif limits.value and any(len(column.label_of(c).encode()) > limits.value for c in labelled):
             out.append(f"{column.name}: value labels are cut to {limits.value} bytes.")
@@ -101,7 +109,7 @@ def _missing(column: Column, kind: StatFormat) -> list[Any]:
     """The user-missing codes that the format can declare: SPSS has up to three for a column."""
     if kind != "sav" or column.dates is not None or len(column.missing_marks) > 3:
         return []
-    if column.kind == "numeric" or numbers_as_codes(column):
+    if _as_numbers(column):
         whole = all(NUMBER.fullmatch(mark) for mark in column.missing_marks)
         return [float(mark) for mark in column.missing_marks] if whole else []
     return list(column.missing_marks) if all(len(m.encode()) <= _SHORT for m in column.missing_marks) else []
@@ -113,14 +121,16 @@ def _title(column: Column) -> str:
 
 def _labels(column: Column, kind: StatFormat) -> dict[Any, str]:
     """The value labels that the format can store for a column, including user-missing codes."""
-    limits, whole = _LIMITS[kind], numbers_as_codes(column) or column.kind == "numeric"
+    limits, numbers = _LIMITS[kind], _as_numbers(column)
     if kind == "xpt" or column.dates is not None:
         return {}
-    if not whole and not (limits.texts_labelled and all(len(c.encode()) <= _SHORT for c in column.categories)):
+    if not numbers and not (limits.texts_labelled and all(len(c.encode()) <= _SHORT for c in column.categories)):
         return {}
     declared = [f"{code:.12g}" if isinstance(code, float) else code for code in _missing(column, kind)]
-    named = {c: column.label_of(c) for c in (*column.categories, *declared)}
-    return {_number(c) if whole else c: _cut(label, limits.value) for c, label in named.items() if label}
+    named = {c: column.label_of(c) for c in (*column.categories, *declared, *labelled_numbers(column))}
+    if kind == "dta":
+        named = {c: label for c, label in named.items() if _WHOLE.fullmatch(c)}
+    return {_number(c) if numbers else c: _cut(label, limits.value) for c, label in named.items() if label}
 
 
 def _number(code: str) -> int | float:
@@ -196,7 +206,7 @@ def _cells(column: Column | None, texts: Sequence[str], kind: StatFormat) -> Any
 
     if column is not None and column.dates is not None:
         return pd.Series([None if t == MISSING else date.fromisoformat(t) for t in texts], dtype=object)
-    if column is not None and (column.kind == "numeric" or numbers_as_codes(column)):
+    if column is not None and _as_numbers(column):
         return pd.Series([float("nan") if t == MISSING else float(t) for t in texts], dtype=float)
     most = _LIMITS[kind].text
     return pd.Series([_cut(t, most) if len(t) * 4 > most else t for t in texts], dtype=object)

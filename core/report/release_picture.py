@@ -134,7 +134,8 @@ def release_picture(facts: Mapping[str, Any]) -> ReleasePicture:
     apart = tuple(n for n in names if box.get(n, n) not in found.places)
     kinds = {**dict.fromkeys(groups, "group"), **roles}
     shapes = ((found, lines), (half, causes), (half, after))
-    whole, before, later = (_svg(at, one, kinds, wide) if at.places else "" for at, one in shapes)
+    titles = {c["name"]: f"{c['name']}: {c['label']}" for c in project["schema"] if c.get("label")}
+    whole, before, later = (_svg(at, one, kinds, wide, titles) if at.places else "" for at, one in shapes)
     unseen = len(more) - len(lines.measured)
     weak = sum(frozenset(pair) in lines.drowned for pair in (*lines.drawn, *lines.measured))
     return ReleasePicture(whole, before if arrows else "", later, apart, unseen, len(refused), weak, bool(strength))
@@ -180,14 +181,16 @@ def _boxed(lines: _Lines, box: Mapping[str, str], found: Layout) -> _Lines:
     return _Lines(of(lines.drawn), of(lines.measured), of(lines.faded), of(lines.refused), strength, drowned)
 
 
-def _svg(found: Layout, lines: _Lines, kinds: Mapping[str, str], wide: Mapping[str, float]) -> str:
+def _svg(
+    found: Layout, lines: _Lines, kinds: Mapping[str, str], wide: Mapping[str, float], titles: Mapping[str, str]
+) -> str:
     parts = []
     styles = (("refused", lines.refused), ("faded", lines.faded), ("thin", lines.measured), ("line", lines.drawn))
     for kind, pairs in styles:
         tip = ' marker-end="url(#arrow)"' if kind == "line" else ""
         for a, b in pairs:
             parts.append(f'<path {lines.looks(kind, (a, b))} d="{_path(a, b, found, wide)}"{tip}/>')
-    parts += [_box(n, *found.places[n], kinds.get(n, ""), wide[n]) for n in found.places]
+    parts += [_box(n, *found.places[n], kinds.get(n, ""), wide[n], titles.get(n, n)) for n in found.places]
     last = max(x for x, _ in found.places.values())
     arcs = any(found.places[a][0] == found.places[b][0] == last for _, pairs in styles for a, b in pairs)
     across, down = found.width + 12 + ARC / 2 * arcs, found.height + 12
@@ -230,10 +233,10 @@ def _width(name: str) -> float:
     return 18 + 8.0 * min(len(name), 24)
 
 
-def _box(name: str, x: float, y: float, kind: str, wide: float) -> str:
+def _box(name: str, x: float, y: float, kind: str, wide: float, title: str) -> str:
     shown = name if len(name) <= 24 else name[:23] + "…"
     return (
-        f'<g class="{escape(kind) or "plain"}"><title>{escape(name)}</title><rect x="{x - wide / 2:.0f}" '
+        f'<g class="{escape(kind) or "plain"}"><title>{escape(title)}</title><rect x="{x - wide / 2:.0f}" '
         f'y="{y - HIGH / 2:.0f}" width="{wide:.0f}" height="{HIGH}" rx="6"/><text x="{x:.0f}" y="{y + 5:.0f}">'
         f"{escape(shown)}</text></g>"
     )

@@ -7,6 +7,7 @@ from typing import Any
 
 import streamlit as st
 
+from espalier.core.analysis.answer_text import value_names
 from espalier.core.analysis.transitions import LEVEL, step_tables
 from espalier.core.errors import EspalierError
 from espalier.core.project.file import Project
@@ -24,7 +25,7 @@ def show(project: Project, facts: Mapping[str, Any], key: str) -> None:
         return
     left, right = st.columns(2)
     column = left.selectbox("Column of the visits", list(tables), key=f"{key}-column")
-    labels = tuple(project.schema[column].labels)
+    labels = tuple(value_names(project.schema[column]))
     before = right.selectbox("Value at a visit", labels, key=f"{key}-before-{column}")
     found = [tables[column].transition(labels, before, after) for after in labels]
     shown = [t for t in found if t.share is not None and t.low is not None and t.high is not None]

@@ -10,6 +10,7 @@ import numpy as np
 import streamlit as st
 from numpy.typing import NDArray
 
+from espalier.core.analysis.answer_text import value_names
 from espalier.core.graph.separations import Clique
 from espalier.core.tables.source import Source
 from espalier.pages.common import charts
@@ -67,7 +68,7 @@ def _shares(released: ReleaseBundle, clique: Clique) -> NDArray[np.float64]:
 
 
 def _one(released: ReleaseBundle, column: str) -> None:
-    labels = released.release.project.schema[column].labels
+    labels = value_names(released.release.project.schema[column])
     real = _shares(released, (column,))
     series = {
         "real": real.tolist(),
@@ -140,7 +141,7 @@ def _two(released: ReleaseBundle, pair: tuple[str, str]) -> None:
     for place, (title, share) in zip(st.columns(2), shares.items(), strict=True):
         with place:
             st.markdown(f"**{title}**")
-            figure = charts.heat(share.tolist(), [schema[c].labels for c in pair], pair, top)
+            figure = charts.heat(share.tolist(), [value_names(schema[c]) for c in pair], pair, top)
             charts.show(figure, f"look-{title}-{pair}", f"{title} shares of {pair[0]} and {pair[1]}")
 
 

@@ -6,7 +6,9 @@ from typing import Any
 
 import streamlit as st
 
+from espalier.core.analysis.answer_text import text_with_label
 from espalier.core.compare.price import price
+from espalier.core.project.schema import Schema
 from espalier.pages.common import charts
 from espalier.pages.common.text import method, name, plain
 from espalier.pages.diagnostics.judgement import Facts, reasons
@@ -17,7 +19,7 @@ FEW = 20
 """Least number of rows in a mark of the calibration chart."""
 
 
-def show(facts: Facts | None, reason: str, tested: str) -> None:
+def show(facts: Facts | None, reason: str, tested: str, schema: Schema) -> None:
     """Show the outcome's dependence on protected columns, and a model's gaps when ``tested`` on those real rows."""
     if facts is None:
         st.info(f"No fairness figures: {plain(reason)}. Set the roles on the Structure page.")
@@ -25,7 +27,7 @@ def show(facts: Facts | None, reason: str, tested: str) -> None:
     _dependence(facts)
     st.subheader(f"Does a model treat the groups alike? Tested on {plain(tested.lower())}", anchor=False)
     _gaps(facts)
-    _groups(facts)
+    _groups(facts, schema)
     _no_promise(facts)
 
 
@@ -108,12 +110,12 @@ def _gaps(facts: Facts) -> None:
     reasons(facts, "equalized_odds_difference")
 
 
-def _groups(facts: Facts) -> None:
+def _groups(facts: Facts, schema: Schema) -> None:
     groups = facts["groups"]
     if not groups or all(g["selection_rate_synthetic"] is None for g in groups):
         return
     shown = sorted(groups, key=lambda g: -g["rows"])[:MOST_GROUPS]
-    labels = [", ".join(map(str, g["group"].values())) for g in shown]
+    labels = [", ".join(text_with_label(schema[c], str(v)) for c, v in g["group"].items()) for g in shown]
     some = f" The {len(shown)} largest of {len(groups)} groups are shown." if len(groups) > len(shown) else ""
     st.markdown(
         f"**Group by group:** how often is {name(facts['target'])} = {name(str(facts['positive']))} predicted?{some}"

@@ -70,6 +70,11 @@ def test_labels_on_some_codes_declare_no_domain():
     assert declares_all(("1", "2", "4", "5", "6", "8", "56"), {}) is False
     assert declares_all(("1", "2", "4", "5", "6", "8", "9", "10", "11", "12", "13", "15"), {}), "codes of states"
     assert not declares_all(("0", "95", "96", "97", "98", "99"), {"0": "none", "95": "95 or more"})
+    assert declares_all(("01", "02", "99"), {"99": "NIU (Not in universe)"})
+    years = {str(year): f"census of {year}" for year in range(1800, 2000, 10)}
+    assert declares_all(tuple(years), years), "twenty labelled codes are a list"
+    assert not declares_all(tuple(years), {**years, "1800": ""})
+    assert not declares_all(tuple(years)[1:], years)
 
 
 @pytest.mark.parametrize(
@@ -150,3 +155,21 @@ def test_a_stat_file_declares_labels_and_missing_codes_and_keeps_its_rows(tmp_pa
     assert (found["age"].kind, found["age"].missing, found["age"].integer) == ("numeric", ("97", "98", "99"), True)
     assert (found["mark"].kind, found["mark"].categories) == ("open", ())
     assert "77" not in repr(found), "no row is read"
+
+
+def test_formats_of_spss_say_which_numbers_are_whole(tmp_path):
+    pyreadstat = pytest.importorskip("pyreadstat")
+    import pandas as pd
+
+    place = tmp_path / "t.sav"
+    frame = pd.DataFrame({"code": [17.0], "amount": [1.5], "count": [3.0]})
+    pyreadstat.write_sav(
+        frame,
+        str(place),
+        variable_format={"code": "N6", "amount": "F8.2", "count": "F8.0"},
+        missing_ranges={"amount": [{"lo": 97, "hi": 99}], "count": [{"lo": 97, "hi": 99}]},
+    )
+    read = read_dictionary(place)
+    assert [c.integer for c in read.columns] == [True, False, True]
+    assert [c.missing for c in read.columns] == [(), ("97", "98", "99"), ("97", "98", "99")]
+    assert read.notes == ("amount: of the range of missing values only the whole numbers were taken over",)

@@ -123,6 +123,22 @@ def test_user_missing_codes_survive_the_round_trip_where_the_format_has_them(tmp
     assert json.loads(dictionary_json(schema))["columns"][0]["missing_codes"][0] == {"code": "-9", "label": "refused"}
 
 
+def test_labels_of_some_numbers_survive_the_round_trip(tmp_path):
+    labels = (("90", "90 or more"), ("0.5", "half a year"), ("-9", "refused"))
+    column = Column("age", "numeric", edges=(0, 50, 120), missing=True, missing_marks=("-9",), value_labels=labels)
+    schema = Schema((column,))
+    for kind in ("sav", "dta"):
+        write_stat(schema, {"age": ["3", "90"]}, tmp_path / f"t.{kind}", kind)
+    [spss], [stata] = (read_dictionary(tmp_path / f"t.{kind}").columns for kind in ("sav", "dta"))
+    assert dict(spss.labels) == dict(labels)
+    assert losses(schema, "sav") == []
+    assert dict(stata.labels) == {"90": "90 or more"}
+    assert losses(schema, "dta")[0].startswith("age: Stata labels whole numbers only")
+    [said] = json.loads(dictionary_json(schema))["columns"]
+    assert said["labelled_values"] == [{"code": c, "label": label} for c, label in labels[:2]]
+    assert said["missing_codes"] == [{"code": "-9", "label": "refused"}]
+
+
 def test_a_release_writes_the_file_and_its_dictionary(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     rows = pd.DataFrame({"sex": ["1", "2"] * 300, "ward": ["a", "b", "b"] * 200})

@@ -1,0 +1,66 @@
+"""Labels of values and columns in sentences and pictures."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import espalier as es
+from espalier.core.analysis.answer_text import asked, value_names
+from espalier.core.analysis.estimands import Level, Proportion
+from espalier.core.project.schema import Column, Schema
+from espalier.core.report.release_picture import release_picture
+from espalier.pages.diagnostics import distributions, fairness
+
+SEX = Column("sex", "categorical", ("1", "2"), label="Sex", value_labels=(("1", "male"), ("2", "<b>female</b>")))
+SCHEMA = Schema((SEX, Column("ward", "categorical", ("a", "b"))))
+
+
+@pytest.fixture
+def drawn(monkeypatch: Any) -> list[list[str]]:
+    """The names of the bars or cells of each chart."""
+    names: list[list[str]] = []
+
+    def chart(labels: Any, *_: Any, **__: Any) -> None:
+        names.append(list(labels))
+
+    for draw in ("bars", "lying"):
+        monkeypatch.setattr(fairness.charts, draw, chart)
+    monkeypatch.setattr(fairness.charts, "heat", lambda _cells, labels, *_: names.extend(map(list, labels)))
+    monkeypatch.setattr(fairness.charts, "show", lambda *_: None)
+    return names
+
+
+def test_a_question_within_a_group_names_its_label() -> None:
+    figure = Proportion(Level("ward", 0), among=(Level("sex", 0),))
+    assert "among those with sex = 1 (male)" in asked(SCHEMA, figure)
+
+
+def test_charts_of_one_column_and_of_a_pair_have_labels(drawn: list[list[str]]) -> None:
+    synthetic = SimpleNamespace(count=lambda clique: np.ones([2] * len(clique)))
+    release = SimpleNamespace(project=SimpleNamespace(schema=SCHEMA), synthetic=synthetic, shown=4)
+    released: Any = SimpleNamespace(release=release, real=SimpleNamespace(count=synthetic.count, rows=4))
+    distributions._one(released, "sex")
+    distributions._two(released, ("sex", "ward"))
+    assert drawn[0] == value_names(SEX) == ["1 (male)", "2 (<b>female</b>)"]
+    assert drawn[1:3] == [value_names(SEX), ["a", "b"]]
+
+
+def test_groups_of_the_fairness_figures_have_labels(drawn: list[list[str]]) -> None:
+    kinds = ("selection_rate", "auc", "accuracy", "calibration_error")
+    figures: dict[str, Any] = {f"{k}_{rows}": 0.5 for k in kinds for rows in ("synthetic", "real")}
+    group = {"group": {"sex": "1"}, "rows": 9, "outcome_rate_real": 0.5, "calibration_synthetic": [], **figures}
+    fairness._groups({"groups": [group], "target": "ward", "positive": "a"}, SCHEMA)
+    assert drawn == [["1 (male)"], ["1 (male)"]]
+
+
+def test_a_box_of_the_release_picture_has_its_label_escaped() -> None:
+    project = es.Project("t", Schema((SEX, SCHEMA["ward"])), es.Plan("mst", epsilon=1, delta=1e-6)).to_json()
+    project["schema"][0]["label"] = "<i>Sex</i>"
+    project |= {"dag": {"edges": [["sex", "ward"]]}, "roles": {}}
+    made = release_picture({"project": project, "edges": [["sex", "ward"]], "separations": []})
+    assert "<title>sex: &lt;i&gt;Sex&lt;/i&gt;</title>" in made.whole
+    assert "<title>ward</title>" in made.whole
