@@ -321,8 +321,8 @@ def stages(shared: Shared, runs: int) -> None:
             f"auto: {', '.join(f'{n} {chosen.count(n)}' for n in sorted({*chosen}))}" if outcome == "auto" else outcome
         )
         means, errors = np.mean(found, axis=0), np.std(found, axis=0, ddof=1) / np.sqrt(runs)
-        gains = [f"{100 * m:.0f} ± {100 * e:.0f} %" for m, e in zip(means[:2], errors[:2], strict=True)]
-        cells = (shared.case.name, source, said, f"{alpha:g}", *gains, f"{means[2]:.0%}", f"{means[3]:.1%}")
+        gained = [f"{100 * m:.0f} ± {100 * e:.0f} %" for m, e in zip(means[:2], errors[:2], strict=True)]
+        cells = (shared.case.name, source, said, f"{alpha:g}", *gained, f"{means[2]:.0%}", f"{means[3]:.1%}")
         print(f"| {' | '.join(cells)} |", flush=True)
 
 

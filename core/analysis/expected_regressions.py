@@ -88,7 +88,8 @@ class Outlook:
         promise = self._usual(rho)
         if not math.isfinite(promise):
             return math.inf
-        return MARGIN[self.regression.family] * self.unlucky * promise * max(promise / self.without_noise, 1.0) ** POWER
+        more: float = max(promise / self.without_noise, 1.0) ** POWER
+        return MARGIN[self.regression.family] * self.unlucky * promise * more
 
     @cached_property
     def without_noise(self) -> float:

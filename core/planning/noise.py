@@ -74,8 +74,8 @@ class Noise:
         choice scores n·‖p − p_a p_b‖₁, about 0.8·n·φ, and prefers it to a pair without association with odds of
         e² if that is twice the scale of its own noise.
         """
-        i, j = np.indices(self.pair.shape)
-        return np.asarray(np.minimum(1.0, self.unbounded_visible(i, j)))
+        pairs: IndexArray = np.indices(self.pair.shape)
+        return np.asarray(np.minimum(1.0, self.unbounded_visible(pairs[0], pairs[1])))
 
     def log_odds(self, rarer: float) -> FloatArray:
         """Standard deviation of the log odds of the target that noise causes, for one cell of each column.
