@@ -53,4 +53,4 @@ def check_statement(dag: Dag, statement: Separation) -> str:
     found = open_paths(dag.links, statement.left, statement.right, statement.given, most=1).paths
     if not found:
         return ""
-    return f"The drawing does not imply this: the path {' – '.join(found[0])} is open."
+    return f"The drawing does not imply this: the path {' – '.join(found[0])} stays open."

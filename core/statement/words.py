@@ -4,9 +4,9 @@ from __future__ import annotations
 
 ADJACENT = {
     ("replace-one", False): "Two tables are adjacent if they have the same number of rows and differ in at most {k} of "
-    "them, and in either table these rows belong to one person.",
-    ("add-remove", False): "Two tables are adjacent if one of them is the other without at most {k} rows, all of one "
-    "person.",
+    "them, and these rows are one person's in either table.",
+    ("add-remove", False): "Two tables are adjacent if one of them is the other without at most {k} rows, and these "
+    "rows are one person's.",
     ("replace-one", True): "Two tables are adjacent if one person, all rows with one value of {person}, is replaced by "
     "another person or by no one. At most {k} rows of each person are kept, and the kept rows are filled up or cut at "
     "random to a declared number.",
@@ -30,8 +30,8 @@ CONVERSION = {
     "Steinke 2020), at δ less the δ₀ of all draws; rounded up.",
 }
 PURE_CONVERSION = {
-    "currency": "pure differential privacy (Dwork, McSherry, Nissim and Smith 2006), in ε; ρ is the amount that the "
-    "draws add to a total in zero-concentrated differential privacy",
+    "currency": "pure differential privacy (Dwork, McSherry, Nissim and Smith 2006), in ε; ρ is what the draws add to "
+    "a total in zero-concentrated differential privacy",
     "conversion": "A draw with Laplace noise and cost ρ is √(2ρ)-DP, a choice of cost ρ is √(8ρ)-DP; ε is their sum, "
     "rounded up, and δ is 0.",
 }
@@ -57,13 +57,13 @@ NOT_PROTECTED = (
     "That the table has at least one row.",
     "The running time of the release, and whether and why a release was refused or cancelled.",
     "Information in other releases from the same people that the named ledger does not record.",
-    "What is true of people in general: an association found in the table can be applied to a person outside it.",
+    "What holds for people in general: an association that the table shows can be applied to a person outside it.",
 )
 ROWS_ARE_PUBLIC = "The number of rows of the private table, or the declared number that it was filled up or cut to."
 ASSUMED = (
     "The number of rows per person holds as stated under unit.stated.",
-    "If the release reads a view or a query, its author applies no rule in which one person's rows change another "
-    "person's.",
-    "The operator ran the program as published, on the named table, and kept no other output of it.",
+    "The author of a view or of a query that was released from applies no rule in which one person's rows change "
+    "another person's.",
+    "The operator ran the program as it was published, on the table that was named, and kept no other output of it.",
     "The operating system's random generator is sound.",
 )

@@ -97,7 +97,7 @@ def test_it_is_cancelled_and_what_cannot_be_judged_is_refused():
     with pytest.raises(Cancelled):
         play(project(), TABLE, np.random.default_rng(0), models=20, report=stop)
     assert said == sorted(said)
-    with pytest.raises(EspalierError, match="judge nothing"):
+    with pytest.raises(EspalierError, match="models are too few"):
         play(project(), TABLE, np.random.default_rng(0), models=10)
     for targets, count in ((1000, "1,000"), ([3, 3], "1")):
         with pytest.raises(EspalierError, match=f"choose 2 to 160 different rows to attack, not {count}\\.$"):
