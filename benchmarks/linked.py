@@ -139,6 +139,8 @@ def panel() -> None:
             made, seconds = released(law.project(epsilon), real)
             runs.append(figures_of(truth, made) | {"CPU s": seconds})
         show(f"ε = {epsilon:g}", mean(runs))
+    made, _ = released(law.project(100.0), real, 300_000)
+    show("ε = 100, 300,000 people", figures_of(truth, made))
 
 
 def seconds() -> None:
