@@ -59,7 +59,7 @@ def test_looking_spends_no_more_than_the_release_and_adds_nothing(made):
     release_rho = math.fsum(x["rho"] for x in [*facts["measurements"], *facts["choices"]])
     looking_rho = math.fsum(m["rho"] for m in section["measurements"])
     assert facts["spent"]["rho"] == release_rho
-    assert looking_rho == section["rho"]
+    assert looking_rho == pytest.approx(section["rho"], rel=1e-12)
     assert 0.999999 * release_rho < looking_rho <= release_rho <= made.budget.rho
     for m in section["measurements"]:
         assert m["sigma"] == pytest.approx(math.sqrt(2) / math.sqrt(2 * m["rho"]), rel=1e-12)
@@ -95,7 +95,8 @@ def test_one_held_out_row_moves_one_cell_of_each_table_by_one():
     """The sensitivity of what is counted, by enumeration: every value of one row against every other."""
     synthetic, held = table(500, 1), table(40, 2)
     asked = HeldOutCounts.of(PROJECT)
-    cliques = [(asked.right,), *asked.cliques("auc"), *asked.cliques("one_way_tv"), *asked.cliques("cmi")]
+    cliques = [(asked.right,), *asked.cliques("auc"), *asked.cliques("one_way_tv")]
+    cliques += [one.conditional for one in asked.levels()]
     counted = {}
     for values in np.ndindex(2, 3, 3, 2):
         codes = {n: np.r_[held.codes[n][1:], v] for n, v in zip(SCHEMA.names, values, strict=True)}
@@ -163,6 +164,35 @@ def test_what_the_rows_cannot_carry_is_said_and_not_paid_for():
     assert few["rho"] == pytest.approx(sum(m["rho"] for m in few["measurements"]))
 
 
+def test_strata_are_merged_by_a_public_rule_until_the_rows_support_them():
+    """``a`` has 3 values: 12 cells, then 2 groups and 8 cells, then no condition and 4 cells."""
+    asked = HeldOutCounts.of(PROJECT)
+    assert [one.conditional for one in asked.levels()] == [("s", "a", "y"), ("s", "y", "a in 2 groups"), ("s", "y")]
+    held = table(1200, 8)
+    codes = asked.merging(held.codes)["a in 2 groups"]
+    assert codes.tolist() == np.array([0, 0, 1])[held.codes["a"]].tolist()
+    given = {}
+    for rho in (0.02, 0.07, 1.0):
+        found = judge(PROJECT, table(500, 1), held, Budget(1.0, 1e-6, rho))
+        (figure,) = (f for f in found.figures if f.name == "cmi")
+        assert figure.value is not None
+        given[rho] = figure.method.partition(";")[0]
+    assert given[0.02].startswith("without any condition, because the held-out rows are too few")
+    assert given[0.07].startswith("given a in 2 groups of neighbouring values, because")
+    assert given[1.0].startswith("test inversion")
+
+
+def test_a_missing_cell_of_a_merged_column_stays_missing():
+    columns = (Column("a", "ordinal", tuple("vwxyz"), missing=True), *(c for c in SCHEMA.columns if c.name != "a"))
+    asked = HeldOutCounts.of(replace(PROJECT, schema=Schema(columns)))
+    names = ["a", "a in 3 groups", "a in 2 groups"]
+    assert [one.separation.given for one in asked.levels()] == [*((n,) for n in names), ()]
+    made = asked.merging({"a": np.arange(6)})
+    assert made["a in 3 groups"].tolist() == [0, 0, 1, 1, 2, 3]
+    assert made["a in 2 groups"].tolist() == [0, 0, 0, 1, 1, 2]
+    assert asked.schema["a in 3 groups"].missing
+
+
 def test_no_target_no_roles_many_values():
     plain = replace(PROJECT, roles=Roles(), plan=replace(PROJECT.plan, target=None))
     found = {f["figure"]: f for f in release(plain, table()).to_json()["looking"]["figures"]}
@@ -210,11 +240,11 @@ def test_people_are_held_out_whole_and_their_number_stays_private(neighbors):
 
 def test_the_preview_shows_what_looking_will_pay(made):
     shown = preview(PROJECT, 6000)
-    paid = {m["columns"][0]: m for m in made.to_json()["looking"]["measurements"]}
+    paid = {tuple(m["columns"]): m for m in made.to_json()["looking"]["measurements"]}
     assert len(shown.private_evaluation) == len(paid)
     for line in shown.private_evaluation:
-        assert line.rho == pytest.approx(paid[line.columns[0]]["rho"], rel=1e-6)
-        assert line.sigma == pytest.approx(paid[line.columns[0]]["sigma"], rel=1e-6)
+        assert line.rho == pytest.approx(paid[tuple(line.columns)]["rho"], rel=1e-6)
+        assert line.sigma == pytest.approx(paid[tuple(line.columns)]["sigma"], rel=1e-6)
         assert line.error == pytest.approx(line.sigma * math.sqrt(2 / math.pi) / 1200)
     assert shown.spent == pytest.approx(math.fsum(line.rho for line in shown.lines))
     assert preview(PROJECT.with_plan(private_evaluation=0.0), 6000).private_evaluation == ()

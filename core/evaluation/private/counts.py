@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from espalier.core.evaluation.utility import target_of
 from espalier.core.graph.separations import Clique, Separation
@@ -17,6 +22,20 @@ MOST_VALUES = 8
 
 
 @dataclass(frozen=True)
+class Merged:
+    """``name`` has the values of ``column`` in ``groups`` of neighbours; a missing cell stays one."""
+
+    name: str
+    column: str
+    groups: int
+
+    def codes(self, column: Column) -> NDArray[np.int64]:
+        """Return the group of each code."""
+        of = np.arange(column.values) * self.groups // column.values
+        return np.append(of, self.groups) if column.missing else of
+
+
+@dataclass(frozen=True)
 class HeldOutCounts:
     """The counts to be measured on the held-out part: public, from the project alone.
 
@@ -24,7 +43,9 @@ class HeldOutCounts:
     guess right?) and for each value of the target in ``tells`` (code, is it that value?, bin of its score).
     If the target may be missing, so may the first two, and accuracy, AUC and CMI leave such rows out. The error of
     single columns counts a missing cell as one more value, whose share the synthetic table should also match.
-    ``reasons`` names the figures that are impossible for any rows.
+    ``reasons`` names the figures that are impossible for any rows. ``coarser`` has the separations with fewer strata,
+    whose admissible columns are ``merged`` ones: each halves the groups of the column that has the most (the first of
+    these), until none is left. How far CMI goes down this list depends on the number of held-out rows alone.
     """
 
     schema: Schema
@@ -34,6 +55,8 @@ class HeldOutCounts:
     tells: tuple[tuple[int, str, str], ...] = ()
     separation: Separation | None = None
     reasons: dict[str, str] = field(default_factory=dict)
+    coarser: tuple[Separation, ...] = ()
+    merged: tuple[Merged, ...] = ()
 
     @classmethod
     def of(cls, project: Project) -> HeldOutCounts:
@@ -67,13 +90,50 @@ class HeldOutCounts:
         separation = Separation(*sides) if sides[0] and sides[1] else None
         if separation is None:
             reasons["cmi"] = "the project marks no outcome or no protected column"
-        return cls(Schema((*schema.columns, *made)), columns, target, right, tuple(tells), separation, reasons)
+        coarser, merged = [], []
+        for asked, one in _coarsened(separation, schema) if separation is not None else ():
+            if one is not None:
+                labels = [str(group + 1) for group in range(one.groups)]
+                name = add(one.name, labels, schema[one.column].missing)
+                asked = replace(asked, given=tuple(name if x == one.name else x for x in asked.given))
+                merged.append(replace(one, name=name))
+            coarser.append(asked)
+        every = Schema((*schema.columns, *made))
+        return cls(every, columns, target, right, tuple(tells), separation, reasons, tuple(coarser), tuple(merged))
 
     @property
     def conditional(self) -> Clique:
         """The clique of the separation."""
         s = self.separation
         return () if s is None else self.schema.clique((*s.left, *s.right, *s.given))
+
+    @property
+    def cells(self) -> int:
+        """Number of cells of that clique."""
+        return math.prod(self.schema[name].size for name in self.conditional)
+
+    def levels(self) -> Iterator[HeldOutCounts]:
+        """Yield these counts with each separation that CMI may have, from the project's own to the coarsest."""
+        yield self
+        for one in self.coarser:
+            yield replace(self, separation=one)
+
+    def merging(self, rows: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """Return the merged columns of some rows: functions of one row at a time."""
+        return {one.name: one.codes(self.schema[one.column])[rows[one.column]] for one in self.merged}
+
+    def given(self, names: Sequence[str]) -> str:
+        """Return what CMI is given if it was not the project's own admissible columns; else empty text."""
+        by = {one.name: one for one in self.merged}
+        if self.separation is None or tuple(names) == self.separation.given:
+            return ""
+        parts = [f"{by[n].column} in {by[n].groups} groups of neighbouring values" if n in by else n for n in names]
+        left = [
+            n for n in self.separation.given if n not in names and n not in {by[m].column for m in names if m in by}
+        ]
+        given = f"given {', '.join(parts)}" if parts else "without any condition"
+        without = f" (not {', '.join(left)})" if left and parts else ""
+        return f"{given}{without}, because the held-out rows are too few for every value of the admissible columns"
 
     def cliques(self, figure: str) -> list[Clique]:
         """Return the columns counted for a figure."""
@@ -82,3 +142,19 @@ class HeldOutCounts:
         if figure == "cmi":
             return [self.conditional]
         return [(name,) for name in self.columns]
+
+
+def _coarsened(separation: Separation, schema: Schema) -> Iterator[tuple[Separation, Merged | None]]:
+    """Yield separations with fewer and fewer strata, each with the merged column that is new, if any."""
+    groups = {name: schema[name].values for name in separation.given}
+    called = {name: name for name in groups}
+    while groups:
+        name = max(groups, key=lambda n: groups[n])
+        groups[name] = (groups[name] + 1) // 2
+        one = None
+        if groups[name] > 1:
+            one = Merged(f"{name} in {groups[name]} groups", name, groups[name])
+            called[name] = one.name
+        else:
+            del groups[name]
+        yield replace(separation, given=tuple(called[n] for n in groups)), one

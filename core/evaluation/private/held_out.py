@@ -59,8 +59,10 @@ BLUR = 0.1
 """Largest mean total variation of noise alone. Above it, the mean total variation is not measured."""
 UNKNOWN = 10**12
 """Assumed number of rows, enough for every figure, if it is not given."""
-SPARSE = 20.0
-"""Smallest average number of rows in a cell of the conditional table, and at least twice the variance of its noise."""
+SPARSE, CELL_PER_SIGMA = 20.0, 12.0
+"""Smallest average number of rows in a cell of the conditional table, and its smallest ratio to the noise of a cell.
+
+A stratum counts if independence predicts three times the noise in its smallest cell, here a quarter of the average."""
 
 
 def judge(
@@ -75,9 +77,10 @@ def judge(
 
     Guarantee: the result is ``budget.rho``-zCDP for ``held`` under the plan's unit of privacy, for any
     ``synthetic`` that does not depend on ``held``. Proof: the classifier is trained on synthetic rows, so its guess,
-    its score and the score's bins are functions of one held-out row at a time; each clique is therefore a histogram of
-    held-out rows, whose L2 sensitivity is :attr:`Unit.count_sensitivity`, even where one person's rows are replaced by
-    fewer or more; and the curator of the held-out part debits each before it is drawn. Its debits are recorded in
+    its score and the score's bins are functions of one held-out row at a time, as merged values are; each clique is
+    therefore a histogram of held-out rows, whose L2 sensitivity is :attr:`Unit.count_sensitivity`, even where one
+    person's rows are replaced by fewer or more; and the curator of the held-out part debits each before it is drawn.
+    Which levels of CMI are asked for depends on public facts and on the noisy total. Its debits are recorded in
     ``spending``, for the caller, even if this raises, for example because ``held`` does not match the project. The
     ``journal`` stores each answer.
     """
@@ -110,7 +113,10 @@ def rehearse(project: Project, budget: Budget, rows: int | None) -> tuple[tuple[
 
 
 def judged(asked: HeldOutCounts, synthetic: Table, held: S) -> S:
-    """Return the held-out rows with the predictions of a classifier trained on ``synthetic``. Private."""
+    """Return the held-out rows with the predictions of a classifier trained on ``synthetic``, and merged columns.
+
+    Private.
+    """
     if asked.target is None:
         return held
     from espalier.core.evaluation.classifier import fit, log_odds
@@ -132,7 +138,7 @@ def judged(asked: HeldOutCounts, synthetic: Table, held: S) -> S:
         for (code, is_it, score), cuts in zip(asked.tells, edges, strict=True):
             codes[is_it] = np.where(observed, truth == code, 2)
             codes[score] = np.searchsorted(cuts, odds[:, code], side="right")
-        return codes
+        return codes | asked.merging(rows)
 
     return held.widened(asked.schema, made)
 
@@ -159,7 +165,7 @@ def measure(curator: Curator, asked: HeldOutCounts, rows: int | None) -> list[Me
     first = [(asked.right,)]
     made = curator.measure(budget.split(FIRST, first), "accuracy")
     n = float(made[0].values.sum()) if rows is None else float(rows)
-    shares = _shares(curator, budget, asked, n)
+    shares, asked = _shares(curator, budget, asked, n)
     for figure, share in shares.items():
         made += curator.measure(budget.split(share, asked.cliques(figure)), _POOLS[figure])
     if not shares:
@@ -170,8 +176,13 @@ def measure(curator: Curator, asked: HeldOutCounts, rows: int | None) -> list[Me
 _POOLS = {"auc": "AUC", "one_way_tv": "one-way", "cmi": "CMI"}
 
 
-def _shares(curator: Curator, budget: BudgetSplit, asked: HeldOutCounts, n: float) -> dict[str, float]:
-    """Shares of the budget for the figures that ``n`` rows support."""
+def _shares(
+    curator: Curator, budget: BudgetSplit, asked: HeldOutCounts, n: float
+) -> tuple[dict[str, float], HeldOutCounts]:
+    """Shares of the budget for the figures that ``n`` rows support, and the counts with the strata that they support.
+
+    CMI has the first of its levels that ``n`` and the noise allow: both are public, or bought already.
+    """
     whole = sum(WEIGHTS.values())
     carried = []
     for figure, weight in WEIGHTS.items():
@@ -179,10 +190,14 @@ def _shares(curator: Curator, budget: BudgetSplit, asked: HeldOutCounts, n: floa
         if figure in asked.reasons or not cliques:
             continue
         rho = next(iter(budget.split((1 - FIRST) * weight / whole, cliques).values()))
-        if not blocked(figure, asked, n, curator.unit.count_sensitivity / math.sqrt(2 * rho)):
+        sigma = curator.unit.count_sensitivity / math.sqrt(2 * rho)
+        levels = asked.levels() if figure == "cmi" else iter((asked,))
+        found = next((one for one in levels if not blocked(figure, one, n, sigma)), None)
+        if found is not None:
             carried.append(figure)
+            asked = found
     total = sum(WEIGHTS[f] for f in carried)
-    return {f: (1 - FIRST) * WEIGHTS[f] / total for f in carried}
+    return {f: (1 - FIRST) * WEIGHTS[f] / total for f in carried}, asked
 
 
 def blocked(figure: str, asked: HeldOutCounts, n: float, sigma: float) -> str:
@@ -195,9 +210,8 @@ def blocked(figure: str, asked: HeldOutCounts, n: float, sigma: float) -> str:
         sizes = [asked.schema[name].size for name in asked.columns]
         blur = float(np.mean(sizes)) * sigma * math.sqrt(2 / math.pi) / 2 / max(n, 1.0)
         return "" if blur <= BLUR else f"on {rows}, {noise} would look like an error of {blur:.2f} by itself"
-    cells = math.prod(asked.schema[name].size for name in asked.conditional)
-    need = cells * max(SPARSE, 2 * sigma**2)
-    what = f"the table of outcome, protected and admissible columns has {cells:,} cells"
+    need = asked.cells * max(SPARSE, CELL_PER_SIGMA * sigma)
+    what = f"the table of {', '.join(asked.conditional)} has {asked.cells:,} cells"
     return "" if n >= need else f"{what}; {rows} are too few for that with {noise}: {need:,.0f} would be needed"
 
 
@@ -212,6 +226,9 @@ def figures_of(
     for m in made:
         by_clique.setdefault(m.clique, []).append(m)
     out = []
+    own, bought = asked, [one for one in asked.levels() if one.conditional in by_clique]
+    if bought:
+        asked = bought[0]
     for figure in ("accuracy", *WEIGHTS):
         cliques = [(asked.right,)] if figure == "accuracy" else asked.cliques(figure)
         got = [by_clique[c] for c in cliques if c in by_clique]
@@ -241,6 +258,8 @@ def figures_of(
             out.append(PrivateFigure(figure, reason=found))
         else:
             method = found.method + _left_out(figure, asked, by_clique)
+            if figure == "cmi" and asked.separation is not None and (given := own.given(asked.separation.given)):
+                method = f"{given}; {method}"
             out.append(PrivateFigure(figure, found.value, found.low, found.high, method))
     return tuple(out), max(round(n), 0)
 
@@ -275,6 +294,8 @@ def _why(figure: str, asked: HeldOutCounts, made: Sequence[Measurement], n: floa
     """Return the reason why a figure was not paid for, with the noise that it would have had."""
     budget = BudgetSplit(Budget(1.0, 0.0, math.fsum(m.rho for m in made)), asked.schema.sizes, "uniform", "zcdp")
     share = (1 - FIRST) * WEIGHTS[figure] / sum(WEIGHTS.values())
+    if figure == "cmi":
+        asked = list(asked.levels())[-1]
     rho = next(iter(budget.split(share, asked.cliques(figure)).values()))
     return blocked(figure, asked, n, unit.count_sensitivity / math.sqrt(2 * rho))
 

@@ -18,6 +18,8 @@ Z = 1.959963984540054
 TAIL = 0.025
 DRAWS = 400
 STEPS = 61
+FARTHEST = 64.0
+"""Largest multiple of the dependence seen that may be the upper end."""
 FILLED, FILLED_SIGMAS = 5.0, 3.0
 """A stratum is filled if independence predicts at least this many rows, and this many σ, in each of its cells."""
 
@@ -193,11 +195,17 @@ def information_interval(
     if seen < usual:  # the line then leads to a usual table of no dependence
         p = none[np.argsort(alone)[DRAWS // 2]]
         p = p / p.sum()
-    grid = np.linspace(0.0, 2.0, STEPS)
-    truth, drawn = np.empty(STEPS), np.empty((STEPS, DRAWS))
-    for i, t in enumerate(grid):
+
+    def along(t: float) -> FloatArray:
         line = np.maximum((1 - t) * apart + t * p, 1e-12)
-        line /= line.sum()
+        return np.asarray(line / line.sum())
+
+    far = 2.0  # where noise hides the dependence, the line must lead far beyond what was seen
+    while far < FARTHEST and (information(simulated(along(far))) >= usual).mean() < 1 - TAIL / 2:
+        far *= 2
+    truth, drawn = np.empty(STEPS), np.empty((STEPS, DRAWS))
+    for i, t in enumerate(np.linspace(0.0, far, STEPS)):
+        line = along(t)
         truth[i] = float(information(line)[()])
         drawn[i] = information(simulated(line))
     truth[0] = 0.0  # the independent table, but for rounding
