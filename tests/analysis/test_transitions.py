@@ -57,5 +57,5 @@ def test_a_transition_is_read_from_the_release() -> None:
 def test_damaged_counts_are_refused(counts: object) -> None:
     with pytest.raises(ProjectError, match="damaged"):
         step_tables(facts(counts), schema_of(a=2))
-    with pytest.raises(ProjectError, match="holds no counts"):
+    with pytest.raises(ProjectError, match="contains no counts"):
         step_tables({}, schema_of(a=2))

@@ -82,7 +82,7 @@ def test_named_rows_are_attacked():
     plain = play(project(), table, np.random.default_rng(0), models=20, targets=[1, 2], attacks=("density",))
     assert plain.control[0].outlying is None
     for wrong in ([1, 160], [-1, 2]):
-        with pytest.raises(EspalierError, match="counted from 1 to 160"):
+        with pytest.raises(EspalierError, match="numbered from 1 to 160"):
             play(project(), table, np.random.default_rng(0), models=20, targets=wrong)
 
 
@@ -121,5 +121,5 @@ def test_the_command_prints_figures_and_says_that_they_are_confidential(tmp_path
     assert main([*asked[:-2], "--rows", "1", "161"]) == 2
     assert "counted from 1 to 160" in capsys.readouterr().err
     assert main([*asked[:-3], "10"]) == 2
-    assert "judge nothing" in capsys.readouterr().err
+    assert "models are too few" in capsys.readouterr().err
     assert sorted(p.name for p in tmp_path.iterdir()) == ["p.json", "t.csv"]

@@ -118,7 +118,7 @@ def test_a_kept_release_that_is_no_archive_ends_in_a_message(tmp_path, monkeypat
     assert ledger.verify() == ["a stored release belongs to no entry: abc"]
     from espalier.core.errors import LedgerError
 
-    with pytest.raises(LedgerError, match="no archive"):
+    with pytest.raises(LedgerError, match="not an archive"):
         ledger.files("abc")
 
 

@@ -54,7 +54,7 @@ def test_numbers_are_shown_in_their_unit_and_dates_as_dates() -> None:
     assert list(quantiles["of the rows"]) == ["5 %", "25 %", "50 %", "75 %", "95 %"]
     assert any("differs by at most" in m.value for m in app.markdown)
     app.selectbox(key="look-quantiles").select("admitted").run()
-    assert app.dataframe[2].value["real: at most"][0].startswith("2023-01-")
+    assert app.dataframe[2].value["real, up to"][0].startswith("2023-01-")
 
 
 def test_what_cannot_be_shown_says_why() -> None:

@@ -128,7 +128,7 @@ def test_what_cannot_hold_them_refuses_them():
     with pytest.raises(ProjectError, match="merged"):
         preview(a_project("mst", options={"compress": True}), 600)
     wrong = Constraints.from_json({"impossible": [{"sex": ["man"], "pregnant": ["yes"]}]})
-    with pytest.raises(SchemaError, match="no category"):
+    with pytest.raises(SchemaError, match="not a category"):
         preview(replace(a_project(), constraints=wrong), 600)
 
 
