@@ -106,7 +106,7 @@ class Played:
         return f"{said}, {beside} the {self.top:.3f} that the budget allows."
 
     def to_json(self) -> dict[str, Any]:
-        """As ``attack`` prints it."""
+        """Return the output of ``attack``."""
         return {
             "private": False,
             "method": self.method,

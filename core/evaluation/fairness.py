@@ -70,7 +70,7 @@ class Group:
     reasons: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """As ``evaluate`` prints it."""
+        """Return the output of ``evaluate``."""
         return {
             "group": dict(self.values),
             "rows": self.rows,
@@ -128,7 +128,7 @@ class Fairness:
         return self.cmi_synthetic - self.cmi_synthetic_chance
 
     def to_json(self) -> dict[str, Any]:
-        """As ``evaluate`` prints it."""
+        """Return the output of ``evaluate``."""
         s = self.separation
         return {
             "outcome": list(s.left),

@@ -40,7 +40,7 @@ class ColumnFidelity:
     tv: float
 
     def to_json(self) -> dict[str, Any]:
-        """As ``evaluate`` prints it."""
+        """Return the output of ``evaluate``."""
         return {"column": self.column, "tv": self.tv}
 
 
@@ -65,7 +65,7 @@ class PairFidelity:
         return self.tv > self.tv_independent + self.sampling + TOLERANCE
 
     def to_json(self) -> dict[str, Any]:
-        """As ``evaluate`` prints it."""
+        """Return the output of ``evaluate``."""
         figures = {"tv": self.tv, "kl": self.kl, "tv_independent": self.tv_independent}
         return {"columns": list(self.columns), **figures}
 
@@ -93,7 +93,7 @@ class Fidelity:
         return tuple(sorted(worse, key=lambda p: p.tv_independent - p.tv))
 
     def to_json(self) -> dict[str, Any]:
-        """As ``evaluate`` prints it."""
+        """Return the output of ``evaluate``."""
         return {
             "compared_with": self.compared_with,
             **shown(self, ("one_way_tv", "two_way_tv", "kl")),

@@ -33,7 +33,7 @@ class CalibrationBin:
     rows: int
 
     def to_json(self) -> dict[str, Any]:
-        """As ``evaluate`` prints it."""
+        """Return the output of ``evaluate``."""
         return vars(self)
 
 

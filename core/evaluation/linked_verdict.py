@@ -54,7 +54,7 @@ class LinkedVerdict:
     headline: str
 
     def to_json(self) -> dict[str, Any]:
-        """As ``evaluate --json`` prints it."""
+        """Return the output of ``evaluate --json``."""
         return {
             "visits": dict(self.figures),
             "floor": {name: self.floor[name] for name in DISTANCES},

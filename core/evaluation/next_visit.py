@@ -35,7 +35,7 @@ class NextVisit:
     reason: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """As ``evaluate --json`` prints it."""
+        """Return the output of ``evaluate --json``."""
         return asdict(self)
 
 

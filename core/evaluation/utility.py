@@ -79,7 +79,7 @@ class Utility:
     looked_at_real_data: bool = field(default=True, init=False)
 
     def to_json(self) -> dict[str, Any]:
-        """As ``evaluate`` prints it."""
+        """Return the output of ``evaluate``."""
         return {
             "target": self.target,
             "tested_on": self.tested_on,

@@ -120,8 +120,8 @@ def tree_bound(edges: int, alpha: float) -> float:
 
     Proposition A.2 hides its constants and needs a smallest probability; this needs none. Proof. Order the edges so
     that each (c, p) but the first adds one new column c to a column p already there. Let P_k, P̃_k be the distributions
-    of the columns after k edges. P_k = P_{k−1} P(c | p), and likewise for P̃. Between them stands Q = P̃_{k−1} P(c |
-    p). Appending the same conditional changes no distance: TV(P_k, Q) = TV(P_{k−1}, P̃_{k−1}). Both Q and P̃_k draw c
+    of the columns after k edges. P_k = P_{k−1} P(c | p), and the same holds for P̃. Compare both with Q = P̃_{k−1} P(c
+    | p). Appending the same conditional changes no distance: TV(P_k, Q) = TV(P_{k−1}, P̃_{k−1}). Both Q and P̃_k draw c
     from p alone after P̃_{k−1}, so TV(Q, P̃_k) = TV(P̃(p)P(c | p), P̃(p, c)) ≤ TV(P̃(p)P(c | p), P(p, c)) + TV(P(p, c),
     P̃(p, c)) ≤ TV(P̃(p), P(p)) + α ≤ 2α, a margin of two tables being no farther apart than the tables. The first edge
     costs α, each further one 2α.

@@ -109,7 +109,7 @@ def fitting_books(read: TextColumn, marks: Sequence[str] = ()) -> tuple[str, ...
 def _place(read: TextColumn, column: Column) -> tuple[Group, str]:
     values = [v for v in read.values if v != MISSING and v not in column.missing_marks]
     if looks_like_contacts(read):
-        return "identifies someone", "Most values are e-mail addresses, telephone numbers or the like."
+        return "identifies someone", "Most values are e-mail addresses, telephone numbers or similar texts."
     if column.dates is not None:
         return "look closely", "Dates: choose a range that is public without the table."
     if column.kind == "numeric":

@@ -35,7 +35,7 @@ QUESTIONS = {
     "stays": "How do age and severity shape the length of a stay?",
     "clinic": "Do patients come back sooner after insulin was changed, across visits in two linked tables?",
 }
-"""The question behind each bundled example; one missing here is offered by its name."""
+"""The question behind each bundled example. An example that is not listed is offered by its name."""
 
 STEPS = (
     (":material/account_tree:", "Say what you know", "Draw what causes what. Mark who is protected. Describe columns."),

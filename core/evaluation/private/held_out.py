@@ -144,7 +144,8 @@ def judged(asked: HeldOutCounts, synthetic: Table, held: S) -> S:
 
 
 def _edges(scores: FloatArray, positive: NDArray[np.bool_]) -> FloatArray:
-    """BINS − 1 cuts that give every bin as much of the synthetic rows, both truths weighing the same."""
+    """Return BINS − 1 cuts that give every bin the same share of synthetic rows, with equal weight for both outcomes.
+    """
     weight = np.where(positive, 1 / max(positive.sum(), 1), 1 / max((~positive).sum(), 1))
     order = np.argsort(scores)
     filled = np.cumsum(weight[order])

@@ -218,7 +218,7 @@ class Network:
         return collect(self.tree, tables, max_only)[0] + constant
 
     def best(self, weights: FloatArray) -> tuple[float, dict[str, int]]:
-        """Return the same, and a row that attains it: the code of every column, hidden ones included."""
+        """Return the largest score, and a row that attains it: the code of every column, hidden ones included."""
         tables, constant = self._tables(weights)
         value, kept = collect(self.tree, tables, max_plus)
         row = decode(self.tree, [np.asarray(choice, dtype=np.intp) for choice in kept])
