@@ -112,8 +112,7 @@ def linked_to(
     from espalier.core.release.files import check_folder
     from espalier.core.release.spend import refuse_guessed, release
     from espalier.core.tables.frames import panel
-    from espalier.core.tables.narrow_text import notice_of
-    from espalier.core.tables.relation import Relation
+    from espalier.core.tables.narrow_text import notices
 
     assert project.linked is not None
     if output.kind not in ("csv", "parquet") or output.into or relation:
@@ -128,7 +127,7 @@ def linked_to(
         account.check(project)
     read = linked.read_linked(project, data)
     if not output.quiet:
-        for notice in sorted({notice_of(table) for table in read if isinstance(table, Relation)}):
+        for notice in notices(read):
             print(notice, file=sys.stderr)
     with bar(output.quiet) as progress:
         table = panel(project.linked, project.schema, read)

@@ -8,7 +8,7 @@ texts: 8 bytes per row.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
@@ -63,7 +63,7 @@ def narrow_text(relation: Relation, names: Sequence[str], ordering: Sequence[str
     before = state_of(files)
     with engine_errors(f"{relation.shown}: the engine failed while it read the table", OURS):
         if relation.feed is None:
-            columns, rows, ranks = *_from_rows(relation, wanted), Ranks()
+            (columns, rows), ranks = _from_rows(relation, wanted), Ranks()
         else:
             columns, rows, ranks = _from_batches(relation.feed, wanted, set(ordering) - set(names), relation.shown)
     if state_of(files) != before:
@@ -73,12 +73,11 @@ def narrow_text(relation: Relation, names: Sequence[str], ordering: Sequence[str
     return TextTable(columns, rows, relation.shown), ranks
 
 
-def notice_of(relation: Relation) -> str:
-    """Return the notice for users of a relation that is read so, see `Relation.notice`."""
-    kept = (
-        "A release reads it once, in batches. The texts of the columns that it needs are kept in memory until it ends."
-    )
-    return " ".join([kept, *([TRUSTED[relation.origin]] if relation.origin in TRUSTED else [])])
+def notices(tables: Iterable[Any]) -> list[str]:
+    """Return the notices for users of the relations among ``tables``, which are read so; see `Relation.notice`."""
+    kept = "A release reads it once, in batches. Codes of the columns that it needs are kept in memory until it ends."
+    origins = {table.origin for table in tables if isinstance(table, Relation)}
+    return sorted(" ".join([kept, *([TRUSTED[origin]] if origin in TRUSTED else [])]) for origin in origins)
 
 
 def _from_rows(relation: Relation, names: Sequence[str]) -> tuple[dict[str, TextColumn], int]:

@@ -62,7 +62,7 @@ def made(rng: np.random.Generator, people: int = 20, visits: int = 100) -> tuple
     return parents, pa.table(children | more)
 
 
-def told(of: Panel) -> list[tuple[object, ...]]:
+def told(of: Panel) -> list[Any]:
     """Each person with all codes. The order of people says nothing."""
     names, numbers = of.schema.names, of.steps.numbers
     rows = [tuple(int(of.codes[n][i]) for n in names) for i in range(of.rows)]
