@@ -140,7 +140,8 @@ def run(opt: argparse.Namespace) -> None:
             if figure.value is None:
                 print(f"  {figure.name}: not available: {figure.reason}")
             elif figure.name in ("one_way_tv", "cmi"):
-                print(f"  {figure.name}: at most about {figure.high:.3f} if the true value is 0")
+                about = f" ({figure.about})" if figure.about else ""
+                print(f"  {figure.name}{about}: at most about {figure.high:.3f} if the true value is 0")
             else:
                 print(f"  {figure.name}: about ± {(figure.high or 0) - figure.value:.3f}")
     if shown.asked:

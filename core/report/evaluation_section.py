@@ -25,7 +25,10 @@ def private_evaluation(section: Mapping[str, Any] | None, plan: Mapping[str, Any
     others = ", the first target only" if plan.get("targets") else ""
     rows = []
     for f in section["figures"]:
-        what = escape(_FIGURES[f["figure"]])
+        what = _FIGURES[f["figure"]]
+        if "about" in f:
+            what = what.replace("given the admissible ones", f["about"])
+        what = escape(what)
         if f["value"] is None:
             rows.append(f'<tr><td>{what}</td><td colspan="2">not available: {escape(f["reason"])}</td></tr>')
         else:

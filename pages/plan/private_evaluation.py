@@ -55,7 +55,8 @@ def _expected(figure: PrivateFigure) -> dict[str, str]:
     if figure.value is None or figure.high is None or figure.low is None:
         return {"": FIGURES[figure.name], "expected": f"not available: {figure.reason}"}
     if figure.name in ("one_way_tv", "cmi"):
-        return {"": FIGURES[figure.name], "expected": f"at most about {figure.high:.3f} if the true value is 0"}
+        about = f", {figure.about}" if figure.about else ""
+        return {"": FIGURES[figure.name] + about, "expected": f"at most about {figure.high:.3f} if the true value is 0"}
     return {"": FIGURES[figure.name], "expected": f"± {(figure.high - figure.low) / 2:.3f}"}
 
 
@@ -82,6 +83,8 @@ def show(evaluation: PrivateEvaluation, stem: str) -> None:
                     help=plain(f.method),
                 )
         for f in evaluation.figures:
+            if f.about:
+                st.caption(f"{FIGURES[f.name]}: {plain(f.about)}.")
             if f.value is None:
                 st.caption(f"{FIGURES[f.name]}: not shown, {plain(f.reason)}.")
         if any(f.name == "accuracy" for f in there):

@@ -176,10 +176,12 @@ def test_strata_are_merged_by_a_public_rule_until_the_rows_support_them():
         found = judge(PROJECT, table(500, 1), held, Budget(1.0, 1e-6, rho))
         (figure,) = (f for f in found.figures if f.name == "cmi")
         assert figure.value is not None
-        given[rho] = figure.method.partition(";")[0]
+        given[rho] = figure.about
     assert given[0.02].startswith("without any condition, because the held-out rows are too few")
     assert given[0.07].startswith("given a in 2 groups of neighbouring values, because")
-    assert given[1.0].startswith("test inversion")
+    assert given[1.0] == ""
+    small = release(PROJECT.with_plan(epsilon=1.2), table()).to_json()
+    assert "about protected columns without any condition, because" in render(small)
 
 
 def test_a_missing_cell_of_a_merged_column_stays_missing():

@@ -18,7 +18,8 @@ FloatArray = NDArray[np.float64]
 class PrivateFigure:
     """A figure that may be shared, or the reason why the held-out rows do not support it.
 
-    ``value`` lies in ``low`` … ``high``, the interval at 95 %; ``method`` describes how it was computed.
+    ``value`` lies in ``low`` … ``high``, the interval at 95 %; ``method`` describes how it was computed. ``about`` is
+    what CMI is given where that is not the project's own admissible columns.
     """
 
     name: str
@@ -27,13 +28,15 @@ class PrivateFigure:
     high: float | None = None
     method: str = ""
     reason: str = ""
+    about: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Return the entry of ``release.json``; a null value comes with a reason."""
         facts: dict[str, Any] = {"figure": self.name, "value": self.value}
         if self.value is None:
             return {**facts, "reason": self.reason}
-        return {**facts, "low": self.low, "high": self.high, "confidence": 0.95, "method": self.method}
+        about = {"about": self.about} if self.about else {}
+        return {**facts, "low": self.low, "high": self.high, "confidence": 0.95, "method": self.method, **about}
 
 
 @dataclass(frozen=True)

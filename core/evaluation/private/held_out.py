@@ -259,9 +259,8 @@ def figures_of(
             out.append(PrivateFigure(figure, reason=found))
         else:
             method = found.method + _left_out(figure, asked, by_clique)
-            if figure == "cmi" and asked.separation is not None and (given := own.given(asked.separation.given)):
-                method = f"{given}; {method}"
-            out.append(PrivateFigure(figure, found.value, found.low, found.high, method))
+            about = own.given(asked.separation.given) if figure == "cmi" and asked.separation is not None else ""
+            out.append(PrivateFigure(figure, found.value, found.low, found.high, method, about=about))
     return tuple(out), max(round(n), 0)
 
 
