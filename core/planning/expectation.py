@@ -29,14 +29,16 @@ ODDS, CROWD = 0.2, 300.0
 and, if private choices decide which columns are counted with it, the squared mean error of single columns, which
 measures the noise of these choices. Chosen on the same tables."""
 
-SURE = 1.5
-"""Ratio of the loss stated as "up to" to the expected loss."""
+SURE, SAFE = 3.0, 1.2
+"""Ratio of the loss stated as "up to" to the expected loss, and of the total variation that must be small for "works"
+to the expected one: the smallest ones with which nearly all plans of ``TUNED`` that are rated "works" hold, and 70 % of
+those that hold are rated so."""
 
-DROWNED, FAINT, LARGE = 0.1, 0.3, 0.5
-"""Cramér's V of a small, a medium and a large association (Cohen 1988). Below `DROWNED` a pair must be visible to be
-rated "works"; a pair in which noise alone shows more than `FAINT` is rated "noise". An outcome is rated "noise" only if
-noise hides even a `LARGE` association with each column: one strong predictor that is counted well may save a plan whose
-expected loss is large."""
+DROWNED, FAINT, PERFECT = 0.1, 0.3, 1.0
+"""Cramér's V of a small and of a medium association (Cohen 1988), and its largest value. Below `DROWNED` a pair must be
+visible to be rated "works"; a pair in which noise alone shows more than `FAINT` is rated "noise". An outcome is rated
+"noise" only if noise hides even a `PERFECT` association with each column: one strong predictor that is counted well may
+save a plan whose expected loss is large."""
 
 EPSILONS = tuple(round(10 ** (k / 10), 3) for k in range(-13, 11))
 """The grid of ε, from 0.05 to 10."""
@@ -68,7 +70,7 @@ class Expectation:
     ``loss`` bounds the loss of AUC in most releases; None if nothing is predicted. ``tv`` is the share
     of rows that noise moves in a typical pair of columns. In a typical pair, noise hides associations below Cramér's V
     = ``drowned``. ``outcome`` is the rating for predicting the target, "noise" if the assumed AUC falls below
-    `CHANCE` and noise hides even a `LARGE` association of each column with the target.
+    `CHANCE` and noise hides even a `PERFECT` association of each column with the target.
     """
 
     epsilon: float
@@ -80,7 +82,7 @@ class Expectation:
     @property
     def pairs(self) -> Rating:
         """The rating for pairs of columns."""
-        return rating_of(self.tv, GOOD_TV, POOR_TV)
+        return rating_of(self.tv, GOOD_TV / SAFE, POOR_TV)
 
     def rating(self, purpose: Purpose) -> Rating:
         """The rating for ``purpose``."""
@@ -133,7 +135,7 @@ class Scale:
         middle = np.minimum(1.0, factor * self._seen[(many - 1) // 2 : many // 2 + 1])
         outcome: Rating | None = None
         if loss is not None:
-            lost = self._assumed.auc - loss < CHANCE and min(1.0, factor * self._best) > LARGE
+            lost = self._assumed.auc - loss < CHANCE and factor * self._best >= PERFECT
             outcome = "works" if loss <= CLOSE else "noise" if lost else "weak"
         return Expectation(epsilon, loss, self.tv(factor), float(middle.mean()) if many else 0.0, outcome)
 
@@ -145,7 +147,7 @@ class Scale:
 
         def works(factor: float) -> bool:
             loss = self.loss(factor) if purpose == "outcome" else None
-            return self.tv(factor) <= GOOD_TV if loss is None else loss <= CLOSE
+            return self.tv(factor) <= GOOD_TV / SAFE if loss is None else loss <= CLOSE
 
         most, least = rho_of(EPSILONS[-1], delta), rho_of(EPSILONS[0], delta)
         low, high = math.sqrt(rho / most), math.sqrt(rho / least)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.wide_table import write
 from espalier.core.project.file import Project
 from espalier.pages.session import restore
 
@@ -261,6 +262,34 @@ def test_the_keyboard_walks_draws_links_and_deletes_on_the_board(person, tmp_pat
     board.says("would close the cycle")
     board.says("Drag from a cause to its effect")  # a refusal clears itself
     person.fine()
+
+
+def test_columns_come_from_the_tray_by_typing_and_by_dragging(person, tmp_path) -> None:
+    person.upload(*write(tmp_path, 500))
+    person.visit("Structure")
+    person.paints(".canvas")
+    board, tray = Board(person), person.page.locator(".board .tray")
+    before = board.at("outcome")
+    tray.get_by_role("searchbox").fill("_4")
+    tray.get_by_role("searchbox").press("Enter")
+    board.says("feature_40 is on the drawing")
+    assert tray.get_by_role("button", name="feature_40").count() == 0
+    canvas = person.page.locator(".board .canvas")
+    tray.get_by_role("button", name="feature_31").drag_to(canvas, target_position={"x": 300, "y": 250})
+    board.says("feature_31 is on the drawing")
+    left, top = (canvas.bounding_box() or {})["x"], (canvas.bounding_box() or {})["y"]
+    x, y = board.at("feature_31")
+    assert abs(x - left - 300) < 5, "it is where it was dropped"
+    assert abs(y - top - 250) < 5
+    assert board.at("outcome")[0] == pytest.approx(before[0], abs=1), "nothing else moved"
+    board.drag("feature_31", "feature_40")
+    board.project(lambda p: ("feature_31", "feature_40") in p.dag.edges)
+    assert not person.violations("Structure")
+    board.press("Full screen")
+    person.page.get_by_role("button", name="Leave full screen").wait_for()
+    assert tray.is_visible(), "the tray is part of the full screen"
+    board.press("Leave full screen")
+    person.page.get_by_role("button", name="Full screen", exact=True).wait_for()
 
 
 def test_a_draft_is_seen_by_no_other_tab_and_can_be_forgotten(person, address, tmp_path, samples) -> None:

@@ -71,6 +71,25 @@ def test_it_rates_a_plan_by_what_is_spent():
     assert ratings[-1] == "works"
 
 
+def test_an_outcome_is_noise_only_if_even_a_perfect_predictor_drowns():
+    """One column that is counted well may carry the whole prediction, whatever drowns beside it."""
+    sizes = {"a": 2, "b": 200, "y": 2}
+
+    def rated(sigma):
+        draws = [*(draw((n,), 10.0, k) for n, k in sizes.items()), draw(("b", "y"), 300.0, 400)]
+        noise = noise_of([*draws, draw(("a", "y"), sigma, 4)], sizes, 1000, "y", True)
+        found = verdict_of(noise, "outcome", 1.0, 1e-9, Assumed(1000))
+        return found.now, float(noise.visible[2, 0])
+
+    weak, seen = rated(300.0)
+    assert weak.loss == pytest.approx(0.25), "the expected loss leaves nothing"
+    assert seen < 1
+    assert weak.outcome == "weak"
+    noise, seen = rated(600.0)
+    assert seen == 1
+    assert noise.outcome == "noise"
+
+
 def test_the_worst_column_is_named_and_leaving_it_out_helps():
     found = preview(project(sizes=(2, 2, 2, 200, 3, 2), epsilon=0.3), 3000).verdict
     assert found.columns[0].column == "c3"
