@@ -104,6 +104,18 @@ def value_names(column: Column) -> list[str]:
     return [text_with_label(column, text) for text in column.labels]
 
 
+def event_name(schema: Schema, event: str) -> str:
+    """Return ``column=value`` with the value's label in brackets; a column's name alone is returned unchanged.
+
+    A name may contain ``=`` too, so the column is the longest name that fits.
+    """
+    found = [c for c in schema.columns if event.startswith(f"{c.name}=")]
+    if event in schema or not found:
+        return event
+    column = max(found, key=lambda c: len(c.name))
+    return f"{column.name}={text_with_label(column, event[len(column.name) + 1 :])}"
+
+
 def text_with_label(column: Column, text: str) -> str:
     """Return a value and its label in brackets, if it has one."""
     label = column.label_of(text)

@@ -21,13 +21,18 @@ from espalier.core.tables.value_patterns import (
     contact,
     date_bins,
     leading_zeros,
+    named_like_a_person,
     no_yes,
     number_style,
+    periods_in_order,
     ranges_in_order,
 )
 
 FEW = 20
 """Largest number of distinct numbers in a column that is guessed as categories."""
+MANY_PEOPLE, ROWS_EACH = 100, 50
+"""Whole numbers in a column named like an identifier are people at or above this number of distinct values, with at
+most this number of rows for each on average."""
 LEAST_WIDTH = 1e-307
 """Numbers must differ by more than this for a guess of bins: smaller powers of ten underflow."""
 MOST = 0.75
@@ -83,7 +88,8 @@ def identifiers(text: TextTable, marks: Sequence[str] = ()) -> tuple[str, ...]:
     """Columns that look like numbers or names of persons or cases: whole numbers or texts that hardly repeat.
 
     They have more than :data:`FEW` distinct values, and more than half as many as nonempty cells. Dates, and whole
-    numbers that look like amounts (`espalier.core.tables.value_patterns.amounts`), are not identifiers. Private.
+    numbers that look like amounts (`espalier.core.tables.value_patterns.amounts`), are not identifiers. Whole numbers
+    in a column named like an identifier may repeat more often, as in a table of visits. Private.
     """
     return tuple(n for n, column in text.columns.items() if n and _hardly_repeats(n, column, marks))
 
@@ -103,8 +109,11 @@ def _hardly_repeats(name: str, column: TextColumn, marks: Sequence[str]) -> bool
     values = [v for v in column.values if v != MISSING and v not in marks]
     empty = [i for i, v in enumerate(column.values) if v == MISSING or v in marks]
     cells = int((~np.isin(column.codes, empty)).sum())
-    if len(values) <= FEW or 2 * len(values) <= cells:
+    if len(values) <= FEW:
         return False
+    if 2 * len(values) <= cells:
+        people = len(values) >= MANY_PEOPLE and cells <= ROWS_EACH * len(values) and named_like_a_person(name)
+        return people and all(v.isascii() and v.isdigit() for v in values)
     style = number_style(values)
     if style:
         values = [str(plain_number(v, style)) for v in values]
@@ -149,7 +158,7 @@ def guess_column(name: str, column: TextColumn, marks: tuple[str, ...] = ()) -> 
             number_style=style,
             guessed=(*guessed, "edges", "integer"),
         )
-    in_order = ranges_in_order(values)
+    in_order = ranges_in_order(values) or periods_in_order(values)
     kind: Kind = "ordinal" if numeric or in_order else "categorical"
     if numeric:
         by_size = dict(zip(values, numbers, strict=True))
@@ -212,6 +221,8 @@ def reasons(column: TextColumn, guess: Column) -> tuple[str, ...]:
         ]
     elif ranges_in_order(values):
         kind = [f"Its {many} are ranges: they are treated as categories in the order of the ranges."]
+    elif periods_in_order(values):
+        kind = [f"Its {many} are months, quarters or decades: they are treated as categories in their order."]
     elif leading_zeros(values):
         kind = [f"Its {many} are codes with leading zeros: they are treated as text."]
     else:

@@ -19,7 +19,15 @@ from espalier.core.project.schema import MISSING, NUMBER, Column, Schema
 from espalier.core.project.schema_json import column_to_json
 from espalier.core.tables.guessing import FEW, looks_like_contacts
 from espalier.core.tables.text_table import TextColumn, TextTable
-from espalier.core.tables.value_patterns import leading_zeros, named_like_an_id, no_yes, number_style, two_styles
+from espalier.core.tables.value_patterns import (
+    leading_zeros,
+    named_like_a_person,
+    named_like_an_id,
+    no_yes,
+    number_style,
+    other_dates,
+    two_styles,
+)
 
 Group = Literal["obviously public", "look closely", "identifies someone"]
 GROUPS: tuple[Group, ...] = ("obviously public", "look closely", "identifies someone")
@@ -27,7 +35,7 @@ RARE = 20
 """A value in fewer rows than this is rare: someone may recognise the person behind it."""
 LONG = 30
 """Largest number of values that a person can check at a glance."""
-HARDLY_REPEATS = "Its values hardly repeat, like those of an identifier or a name."
+HARDLY_REPEATS = "It has many values with few rows each, like an identifier or a name."
 TELLING = 5
 """Number of distinct values at or above which a code book is proposed."""
 
@@ -113,9 +121,13 @@ def _place(read: TextColumn, column: Column) -> tuple[Group, str]:
     if column.dates is not None:
         return "look closely", "Dates: choose a range that is public without the table."
     if column.kind == "numeric":
+        if column.integer and named_like_a_person(column.name):
+            return "look closely", "Its name suggests an identifier: numbers in bins make sense for amounts only."
         if column.number_style and two_styles(values):
             return "look closely", "A comma may be a decimal comma or separate thousands."
         return "look closely", "Numbers: the bounds are round numbers beyond those in the table."
+    if other_dates(values):
+        return "look closely", "Dates as text. Write them as 2024-01-31 in the table to get months or quarters."
     if no_yes(values):
         return "obviously public", "Yes and no."
     if leading_zeros(values):

@@ -11,30 +11,58 @@ from espalier.core.project.dates import DateBins, Period, day_number
 from espalier.core.project.numerals import STYLES, plain_number
 from espalier.core.project.schema import NUMBER
 
-_N = r"([+-]?\d+(?:\.\d+)?)"
-_UNIT = r"(?:\s*[A-Za-zµ%/²³]+\.?)?"
-_BETWEEN = re.compile(rf"[\[(]?\s*{_N}\s*(?:-|–|—|to|until|,|;|\.\.)\s*<?{_N}\s*[\])]?{_UNIT}", re.IGNORECASE)
+_N = r"[$€£¥]?\s?([+-]?(?:\d{1,3}(?:[, \u00a0\u202f']\d{3}){1,5}|\d+)(?:\.\d+)?)"
+_UNIT = r"(?:\s*[A-Za-zµ%/²³€£$]+\.?)?"
+_BETWEEN = re.compile(rf"[\[(]?\s*{_N}\s*(?:-|–|—|to|until|bis|à|,|;|\.\.)\s*<?{_N}\s*[\])]?{_UNIT}", re.IGNORECASE)
 _ABOVE = re.compile(
-    rf"(?:(>=?|≥|over|above|more than|greater than|older than|from|at least)\s*{_N}{_UNIT}|{_N}\s*(\+){_UNIT})",
+    rf"(?:(>=?|≥|over|above|more than|greater than|older than|from|at least|über|ab|plus de)\s*{_N}{_UNIT}|"
+    rf"{_N}\s*(\+){_UNIT})",
     re.IGNORECASE,
 )
 _OLDER = re.compile(rf"{_N}{_UNIT}\s+(?:and|or)\s+(?:over|above|older|more)", re.IGNORECASE)
-_BELOW = re.compile(rf"(?:<=?|≤|under|below|less than|younger than|up to|at most)\s*{_N}{_UNIT}", re.IGNORECASE)
+_BELOW = re.compile(
+    rf"(?:<=?|≤|under|below|less than|younger than|up to|at most|unter|bis|moins de)\s*{_N}{_UNIT}", re.IGNORECASE
+)
 
 
 def range_order(text: str) -> tuple[float, float] | None:
     """The lower and upper end of a range such as ``[0-10)``, ``18 to 25`` or ``>200``; `None` for another text."""
     text = text.strip()
     if found := _BETWEEN.fullmatch(text):
-        low, high = float(found[1]), float(found[2])
+        low, high = _end(found[1]), _end(found[2])
         return (low, high) if low < high else None
     if found := _ABOVE.fullmatch(text):
-        return float(found[2] or found[3]), math.inf
+        return _end(found[2] or found[3]), math.inf
     if found := _OLDER.fullmatch(text):
-        return float(found[1]), math.inf
+        return _end(found[1]), math.inf
     if found := _BELOW.fullmatch(text):
-        return -math.inf, float(found[1])
+        return -math.inf, _end(found[1])
     return None
+
+
+def _end(number: str) -> float:
+    """An end of a range, whose thousands may be separated."""
+    return float(re.sub(r"[, \u00a0\u202f']", "", number))
+
+
+_CALENDAR = (re.compile(r"\d{4}-(0[1-9]|1[0-2])"), re.compile(r"\d{4}[- ]?Q[1-4]"), re.compile(r"\d{3}0s"))
+"""Months, quarters and decades, whose order as text is their order in time."""
+_OTHER_DATE = re.compile(
+    r"\d{1,2}[./-]\d{1,2}[./-](\d{4}|\d{2})|\d{4}[./]\d{1,2}[./]\d{1,2}|\d{1,2}[- ][A-Za-z]{3,9}[- ,]+\d{4}"
+    r"|[A-Za-z]{3,9} \d{1,2},? \d{4}",
+)
+
+
+def periods_in_order(values: Sequence[str]) -> tuple[str, ...] | None:
+    """The values in their order if all are months, quarters or decades in one spelling; `None` otherwise."""
+    if len(values) > 1 and any(all(one.fullmatch(v) for v in values) for one in _CALENDAR):
+        return tuple(sorted(values))
+    return None
+
+
+def other_dates(values: Sequence[str]) -> bool:
+    """Whether all values look like days in another spelling than ``2024-01-31``, such as ``31.1.2024``."""
+    return bool(values) and all(_OTHER_DATE.fullmatch(v.strip()) for v in values)
 
 
 def ranges_in_order(values: Sequence[str]) -> tuple[str, ...] | None:
@@ -123,6 +151,16 @@ _WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])")
 def named_like_an_id(name: str) -> bool:
     """Whether a column's name contains a word for an identifier: ``patient_nbr``, ``caseId``."""
     return bool(_ID_NAME.search(_WORDS.sub("_", name).casefold()))
+
+
+_PERSON_NAME = re.compile(
+    r"(^|[_\W])(id|ids|guid|uuid|mrn|ssn|nhs|pid|identifier|patient|person|subject|participant)($|[_\W])"
+)
+
+
+def named_like_a_person(name: str) -> bool:
+    """Whether a column's name contains a word for an identifier of people, and no word for a count: ``subject``."""
+    return bool(_PERSON_NAME.search(_WORDS.sub("_", name).casefold()))
 
 
 _CONTACT = re.compile(

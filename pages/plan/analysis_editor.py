@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import streamlit as st
 
+from espalier.core.analysis.answer_text import event_name, text_with_label
 from espalier.core.analysis.expected_regressions import coefficients
 from espalier.core.analysis.planned_analyses import asked, sentence, unpromised
 from espalier.core.errors import EspalierError
@@ -87,7 +89,13 @@ def _regression(state: Session, columns: list[Column], at: str) -> dict[str, Any
     """The fields of a regression; None while something is still to be chosen."""
     schema = state.project.schema
     family = st.selectbox("Family", list(FAMILIES), format_func=FAMILIES.__getitem__, key=f"analysis-family-{at}")
-    outcome = st.selectbox("Outcome", outcomes(columns, family), index=None, key=f"analysis-outcome-{family}-{at}")
+    outcome = st.selectbox(
+        "Outcome",
+        outcomes(columns, family),
+        index=None,
+        format_func=partial(event_name, schema),
+        key=f"analysis-outcome-{family}-{at}",
+    )
     if outcome is None:
         return None
     name, _, value = (outcome, "", "") if outcome in schema else outcome.partition("=")
@@ -142,7 +150,14 @@ def _counts(state: Session, kind: str, columns: list[Column], at: str) -> dict[s
     """The fields of a question to counts; None while something is still to be chosen."""
     schema = state.project.schema
     events = [f"{c.name}={value}" for c in columns for value in c.value_names]
-    event = st.selectbox("Event", events, index=None, key=f"analysis-event-{at}", placeholder="column=value")
+    event = st.selectbox(
+        "Event",
+        events,
+        index=None,
+        format_func=partial(event_name, schema),
+        key=f"analysis-event-{at}",
+        placeholder="column=value",
+    )
     if event is None:
         return None
     found: dict[str, Any] = {"kind": kind, "event": event}
@@ -151,9 +166,9 @@ def _counts(state: Session, kind: str, columns: list[Column], at: str) -> dict[s
         group = st.selectbox("Groups of", [c.name for c in columns], index=None, key=f"analysis-group-{at}")
         if group is None:
             return None
-        names, shares = schema[group].value_names, 2
-        one = st.selectbox("Group", names, len(names) - 1, key=f"analysis-one-{group}-{at}")
-        other = st.selectbox("Compared with", names, 0, key=f"analysis-other-{group}-{at}")
+        names, shares, shown = schema[group].value_names, 2, partial(text_with_label, schema[group])
+        one = st.selectbox("Group", names, len(names) - 1, format_func=shown, key=f"analysis-one-{group}-{at}")
+        other = st.selectbox("Compared with", names, 0, format_func=shown, key=f"analysis-other-{group}-{at}")
         found["group"] = f"{group}={one}:{other}"
         if kind == "effect":
             found["adjust"] = _adjustment(state, group, event.partition("=")[0], at)

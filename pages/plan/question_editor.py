@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import streamlit as st
 
+from espalier.core.analysis.answer_text import text_with_label
 from espalier.core.blurring.registry import is_blurring
 from espalier.core.errors import EspalierError
 from espalier.core.methods import method_of
@@ -120,7 +122,8 @@ def _values(column: Column, key: str) -> list[Any]:
         low, high = st.select_slider(f"… {plain(column.name)} from, to", edges, (edges[0], edges[-1]), key=key)
         return [] if low == high else [low, high]
     known = list(column.nameable)
-    return list(st.multiselect(f"… {plain(column.name)} is one of", known, key=key, placeholder="categories"))
+    said, shown = f"… {plain(column.name)} is one of", partial(text_with_label, column)
+    return list(st.multiselect(said, known, format_func=shown, key=key, placeholder="categories"))
 
 
 def _add(state: Session, entry: dict[str, Any]) -> None:

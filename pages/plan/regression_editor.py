@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import streamlit as st
 
+from espalier.core.analysis.answer_text import event_name
 from espalier.core.errors import EspalierError
 from espalier.core.planning.preview import Preview
 from espalier.core.project.column import Column
@@ -55,7 +57,13 @@ def _build(state: Session) -> None:
     schema, at = state.project.schema, f"{state.opened}-{len(state.project.plan.regressions)}"
     columns = [c for c in schema.columns if not isinstance(c, ToBuy) and c.values > 1]
     family = st.selectbox("Family", list(FAMILIES), format_func=FAMILIES.__getitem__, key=f"regression-family-{at}")
-    outcome = st.selectbox("Outcome", outcomes(columns, family), index=None, key=f"regression-outcome-{family}-{at}")
+    outcome = st.selectbox(
+        "Outcome",
+        outcomes(columns, family),
+        index=None,
+        format_func=partial(event_name, schema),
+        key=f"regression-outcome-{family}-{at}",
+    )
     if outcome is None:
         return
     taken = outcome if outcome in schema else outcome.partition("=")[0]

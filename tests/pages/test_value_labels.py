@@ -7,13 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from streamlit.testing.v1 import AppTest
 
 import espalier as es
-from espalier.core.analysis.answer_text import asked, value_names
+from espalier.core.analysis.answer_text import asked, event_name, value_names
 from espalier.core.analysis.estimands import Level, Proportion
 from espalier.core.project.schema import Column, Schema
 from espalier.core.report.release_picture import release_picture
 from espalier.pages.diagnostics import distributions, fairness
+from tests.support.app import go, state
 
 SEX = Column("sex", "categorical", ("1", "2"), label="Sex", value_labels=(("1", "male"), ("2", "<b>female</b>")))
 SCHEMA = Schema((SEX, Column("ward", "categorical", ("a", "b"))))
@@ -37,6 +39,23 @@ def drawn(monkeypatch: Any) -> list[list[str]]:
 def test_a_question_within_a_group_names_its_label() -> None:
     figure = Proportion(Level("ward", 0), among=(Level("sex", 0),))
     assert "among those with sex = 1 (male)" in asked(SCHEMA, figure)
+
+
+def test_an_event_of_the_plan_names_its_label() -> None:
+    odd = Schema((*SCHEMA.columns, Column("sex=a", "categorical", ("1", "2"), value_labels=(("2", "b"),))))
+    assert event_name(odd, "sex=1") == "sex=1 (male)"
+    assert event_name(odd, "ward=a") == "ward=a"
+    assert event_name(odd, "sex=a=2") == "sex=a=2 (b)"
+    assert event_name(odd, "sex=a") == "sex=a", "a column's name"
+
+
+def test_the_plan_page_offers_values_with_their_labels(app: AppTest) -> None:
+    project = es.Project("t", SCHEMA, es.Plan("mst", epsilon=1, delta=1e-6), one_row_per_person=True)
+    state(app).open(project)
+    go(app, "plan")
+    offered = {box.label: list(box.options) for box in app.selectbox}
+    assert "sex=1 (male)" in offered["Event"]
+    assert "sex=1 (male)" in offered["Outcome"]
 
 
 def test_charts_of_one_column_and_of_a_pair_have_labels(drawn: list[list[str]]) -> None:

@@ -31,6 +31,10 @@ def placed(*cells: str, name: str = "x"):
     [
         (("[10-20)", "[0-10)", "[100-110)"), ("[0-10)", "[10-20)", "[100-110)")),
         ((">200", "[0-25)", "[100-125)"), ("[0-25)", "[100-125)", ">200")),
+        (("$20,000+", "$10,000-$19,999", "$0-$9,999"), ("$0-$9,999", "$10,000-$19,999", "$20,000+")),
+        (("10 000 - 20 000", "< 10 000", "20 000 - 30 000"), ("< 10 000", "10 000 - 20 000", "20 000 - 30 000")),
+        (("€1.5 to €2", "über 10", "2 bis 10"), ("€1.5 to €2", "2 bis 10", "über 10")),
+        (("(100,1000]", "(0,100]"), ("(0,100]", "(100,1000]")),
         (("18 to 25", "under 18", "26 to 40", "65+"), ("under 18", "18 to 25", "26 to 40", "65+")),
         (("1 - 4 yrs", "0 - 1 yrs", "10 years and over"), ("0 - 1 yrs", "1 - 4 yrs", "10 years and over")),
         (("<30", ">=40", "30-39.5"), ("<30", "30-39.5", ">=40")),
@@ -130,6 +134,36 @@ def test_amounts_are_no_identifiers_and_numbers_of_people_are():
     }
     table = TextTable({n: TextColumn.of(c) for n, c in columns.items()}, 301)
     assert identifiers(table) == ("customer_id", "row", "mrn", "phone")
+
+
+@pytest.mark.parametrize("order", [("2021Q1", "2021Q2"), ("2021-02", "2021-11"), ("1950s", "1960s")])
+def test_months_quarters_and_decades_are_categories_in_their_order(order):
+    column = guess(*reversed(order))
+    assert (column.kind, column.categories) == ("ordinal", order)
+    assert guess(*order, "1234-56").kind == "categorical"
+
+
+@pytest.mark.parametrize("spelling", ["{d}.3.2021", "{d:02d}/03/2021", "{d}-MAR-2021", "Mar {d}, 2021", "2021/3/{d}"])
+def test_days_in_another_spelling_are_looked_at_closely(spelling):
+    found = placed(*(spelling.format(d=d) for d in range(1, 28) for _ in range(30)))
+    assert found.group == "look closely"
+    assert "Write them as 2024-01-31" in found.reason
+
+
+def test_numbers_of_people_may_repeat_in_a_table_of_visits():
+    visits = [str(1 + i // 3) for i in range(900)]
+    columns = {
+        "id": visits,
+        "subject": visits,
+        "num_drugs": visits,
+        "site_id": [str(i % 40) for i in range(900)],
+        "item_id": [str(i % 120) for i in range(900)],
+    }
+    table = TextTable({n: TextColumn.of(c) for n, c in columns.items()}, 900)
+    assert identifiers(table) == ("id", "subject", "item_id")
+    assert "identifier" in placed(*columns["site_id"], name="site_id").reason
+    long = TextTable({"id": TextColumn.of([str(i % 120) for i in range(9000)])}, 9000)
+    assert identifiers(long) == (), "75 rows each: places or products"
 
 
 def test_bounds_are_never_the_largest_number_found():
