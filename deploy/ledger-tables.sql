@@ -1,5 +1,5 @@
 -- Tables of the ledger and the rights on them. Run as administrator in the ledger's own database, once and
--- after each upgrade. What is there stays as it is. PostgreSQL 14 or later.
+-- after each upgrade. Existing objects stay unchanged. PostgreSQL 14 or later.
 --   psql -v ON_ERROR_STOP=1 -d ledger -f ledger-tables.sql
 BEGIN;
 REVOKE ALL ON SCHEMA public FROM PUBLIC;

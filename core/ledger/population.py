@@ -214,7 +214,7 @@ class Population:
         return rounded_down(Fraction(self.rho) - self.rho_counted - Fraction(rho))
 
     def epsilon_after(self, rho: float) -> float:
-        """The ε that a sum of ``rho`` implies at this population's δ, rounded up: what draws may use is kept aside."""
+        """The ε that a sum of ``rho`` implies at this population's δ, less the part for draws, rounded up."""
         return _epsilon(rho, conversion_delta(self.delta, self.delta_for_draws))
 
     def largest(self, left: float | None = None, pure: bool = False) -> float:

@@ -19,7 +19,7 @@ PROCESS = 190 << 20
 READ, NUMBER, POINTER, TEXT = 5, 8, 8, 60
 """Bytes of a cell while a file is read, of a number, of a reference to a text, and of a text of its own."""
 IN_BATCH = 16
-"""Bytes of a cell of a batch, of a table that is read or written batch by batch."""
+"""Bytes of a cell in a batch, for tables that are read or written batch by batch."""
 DRAWN = 12
 """Bytes of a cell while a model of numbers draws it."""
 
@@ -29,8 +29,8 @@ class Memory:
     """Bytes at the peak of a release. ``rows`` is the number that ``input`` and ``output`` assume. If it is
     confidential, it is `None` and both are 0.
 
-    Estimates from public facts: the schema, the plan and the number of rows. On the tables of ``benchmarks/memory.py``
-    the peak is within a factor of 1.5.
+    The estimates follow from public facts: the schema, the plan and the number of rows. On the tables of
+    ``benchmarks/memory.py`` the peak is within a factor of 1.5.
     """
 
     process: int

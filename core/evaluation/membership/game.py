@@ -68,7 +68,7 @@ class Shadows:
 def choose_targets(game: Game, count: int, rng: np.random.Generator) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
     """``count`` rows of the pool, half at random and half the most outlying, and a flag for the outliers.
 
-    Outlying: smallest sum of log shares of its values, each share that of the pool.
+    The most outlying rows have the smallest sum of log shares of their values in the pool.
     """
     if not 2 <= count <= game.pool_rows:
         raise ValueError(f"{count} targets cannot be taken from a pool of {game.pool_rows} rows")

@@ -75,9 +75,9 @@ def fit(
     nominal: Nominal | None,
     rng: np.random.Generator,
 ) -> CopulaModel:
-    """Spend ``rhos`` (ρ by pool) and fit. ``rows`` is n where it is public.
+    """Spend ``rhos`` (ρ by pool) and fit. ``rows`` is n if it is public.
 
-    ``nominal`` draws the nominal columns, which a marginal method has fitted; None where there are none. ``rng``
+    ``nominal`` draws the nominal columns, which a marginal method has fitted; it is `None` if there are none. ``rng``
     chooses public frequencies and synthetic rows, never noise.
     """
     shapes, total, sigma = _one_way(layout, ask, rhos[COUNTS], rows)
@@ -186,7 +186,8 @@ def _factor(covariance: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def damped(matrix: NDArray[np.float64], right: NDArray[np.float64], noise: float) -> NDArray[np.float64]:
-    """The x of matrix·x ≈ right, where both are noisy: eigenvalues γ enter as γ/(γ² + noise²), those below 0 not."""
+    """Return the x of matrix·x ≈ right, both noisy. Eigenvalues γ > 0 enter as γ/(γ² + noise²), the others not at all.
+    """
     values, vectors = np.linalg.eigh(matrix)
     kept = np.maximum(values, 0.0)
     gain = kept / (kept * kept + max(noise, 1e-9) ** 2)
@@ -216,10 +217,10 @@ def _surface(
     """The target's smooth dependence on the features, from noisy matrices of moments of (φ, y), in ``ROUNDS``.
 
     The first round fits the target, and each later one the residual so far: it is smaller, so a tighter clip suffices,
-    and the noise shrinks with the clip. One matrix serves AᵀA and Aᵀy. Bought separately under replace-one,
-    AᵀA would have Δ = √2 and Aᵀy Δ = 2, and ρ would be split between them; together, with |y| ≤ ‖φ‖, Δ = 2·√2 and
-    every off-diagonal entry has the noise that Aᵀy alone would have had for all of ρ. Synthetic inputs have such
-    a matrix too, without noise but as wrong as they are: see `cleaned`. ``known`` are the number of rows, and σ of a
+    and the noise shrinks with the clip. One matrix serves AᵀA and Aᵀy. Bought separately under replace-one, AᵀA would
+    have Δ = √2 and Aᵀy Δ = 2, and ρ would be split between them; together, with |y| ≤ ‖φ‖, Δ = 2·√2 and every
+    off-diagonal entry has the noise that Aᵀy alone would have had for all of ρ. Synthetic inputs give such a matrix
+    too, which has no noise but the errors of these inputs: see `cleaned`. ``known`` are the number of rows, and σ of a
     count for a ρ of 1, which is σ of these sums as well: Δ is that of counts.
     """
     (ask, rho), (total, sigma) = bought, known
@@ -254,8 +255,9 @@ def _surface(
 def reach(noise: float) -> float:
     """Clipping bound in standard deviations, given the ``noise`` of a vector of sums of unit length.
 
-    A tighter bound admits less noise and cuts off more of the target. What a normal target has beyond c is about
-    e^(−c²/2), so that √(2·ln(1/noise)) would lose as much as noise brings; half of one less was best on other tables.
+    A tighter bound admits less noise and cuts off more of the target. The part of a normal target beyond c is about
+    e^(−c²/2), so that √(2·ln(1/noise)) would lose as much as the noise adds. On other tables, a bound smaller by ½ was
+    best.
     """
     return max(1.0, math.sqrt(2 * math.log(1 / min(noise, 0.9))) - 0.5)
 
