@@ -5,7 +5,7 @@ ratios between public categories. The declared assumptions are the population's 
 hold. Two coefficients of regressions and one adjusted effect join them, with the population's shares and correlations
 as assumptions. ``within`` is how many of the reached half-widths are at most the promised one. A figure without an
 interval counts as not within. ``promised ÷ reached`` is the median. The margins of regressions are chosen on the
-populations `TUNED` (``margin`` is the one that 90 % of their figures need) and reported on the others.
+populations `TUNED` (``margin`` is the one that 90 % of their figures need) and reported on others.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,11 +27,18 @@ from espalier.core.privacy.unit import Unit
 from espalier.core.project.analyses import PlannedCounts, read_analyses
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
+from espalier.core.project.regressions import BoughtRegression
 from espalier.core.tables.table import Table
 
 EPSILONS = (0.5, 1.0, 3.0)
 TUNED = ("adult", "compas", "generated")
 """Populations on which the margins of planned regressions are chosen."""
+REPORTED = {
+    "diabetes": (("linear", "los", "age", "diagnoses", "change"), ("logistic", "gender=Male", "los", "insulin")),
+    "insurance": (("linear", "age", "children", "smoker", "sex"), ("logistic", "sex=male", "bmi", "smoker")),
+    "lucas": (("linear", "Allergy=1", "Smoking", "Fatigue"), ("logistic", "Fatigue=1", "Smoking", "Lung_cancer")),
+}
+"""Regressions of the other populations, first run with the margins fixed."""
 WIDTHS = {"proportion": 0.02, "difference": 0.04, "odds_ratio": 0.25}
 
 
@@ -163,6 +170,9 @@ def measured(
 ) -> list[Made]:
     """Return the analyses of a population in ``draws`` releases."""
     population, rng = POPULATIONS[name](), np.random.default_rng([31, round(10 * epsilon)])
+    if name in REPORTED:
+        listed_ones = [{"name": f, "outcome": y, "on": on, "family": f} for f, y, *on in REPORTED[name]]
+        population = replace(population, asked=tuple(map(BoughtRegression.from_json, listed_ones)))
     listed = read_analyses(list(make_listed(population)))
     plan = Plan("independent", epsilon, DELTA, analysis_share=0.9)
     project = Project("benchmark", population.schema, plan, analyses=listed)
