@@ -663,7 +663,7 @@ def test_an_identifier_is_left_out_and_can_be_the_person_column(app: AppTest) ->
 def test_a_table_of_identifiers_only_is_guessed_all_the_same(app: AppTest) -> None:
     press(upload(app, "id\n" + "\n".join(f"p{i}" for i in range(40)) + "\n"), "Guess")
     assert state(app).project.schema.names == ("id",)
-    assert "1 column is declared" in "".join(s.value for s in app.success)
+    assert "1 column is guessed: confirm it below" in "".join(s.value for s in app.success)
     assert any(h.value.startswith("Look closely") for h in app.subheader)
 
 

@@ -210,10 +210,12 @@ def test_the_page_confirms_group_by_group_and_leads_on(app: AppTest) -> None:
     press(upload(app, TABLE, "ward.csv"), "Guess")
     assert state(app).project.schema["ward"].missing_marks == ("?",)
     assert "0 of 5 columns confirmed" in "".join(str(e.proto) for e in app.get("progress"))
+    assert "4 columns are guessed: confirm them below." in app.success[0].value
     act(app, "person", "patient")
     assert "identifies the person; at most 2 rows" in sentences(app)
     press(app, "Confirm these 3 columns: obviously public")
     assert state(app).project.unconfirmed == ("age",)
+    assert "3 columns are declared. 1 column is guessed" in app.success[0].value
     assert not any(b.label == "Next: Structure" for b in app.button)
     review(app)
     assert "Reviewed: all 4 guessed columns are confirmed" in "".join(s.value for s in app.success)
