@@ -1,4 +1,4 @@
-"""Every private method goes through the app: planned, released, judged, and its measures called by name."""
+"""Every private method of one table goes through the app; linked tables do so in `test_linked_pages.py`."""
 
 from __future__ import annotations
 
@@ -16,16 +16,15 @@ from tests.support.entrances import QUESTIONS, needed, rows_of, sample_of
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", [n for n, m in METHODS.items() if not m.capabilities.linked])
 def test_it_is_planned_released_and_judged_in_the_app(app: AppTest, name: str, tmp_path: Path) -> None:
     method = METHODS[name]
     sample(app, sample_of(name))
     if method.capabilities.questions == "alone":
         state(app).editor.change_questions(QuestionList(tuple(QUESTIONS["questions"])))
     state(app).editor.change_plan(**{"fair": None, **needed({"method": name})})
-    if not method.capabilities.linked:
-        [path] = rows_of(name, tmp_path)
-        state(app).text = read_table(Path(path).read_bytes(), "few.csv")
+    [path] = rows_of(name, tmp_path)
+    state(app).text = read_table(Path(path).read_bytes(), "few.csv")
     go(app, "plan")
     assert not app.error, [e.value for e in app.error]
     go(app, "release")
