@@ -144,7 +144,7 @@ def judged(asked: HeldOutCounts, synthetic: Table, held: S) -> S:
 
 
 def _edges(scores: FloatArray, positive: NDArray[np.bool_]) -> FloatArray:
-    """Return BINS − 1 cuts that give every bin the same share of synthetic rows, with equal weight for both outcomes."""
+    """Return BINS − 1 cuts that give each bin the same share of synthetic rows, with equal weight for both outcomes."""
     weight = np.where(positive, 1 / max(positive.sum(), 1), 1 / max((~positive).sum(), 1))
     order = np.argsort(scores)
     filled = np.cumsum(weight[order])
