@@ -113,9 +113,9 @@ def opened(state: Session) -> None:
     bought, guessed = len(project.schema.undeclared), sum(bool(c.guessed) for c in project.schema.columns)
     count = len(project.schema.columns) - bought - guessed
     said = [f"{count} column{' is' if count == 1 else 's are'} declared."] * (count > 0 or not guessed)
-    said += [
-        f"{guessed} column{' is' if guessed == 1 else 's are'} guessed: confirm {'it' if guessed == 1 else 'them'} below."
-    ] * (guessed > 0)
+    if guessed:
+        these, them = ("column is", "it") if guessed == 1 else ("columns are", "them")
+        said.append(f"{guessed} {these} guessed: confirm {them} below.")
     more = f" The bins or categories of {bought} will be bought." if bought else ""
     source = "" if state.text is None else f", with the table {name(state.text.source)}"
     st.success(f"Open: {name(project.name)}{source}. {' '.join(said)}{more}")

@@ -186,7 +186,7 @@ def _factor(covariance: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def damped(matrix: NDArray[np.float64], right: NDArray[np.float64], noise: float) -> NDArray[np.float64]:
-    """Return the x of matrix·x ≈ right, both noisy. Eigenvalues γ > 0 enter as γ/(γ² + noise²), the others not at all."""
+    """Return x with matrix·x ≈ right, both noisy. Eigenvalues γ > 0 enter as γ/(γ² + noise²), the others not at all."""
     values, vectors = np.linalg.eigh(matrix)
     kept = np.maximum(values, 0.0)
     gain = kept / (kept * kept + max(noise, 1e-9) ** 2)
