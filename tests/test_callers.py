@@ -271,6 +271,7 @@ OPENERS: Reasons = {
         "core/tables/reading.py",
         "core/tables/spark.py",
         "core/tables/engines.py",
+        "core/tables/duckdb_apart.py",
         "core/tables/unpacking.py",
     ),
     "hashes in an engine in memory": ("core/tables/row_limits.py",),

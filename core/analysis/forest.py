@@ -15,6 +15,7 @@ from html import escape
 
 from espalier.core.analysis.answer_text import BADGES, shown
 from espalier.core.analysis.answers import Answer
+from espalier.core.tables.csv_safety import defuse
 
 STYLE = (
     "text{font-family:'Source Sans 3','Source Sans Pro','Source Sans',system-ui,sans-serif;fill:#1f2a24}"
@@ -49,7 +50,7 @@ class Line:
 
 
 def to_csv(lines: Iterable[Line]) -> str:
-    """Return the numbers as CSV, at full precision."""
+    """Return the numbers as CSV, at full precision; names that look like formulas are defused."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(("question", "number", "estimate", "low", "high", "level", "together", "answer", "reason"))
@@ -57,9 +58,8 @@ def to_csv(lines: Iterable[Line]) -> str:
         a = line.answer
         ends = ("" if end is None else f"{end:.10g}" for end in (a.low, a.high))
         value = f"{a.value:.10g}" if math.isfinite(a.value) else ""
-        writer.writerow(
-            (line.question, a.name, value, *ends, f"{a.level:g}", a.family, BADGES[a.badge.kind], a.badge.sentence)
-        )
+        names = defuse(line.question), defuse(a.name)
+        writer.writerow((*names, value, *ends, f"{a.level:g}", a.family, BADGES[a.badge.kind], a.badge.sentence))
     return out.getvalue()
 
 

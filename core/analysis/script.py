@@ -35,6 +35,7 @@ from espalier.core.analysis.r_script import r_script
 from espalier.core.analysis.study import Study
 from espalier.core.analysis.tally import Tally
 from espalier.core.project.schema import Schema
+from espalier.core.tables.csv_safety import defuse
 
 PYTHON_FILE, R_FILE, COPIES_FILE, COUNTS_FILE = "question.py", "question.R", "copies.csv", "counts.csv"
 
@@ -62,7 +63,10 @@ def _copies(study: Study, figure: Figure) -> str:
 
 
 def counts_csv(study: Study, columns: Iterable[str] = ()) -> str:
-    """Return the noisy counts whose columns include one of ``columns`` (all, without any), a line for each cell."""
+    """Return the noisy counts whose columns include one of ``columns`` (all, without any), a line for each cell.
+
+    Names and values that look like formulas are defused.
+    """
     schema, wanted = study.project.schema, set(columns)
     lines: list[Sequence[object]] = [("measurement", "columns", "values", "count", "sigma")]
     merged = study.counted.merged
@@ -72,7 +76,8 @@ def counts_csv(study: Study, columns: Iterable[str] = ()) -> str:
         named = [_groups(schema[name].labels, merged.get(name)) for name in m.clique]
         cells = m.values.reshape(-1).tolist()
         for cell, count in zip(_cells(named), cells, strict=True):
-            lines.append((number, " | ".join(m.clique), " | ".join(cell), f"{count:.10g}", f"{m.sigma:.6g}"))
+            names = defuse(" | ".join(m.clique)), defuse(" | ".join(cell))
+            lines.append((number, *names, f"{count:.10g}", f"{m.sigma:.6g}"))
     return _csv(lines)
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from espalier.core.errors import DAMAGED, ProjectError
 from espalier.core.project.json_text import read_json
 from espalier.core.project.linked import is_table_name
+from espalier.core.tables.unpacking import BOMB_BYTES, BOMB_RATIO
 
 REQUIRED = ("synthetic.csv", "report.html", "release.json", "project.json")
 LINKED_TABLES = 2
@@ -123,6 +124,9 @@ def check_arrays(data: bytes, name: str) -> None:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             check_size(archive)
             members = archive.infolist()
+            size = sum(info.file_size for info in members)
+            if size > BOMB_BYTES and size > BOMB_RATIO * len(data):
+                raise ProjectError(f"{name} unpacks to more than {BOMB_RATIO} times its size")
             if len(members) > MOST_ARRAYS or len({info.filename for info in members}) < len(members):
                 raise ProjectError(f"{name} contains too many arrays, or two arrays with the same name")
             for info in members:

@@ -16,6 +16,10 @@ traceback.
 """
 
 
+class EngineFailed(Exception):
+    """An engine in another process raised an error; its type is the text."""
+
+
 @contextmanager
 def engine_errors(message: str, ours: tuple[type[Exception], ...] = (*OURS, *BUGS)) -> Iterator[None]:
     """Raise :class:`TableError` with ``message`` and the cause, or the error's type, instead of an engine's own error.
@@ -28,4 +32,5 @@ def engine_errors(message: str, ours: tuple[type[Exception], ...] = (*OURS, *BUG
         raise
     except Exception as error:
         cause = while_reading(error)
-        raise TableError(f"{message}: {cause}" if cause else f"{message} ({type(error).__name__})") from None
+        named = str(error) if isinstance(error, EngineFailed) else type(error).__name__
+        raise TableError(f"{message}: {cause}" if cause else f"{message} ({named})") from None

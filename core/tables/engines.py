@@ -19,13 +19,13 @@ import ibis
 from ibis.backends.sql import SQLBackend
 
 from espalier.core.errors import TableError
+from espalier.core.tables import duckdb_apart
 from espalier.core.tables.catalogue import ROWS, Origin, origin
 from espalier.core.tables.connection import LOCKED, parts_of
 from espalier.core.tables.postgres_session import settings, transaction
 from espalier.core.tables.stream import Stream
+from espalier.core.tables.unpacking import changes
 
-MEMORY = "384MB"
-"""Memory limit of DuckDB. It never spills to disk; a scan needs no more memory."""
 WHOLE = ("mysql", "singlestoredb", "sqlite")
 """Engines that Ibis reads through pandas, all rows at once."""
 FIRST = {
@@ -53,6 +53,7 @@ def open_url(url: str, name: str) -> tuple[Any, Any, str | None, Origin]:
                 backend.con.execute("SELECT pg_catalog.set_config('search_path', %s, true)", [path])
             name = _with_schema(backend.con, name)
             table = _named(backend, name)
+            _check_casts(backend.con, name)
         with transaction(backend.con):
             return *_binary(backend, table), origin_of(backend, name)
 
@@ -93,6 +94,10 @@ def open_stream(url: str, name: str, shown: str) -> Stream:
         raise TableError(f"{scheme} is not a known engine. Use one of {', '.join(known)}, or a file")
     if scheme in ("duckdb", "sqlite"):
         _check_url(url, scheme)
+    file = Path(url.removeprefix("duckdb://").partition("?")[0]).absolute() if scheme == "duckdb" else None
+    seen = changes(file)
+    if file is not None and seen is not None:
+        duckdb_apart.check(file)
     with warnings.catch_warnings(action="ignore"):  # a MySQL server may know time zones by offset only, see `FIRST`
         backend = _sqlite(url) if scheme == "sqlite" else ibis.connect(url, **_options(scheme))
     if scheme == "duckdb":
@@ -110,16 +115,22 @@ def open_stream(url: str, name: str, shown: str) -> Stream:
     if scheme == "duckdb":
         table = _without_huge(backend, table)
     kinds = {column: _stored(kind, scheme) for column, kind in table.schema().items()}
-    return Stream(backend, table, kinds, shown)
+    return Stream(backend, table, kinds, shown, file if seen else None, seen)
 
 
-def answers(backend: Any, query: Any, rows: int) -> Iterator[Any]:
+def answers(backend: Any, query: Any, rows: int, file: Path | None = None) -> Iterator[Any]:
     """Yield the result of ``query``, about ``rows`` at a time: Arrow batches, or lists of rows of a Python driver.
+
+    DuckDB reads its ``file`` in another process.
 
     Ibis' own readers of `WHOLE` would hold all rows, and convert whole numbers to floats in a column with a NULL.
     """
     if backend.name == "duckdb":  # Ibis' own reader holds all rows
-        yield from backend.con.sql(str(backend.compile(query))).to_arrow_reader(rows)
+        text = str(backend.compile(query))
+        if file is not None and duckdb_apart.APART:
+            yield from duckdb_apart.answered(file, [text], rows)
+        else:
+            yield from backend.con.sql(text).to_arrow_reader(rows)
     elif backend.name in WHOLE or type(backend).to_pyarrow_batches is SQLBackend.to_pyarrow_batches:
         for part in backend._cursor_batches(query, chunk_size=rows):
             yield list(part)
@@ -144,6 +155,26 @@ def _with_schema(con: Any, name: str) -> str:
     quoted = '"' + parts_of(name)[0].replace('"', '""') + '"'
     found = con.execute(asked, [quoted]).fetchone()
     return f"{found[0]}.{name}" if found else name
+
+
+def _check_casts(con: Any, name: str) -> None:
+    """Refuse a column of PostgreSQL whose type is cast to text by a function that a user wrote: it may read other rows.
+
+    PostgreSQL's own functions have numbers below 16384.
+    """
+    asked = (
+        "SELECT cell.attname FROM pg_catalog.pg_attribute AS cell "
+        "JOIN pg_catalog.pg_cast AS made ON made.castsource = cell.atttypid "
+        "WHERE cell.attrelid = pg_catalog.to_regclass(%s) AND cell.attnum > 0 AND made.castfunc >= 16384 "
+        "AND made.casttarget = 'pg_catalog.text'::pg_catalog.regtype ORDER BY cell.attnum LIMIT 1"
+    )
+    quoted = ".".join('"' + part.replace('"', '""') + '"' for part in parts_of(name))
+    if found := con.execute(asked, [quoted]).fetchone():
+        raise TableError(
+            f"column {found[0]!r} has a type whose cast to text is a function of this database, which may make one row "
+            "depend on others. Name a view that casts the column, whose author is then trusted",
+            column=found[0],
+        )
 
 
 def _check_url(url: str, scheme: str) -> None:
@@ -300,17 +331,9 @@ def _shut(backend: Any) -> None:
     All connections of this process to one file share these settings, so a later one has them too. DuckDB does not allow
     them to be loosened again. A lock on all settings would reject the time zone that Ibis sets on a second connection.
     """
-    backend.con.execute("SET enable_progress_bar = false")
-    backend.con.execute("SET python_enable_replacements = false")
-    if backend.con.execute("SELECT current_setting('enable_external_access')").fetchall() == [(True,)]:
-        for setting in (
-            f"memory_limit = '{MEMORY}'",
-            "temp_directory = ''",
-            "allowed_directories = []",  # these two stay open otherwise
-            "allowed_paths = []",
-            "enable_external_access = false",
-        ):
-            backend.con.execute(f"SET {setting}")
+    closed = backend.con.execute("SELECT current_setting('enable_external_access')").fetchall() != [(True,)]
+    for statement in duckdb_apart.QUIET if closed else (*duckdb_apart.QUIET, *duckdb_apart.SHUT):
+        backend.con.execute(statement)
 
 
 def _binary(backend: Any, table: Any) -> tuple[Any, Any, str | None]:

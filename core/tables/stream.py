@@ -16,11 +16,13 @@ import operator
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from espalier.core.errors import TableError
 from espalier.core.tables.engine_errors import OURS, engine_errors
 from espalier.core.tables.text_table import cell_text
+from espalier.core.tables.unpacking import changes
 
 BATCH_ROWS, BATCH_CELLS = 1 << 16, 1 << 21
 """Rows and cells of a batch at most: a driver gives most of them as Python objects, cell by cell."""
@@ -31,12 +33,15 @@ class Stream:
     """The table ``table`` of the engine ``backend``, called ``shown`` in messages.
 
     ``kinds`` is the type in which each column's cells arrive. If it differs from the catalogue's, a cell becomes text.
+    ``file`` is the file of a DuckDB database, and ``seen`` its state when its catalogue was read.
     """
 
     backend: Any
     table: Any
     kinds: Mapping[str, Any]
     shown: str
+    file: Path | None = None
+    seen: tuple[int, ...] | None = None
     rows = None
     files = ()
 
@@ -65,14 +70,21 @@ class Stream:
         from espalier.core.tables.engines import answers
 
         rows = max(1, min(BATCH_ROWS, BATCH_CELLS // max(len(names), 1)))
-        for part in answers(self.backend, query, rows):
+        self._check_same()
+        for part in answers(self.backend, query, rows, self.file):
             yield self._batch(part, names) if isinstance(part, list) else self._cast(part, names)
+        self._check_same()
+
+    def _check_same(self) -> None:
+        if self.file is not None and changes(self.file) != self.seen:
+            raise TableError(f"{self.shown}: its file was changed after it was opened; open it again")
 
     def _few(self, query: Any) -> list[tuple[Any, ...]]:
         """Return the few rows that answer ``query``."""
         from espalier.core.tables.engines import answers
 
-        parts = [part if isinstance(part, list) else part.to_pylist() for part in answers(self.backend, query, 1000)]
+        found = answers(self.backend, query, 1000, self.file)
+        parts = [part if isinstance(part, list) else part.to_pylist() for part in found]
         return [tuple(row.values()) if isinstance(row, dict) else tuple(row) for part in parts for row in part]
 
     def spread(self, names: Sequence[str], rows: int) -> Generator[Any]:

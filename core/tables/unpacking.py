@@ -43,7 +43,15 @@ def _unordinary(path: Path, what: str) -> TableError:
 
 def state(file: IO[bytes]) -> tuple[int, ...]:
     """Return facts of an open file that change when it is written or another file takes its place."""
-    of = os.fstat(file.fileno())
+    return _facts(os.fstat(file.fileno()))
+
+
+def changes(path: Path | None) -> tuple[int, ...] | None:
+    """Return these facts of the file with a name; `None` for what is no file."""
+    return _facts(path.stat()) if path is not None and path.is_file() else None
+
+
+def _facts(of: os.stat_result) -> tuple[int, ...]:
     return of.st_dev, of.st_ino, of.st_size, of.st_mtime_ns, of.st_ctime_ns
 
 

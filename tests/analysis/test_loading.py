@@ -261,6 +261,17 @@ def test_what_unpacks_to_too_much_is_refused_before_it_is_unpacked(made, tmp_pat
         assert "unpacks to more than 1 GiB" in said["Study.of_folder"]
 
 
+def test_a_small_archive_of_large_arrays_is_refused_before_it_is_unpacked(made, tmp_path, monkeypatch):
+    """Of 0.9 MB, `analyse`, `copies` and `evaluate` made 2 GB."""
+    bomb = packed(head=array((1 << 18,), bytes(1 << 21)))
+    monkeypatch.setattr(archive, "BOMB_BYTES", 1 << 20)
+    monkeypatch.setattr(np, "load", lambda *_, **__: pytest.fail("it was unpacked"))
+    for name in ("model.npz", "answers.npz"):
+        said = outcomes({**made.files, name: bomb}, tmp_path / "o", monkeypatch)
+        for reader in ("load_release", "Study.of_folder"):
+            assert f"{name} unpacks to more than 150 times its size" in said[reader]
+
+
 def with_a_lie(method: int, size: int) -> bytes:
     """A zipped release whose release.json unpacks to ``size`` bytes; the directory states 15."""
     out = io.BytesIO()

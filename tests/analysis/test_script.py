@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 import shutil
 import subprocess
@@ -136,6 +137,20 @@ def test_the_counts_name_their_cells_and_their_noise(study):
     assert text.splitlines()[0] == "measurement,columns,values,count,sigma"
     cells = sum(m.values.size for m in study.counted.measurements if "sick" in m.clique)
     assert len(text.splitlines()) == 1 + cells
+
+
+def test_no_table_of_numbers_is_a_formula():
+    """A spreadsheet would have run the names of a release that others made."""
+    schema = Schema((Column("=1+1", "categorical", ("@SUM(1)", "x")), Column("sick", "categorical", ("no", "yes"))))
+    table = Table(schema, {name: np.arange(400, dtype=np.uint8) % 2 for name in schema.names}, 400)
+    project = Project("odd", schema, Plan("mst", epsilon=4, delta=1e-6), one_row_per_person=True)
+    study = Study.of(release(project, table))
+    figure = ask.proportion(schema, "=1+1=x")
+    (answer,) = study.about(figure.columns).with_copies().ask(figure)
+    tables = [script.counts_csv(study), forest.to_csv([forest.Line("=1+1", "share", answer)])]
+    cells = [cell for text in tables for line in csv.reader(text.splitlines()) for cell in line]
+    assert {"'=1+1", "'@SUM(1)"} <= set(cells)
+    assert not [cell for cell in cells if cell.startswith(("=", "@"))]
 
 
 def test_a_forest_plot_shows_each_number_once_and_its_interval(study):

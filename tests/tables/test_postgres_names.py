@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from espalier.core.errors import TableError
 from espalier.core.ledger.ledger import Ledger
 from espalier.core.project.schema import Column, Schema
 from espalier.core.tables.relation import open_relation
@@ -101,3 +102,22 @@ def test_a_ledger_of_a_user_with_another_encoding_holds_any_name(database, tmp_p
     con.execute("ALTER ROLE reader SET search_path = public")
     Ledger(url, create=True).open_table("Ω é", epsilon=1.0, delta=1e-9)
     assert list(Ledger(url).populations()) == ["Ω é"]
+
+
+def test_no_cast_of_another_user_reads_the_cells(database):
+    """It was called with each cell, and could read other rows, while a plain table was stated."""
+    url, con = database
+    for statement in (
+        "CREATE TYPE mood AS ENUM ('x', 'y')",
+        'CREATE TABLE "w.w" (b int, a mood)',
+        "INSERT INTO \"w.w\" VALUES (1, 'x'), (2, 'x'), (3, 'y')",
+    ):
+        con.execute(statement)
+    assert read(url, 'public."w.w"')[1] == [2, 1]
+    asked = 'SELECT CASE WHEN count(*) > 2 THEN $q$y$q$ ELSE $q$x$q$ END FROM public."w.w"'
+    con.execute(f"CREATE FUNCTION counting(mood) RETURNS text LANGUAGE sql AS $$ {asked} $$")
+    con.execute("CREATE CAST (mood AS text) WITH FUNCTION counting(mood)")
+    with pytest.raises(TableError, match="column 'a' has a type whose cast to text is a function"):
+        read(url, 'public."w.w"')
+    con.execute("DROP CAST (mood AS text)")
+    assert read(url, '"w.w"')[1] == [2, 1]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import hashlib
+import io
 import json
 import math
 from dataclasses import replace
@@ -146,6 +148,32 @@ def test_a_table_with_a_bare_carriage_return_fails_the_check(folder, tmp_path):
     bare = b"\n".join([lines[0], b"a\rb" + lines[1], *lines[2:]])
     found = failed(forgeries.written({**files, "synthetic.csv": bare}, tmp_path / "o"))
     assert any(said.startswith("5 cannot be checked") for said in found)
+
+
+def test_a_file_of_another_size_is_not_read(folder, tmp_path, monkeypatch):
+    """200 GB without content were read to the end."""
+    place = forgeries.written({p.name: p.read_bytes() for p in folder.iterdir()}, tmp_path / "o")
+    with (place / "report.html").open("r+b") as file:
+        file.truncate(200 << 30)
+    digest = hashlib.file_digest
+
+    def small(file, name):
+        assert file.seek(0, 2) < 1 << 30, "it was read"
+        file.seek(0)
+        return digest(file, name)
+
+    monkeypatch.setattr(hashlib, "file_digest", small)
+    assert "1 report.html was changed" in failed(place)
+
+
+@pytest.mark.parametrize("name", ["answers.npz", "model.npz"])
+def test_a_small_archive_of_large_arrays_is_not_unpacked(folder, tmp_path, monkeypatch, name):
+    """Of 0.9 MB it made 2 GB."""
+    packed = io.BytesIO()
+    np.savez_compressed(packed, head=np.zeros(10_000_000))
+    place = forgeries.written({p.name: p.read_bytes() for p in folder.iterdir()} | {name: packed.getvalue()}, tmp_path)
+    monkeypatch.setattr(np, "load", lambda *_, **__: pytest.fail("it was unpacked"))
+    assert any(f"{name} unpacks to more than 150 times its size" in said for said in failed(place))
 
 
 def test_an_old_release_holds_as_far_as_it_can_be_checked():
