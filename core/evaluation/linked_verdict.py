@@ -37,7 +37,7 @@ RATES = {
     "echo": "a visit repeats the visit before the last",
     "same_first_third": "visits 1 and 3 have the same value",
     "distinct": "distinct values of a column over all kept visits",
-    "within": "share of a number's variance that lies within people",
+    "within": "share of a number's variance within people",
 }
 """Figures reported for real and for synthetic people."""
 

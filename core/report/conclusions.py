@@ -35,7 +35,7 @@ def _copies(facts: Mapping[str, Any]) -> str:
         "more closely. Their mean may therefore differ slightly from the table's own figure: quote the "
         "mean. The intervals do not cover the private choice of columns that are counted together, nor the position of "
         "a number inside its bin.</p>"
-        "<p>The Analyse page hands over a script in R and in Python for each question, with its copies.</p>"
+        "<p>The Analyse page offers a script in R and in Python for each question, with its copies.</p>"
         + (f"<pre>{escape(PYTHON)}</pre><pre>{escape(R)}</pre>" if number else "")
     )
 

@@ -89,7 +89,7 @@ def draft(
 
     Gaps between visits are drafted if the order column contains dates.
 
-    Raises :class:`TableError` if a table lacks a column of the link, and :class:`ProjectError`.
+    Raises :class:`TableError` if a table lacks a column of the link, and :class:`ProjectError` for an invalid project.
     """
     for table, named in ((tables[0], [linked.key]), (tables[-1], [linked.by, linked.order])):
         for name in named:

@@ -41,7 +41,7 @@ class _Column:
         self.ambiguous |= column.ambiguous  # which depends on the type, or on single cells
 
     def column(self) -> TextColumn:
-        """Return the whole column; its parts are given up."""
+        """Return the whole column and release its parts."""
         codes = np.concatenate([np.empty(0, np.uint8), *self.parts]).astype(smallest_unsigned(len(self.place)))
         self.parts = []
         return TextColumn(tuple(self.place), codes, self.ambiguous)
@@ -74,7 +74,7 @@ def narrow_text(relation: Relation, names: Sequence[str], ordering: Sequence[str
 
 
 def notices(tables: Iterable[Any]) -> list[str]:
-    """Return the notices for users of the relations among ``tables``, which are read so; see `Relation.notice`."""
+    """Return the notices of the relations among ``tables`` that are read in this way; see `Relation.notice`."""
     kept = "A release reads it once, in batches. Codes of the columns that it needs are kept in memory until it ends."
     origins = {table.origin for table in tables if isinstance(table, Relation)}
     return sorted(" ".join([kept, *([TRUSTED[origin]] if origin in TRUSTED else [])]) for origin in origins)

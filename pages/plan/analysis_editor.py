@@ -125,7 +125,7 @@ def _regression(state: Session, columns: list[Column], at: str) -> dict[str, Any
         share = st.number_input("Assumed share of the event", 0.01, 0.99, 0.5, key=f"analysis-share-{outcome}-{at}")
         code = column.value_names.index(value) if value else 1
         found["assume"] = {"shares": {name: [share, 1 - share] if code == 0 else [1 - share, share]}}
-    st.caption("Predictors are taken as evenly spread and independent. The project file can state other assumptions.")
+    st.caption("Predictors are assumed evenly spread and independent. The project file can state other assumptions.")
     return found
 
 
