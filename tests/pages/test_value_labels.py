@@ -14,6 +14,7 @@ from espalier.core.analysis.answer_text import asked, event_name, value_names
 from espalier.core.analysis.estimands import Level, Proportion
 from espalier.core.project.schema import Column, Schema
 from espalier.core.report.release_picture import release_picture
+from espalier.pages.common import charts
 from espalier.pages.diagnostics import distributions, fairness
 from tests.support.app import go, state
 
@@ -30,9 +31,9 @@ def drawn(monkeypatch: Any) -> list[list[str]]:
         names.append(list(labels))
 
     for draw in ("bars", "lying"):
-        monkeypatch.setattr(fairness.charts, draw, chart)
-    monkeypatch.setattr(fairness.charts, "heat", lambda _cells, labels, *_: names.extend(map(list, labels)))
-    monkeypatch.setattr(fairness.charts, "show", lambda *_: None)
+        monkeypatch.setattr(charts, draw, chart)
+    monkeypatch.setattr(charts, "heat", lambda _cells, labels, *_: names.extend(map(list, labels)))
+    monkeypatch.setattr(charts, "show", lambda *_: None)
     return names
 
 
