@@ -127,8 +127,8 @@ def duckdb_scan(path: Path, schema: Schema) -> float:
     """CPU seconds that DuckDB needs to encode the rows of a Parquet file or folder, and to keep nothing."""
     import ibis
 
+    from espalier.core.tables.duckdb_apart import MEMORY
     from espalier.core.tables.encoding_query import encoding
-    from espalier.core.tables.engines import MEMORY
 
     backend = ibis.duckdb.connect(temp_directory="", memory_limit=MEMORY, preserve_insertion_order=False)
     backend.con.execute("SET enable_progress_bar = false")

@@ -295,6 +295,7 @@ OPENERS: Reasons = {
     "the ledger": (
         "core/cli/ledger.py",
         "core/ledger/archive.py",
+        "core/ledger/database.py",
         "core/ledger/store.py",
         "core/ledger/verify_copies.py",
     ),

@@ -20,21 +20,20 @@ import itertools
 import os
 import re
 import secrets
-import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import event
 from sqlalchemy.exc import SQLAlchemyError
 
 from espalier.core.errors import LedgerError, LedgerUnavailable
+from espalier.core.ledger.database import engine_of, need_file
 from espalier.core.ledger.events import Row, read_events, tampered
 from espalier.core.ledger.fields import misfit
 from espalier.core.ledger.places import database_url, file_name, key_file, remembered, shown
-from espalier.core.ledger.reasons import PATIENCE, reason
+from espalier.core.ledger.reasons import reason
 from espalier.core.ledger.replay import replay
 from espalier.core.ledger.secret_file import secret_in, tighten
 from espalier.core.limited_file import read_limited
@@ -89,23 +88,6 @@ _journal = sa.Table(
 )
 """Answers of unfinished releases: the facts at place 0, then one record per answer. Deleted when a release ends."""
 
-_SETTINGS = {
-    "role": "DEFAULT",
-    "search_path": "DEFAULT",
-    "client_encoding": "'UTF8'",
-    "standard_conforming_strings": "on",
-    "statement_timeout": "DEFAULT",
-    "lock_timeout": f"'{PATIENCE}s'",
-    "idle_in_transaction_session_timeout": f"'{2 * PATIENCE}s'",
-}
-"""PostgreSQL's settings of each transaction; the default is the user's, whatever a pooler's other clients set."""
-_COMPUTED = """
-SELECT 1 FROM sqlite_master AS made LEFT JOIN pragma_table_xinfo(made.name) AS part
-WHERE made.name LIKE 'espalier%' AND made.type IN ('table', 'view')
-AND (made.type = 'view' OR made.sql LIKE 'CREATE VIRTUAL%' OR part.hidden <> 0)
-"""
-"""Does a SQLite file have a view, a virtual table or a computed column of a ledger's name? Each may be endless."""
-
 _ONLY_GROWS = {
     "sqlite": [
         f"CREATE TRIGGER espalier_no_{act.lower()} BEFORE {act} ON espalier_events "
@@ -138,8 +120,8 @@ class Store:
         """The memory by place."""
         with self._plainly("open"):
             if self.path is not None:
-                _need_file(self.path, create)
-            self._url, self._engine = url, _engine(url)
+                need_file(self.path, create)
+            self._url, self._engine = url, engine_of(url, _meta.name)
             self._check_version(create)
             if self.path is not None:
                 tighten(self.path)
@@ -152,7 +134,7 @@ class Store:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._engine = _engine(self._url)
+        self._engine = engine_of(self._url, _meta.name)
 
     def read(self) -> list[Row]:
         """All events, oldest first. Raises :class:`LedgerError` if earlier events are missing."""
@@ -410,59 +392,3 @@ class Store:
 def _head(count: int, hash_: str) -> str:
     """A number of events and the last hash, at a fixed length."""
     return f"{count:020d} {hash_ or '0' * 64}"
-
-
-def _engine(url: sa.URL) -> sa.Engine:
-    """An engine that opens a connection per use and keeps none: nothing is shared between threads or forks."""
-    if url.get_backend_name() == "postgresql":
-        # every statement sees all earlier commits, including the one after waiting for the lock
-        served = sa.create_engine(
-            url,
-            poolclass=sa.NullPool,
-            isolation_level="READ COMMITTED",
-            connect_args={"connect_timeout": 10, "client_encoding": "utf8", "prepare_threshold": None},
-        )
-
-        @event.listens_for(served, "begin")
-        def _set(connection: sa.Connection) -> None:  # for this transaction only: a pooler shares sessions
-            for name, value in _SETTINGS.items():
-                connection.exec_driver_sql(f"SET LOCAL {name} TO {value}")
-
-        return served
-    file = f"{Path(url.database or '').absolute().as_uri()}?mode=rw"  # a missing ledger is not recreated empty
-    engine = sa.create_engine(
-        url, poolclass=sa.NullPool, creator=lambda: sqlite3.connect(file, timeout=PATIENCE, uri=True)
-    )
-
-    @event.listens_for(engine, "connect")
-    def _connected(connection: Any, _: Any) -> None:
-        names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        if names and _meta.name not in names:
-            raise LedgerUnavailable(f"{url.database} is another program's database; name a new file for the ledger")
-        if connection.execute(_COMPUTED).fetchone() is not None:
-            raise LedgerUnavailable(f"{url.database} computes what a ledger stores; bring back a backup")
-        connection.isolation_level = None  # transactions begin below, not behind our back
-        for pragma in ("journal_mode=DELETE", "synchronous=EXTRA"):
-            connection.execute(f"PRAGMA {pragma}").close()
-
-    @event.listens_for(engine, "begin")
-    def _begun(connection: sa.Connection) -> None:
-        writes = connection.get_execution_options().get("espalier_writes")
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
-
-    return engine
-
-
-def _need_file(path: Path, create: bool) -> None:
-    """Raise :class:`LedgerUnavailable` unless the file exists; ``create`` makes an empty one, readable by its owner
-    only.
-    """
-    if create:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with suppress(FileExistsError):
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-    if not path.is_file():
-        there = "is not a file" if path.exists() else "is not there"
-        raise LedgerUnavailable(
-            f"the ledger {path} {there}; opening a table's budget makes one", missing=not path.exists()
-        )

@@ -83,9 +83,9 @@ def run(folder: Path, command: str) -> int:
     words = [os.path.expanduser(word) for word in shlex.split(command)[1:]]
     words = [{"DIR": "release", "ENTRY": entry(folder)}.get(word, word) for word in words]
     if words[0] == "init":
-        for draft in folder.glob("*.json"):
-            if draft.with_suffix(".csv").exists():
-                draft.unlink()
+        for table in words:
+            if table.endswith(".csv"):
+                (folder / table).with_suffix(".json").unlink(missing_ok=True)
     if "older-release" in words:
         shutil.copytree(folder / "release", folder / "older-release", ignore=shutil.ignore_patterns("statement.sig"))
     if "release" in words[1:] and not (folder / "release").exists() and "--out" not in words:
@@ -141,6 +141,8 @@ def linked(folder: Path) -> None:
     write_csv(folder / "patients.csv", patients)
     write_csv(folder / "visits.csv", visits)
     both = {row["patient_nbr"]: row for row in patients}
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(patients), folder / "patients.parquet")
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(visits), folder / "visits.parquet")
     write_csv(folder / "encounters.csv", [both[row["patient_nbr"]] | row for row in visits])
 
 

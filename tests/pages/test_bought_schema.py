@@ -52,7 +52,7 @@ def test_a_release_with_a_bought_schema_is_judged_on_its_own_rows(app: AppTest):
     assert state(app).project.schema["age"] == to_buy("age", "categorical", 50)
     state(app).answer(True)
     state(app).editor.project = state(app).project.with_plan(epsilon=50.0)
-    start(state(app), 0.2, 1.0, 1e-6)
+    start(state(app), 0.2, state(app).preview(300, 1e-6))
     finish(app)
     assert "release" not in state(app).trouble
     go(app, "diagnostics")

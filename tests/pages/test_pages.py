@@ -209,7 +209,7 @@ def test_a_changed_plan_leaves_the_release_as_it_was(app: AppTest) -> None:
 def test_rows_kept_back_are_tested_on(app: AppTest) -> None:
     go(sample(app, "hiring"), "release")
     app.select_slider[0].set_value(20).run()
-    assert "25 % more" in sentences(app)
+    assert "25 % larger" in sentences(app)
     finish(press(app, "Spend"))
     made = state(app).released
     assert made is not None

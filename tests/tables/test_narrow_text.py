@@ -138,7 +138,11 @@ def test_a_database_gives_the_panel_of_the_files(stored, link, schema, tmp_path,
     tables = made(np.random.default_rng(2))
     url = stored(tmp_path, tables, postgres)
     whole = panel(link, schema, [read_table(path) for path in as_parquet(tmp_path, tables)])
-    assert told(panel(link, schema, [read_data(url, name) for name in ("people", "visits")])) == told(whole)
+    try:
+        assert told(panel(link, schema, [read_data(url, name) for name in ("people", "visits")])) == told(whole)
+    finally:  # other tests have tables of these names
+        with psycopg.connect(postgres, autocommit=True) as con:
+            con.execute("DROP TABLE IF EXISTS people, visits")
 
 
 def test_the_order_of_rows_never_matters(tmp_path):

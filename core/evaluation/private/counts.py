@@ -90,11 +90,11 @@ class HeldOutCounts:
         separation = Separation(*sides) if sides[0] and sides[1] else None
         if separation is None:
             reasons["cmi"] = "the project marks no outcome or no protected column"
-        coarser, merged = [], []
+        coarser, merged = list[Separation](), list[Merged]()
         for asked, one in _coarsened(separation, schema) if separation is not None else ():
             if one is not None:
-                labels = [str(group + 1) for group in range(one.groups)]
-                name = add(one.name, labels, schema[one.column].missing)
+                numbered = [str(group + 1) for group in range(one.groups)]
+                name = add(one.name, numbered, schema[one.column].missing)
                 asked = replace(asked, given=tuple(name if x == one.name else x for x in asked.given))
                 merged.append(replace(one, name=name))
             coarser.append(asked)
