@@ -137,6 +137,9 @@ def test_the_slow_commands_of_all_pages_run(desk: Path) -> None:
 
 def linked(folder: Path) -> None:
     """Write patients and visits in place of the table of patients."""
+    import pyarrow
+    import pyarrow.parquet
+
     patients, visits = panel(300)
     write_csv(folder / "patients.csv", patients)
     write_csv(folder / "visits.csv", visits)
