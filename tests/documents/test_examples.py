@@ -137,12 +137,16 @@ def test_the_slow_commands_of_all_pages_run(desk: Path) -> None:
 
 def linked(folder: Path) -> None:
     """Write patients and visits in place of the table of patients."""
+    import duckdb
     import pyarrow
     import pyarrow.parquet
 
     patients, visits = panel(300)
     write_csv(folder / "patients.csv", patients)
     write_csv(folder / "visits.csv", visits)
+    with duckdb.connect(str(folder / "clinic.duckdb")) as engine:
+        for name in ("patients", "visits"):
+            engine.execute(f"create table {name} as from '{name}.parquet'")
     both = {row["patient_nbr"]: row for row in patients}
     pyarrow.parquet.write_table(pyarrow.Table.from_pylist(patients), folder / "patients.parquet")
     pyarrow.parquet.write_table(pyarrow.Table.from_pylist(visits), folder / "visits.parquet")
