@@ -146,7 +146,7 @@ def linked(folder: Path) -> None:
     write_csv(folder / "visits.csv", visits)
     with duckdb.connect(str(folder / "clinic.duckdb")) as engine:
         for name in ("patients", "visits"):
-            engine.execute(f"create table {name} as from '{name}.parquet'")
+            engine.execute(f"create table {name} as from '{folder / name}.parquet'")
     both = {row["patient_nbr"]: row for row in patients}
     pyarrow.parquet.write_table(pyarrow.Table.from_pylist(patients), folder / "patients.parquet")
     pyarrow.parquet.write_table(pyarrow.Table.from_pylist(visits), folder / "visits.parquet")
