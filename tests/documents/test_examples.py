@@ -144,12 +144,12 @@ def linked(folder: Path) -> None:
     patients, visits = panel(300)
     write_csv(folder / "patients.csv", patients)
     write_csv(folder / "visits.csv", visits)
-    with duckdb.connect(str(folder / "clinic.duckdb")) as engine:
-        for name in ("patients", "visits"):
-            engine.execute(f"create table {name} as from '{folder / name}.parquet'")
     both = {row["patient_nbr"]: row for row in patients}
     pyarrow.parquet.write_table(pyarrow.Table.from_pylist(patients), folder / "patients.parquet")
     pyarrow.parquet.write_table(pyarrow.Table.from_pylist(visits), folder / "visits.parquet")
+    with duckdb.connect(str(folder / "clinic.duckdb")) as engine:
+        for name in ("patients", "visits"):
+            engine.execute(f"create table {name} as from '{folder}/{name}.parquet'")
     write_csv(folder / "encounters.csv", [both[row["patient_nbr"]] | row for row in visits])
 
 
