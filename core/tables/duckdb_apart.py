@@ -101,7 +101,13 @@ APART = hasattr(os, "fork") and hasattr(socket, "SCM_RIGHTS")
 
 
 def check(path: Path) -> None:
-    """Raise :class:`TableError` if DuckDB crashes when it opens the file and reads its catalogue."""
+    """Raise :class:`TableError` for another program's file, and if DuckDB crashes when it reads the file's catalogue.
+
+    DuckDB would fetch an extension from the network for a file of SQLite, or for a name such as ``md:x``.
+    """
+    with path.open("rb") as file:
+        if file.read(12)[8:] != b"DUCK":
+            raise TableError(f"{path} is no database of DuckDB")
     with suppress(EngineFailed):  # the caller sees the same error
         for _ in answered(path, CATALOGUE, 1 << 16) if APART else ():
             pass

@@ -24,7 +24,7 @@ from espalier.core.tables.catalogue import ROWS, Origin, origin
 from espalier.core.tables.connection import LOCKED, parts_of
 from espalier.core.tables.postgres_session import settings, transaction
 from espalier.core.tables.stream import Stream
-from espalier.core.tables.unpacking import changes
+from espalier.core.tables.unpacking import changes, check_ordinary
 
 WHOLE = ("mysql", "singlestoredb", "sqlite")
 """Engines that Ibis reads through pandas, all rows at once."""
@@ -94,9 +94,12 @@ def open_stream(url: str, name: str, shown: str) -> Stream:
         raise TableError(f"{scheme} is not a known engine. Use one of {', '.join(known)}, or a file")
     if scheme in ("duckdb", "sqlite"):
         _check_url(url, scheme)
-    file = Path(url.removeprefix("duckdb://").partition("?")[0]).absolute() if scheme == "duckdb" else None
-    seen = changes(file)
-    if file is not None and seen is not None:
+    file, seen = None, None
+    if scheme in ("duckdb", "sqlite"):
+        file = _path_of(url)
+        check_ordinary(file)  # an engine would wait for a pipe
+    if scheme == "duckdb" and file is not None:
+        seen = changes(file)
         duckdb_apart.check(file)
     with warnings.catch_warnings(action="ignore"):  # a MySQL server may know time zones by offset only, see `FIRST`
         backend = _sqlite(url) if scheme == "sqlite" else ibis.connect(url, **_options(scheme))
@@ -197,9 +200,15 @@ def _sqlite(url: str) -> Any:
     """A SQLite file opened read-only, for all threads; a missing file is not created."""
     import sqlite3
 
-    parts = urlsplit(url)
-    path = Path(unquote(parts.netloc + parts.path)).absolute()
+    path = _path_of(url)
     return ibis.sqlite.from_connection(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, check_same_thread=False))
+
+
+def _path_of(url: str) -> Path:
+    """The file that a URL of DuckDB or SQLite names; only SQLite's may have escapes."""
+    parts = urlsplit(url)
+    path = parts.netloc + parts.path
+    return Path(unquote(path) if parts.scheme == "sqlite" else path).absolute()
 
 
 def _as_declared(backend: Any, table: Any) -> Any:

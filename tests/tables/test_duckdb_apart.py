@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import sqlite3
 
 import duckdb
 import numpy as np
@@ -141,3 +142,23 @@ def test_a_stream_that_is_cut_off_is_never_the_whole(base, monkeypatch):
     )
     with pytest.raises(TableError, match="crashed"):
         list(duckdb_apart.answered(base, ["SELECT 1"], 10))
+
+
+@pytest.mark.parametrize("scheme", ["duckdb", "sqlite"])
+def test_a_pipe_is_not_waited_for(tmp_path, scheme):
+    """The command never ended."""
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(TableError, match="a pipe or a device"):
+        open_relation(f"{scheme}://{tmp_path}/pipe", "t")
+
+
+def test_no_extension_is_fetched_for_a_file_or_a_name(tmp_path):
+    """DuckDB tried to fetch and load one, with which it would have read the rows."""
+    with sqlite3.connect(tmp_path / "t.duckdb") as con:
+        con.execute("CREATE TABLE t (a TEXT)")
+    con.close()
+    with pytest.raises(TableError, match="is no database of DuckDB"):
+        open_relation(f"duckdb://{tmp_path}/t.duckdb", "t")
+    for name in ("md:x", ":memory:", "s3://bucket/x.duckdb"):
+        with pytest.raises(TableError, match="there is no such file"):
+            open_relation(f"duckdb://{name}", "t")
