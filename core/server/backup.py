@@ -26,6 +26,8 @@ from espalier import __version__
 from espalier.core.errors import EspalierError, LedgerError, LedgerUnavailable, ProjectError
 from espalier.core.ledger.ledger import Ledger
 from espalier.core.ledger.places import database_url, file_name, key_file, remembered
+from espalier.core.limited_file import read_limited
+from espalier.core.project.json_text import MOST_JSON, read_json
 
 FORMAT = "espalier-backup/1"
 MANIFEST, DATABASE, KEY, MEMORIES, SHELF = "backup.json", "ledger.dump", "ledger.key", "memories", "shelf"
@@ -192,14 +194,24 @@ def _tool(name: str, url: sa.URL, *options: str) -> None:
 
 
 def _checked(folder: Path) -> dict[str, Any]:
-    """Return a backup's facts; raises :class:`ProjectError` if any file was changed."""
+    """Return a backup's facts; raises :class:`ProjectError` if any file was changed, added or is missing.
+
+    Only ordinary files inside the folder are read: a pipe would be waited for.
+    """
     try:
-        facts = json.loads((folder / MANIFEST).read_text("utf-8"))
+        inside = {p.relative_to(folder).as_posix(): p for p in folder.rglob("*") if p.is_symlink() or not p.is_dir()}
+        if not all(p.is_file() and not p.is_symlink() for p in inside.values()):
+            raise ValueError
+        facts = read_json(read_limited(inside.pop(MANIFEST), MOST_JSON), f"{folder / MANIFEST}")
         if not isinstance(facts, dict) or facts.get("format") != FORMAT or type(facts.get("database")) is not bool:
             raise ValueError
-        wrong = [name for name, digest in facts["sha256"].items() if _digest(folder / name) != digest]
+        if facts["sha256"].keys() != inside.keys():
+            raise ValueError
+        wrong = [name for name, digest in facts["sha256"].items() if _digest(inside[name]) != digest]
     except (OSError, ValueError, KeyError, AttributeError):
-        raise ProjectError(f"{folder} is not a backup, or a part of it is missing", path=str(folder)) from None
+        raise ProjectError(
+            f"{folder} is not a backup, or a part of it is missing or was added", path=str(folder)
+        ) from None
     if wrong:
         raise ProjectError(f"{folder}: {wrong[0]} was changed since the backup was made", path=str(folder))
     return facts

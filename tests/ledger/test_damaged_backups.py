@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -69,3 +70,26 @@ def test_a_backup_holds_no_stored_answer(tmp_path, monkeypatch):
     back_up(str(tmp_path / "l.db"), tmp_path / "backup")
     assert b"a noisy answer" not in (tmp_path / "backup" / "ledger.dump").read_bytes()
     assert ledger.store.unfinished() == {"entry": 1}
+
+
+@pytest.mark.parametrize("listed", ["/dev/zero", "../pipe", "pipe", "nothing"])
+def test_nothing_outside_a_backup_is_read_and_no_pipe(listed, backup, tmp_path, capsys):
+    """The command never ended."""
+    os.mkfifo(tmp_path / "pipe")
+    if listed == "pipe":
+        os.mkfifo(backup / "pipe")
+    facts = json.loads((backup / "backup.json").read_text())
+    facts["sha256"][listed] = "0" * 64
+    (backup / "backup.json").write_text(json.dumps(facts))
+    refused(backup, tmp_path / "new.db", capsys, "is not a backup, or a part of it is missing or was added")
+
+
+def test_a_file_that_was_added_is_refused(backup, tmp_path, capsys):
+    (backup / "memories" / "other.seen").write_text("9" * 20 + " " + "0" * 64)
+    refused(backup, tmp_path / "new.db", capsys, "was added")
+
+
+def test_a_list_of_files_that_is_nested_deeply_is_refused(backup, tmp_path, capsys):
+    """It was a traceback."""
+    (backup / "backup.json").write_text("[" * 200_000)
+    refused(backup, tmp_path / "new.db", capsys, "backup.json is not JSON")
