@@ -6,6 +6,7 @@ import math
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from espalier.core.errors import BudgetError
 from espalier.core.graph.separations import Clique
@@ -28,6 +29,13 @@ class Spending:
     draws: list[Draw] = field(default_factory=list)
     pure: float | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but the lock: a copy has its own."""
+        return {key: value for key, value in self.__dict__.items() if key != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _lock=threading.Lock())
 
     @classmethod
     def of(cls, budget: Budget, draws: Iterable[Draw] = ()) -> Spending:

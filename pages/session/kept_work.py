@@ -3,24 +3,30 @@
 The tab keeps a random token in its own storage, never in an address. A session that starts a job stores the job and its
 results under that token; the session of the reloaded tab presents it and continues. Only the account that started the
 work can take it: to anyone else, a token is as good as an unknown one. Results are kept for `LASTS` seconds after the
-last tab that shows them is gone and the job has ended. They hold no row of a table: rows end with their session.
+last tab that shows them is gone and the job has ended. They hold no row of a table: rows end with their session. From
+`AWAY` seconds on they wait in a file without a name, because files of a release may be large.
 
 Security of a token: it has 256 random bits, so guessing one is out of reach, and it is compared by looking it up.
 """
 
 from __future__ import annotations
 
+import pickle
 import secrets
+import tempfile
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import IO, Any
 
 from espalier.core.server.queue import Job
 
 LASTS = 15 * 60.0
 """Seconds that results are kept after their tab is gone."""
+AWAY = 30.0
+"""Seconds after which the results of a tab that is gone leave memory."""
 MOST = 100
 """Number of tabs that results are kept for; above it, the one that was gone first is forgotten."""
 
@@ -38,6 +44,40 @@ class Work:
     """When a tab was last connected or the job was last running, by the registry's clock."""
     job: Job | None = None
     results: Any = None
+    away: IO[bytes] | None = None
+    """The file that holds ``results`` while they are not in memory."""
+
+    def put_away(self) -> None:
+        """Move the results to a file that has no name, so that nothing is left of it when the process ends.
+
+        A job that nobody has collected keeps its result in memory.
+        """
+        if self.results is None or self.job is not None:
+            return
+        with suppress(OSError, pickle.PicklingError, TypeError, AttributeError):  # else they stay in memory
+            file = tempfile.TemporaryFile(prefix="espalier-")  # noqa: SIM115  (open until they are taken or expire)
+            try:
+                pickle.dump(self.results, file, protocol=pickle.HIGHEST_PROTOCOL)
+                file.flush()
+            except BaseException:
+                file.close()
+                raise
+            self.results, self.away = None, file
+
+    def bring_back(self) -> None:
+        """Read the results again if they were put away."""
+        if self.away is not None:
+            with self.away as file:
+                file.seek(0)
+                self.results = pickle.load(file)
+            self.away = None
+
+    def forget(self) -> None:
+        """Drop the results, wherever they are."""
+        self.job = self.results = None
+        if self.away is not None:
+            self.away.close()
+            self.away = None
 
     def busy(self) -> bool:
         """Is a tab connected, or the job under way?"""
@@ -68,6 +108,7 @@ class Registry:
         """Replace what is kept under a token; nothing happens if it is no longer kept."""
         with self._lock:
             if work := self._work.get(token):
+                work.forget()
                 work.job, work.results, work.seen = job, results, self._clock()
 
     def take(self, token: str, who: tuple[Any, ...], watcher: Watcher) -> Work | None:
@@ -75,7 +116,10 @@ class Registry:
         self.sweep()
         with self._lock:
             work = self._work.get(token)
-            if work is None or work.who != who or work.results is None:
+            if work is None or work.who != who:
+                return None
+            work.bring_back()
+            if work.results is None:
                 return None
             work.watchers = [*work.watchers[-9:], watcher]  # a tab whose connection broke may come back
             work.seen = self._clock()
@@ -89,11 +133,13 @@ class Registry:
                 if work.busy():
                     work.seen = now
                 elif now - work.seen >= LASTS:
-                    del self._work[token]
+                    self._work.pop(token).forget()
                 else:
                     idle.append((work.seen, token))
+                    if now - work.seen >= AWAY:
+                        work.put_away()
             for _, token in sorted(idle)[: max(0, len(self._work) - MOST)]:
-                del self._work[token]
+                self._work.pop(token).forget()
 
 
 KEPT = Registry()

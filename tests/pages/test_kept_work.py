@@ -14,7 +14,7 @@ from espalier.core.project.schema import Column, Schema
 from espalier.pages.common import sign_in
 from espalier.pages.release.payment import UNRECORDED
 from espalier.pages.session import kept_work, session
-from espalier.pages.session.kept_work import LASTS, Registry
+from espalier.pages.session.kept_work import AWAY, LASTS, Registry
 from espalier.pages.session.session import ReleaseBundle, Session, blank
 from tests.support.app import at_home, field, finish, go, press, sample, sentences, start, state, until
 
@@ -155,6 +155,47 @@ def test_a_table_read_in_place_comes_back_once_it_was_opened_again() -> None:
         again.relation, again.far = relation, where  # type: ignore[assignment]
         again.give_rows_back()
         assert again.released.has_rows == back
+
+
+def test_results_of_a_tab_that_is_gone_leave_memory_and_come_back(
+    released: AppTest, clock: Clock, kept: Registry, tab: threading.Event
+) -> None:
+    """Twenty closed tabs held two gigabytes of files for fifteen minutes."""
+    made, token = state(released).released, state(released).token or ""
+    tab.clear()
+    kept.sweep()
+    clock.now += AWAY
+    kept.sweep()
+    work = kept._work[token]
+    assert work.results is None
+    assert work.away is not None
+    app = go(reloaded(token), "release")
+    again = state(app).released
+    assert made is not None
+    assert again is not None
+    assert again is not made
+    assert (again.files, again.number, again.release.to_json()) == (made.files, made.number, made.release.to_json())
+    assert work.away is None
+    tab.clear()
+    clock.now += AWAY
+    kept.sweep()
+    away = work.away
+    assert away is not None
+    clock.now += LASTS
+    kept.sweep()
+    assert away.closed
+    assert token not in kept._work
+
+
+def test_what_cannot_be_written_stays_in_memory(kept: Registry, clock: Clock) -> None:
+    odd = threading.Lock()
+    kept.watch("token", ANNA, nobody)
+    kept.store("token", None, odd)
+    clock.now += AWAY
+    kept.sweep()
+    found = kept.take("token", ANNA, nobody)
+    assert found is not None
+    assert found.results is odd
 
 
 def test_another_person_cannot_take_the_token(released: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
