@@ -209,7 +209,7 @@ def test_evaluate_is_recorded_before_what_it_may_steer(work, monkeypatch, capsys
     assert listed.count("diagnostics viewed before: 2") == 1
     assert "were viewed twice" in listed
     with Ledger("l.db").store._writing():
-        monkeypatch.setattr("espalier.core.ledger.store.PATIENCE", 1)
+        monkeypatch.setattr("espalier.core.ledger.database.PATIENCE", 1)
         monkeypatch.setattr("espalier.core.evaluation.evaluate", lambda *_, **__: pytest.fail("looked"))
         assert run("evaluate", "o", "--data", "t.csv") == 2, "what cannot be recorded is not computed"
 

@@ -149,7 +149,7 @@ def test_a_fence_holds_at_every_visit_of_the_model_and_of_its_rows():
 def test_without_the_fence_the_table_shows_the_link():
     from scipy.stats import chi2
 
-    project = project_of(roles=FAIR)
+    project = project_of(roles=FAIR, plan={"epsilon": 100.0})
     real = panel_of(project)
     codes = dict(real.codes) | {"visits.x": real.codes["people.region"]}
     visits = dict(real.visits)
