@@ -1,9 +1,10 @@
-"""Waits in a real browser: ``python -m benchmarks.screens [--only home data structure plan pages] [--clicks 20]``.
+"""Waiting times in a browser: ``python -m benchmarks.screens [--only home data structure plan pages] [--clicks 20]``.
 
 *Data*, *Structure* and *Plan* are measured with 50 and 200 columns, the later pages with 48, all with 30,000 rows. A
-wait runs from the click (or key) until the change is visible and the app is idle, read in the page itself at each
-frame: it ends when the page then stays the same for 0.6 seconds. Printed are the number of waits, their median, 95th
-percentile and longest in seconds, and the mark. Jobs are measured from the click to their result, once.
+wait begins with the click (or key). It ends at the last frame at which the page changes or the app is busy, before the
+page stays the same for 0.6 seconds. A script in the page reads this at each frame. The table lists the number of waits,
+their median, 95th percentile and maximum in seconds, and the largest acceptable percentile (the mark). Each job is
+measured once, from the click to its result.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ _CLOCK = """() => {
 
 
 class Waits:
-    """Seconds, by kind of wait."""
+    """Waiting times in seconds, by kind of wait."""
 
     def __init__(self, page: Any) -> None:
         self.page = page
@@ -116,7 +117,7 @@ def choose(person: Any, waits: Waits, what: str, field: str, option: str) -> Non
 
 
 def home(person: Any, waits: Waits, clicks: int) -> None:
-    """Time the Home page from its address to the last picture; browser and server have opened it before."""
+    """Time each reload of the Home page until its tour button is visible. The first reload is not recorded."""
     for i in range(1 + clicks // 2):
         began = time.monotonic()
         person.page.reload()
@@ -256,7 +257,7 @@ def main(parts: list[str], clicks: int) -> None:
                 session(opened(n, partial(plan, clicks=clicks, columns=n)))
         if "pages" in parts:
             session(opened(48, lambda person, waits: pages(person, waits, clicks)))
-    print(f"load average of the machine meanwhile: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+    print(f"load average of the machine at the end: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
 
 
 if __name__ == "__main__":

@@ -61,7 +61,7 @@ except EspalierError as error:
     shell.sidebar(state)
     st.stop()
 except MemoryError:
-    st.error("This plan needs more memory than available: coarsen the columns with the most categories.")
+    st.error("This plan needs more memory than is available: coarsen the columns with the most categories.")
     shell.sidebar(state)
     st.stop()
 
@@ -77,7 +77,7 @@ elif trouble:
 elif state.paid_from is None and not state.sample:
     st.markdown("Choose the budget on the Release page.")
 else:
-    st.markdown("It is not recorded in a ledger, so it is not counted with other releases.")
+    st.markdown("This release is not recorded in a ledger, so it is not counted with others.")
 
 with spots["consequences"]:
     verdict.headline(state, seen, population if payable else None)
@@ -117,7 +117,7 @@ if is_fenced(plan) and project.roles.inadmissible:
     st.dataframe(text.sides(project, seen.frame), hide_index=True, width="stretch")
 
 if state.relation is not None:
-    st.subheader("Where its rows stay", anchor=False)
+    st.subheader("Where the rows stay", anchor=False)
     st.markdown(f"{text.name(state.relation.shown)} is read in place. {state.relation.notice}")
 
 if seen.apart:

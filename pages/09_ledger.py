@@ -28,7 +28,7 @@ from espalier.pages.session.session import Session
 sign_in.enter("steward")
 state = shell.start(
     "Ledger",
-    f"One privacy {term('budget')} for all that is ever released about the same people. It cannot be overspent. "
+    f"One privacy {term('budget')} for everything that is ever released about the same people. It cannot be overspent. "
     "Apart from the releases themselves, nothing here comes from real rows.",
 )
 
@@ -92,12 +92,12 @@ def next_plan(state: Session, p: Population) -> tuple[float, str]:
 
 
 def same_plan(e: Entry, plan: Plan) -> bool:
-    """Return whether this plan was already paid for. A missing δ is the budget's."""
+    """Return whether this plan was already paid for. A plan without a δ uses the budget's."""
     return {**e.plan, "delta": e.delta} == {**plan.to_json(), "delta": e.delta}
 
 
 def entries(p: Population) -> None:
-    """Every entry, the last first."""
+    """Show every entry, the newest first."""
     if not p.entries:
         st.info("Nothing has been released from this budget yet.")
         shell.link_to("Release", "Go to Release")
@@ -113,7 +113,8 @@ def entries(p: Population) -> None:
             "when": st.column_config.TextColumn("when (UTC)", width=130),
             "table": st.column_config.TextColumn(width=110),
             "looked": st.column_config.NumberColumn(
-                "diagnostics before", help="Number of times that confidential figures had been shown before it."
+                "diagnostics before",
+                help="Number of times that confidential figures had been shown before this release.",
             ),
             "hash": st.column_config.TextColumn("hash of the release"),
         },
@@ -207,8 +208,8 @@ def releases(state: Session, ledger: Ledger, p: Population) -> None:
     st.markdown(
         f"{name(project.name)}: {facts['rows']:,} synthetic rows, {len(project.schema.columns)} columns, by "
         f"{text.method(facts['method'])}; ε = {round_up(facts['spent']['epsilon'])} "
-        f"at δ = {round_up(facts['spent']['delta'])}. The files are those of the release: their hash is the "
-        "entry's."
+        f"at δ = {round_up(facts['spent']['delta'])}. The files are those of the release: their hash is "
+        "the one in the entry."
     )
     for table in tables_of(files):
         rows = list(itertools.islice(csv.DictReader(io.StringIO(files[table].decode())), 10))
@@ -280,9 +281,7 @@ def checks(ledger: Ledger) -> None:
 ledger, trouble = payment.open_ledger()
 known, broken = payment.budgets(ledger)
 if trouble := trouble or broken:
-    st.error(
-        f"{plain(trouble)} The ledger is meant to be {name(ledger.name if ledger else text.where(default_ledger()))}."
-    )
+    st.error(f"{plain(trouble)} The ledger should be {name(ledger.name if ledger else text.where(default_ledger()))}.")
 elif ledger is None or not known:
     st.info(
         "No budget is open yet. A budget is one limit, in ε and δ, for all releases from the same people, by "

@@ -35,7 +35,9 @@ def need_extra() -> None:
     """Raise :class:`EspalierError` if a library of the app is missing."""
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
-        raise EspalierError(f"The app needs {', '.join(missing)}: the extra [app]. {wheel_with('app')}", extra="app")
+        raise EspalierError(
+            f"The app needs {', '.join(missing)}, from the extra [app]. {wheel_with('app')}", extra="app"
+        )
 
 
 def start(*options: str) -> None:

@@ -83,7 +83,7 @@ def gain_of(schema: Schema, target: str | None, made: Table, public: Table) -> d
         errors[1].append(float(np.mean((both - y[other]) ** 2)))
     before, after = float(np.mean(errors[0])), float(np.mean(errors[1]))
     if not before > 0:
-        raise TableError(f"the public table predicts {target!r} without error: nothing can be added to it")
+        raise TableError(f"the public table already predicts {target!r} without error: there is nothing to improve")
     return {"rows": public.rows, "mse_public": before, "mse_combined": after, "delta_mse": delta_mse(before, after)}
 
 

@@ -1,4 +1,4 @@
-"""Even draws: the numbers in [0, 1) by which rows take their codes, spread over rows that are alike."""
+"""Even draws: the numbers in [0, 1) that select the codes of rows, spread evenly over rows that are alike."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ def uniforms(
 ) -> NDArray[np.float64]:
     """A number in [0, 1) for each row: independent ones, or evenly spread over rows that are alike in ``causes``.
 
-    ``causes`` are pairs of codes and how many categories they have. To spread them, rows are sorted by the causes'
-    codes, with ties in random order, and take the multiples of the golden ratio modulo 1 from a random
-    start. Each number is
-    uniform by itself, so every row is drawn from the model; any run of neighbours fills [0, 1) evenly, so counts err
-    less than those of independent rows.
+    Each of ``causes`` is a column's codes and its number of categories. To spread the numbers, rows are sorted by the
+    causes' codes, with ties in random order, and take the multiples of the golden ratio modulo 1 from a random start.
+    Each number is uniform by itself, so every row is drawn from the model. Any run of neighbours fills [0, 1) evenly,
+    so counts err less than those of independent rows.
     """
     if causes is None:
         return rng.random(rows)

@@ -55,7 +55,7 @@ class Preview:
     bounds (None if n is not known).
 
     ``private_evaluation`` lists the draws on the held-out part, which are not in ``lines`` and not in ``spent``;
-    ``expected`` are private figures with intervals as wide as theirs are likely to be (empty if n is not known).
+    ``expected`` lists the private figures with intervals of the expected width (empty if n is not known).
     ``asked`` has the expected error of each answer to a question or count.
     """
 
@@ -371,7 +371,7 @@ def _warnings(
         )
     drowned = [x for x in lines if x.columns and x.cells and x.error and x.error * x.cells > 1]
     if rows and drowned:
-        best = {x.columns: x for x in sorted(drowned, key=lambda x: -(x.error or 0))}  # the last of its columns remains
+        best = {x.columns: x for x in sorted(drowned, key=lambda x: -(x.error or 0))}  # keeps the smallest error
         shown = "; ".join(
             f"{' × '.join(columns or ())}: {rows / (x.cells or 1):,.0f} rows per cell, noise "
             f"±{(x.error or 0) * rows:,.0f}"

@@ -61,11 +61,12 @@ TOGETHER = 1 << 22
 class Curator(ABC):
     """The requests that a method can make. Each verb checks, debits and only then answers.
 
-    ``whole`` are the columns in schema order with their numbers of categories, ``sizes`` the same over merged groups of
-    categories if there are any; ``scored`` are the vectors of scores it has answered; ``rows`` is the number of rows if
-    it is public, else None; ``max_cells`` the largest marginal that is counted; ``held_out``: the rows belong to people
-    held out to judge a release; ``impossible`` the cells that no row of the model may have,
-    by clique (public constraints: models use them, sensitivities ignore them).
+    ``whole`` maps the columns, in schema order, to their numbers of categories. ``sizes`` does the same after
+    categories were merged into groups. ``scored`` lists the vectors of scores that were answered. ``rows`` is the
+    number of rows if it is public, else None. ``max_cells`` is the size of the largest marginal that may be counted.
+    ``held_out`` states whether the rows belong to people held out to judge a release. ``impossible`` contains, by
+    clique, the cells that no row of the model may have (public constraints: models use them, and sensitivities ignore
+    them).
     """
 
     takes_first = False
@@ -336,15 +337,16 @@ class PrivateCurator(Curator):
 
     Guarantee: all its answers together are ``spending.rho``-zCDP for its ``unit``, at most ``budget.rho``, hence (ε,
     δ)-DP as planned. Proof: each answer is one call of a discrete Gaussian or exponential
-    mechanism whose sensitivity is proved at :class:`Unit` and in ``scores.py``; ρ adds up, and a filter that
+    mechanism whose sensitivity is proved in :class:`Unit` or in ``scores.py``; ρ adds up, and a filter that
     stops at a fixed total holds for adaptive choices too (Whitehouse et al. 2023, Theorem 1).
     Under a pure budget Laplace noise replaces Gaussian noise, and everything is also ``budget.epsilon``-DP with δ = 0
     (:class:`Spending` has the proof). Rows chosen at random before anything is counted change neither guarantee: a
     mixture with equal weights on both sides has no larger likelihood ratio than its parts.
-    Where a table names people, it refuses one in which a person may have more than ``unit.rows_per_person`` rows
-    (:func:`espalier.core.privacy.contribution.bounded` ensures it). Without a person column the limit is a promise,
-    which nothing checks. ``rows`` is the number of rows where it is public, else None: the exact number never shows.
-    Each answer passes through a ``journal``, which stores it before it is returned and draws none twice
+    If a table has a person column, the curator refuses it if a person may have more than ``unit.rows_per_person`` rows
+    (:func:`espalier.core.privacy.contribution.bounded` ensures the limit). Without a person column the limit is a
+    promise, which nothing checks. ``rows`` is the number of rows if it is public, else None: the exact number is then
+    never shown.
+    Each answer passes through a ``journal``, which stores it before it is returned. No answer is drawn twice
     (:mod:`espalier.core.privacy.journal` has the proof).
     """
 
@@ -496,7 +498,7 @@ class PrivateCurator(Curator):
         return out
 
     def _evaluated(self, score: Score, cliques: Sequence[Clique]) -> dict[Clique, int]:
-        """Exact values of the current score, cached to count each marginal once; they never leave."""
+        """Exact values of the current score, cached so that each marginal is counted once. They stay in the curator."""
         if self._known[0] is not score:
             self._known = (score, {})
         known = self._known[1]

@@ -51,7 +51,7 @@ class StepCounts:
         return self.shape[0] * self.shape[1]
 
     def given(self, unit: Unit) -> tuple[tuple[str, float], ...]:  # noqa: ARG002
-        """None."""
+        """Nothing further: the sensitivity depends on the unit alone."""
         return ()
 
     def check(self, sizes: Mapping[str, int]) -> None:  # noqa: ARG002
@@ -104,7 +104,7 @@ class Echoes:
         return (("columns", len(self.columns)),)
 
     def check(self, sizes: Mapping[str, int]) -> None:  # noqa: ARG002
-        """Raise :class:`ValueError` without a column."""
+        """Raise :class:`ValueError` if there is no column."""
         if not self.columns or self.units < 1:
             raise ValueError("repeats need at least one column")
 

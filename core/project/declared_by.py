@@ -37,7 +37,7 @@ class DeclaredBy:
         """An entry of the project file; raises :class:`ProjectError`."""
         texts = ("name", "format", "digest", "statement")
         if not isinstance(data, Mapping) or set(data) != {*texts, "columns"}:
-            raise ProjectError(f"each of {KEY} has a name, format, digest, columns and statement", key=KEY)
+            raise ProjectError(f"each entry of {KEY} needs a name, format, digest, columns and statement", key=KEY)
         columns = data["columns"]
         if not all(isinstance(data[key], str) for key in texts) or not isinstance(columns, list):
             raise ProjectError(f"each of {KEY} holds texts, and columns as a list of names", key=KEY)

@@ -1,6 +1,6 @@
 """Strength of each measured pair in the released rows, next to the strength that noise alone would show.
 
-Both are post-processing: the first reads synthetic rows, the second the expected error that the plan had stated.
+Both are post-processing: the first reads synthetic rows, the second reads the expected error that the plan stated.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ def link_strengths(
     """Return the entries ``links`` of ``release.json``.
 
     ``strength`` is the share of rows that would have to change to unlink the pair. ``noise`` is the expected error of
-    the pair's counts as a share of rows, in the best marginal that contains both columns; `None` if none was counted.
-    A link that is no stronger than its noise has not survived.
+    the pair's counts as a share of rows, in the best marginal that contains both columns; `None` if there is no such
+    marginal. A link that is no stronger than its noise has not survived.
     """
     sizes, out = synthetic.schema.sizes, []
     for a, b in edges:

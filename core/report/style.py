@@ -1,4 +1,4 @@
-"""The style sheet of ``report.html``, for screens and for paper, and the fonts that the report carries."""
+"""The style sheet of ``report.html``, for screens and for paper, and the fonts embedded in the report."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ WEIGHTS = (400, 600)
 
 @cache
 def fonts() -> str:
-    """Return the font faces, with the fonts inside: a subset of Source Sans 3, renamed as its licence (OFL) asks."""
+    """Return the font faces with embedded fonts: a subset of Source Sans 3, renamed as its licence (OFL) requires."""
     folder = Path(__file__).parent / "fonts"
     faces = [
         f"@font-face{{font-family:'Espalier Sans';font-weight:{weight};src:url(data:font/woff2;base64,"

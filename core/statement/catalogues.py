@@ -1,6 +1,6 @@
 """A statement in the vocabularies of data catalogues: DCAT with HealthDCAT-AP, W3C DPV, and SPDX 3, all as JSON-LD.
 
-They are written outside the release folder, from a finished statement with the digests of its files.
+The exports are written outside the release folder, from a finished statement with the digests of its files.
 """
 
 from __future__ import annotations

@@ -110,4 +110,6 @@ def parts_of(name: str) -> list[str]:
         if name[at] != ".":
             break
         at += 1
-    raise TableError('the name of the relation cannot be read. Write SCHEMA.NAME, and "A.B" for a part with a dot')
+    raise TableError(
+        'the name of the relation cannot be read. Write SCHEMA.NAME, and quote a part that contains a dot: "A.B"'
+    )

@@ -24,7 +24,7 @@ from espalier.core.tables.unpacking import check_ratio, open_ordinary
 
 BLOCK = 1 << 24
 PIECE = 1 << 18
-"""Bytes that are read at one place of a sample."""
+"""Number of bytes read at each place of a sample."""
 LINE = 1 << 26
 """Largest number of bytes in a line."""
 
@@ -51,7 +51,7 @@ class Lines:
             yield batch.select(list(names))
 
     def spread(self, names: Sequence[str], rows: int) -> Generator[Any]:  # noqa: ARG002
-        """Lines at `PLACES` places of the file; of a packed file the first lines of each block."""
+        """Lines at `PLACES` places of the file; for a packed file, the first lines of each block."""
         for batch in csv_places(self.files[0]):
             yield batch.select(list(names))
 
@@ -73,7 +73,7 @@ def csv_names(path: Path) -> tuple[str, ...]:
 
 
 def csv_batches(path: Path) -> Generator[Any]:
-    """The rows as Arrow batches of texts; raises :class:`TableError` naming the line, and quoting nothing."""
+    """The rows as Arrow batches of texts; raises :class:`TableError`, which names the line and quotes no text."""
     with _opened(path) as file:
         head, end = _header(file, path)
         lines, rest, packed = 0, b"", path.stat().st_size

@@ -35,11 +35,11 @@ MEANING = {
     "counted": "these columns were counted together, so the interval's coverage is promised",
     "outcome pairs counted": "each column was counted with the outcome, and their joint pattern is modelled. The "
     "interval holds if the model does; its coverage is not promised",
-    "thin": "there are too few rows for their noise, so the number has no interval",
+    "thin": "there are too few rows for this much noise, so the number has no interval",
     "assumed": "these columns were not counted together. The table's value rests on an assumption, so it has no "
     "interval",
-    "no overlap": "in some strata one of the compared groups has no rows, so the outcome there is unknown, and there "
-    "is not a number",
+    "no overlap": "in some strata one of the compared groups has no rows, so the outcome there is unknown, and no "
+    "number can be given",
 }
 
 

@@ -43,8 +43,8 @@ def answers(
             default=ALONE,
             required=True,
             key=f"joint-{which}",
-            help="Of many intervals that each hold alone, some miss. Intervals that hold together are wider. With at "
-            "least 100 copies they are a little shorter.",
+            help="Among many intervals that each hold alone, some miss. Intervals that hold together are wider. With "
+            "at least 100 copies they are a little shorter.",
         )
     if chosen == ALONE:
         return None
@@ -59,7 +59,7 @@ def answers(
 
 
 def _offer(state: Session, study: Study, family: Family, figures: list[Figure]) -> None:
-    """The button that works out a family, with an estimate; or the progress of it."""
+    """The button that computes a family, with an estimate of the time; or its progress."""
     if state.job is not None:
         shell.progress()
         return

@@ -1,4 +1,4 @@
-"""Open a release of another session: from the ledger, from its zip, or from a folder on this machine."""
+"""Open a release from another session: from the ledger, from its zip, or from a folder on this machine."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def show(state: Session, *, open_: bool) -> None:
     if reason := state.trouble.pop("analyse", None):
         st.error(f"This release was not opened: {plain(reason)}")
     with st.expander("Open another release", expanded=open_):
-        st.markdown("A release of another session. Only its own files are read, and it costs nothing.")
+        st.markdown("A release from another session. Only its own files are read, and it costs nothing.")
         file = st.file_uploader(
             "Its files (zip)",
             type=["zip"],

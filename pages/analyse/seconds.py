@@ -6,7 +6,7 @@ from espalier.core.analysis import nearby
 from espalier.core.analysis.study import SUGGESTED, Study
 
 PER_COPY, PER_CELL = 0.02, 4e-5
-"""Seconds that a copy takes, and those of each cell of its tables, on one core of a laptop."""
+"""Seconds for a copy, and for each cell of its tables, on one core of a laptop."""
 
 
 def of(part: Study, number: int = SUGGESTED) -> float:

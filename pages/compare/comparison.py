@@ -191,7 +191,7 @@ def results(state: Session, plans_by_name: Mapping[str, Project]) -> None:
     for key, what in PARETO.items():
         if len(found) > 1 and (front := best(found, key)):
             listed = ", ".join(str(i) for i, o in numbered if o.name in front)
-            called = f"plan {listed}" if len(front) == 1 else f"any of the plans {listed}"
+            called = f"plan {listed}" if len(front) == 1 else f"any of plans {listed}"
             points = [(o.name, x, y, o.name in front) for o in found for x, y in [(o.figures[key], o.figures["auc"])]]
             with next(places):
                 st.markdown(f"**{what[:1].upper()}{what[1:]}:** no plan here beats {called} in both at once.")

@@ -28,7 +28,7 @@ Facts = Mapping[str, Any]
 def start(state: Session, released: ReleaseBundle, other: tuple[str, Table] | None = None) -> None:
     """Judge ``released`` on its own table (or the holdout), or on another real table.
 
-    The example of two hospitals is judged in both at once, since its answer is in the comparison.
+    The two-hospital example is judged on both hospitals at once, because its point is the comparison.
     """
     release, project = released.release, released.release.project
     tests: list[tuple[str, Table | None]] = [other or home(released)]
@@ -76,7 +76,7 @@ def start(state: Session, released: ReleaseBundle, other: tuple[str, Table] | No
 
 @contextmanager
 def read_again(released: ReleaseBundle, report: Any) -> Iterator[Source]:
-    """The real rows: in memory, or read again in place into codes that are deleted at the end."""
+    """The real rows: in memory, or encoded again from the table in place. Those codes are deleted at the end."""
     if released.real is not None:
         yield released.real
         return

@@ -31,7 +31,7 @@ def work(released: ReleaseBundle, given: Any) -> dict[str, Any]:
 
 
 def show(found: dict[str, Any], target: str | None) -> None:
-    """ΔMSE."""
+    """Show the change in mean squared error (ΔMSE)."""
     st.markdown(
         f"Added to a public table of {found['rows']:,} rows, the synthetic rows lower the mean squared error of "
         f"a forest that predicts {name(target or '')} by **{100 * found['delta_mse']:.0f} %** (ΔMSE)."

@@ -15,7 +15,7 @@ from espalier.pages.common.text import plain
 
 
 def show(facts: Mapping[str, Any], model: Model) -> None:
-    """Both answers to each question, the values of each count, and the best possible agreement of any table."""
+    """Both answers to each question, the values of each count, and the best agreement that any table could reach."""
     if facts["questions"]:
         st.dataframe(
             [

@@ -24,8 +24,8 @@ from espalier.pages.session.session import Session
 
 _ABOUT = (
     "List what the study will estimate, and how wide each 95 % interval may be. The plan then promises half-widths "
-    "from your assumptions alone, and names the ε that reaches the wanted ones. The counts of exactly these rows, or "
-    "the sums of the regression, are bought."
+    "from your assumptions alone, and states the ε at which all wanted ones are reached. The release buys exactly "
+    "the counts that the figures need, or the sums of the regression."
 )
 _KINDS = {
     "proportion": "proportion",
@@ -55,7 +55,7 @@ def show(state: Session) -> Any:
                 state,
                 "analysis_share",
                 "Share of the budget for analyses (%)",
-                "The method gets the rest. The analyses divide the share by their needs.",
+                "The method gets the rest. The share is divided among the analyses according to their needs.",
             )
         spot = st.container()
         if reason := state.trouble.get("analyses"):

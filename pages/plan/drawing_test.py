@@ -48,7 +48,7 @@ def fields(state: Session, bound: Bound) -> None:
 
 
 def planned(seen: Preview) -> None:
-    """Show the planned tests and the smallest association they would detect, before anything is paid."""
+    """Show the planned tests and the smallest association they would detect, before anything is spent."""
     if not seen.tests:
         return
     st.subheader(
@@ -58,8 +58,8 @@ def planned(seen: Preview) -> None:
     )
     rho = sum(line.rho for line in seen.lines if line.pool == POOL)
     st.markdown(
-        f"These independences, chosen from the drawing alone, are tested for ρ = {rho:.3g}; all together raise a false "
-        f"alarm in at most {100 * LEVEL:g} of 100 releases."
+        f"These independences, chosen from the drawing alone, are tested for ρ = {rho:.3g}. All tests together raise a "
+        f"false alarm in at most {100 * LEVEL:g} of 100 releases."
     )
     st.markdown("\n".join(f"- {plain(predicted(test))}." for test in seen.tests))
 

@@ -26,7 +26,7 @@ def line(text: str, key: str, help_: str, remove: Callable[..., None], *args: An
 
 
 def share(state: Session, plan_key: str, title: str, help_: str) -> None:
-    """Show the slider of a share of the budget, 0 to 90 %, which is the plan's ``plan_key``."""
+    """Show the slider for a share of the budget, 0 to 90 %, stored in the plan as ``plan_key``."""
     key = f"{plan_key}-{state.opened}"
     st.session_state[key] = round(100 * getattr(state.project.plan, plan_key))
 

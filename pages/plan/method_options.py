@@ -62,7 +62,7 @@ def any_further(state: Session) -> bool:
 
 
 def any_changed(state: Session) -> bool:
-    """Return whether the plan sets one of those to a value other than the default."""
+    """Return whether the plan sets one of these further options to a value other than the default."""
     usual = vars(options_of(state.project.plan)())
     return any(given.value != usual[given.key] for given in _shown(state) if not given.leads)
 

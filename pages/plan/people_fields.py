@@ -26,7 +26,7 @@ def show(state: Session, spots: dict[str, Any], bound: Bound) -> None:
             2 if project.one_row_per_person is False and plan.person is None else 1,
             10_000,
             plan.rows_per_person,
-            help="These rows of each person are kept, chosen at random. More rows need more noise."
+            help="Up to this many rows of each person are kept, chosen at random. More rows need more noise."
             if plan.person
             else "Largest number of rows that may belong to one person. This is a promise.",
             **bound(state, "rows_per_person"),
@@ -47,7 +47,7 @@ def show(state: Session, spots: dict[str, Any], bound: Bound) -> None:
     if project.linked is not None:
         return  # not supported yet
     st.toggle(
-        "Shareable figures, from people held out",
+        "Shareable figures, from held-out people",
         plan.private_evaluation > 0,
         wrap=True,
         help="A random tenth of the people (without a person column: of the rows) is held out of the release and used "

@@ -23,9 +23,9 @@ from espalier.pages.plan.conflicts import Spots
 from espalier.pages.session.session import Session
 
 _FENCE = {
-    "always": "This method always has it.",
-    "never": "This method never has it.",
-    "optional": "This method can have it.",
+    "always": "This method always has a fence.",
+    "never": "This method never has a fence.",
+    "optional": "This method can have a fence.",
 }
 
 
@@ -62,7 +62,7 @@ def show(state: Session) -> Spots:
         if private:
             _promise(state, spots)
         else:
-            st.error(f"**{NOT_PRIVATE}.** {SENTENCE} This method takes no ε and enters no ledger.")
+            st.error(f"**{NOT_PRIVATE}.** {SENTENCE} This method takes no ε, and no ledger records its releases.")
     if private:
         with st.expander("More: allocation, accounting, synthetic rows, schema"):
             _more(state)
@@ -220,8 +220,8 @@ def _more(state: Session) -> None:
             0.5,
             plan.schema_share,
             0.01,
-            help="For columns without declared bins or categories (Data page: “at most 50”, “8 bins”): they are chosen "
-            "privately from this share, and the counts get the rest. 0.05 is a reasonable start.",
+            help="For columns without declared bins or categories (Data page: “at most 50”, “8 bins”). This share "
+            "pays for choosing them privately, and the counts get the rest. 0.05 is a reasonable start.",
             **_bound(state, "schema_share"),
         )
         if method.offers(plan, "copies"):
@@ -230,7 +230,7 @@ def _more(state: Session) -> None:
                 0,
                 100,
                 plan.copies,
-                help="Alternative versions of the release, as other people and other noise might have produced it. "
+                help="Alternative versions of the release, as other people and other noise might have produced them. "
                 "With 20, intervals can be computed anywhere. They cost no budget and can also be made later.",
                 **_bound(state, "copies"),
             )
@@ -378,7 +378,7 @@ def _purposeful(state: Session, advice: Advice) -> None:
 
 
 def _take_accounting(state: Session, rule: AccountingRule) -> None:
-    """Set the rule; a δ that was given belongs to the rule before."""
+    """Set the rule. The plan's δ is dropped if the old or the new rule is pure."""
     before = state.project.plan
     state.drafts.plan.delta = None
     state.editor.change_plan(accounting=rule, delta=None if "pure" in (rule, before.accounting) else before.delta)

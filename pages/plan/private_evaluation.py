@@ -17,7 +17,7 @@ FIGURES = {
     "accuracy": "TSTR accuracy",
     "auc": "TSTR AUC",
     "one_way_tv": "One-way error",
-    "cmi": "CMI: dependence left in the real table",
+    "cmi": "CMI in the real table",
 }
 MEANING = (
     f"**How to read it.** {term('TSTR')}: a model trained on the synthetic rows predicts the target of real rows that "
@@ -39,8 +39,8 @@ def planned(seen: Preview) -> None:
     )
     share, by = seen.project.plan.private_evaluation, "people" if seen.project.plan.person else "rows"
     st.markdown(
-        f"{100 * share:.3g} % of the {by}, chosen at random, judge the release (ρ = {round_up(seen.spent)}). "
-        "**This adds no privacy cost**: the release itself does not use them."
+        f"{100 * share:.3g} % of the {by}, chosen at random, are held out to judge the release "
+        f"(ρ = {round_up(seen.spent)}). **This adds no privacy cost**: the release itself does not use them."
     )
     expected = [_expected(f) for f in seen.expected]
     if expected:
@@ -90,8 +90,8 @@ def show(evaluation: PrivateEvaluation, stem: str) -> None:
         if any(f.name == "accuracy" for f in there):
             guess = evaluation.accuracy_baseline
             st.markdown(
-                f"For comparison, always guessing the most common value gives an accuracy of about **{guess:.3f}**, by "
-                "the same noisy counts."
+                f"For comparison, always guessing the most common value gives an accuracy of about **{guess:.3f}**, "
+                "according to the same noisy counts."
                 if guess is not None
                 else "These counts do not give the accuracy of always guessing the most common value. Its share in the "
                 "synthetic table is a good estimate."

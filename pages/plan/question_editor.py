@@ -21,8 +21,8 @@ from espalier.pages.session.session import Session
 SHOWN = 50
 """Largest number of questions listed on the page; a file may contain thousands."""
 _ABOUT = (
-    "What will your reports ask of the table? **A question** asks how many rows match a description; **a count** is "
-    "the number of several conditions that each row meets. A method reproduces pairs of columns well and counts over "
+    "What will your reports ask of the table? **A question** asks how many rows match a description; **a count** "
+    "states how many of several conditions each row meets. A method reproduces pairs of columns well and counts over "
     "whole rows badly, unless they are measured: they can get a share of the budget."
 )
 
@@ -36,7 +36,7 @@ def show(state: Session) -> Any:
         _build(state, listed)
         _file(state, listed)
         kind = "no" if is_blurring(plan) else method_of(plan).capabilities.questions
-        in_the_way = kind == "no" and plan.question_share > 0  # so the field stays, to take it back
+        in_the_way = kind == "no" and plan.question_share > 0  # the field stays, so that the share can be reset
         if listed and (kind == "beside" or in_the_way):
             share(
                 state,
@@ -101,7 +101,9 @@ def _build(state: Session, listed: QuestionList) -> None:
         return
     entry: dict[str, Any] = {"of": where} if counting else {"where": where}
     if counting:
-        entry["up_to"] = st.number_input("Distinguished up to", 1, max(len(where), 1), len(where), key=f"ask-top-{at}")
+        entry["up_to"] = st.number_input(
+            "Distinguish counts up to", 1, max(len(where), 1), len(where), key=f"ask-top-{at}"
+        )
     said = in_words(entry)
     st.markdown(f"**{plain(said[0].upper() + said[1:])}**" if counting else f"**How many {plain(said)} are there?**")
     called = st.text_input("Name", key=f"ask-name-{kind}-{at}", placeholder="a short name for the report").strip()

@@ -140,7 +140,7 @@ def details(state: Session, found: Verdict) -> None:
             "rows moved (%)": number(format="%.2g", help="The share of rows that noise moves to another value."),
             "hidden below V": number(
                 format="%.2f",
-                help="Noise hides a weaker association with the target (Cramér's V: 0.1 is small, 0.3 medium).",
+                help="Noise hides associations with the target below this Cramér's V (0.1 is small, 0.3 medium).",
             ),
         },
     )

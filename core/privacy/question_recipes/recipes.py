@@ -34,15 +34,15 @@ LARGEST = 2.0**36
 
 @dataclass(frozen=True)
 class QuestionSums:
-    """The numbers of rows that satisfy each of ``questions``, as one vector. ``sizes`` are all columns of the table;
+    """The numbers of rows that satisfy each of ``questions``, as one vector. ``sizes`` covers all columns of the table;
     ``less`` is a public number of rows subtracted from every answer, the same for two neighbouring tables.
 
     Sensitivity under replace-one: k · √max_{x,x'} Σ_j (q_j(x) − q_j(x'))², under add-remove k · √max_x Σ_j q_j(x).
     Proof: k rows of one person that change (come or go) move the vector by a sum of k vectors, each no longer than the
-    maximum over all rows that can be encoded (pairs of them), by the triangle inequality. Both maxima are exact; if
-    pairs of rows are too many for one table, the first is replaced by the proved min(2 max_x Σ_j q_j(x), questions).
-    A count in a condition is a function of the row like any other. The sensitivity is at least one row per person, and
-    exactly one for a single question, whose answer is 0 or 1 for each row.
+    maximum over all rows that can be encoded (pairs of them), by the triangle inequality. Both maxima are exact. If
+    there are too many pairs of rows for one table, the first is replaced by the proved bound min(2 max_x Σ_j q_j(x),
+    questions). A count in a condition is a function of the row like any other. The sensitivity is at least one row per
+    person, and exactly one for a single question, whose answer is 0 or 1 for each row.
     """
 
     questions: tuple[Question, ...]
@@ -96,7 +96,7 @@ class QuestionSums:
         """L1 sensitivity in units: k · Δ², with Δ that of one row per person.
 
         Proof: every answer is 0 or 1 for each row, so Σ_j |q_j(x) − q_j(x')| = Σ_j (q_j(x) − q_j(x'))², and Σ_j q_j(x)
-        = Σ_j q_j(x)². `squared` is the largest of either. k rows by the triangle inequality.
+        = Σ_j q_j(x)². `squared` is the largest value of the respective sum. For k rows, apply the triangle inequality.
         """
         return self.squared(unit.neighbors == "replace-one") * unit.rows_per_person * self.units
 
@@ -136,7 +136,7 @@ class CountHistogram:
             raise ValueError("this count is over another table")
 
     def given(self, unit: Unit) -> tuple[tuple[str, float], ...]:  # noqa: ARG002
-        """None."""
+        """Nothing further: the sensitivity depends on the unit alone."""
         return ()
 
     def sensitivity(self, unit: Unit) -> int:
@@ -163,7 +163,7 @@ class WorstQuestion:
 
     Candidate j of the first half is scored by c_j − e_j, of the second half by e_j − c_j. Sensitivity: k rows under
     both units. Proof: e is public and rounded once. A row that changes, comes or goes moves c_j by at most 1, for q_j
-    is 0 or 1; k rows by the triangle inequality.
+    is 0 or 1. By the triangle inequality, k rows move it by at most k.
     """
 
     asked: QuestionSums
