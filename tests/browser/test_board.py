@@ -175,6 +175,7 @@ def test_draw_refuse_undo_annotate_leave_and_reload(person, tmp_path, samples, w
     person.fine()
 
 
+@pytest.mark.nightly
 def test_readmission_is_rebuilt_from_an_empty_canvas_by_a_quick_hand(person, tmp_path, samples) -> None:
     wanted = Project.load(samples / "readmission.json")
     board = open_project(person, empty_readmission(tmp_path, samples))

@@ -102,6 +102,7 @@ def test_a_clinician_reviews_her_own_table_and_draws_what_she_knows(person, tmp_
     person.fine()
 
 
+@pytest.mark.nightly
 def test_a_clinician_learns_in_six_clicks_whether_it_holds_elsewhere(person) -> None:
     person.visit("Home", "Espalier")
     person.press("Open readmission")

@@ -35,7 +35,7 @@ from typing import Any
 import numpy as np
 
 from espalier.core.errors import Cancelled, EspalierError, LedgerError, LedgerUnavailable
-from espalier.core.ledger import reasons, store
+from espalier.core.ledger import database, reasons, store
 from espalier.core.ledger.account import Account
 from espalier.core.ledger.archive import digest_of
 from espalier.core.ledger.ledger import Ledger
@@ -348,12 +348,12 @@ def locked(where: str) -> dict[str, Any]:
     """Another process locks the ledger for longer than a writer waits."""
     opened(where, 10)
     patience = reasons.PATIENCE
-    setattr(store, "PATIENCE", 1)  # noqa: B010 (a name that the module imports)
+    setattr(database, "PATIENCE", 1)  # noqa: B010 (a name that the module imports)
     try:
         with store.Store(where)._writing():
             return fault("a ledger that is held by another", where, lambda: until_it_fails(where), "try again")
     finally:
-        setattr(store, "PATIENCE", patience)  # noqa: B010
+        setattr(database, "PATIENCE", patience)  # noqa: B010
 
 
 def vanished(where: str) -> dict[str, Any]:
