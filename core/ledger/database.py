@@ -48,8 +48,8 @@ def engine_of(url: sa.URL, table: str) -> sa.Engine:
 
         @event.listens_for(served, "begin")
         def _set(connection: sa.Connection) -> None:  # for this transaction only: a pooler shares sessions
-            for name, value in _SETTINGS.items():
-                connection.exec_driver_sql(f"SET LOCAL {name} TO {value}")
+            driver: Any = connection.connection.driver_connection
+            driver.execute("; ".join(f"SET LOCAL {name} TO {value}" for name, value in _SETTINGS.items()))
 
         return served
     file = f"{Path(url.database or '').absolute().as_uri()}?mode=rw"  # a missing ledger is not recreated empty

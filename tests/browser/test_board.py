@@ -227,6 +227,7 @@ def test_touch_draws_and_the_keyboard_does_the_same(person, tmp_path, samples) -
     person.fine()
 
 
+@pytest.mark.nightly  # the test above draws by keyboard too
 def test_the_keyboard_walks_draws_links_and_deletes_on_the_board(person, tmp_path, samples) -> None:
     person.page.set_viewport_size({"width": 1280, "height": 900})
     board = open_project(person, empty_readmission(tmp_path, samples))

@@ -780,6 +780,7 @@ def served(folder):
             worker.join()
 
 
+@pytest.mark.nightly  # a server of its own; SQLite has the same test under links
 def test_an_earlier_copy_is_refused_under_another_spelling_of_the_host(postgres, tmp_path, monkeypatch):
     monkeypatch.setenv("ESPALIER_LEDGER_KEY", str(tmp_path / "ledger.key"))
     name = f"test_{os.urandom(6).hex()}"

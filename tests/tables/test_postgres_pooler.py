@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
+import psycopg
 import pyarrow as pa
 import pytest
 
@@ -124,6 +126,11 @@ def test_rows_are_written_where_the_user_s_own_path_leads(pooled):
     con.execute("DROP TABLE public.made")
 
 
+def _without_a_ledger(con: psycopg.Connection[Any]) -> None:
+    con.execute("DROP TABLE IF EXISTS espalier_meta, espalier_events, espalier_releases, espalier_journal")
+    con.execute("DROP FUNCTION IF EXISTS espalier_only_grows")
+
+
 def test_a_ledger_works_through_a_pooler_and_leaves_no_setting(pooled, tmp_path, monkeypatch):
     """PgBouncer refuses the options that carried its limits of time, or drops them."""
     url, con = pooled
@@ -131,6 +138,7 @@ def test_a_ledger_works_through_a_pooler_and_leaves_no_setting(pooled, tmp_path,
     asked = [f"SHOW {name}" for name in ASKED]
     in_each_session(url, *LEFT_BEHIND[:4])
     before = in_each_session(url, *asked)
+    _without_a_ledger(con)  # another test may have left one in this database
     try:
         Ledger(url, create=True).open_table("Ω é", epsilon=1.0, delta=1e-9)
         assert list(Ledger(url).populations()) == ["Ω é"]
@@ -138,5 +146,4 @@ def test_a_ledger_works_through_a_pooler_and_leaves_no_setting(pooled, tmp_path,
         assert con.execute("SELECT to_regclass('public.espalier_events') IS NOT NULL").fetchone()[0]
         assert in_each_session(url, *asked) == before
     finally:
-        con.execute("DROP TABLE IF EXISTS espalier_meta, espalier_events, espalier_releases, espalier_journal")
-        con.execute("DROP FUNCTION IF EXISTS espalier_only_grows")
+        _without_a_ledger(con)
