@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import psycopg
 import pyarrow as pa
 import pytest
 
@@ -126,7 +125,7 @@ def test_rows_are_written_where_the_user_s_own_path_leads(pooled):
     con.execute("DROP TABLE public.made")
 
 
-def _without_a_ledger(con: psycopg.Connection[Any]) -> None:
+def _without_a_ledger(con: Any) -> None:
     con.execute("DROP TABLE IF EXISTS espalier_meta, espalier_events, espalier_releases, espalier_journal")
     con.execute("DROP FUNCTION IF EXISTS espalier_only_grows")
 
