@@ -214,7 +214,7 @@ def show(name: str, releases: int, keep: Path | None) -> None:
     made = run(name, setting, releases, keep)
 
     def rmse(what: str, against: str = "") -> float:
-        """Print the comparison with the effect in the real rows, or with the truth."""
+        """Return the root mean squared error against the effect in the real rows, or against the truth."""
         some = [one["found"] for one in made if what in one["found"]]
         errors = [found[what] - (found[against] if against else truth) for found in some]
         return math.sqrt(float(np.nanmean(np.square(errors))))

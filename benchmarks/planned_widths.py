@@ -5,7 +5,8 @@ ratios between public categories. The declared assumptions are the population's 
 hold. Two coefficients of regressions and one adjusted effect join them, with the population's shares and correlations
 as assumptions. ``within`` is how many of the reached half-widths are at most the promised one. A figure without an
 interval counts as not within. ``promised ÷ reached`` is the median. The margins of regressions are chosen on the
-populations `TUNED` (``margin`` is the one that 90 % of their figures need) and reported on others.
+populations `TUNED` (``margin`` is the one that 90 % of their figures need), raised after a first look at the others,
+and reported on regressions of the others that had not been run before. The effects there had been run.
 """
 
 from __future__ import annotations
@@ -156,7 +157,7 @@ class Made:
 
 
 def show(draws: int) -> None:
-    """Print proportions, differences and odds ratios by ε, then coefficients and effects, each with a budget alone."""
+    """Print proportions, differences and odds ratios by ε, then coefficients and effects."""
     for epsilon in EPSILONS:
         _show(f"ε = {epsilon:g}, counts", [made for n in POPULATIONS for made in measured(n, epsilon, draws, analyses)])
         for title, chosen in (("chosen on", True), ("reported", False)):

@@ -54,7 +54,7 @@ if not released.has_rows:
         "The tab was reloaded, so the server no longer holds the real rows. "
         + (
             "It no longer knows which of them were held out for testing, so this release cannot be compared again."
-            if released.digest is None and released.far is None
+            if released.mark is None and released.far is None
             else "Open the same table on the Data page to compare this release with them again."
         )
     )

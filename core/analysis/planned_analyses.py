@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from espalier.core.analysis.bought_regressions import Regressed, bought
 from espalier.core.analysis.dividing import Curve, divided
 from espalier.core.analysis.expected_regressions import contrast_of, outlook
-from espalier.core.privacy.accounting import Budget, epsilon_of
+from espalier.core.privacy.accounting import Budget, epsilon_of, round_up
 from espalier.core.privacy.curator import Curator
 from espalier.core.privacy.question_recipes.recipes import QuestionSums
 from espalier.core.privacy.rehearsal import UNKNOWN_ROWS
@@ -36,7 +36,8 @@ SURE = 0.98
 """Nothing is promised unless all counts exceed their noise with this probability."""
 EVEN = 0.8
 """An effect's promise counts on this share of the assumed rows in each stratum, because real strata do not contain the
-groups in equal shares. Chosen on three effects by `benchmarks.planned_widths`, which reports it on three others."""
+groups in equal shares. Chosen on three effects by `benchmarks.planned_widths`, which reports it on three others that
+had been seen before."""
 QUANTILE = 1.959963984540054
 """Of the standard normal distribution, for 95 % intervals."""
 CAUTION = 1.2815515655446004
@@ -73,7 +74,7 @@ class Setting:
 
     def promised(self, one: PlannedAnalysis, rho: float) -> float:
         """Return the half-width that 9 of 10 releases stay within if the assumptions hold; infinite for none."""
-        return self.curve(one).promise(rho)
+        return self.curve(one).at(rho)
 
     def promise(self, one: PlannedAnalysis) -> Callable[[float], float]:
         """Return the promised half-width as a function of ρ."""
@@ -311,7 +312,7 @@ def epsilon_promising(found: Sequence[Analysed], whole: Budget) -> float | None:
 
 def _epsilon(found: Sequence[Analysed], rho: float, whole: Budget) -> float:
     share = math.fsum(one.rho for one in found) / whole.rho
-    return epsilon_of(rho / share, whole.delta)
+    return float(round_up(epsilon_of(rho / share, whole.delta), 3))  # as it is printed: plans at it keep the promise
 
 
 def epsilons(found: Sequence[Analysed], whole: Budget) -> dict[str, float | None]:

@@ -66,6 +66,8 @@ class _Server:
                         break
                     except OSError:
                         self.end()
+                else:
+                    raise TableError("the process that reads DuckDB files cannot be started")
         finally:
             os.close(rows_out)
             os.close(end_out)
@@ -141,6 +143,10 @@ def serve() -> None:
     import duckdb  # noqa: F401  (once, for all children)
     import pyarrow  # noqa: F401
 
+    with suppress(ImportError, ValueError, OSError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a crash leaves no rows in a core file
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     line = socket.socket(fileno=0)
     while True:
@@ -149,7 +155,10 @@ def serve() -> None:
             return
         text = b""
         while len(text) < int.from_bytes(head, "big"):
-            text += line.recv(1 << 16)
+            part = line.recv(1 << 16)
+            if not part:  # the process that asked has ended
+                return
+            text += part
         if os.fork() == 0:
             line.detach()
             with suppress(BaseException):

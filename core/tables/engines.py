@@ -92,10 +92,9 @@ def open_stream(url: str, name: str, shown: str) -> Stream:
     scheme = url.partition("://")[0]
     if scheme not in (known := sorted(entry.name for entry in entry_points(group="ibis.backends"))):
         raise TableError(f"{scheme} is not a known engine. Use one of {', '.join(known)}, or a file")
-    if scheme in ("duckdb", "sqlite"):
-        _check_url(url, scheme)
     file, seen = None, None
     if scheme in ("duckdb", "sqlite"):
+        _check_url(url, scheme)
         file = _path_of(url)
         check_ordinary(file)  # an engine would wait for a pipe
     if scheme == "duckdb" and file is not None:
@@ -163,13 +162,17 @@ def _with_schema(con: Any, name: str) -> str:
 def _check_casts(con: Any, name: str) -> None:
     """Refuse a column of PostgreSQL whose type is cast to text by a function that a user wrote: it may read other rows.
 
-    PostgreSQL's own functions have numbers below 16384.
+    PostgreSQL's own functions have numbers below 16384. A domain is cast as the type that it is based on.
     """
     asked = (
-        "SELECT cell.attname FROM pg_catalog.pg_attribute AS cell "
-        "JOIN pg_catalog.pg_cast AS made ON made.castsource = cell.atttypid "
-        "WHERE cell.attrelid = pg_catalog.to_regclass(%s) AND cell.attnum > 0 AND made.castfunc >= 16384 "
-        "AND made.casttarget = 'pg_catalog.text'::pg_catalog.regtype ORDER BY cell.attnum LIMIT 1"
+        "WITH RECURSIVE types(name, place, type) AS ("
+        "SELECT attname, attnum, atttypid FROM pg_catalog.pg_attribute "
+        "WHERE attrelid = pg_catalog.to_regclass(%s) AND attnum > 0 "
+        "UNION SELECT types.name, types.place, base.typbasetype FROM types "
+        "JOIN pg_catalog.pg_type AS base ON base.oid = types.type WHERE base.typbasetype <> 0) "
+        "SELECT types.name FROM types JOIN pg_catalog.pg_cast AS made ON made.castsource = types.type "
+        "WHERE made.castfunc >= 16384 AND made.casttarget = 'pg_catalog.text'::pg_catalog.regtype "
+        "ORDER BY types.place LIMIT 1"
     )
     quoted = ".".join('"' + part.replace('"', '""') + '"' for part in parts_of(name))
     if found := con.execute(asked, [quoted]).fetchone():

@@ -20,7 +20,7 @@ from espalier.core.errors import TableError
 from espalier.core.tables.arrow_text import value_type
 from espalier.core.tables.parquet_pages import check_pages
 from espalier.core.tables.text_table import check_names
-from espalier.core.tables.unpacking import open_ordinary, state, unshared
+from espalier.core.tables.unpacking import Facts, open_ordinary, state, unshared
 
 BATCH_ROWS, BATCH_CELLS = 1 << 18, 1 << 23
 """Rows and cells of a batch at most."""
@@ -45,7 +45,7 @@ class _File:
     rows: int
     folders: tuple[tuple[str, str], ...]
     longest: int
-    state: tuple[int, ...]
+    state: Facts
 
 
 class ParquetFiles:
@@ -255,7 +255,7 @@ def _batches(file: _File, names: Sequence[str], most: int = BATCH_ROWS) -> Gener
                     size = max(1, min(most, BATCH_CELLS // max(len(stored), 1)))
                     batches = opened.iter_batches(size, columns=stored)
                 else:
-                    batches = unshared(opened, file.longest, file.state[2], str(file.path), stored)
+                    batches = unshared(opened, file.longest, file.state.size, str(file.path), stored)
                 for batch in batches:
                     skipped, start = min(max(done - start, 0), batch.num_rows), start + batch.num_rows
                     if rows := batch.num_rows - skipped:

@@ -34,7 +34,7 @@ from espalier.core.tables.row_limits import new_key
 from espalier.core.tables.scan import scan, scan_people
 from espalier.core.tables.snapshot import Snapshot
 from espalier.core.tables.text_table import TextColumn, TextTable
-from espalier.core.tables.unpacking import check_ordinary
+from espalier.core.tables.unpacking import Facts, changes, check_ordinary
 
 if TYPE_CHECKING:
     from espalier.core.tables.postgres_snapshot import PostgresSnapshot
@@ -382,13 +382,6 @@ def _file(path: Path) -> Feed:
         raise TableError(f"cannot read {path}: {error.strerror or type(error).__name__}", path=str(path)) from None
 
 
-def state_of(files: Sequence[Path]) -> list[tuple[int, int, int] | None]:
-    """Return facts that change when a file is written: inode, size and time of each; `None` for a missing one."""
-    found: list[tuple[int, int, int] | None] = []
-    for file in files:
-        try:
-            of = file.stat()
-            found.append((of.st_ino, of.st_size, of.st_mtime_ns))
-        except FileNotFoundError:
-            found.append(None)
-    return found
+def state_of(files: Sequence[Path]) -> list[Facts | None]:
+    """Return the facts of each file that change when it is written; `None` for a missing one."""
+    return [changes(file) for file in files]

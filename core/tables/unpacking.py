@@ -8,8 +8,9 @@ import os
 import stat
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from espalier.core.errors import TableError
 
@@ -41,18 +42,30 @@ def _unordinary(path: Path, what: str) -> TableError:
     return TableError(f"cannot read {path}: it is {what}; write the rows into a file first", path=str(path))
 
 
-def state(file: IO[bytes]) -> tuple[int, ...]:
-    """Return facts of an open file that change when it is written or another file takes its place."""
+class Facts(NamedTuple):
+    """What changes when a file is written or another file takes its place."""
+
+    device: int
+    inode: int
+    size: int
+    written: int
+    changed: int
+
+
+def state(file: IO[bytes]) -> Facts:
+    """Return these facts of an open file."""
     return _facts(os.fstat(file.fileno()))
 
 
-def changes(path: Path | None) -> tuple[int, ...] | None:
+def changes(path: Path | None) -> Facts | None:
     """Return these facts of the file with a name; `None` for what is no file."""
-    return _facts(path.stat()) if path is not None and path.is_file() else None
+    with suppress(FileNotFoundError):
+        return _facts(path.stat()) if path is not None and path.is_file() else None
+    return None
 
 
-def _facts(of: os.stat_result) -> tuple[int, ...]:
-    return of.st_dev, of.st_ino, of.st_size, of.st_mtime_ns, of.st_ctime_ns
+def _facts(of: os.stat_result) -> Facts:
+    return Facts(of.st_dev, of.st_ino, of.st_size, of.st_mtime_ns, of.st_ctime_ns)
 
 
 def gunzip(data: bytes, shown: str) -> bytes:

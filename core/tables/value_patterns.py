@@ -159,7 +159,7 @@ _PERSON_NAME = re.compile(
 
 
 def named_like_a_person(name: str) -> bool:
-    """Whether a column's name contains a word for an identifier of people, and no word for a count: ``subject``."""
+    """Whether a column's name contains a word for an identifier of people: ``subject``."""
     return bool(_PERSON_NAME.search(_WORDS.sub("_", name).casefold()))
 
 

@@ -20,7 +20,7 @@ from espalier.core.server.worker import Limits, run_apart
 from espalier.core.tables.table import Table
 from espalier.pages.common import housekeeping, sign_in
 from espalier.pages.release import payment
-from espalier.pages.session.session import ReleaseBundle, RowsAtWork, Session, Spent
+from espalier.pages.session.session import ReleaseBundle, RowsAtWork, Session, Spent, mark_of
 
 AT_DELTA = 1e-9
 """δ at which releases with δ = 0 are added up."""
@@ -60,13 +60,13 @@ def start(state: Session, share: float, seen: Preview, paid: Paid | None = None)
             at_work.holdout,
             relation,
             far,
-            digests[0] if digests else None,
+            marks[0] if marks else None,
         )
         into.releases, into.findings = number, {}
         into.spent.append(replace(bill, rho=spent, delta=delta, for_draws=release.spending.delta))
 
     known: list[bool] = []
-    digests: list[bytes] = []
+    marks: list[bytes] = []
 
     def ended(into: Session, reason: str) -> None:
         if known and paid is not None:
@@ -107,7 +107,7 @@ def start(state: Session, share: float, seen: Preview, paid: Paid | None = None)
             holdout = None if holdout is None else holdout.recoded(made.project.schema)
         rows.real, rows.holdout = real, holdout
         if text is not None and holdout is None:
-            digests.append(text.digest)
+            marks.append(mark_of(text))
         _ = made.files  # made now, while the page is free
         return made
 

@@ -17,7 +17,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -46,23 +46,8 @@ class Work:
     results: Any = None
     away: IO[bytes] | None = None
     """The file that holds ``results`` while they are not in memory."""
-
-    def put_away(self) -> None:
-        """Move the results to a file that has no name, so that nothing is left of it when the process ends.
-
-        A job that nobody has collected keeps its result in memory.
-        """
-        if self.results is None or self.job is not None:
-            return
-        with suppress(OSError, pickle.PicklingError, TypeError, AttributeError):  # else they stay in memory
-            file = tempfile.TemporaryFile(prefix="espalier-")  # noqa: SIM115  (open until they are taken or expire)
-            try:
-                pickle.dump(self.results, file, protocol=pickle.HIGHEST_PROTOCOL)
-                file.flush()
-            except BaseException:
-                file.close()
-                raise
-            self.results, self.away = None, file
+    stays: bool = False
+    """Could ``results`` not be written to a file?"""
 
     def bring_back(self) -> None:
         """Read the results again if they were put away."""
@@ -74,7 +59,7 @@ class Work:
 
     def forget(self) -> None:
         """Drop the results, wherever they are."""
-        self.job = self.results = None
+        self.job, self.results, self.stays = None, None, False
         if self.away is not None:
             self.away.close()
             self.away = None
@@ -126,7 +111,10 @@ class Registry:
             return work
 
     def sweep(self) -> None:
-        """Forget what has expired, and the oldest if there are more than `MOST`."""
+        """Forget what has expired, and the oldest if there are more than `MOST`; put away the results of the others.
+
+        A job that nobody has collected keeps its result in memory.
+        """
         with self._lock:
             now, idle = self._clock(), []
             for token, work in list(self._work.items()):
@@ -136,10 +124,38 @@ class Registry:
                     self._work.pop(token).forget()
                 else:
                     idle.append((work.seen, token))
-                    if now - work.seen >= AWAY:
-                        work.put_away()
             for _, token in sorted(idle)[: max(0, len(self._work) - MOST)]:
                 self._work.pop(token).forget()
+            waiting = [work for seen, token in idle if now - seen >= AWAY and (work := self._work.get(token))]
+            waiting = [work for work in waiting if work.results is not None and work.job is None and not work.stays]
+        for work in waiting:
+            self._put_away(work)
+
+    def _put_away(self, work: Work) -> None:
+        """Move results to a file, which takes a while for a large release and must not stop other tabs."""
+        results = work.results
+        file = _file_of(results)
+        with self._lock:
+            if results is None or work.results is not results or work.away is not None:  # taken or replaced meanwhile
+                if file is not None:
+                    file.close()
+            elif file is None:
+                work.stays = True
+            else:
+                work.results, work.away = None, file
+
+
+def _file_of(results: Any) -> IO[bytes] | None:
+    """Return a file with the results that has no name, so that nothing is left of it when the process ends."""
+    try:
+        with ExitStack() as unfinished:
+            file = unfinished.enter_context(tempfile.TemporaryFile(prefix="espalier-"))
+            pickle.dump(results, file, protocol=pickle.HIGHEST_PROTOCOL)
+            file.flush()
+            unfinished.pop_all()
+            return file
+    except (OSError, pickle.PicklingError, TypeError, AttributeError):
+        return None
 
 
 KEPT = Registry()

@@ -6,7 +6,9 @@ rows are never in a cache that sessions share. Changes of the project are in `es
 
 from __future__ import annotations
 
+import hmac
 import json
+import secrets
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field, fields, replace
@@ -68,8 +70,8 @@ class ReleaseBundle:
     relation: Relation | None = None
     far: tuple[str, str | None] | None = None
     """Place and name of ``relation``, as the steward typed them."""
-    digest: bytes | None = None
-    """Digest of the rows, if all rows of the table were used. Confidential; it stays in the server's memory."""
+    mark: bytes | None = None
+    """By which the table is recognised (`mark_of`), if all its rows were used."""
     counted: dict[Clique, NDArray[np.int64]] = field(default_factory=dict)
     """Counts of single columns and pairs for charts, if the table is read where it is stored. Confidential."""
 
@@ -470,7 +472,7 @@ class Session:
             return
         if made.far is not None and made.far == self.far:
             self.released = replace(made, relation=self.relation)
-        elif self.text is not None and made.digest is not None and made.digest == self.text.digest:
+        elif self.text is not None and made.mark is not None and made.mark == mark_of(self.text):
             real, schema = self.table(), made.release.project.schema
             self.released = replace(made, real=real.recoded(schema) if made.planned.schema.undeclared else real)
 
@@ -487,6 +489,15 @@ class Session:
             job.ended(self, job.reason)
         self.rows_at_work = RowsAtWork()
         self.store()
+
+
+_KEY = secrets.token_bytes(32)
+"""Of this server's process, which never stores it."""
+
+
+def mark_of(table: TextTable) -> bytes:
+    """Return a keyed digest of the rows: only this process can tell by it whether a table has the same rows."""
+    return hmac.digest(_KEY, table.digest, "sha256")
 
 
 def here() -> Session:

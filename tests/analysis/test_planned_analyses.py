@@ -121,7 +121,8 @@ def test_at_the_epsilon_that_the_plan_names_every_wanted_half_width_is_promised(
     shown = preview(given, 8000)
     reaches = shown.analyses_epsilon
     assert reaches is not None
-    for factor, fits in ((1.001, True), (0.9, False)):
+    assert f"{reaches:.3g}" == f"{reaches:g}"
+    for factor, fits in ((1, True), (0.9, False)):  # the number as it is printed
         plans = [one.plan() for one in preview(given.with_plan(epsilon=reaches * factor), 8000).analyses]
         assert all(one["promised"] <= one["wanted"] for one in plans) is fits
     assert shown.pools["analyses"] == pytest.approx(0.5 * shown.budget.rho)
@@ -339,7 +340,7 @@ def test_a_release_lists_a_planned_regression_among_its_regressions_and_its_widt
     shown = preview(given, 8000)
     reaches = shown.analyses_epsilon
     assert reaches is not None
-    plans = [one.plan() for one in preview(given.with_plan(epsilon=reaches * 1.001), 8000).analyses]
+    plans = [one.plan() for one in preview(given.with_plan(epsilon=reaches), 8000).analyses]
     assert all(one["promised"] <= one["wanted"] for one in plans)
     made = release(given, stays())
     made.save(tmp_path / "out")

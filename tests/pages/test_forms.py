@@ -148,9 +148,7 @@ OTHERWISE = {
     "pages/release/not_private.py": {"_result"},  # of a table that says NOT PRIVATE, on the curator's screen
     "pages/diagnostics/many_targets.py": {"made.codes"},  # of the synthetic table
     "pages/diagnostics/blurred.py": {"made.rows"},  # of a table that says NOT PRIVATE, on the curator's screen
-    "pages/07_diagnostics.py": {  # the first on the screen, among figures that are not private; of the second, if any
-        *("released.holdout.rows", "released.digest"),
-    },
+    "pages/07_diagnostics.py": {"released.holdout.rows"},  # on the screen, among figures that are not private
     "pages/diagnostics/distributions.py": {
         "_one",
         "_two",
@@ -171,8 +169,7 @@ OTHERWISE = {
     "pages/plan/regression_editor.py": {"c.values"},  # of the schema, which is public
     "pages/plan/analysis_editor.py": {"c.values"},  # of the schema, which is public
     "pages/plan/plan_fields.py": {"_n"},  # the field for n, there only while n is public (tested above)
-    "pages/session/session.py": {"self.rows", "give_rows_back"},  # set by open; decides which rows figures compare
-    "pages/release/spending.py": {"text.digest"},  # kept for give_rows_back
+    "pages/session/session.py": {"self.rows", "mark_of"},  # set by open; keyed, to recognise a table after a reload
     "pages/release/payment.py": {"known_table", "diagnosed"},  # the digest, which the ledger keeps only keyed
 }
 """By page, functions or expressions that may read a number of rows, codes, values or a digest off something."""

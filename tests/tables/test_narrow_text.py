@@ -27,8 +27,6 @@ from espalier.core.tables.panel import Panel
 from espalier.core.tables.reading import read_table
 from espalier.core.tables.relation import open_relation
 
-psycopg = pytest.importorskip("psycopg")
-
 PEOPLE = Column("people.a", "categorical", ("n", "y"))
 VALUE = Column("visits.x", "categorical", tuple("pqrs"))
 LINK = Linked("people", "visits", "id", "id", "at", 3, "key")
@@ -100,7 +98,7 @@ def test_csv_in_batches_gives_the_panel_of_the_file_in_memory(tmp_path):
     assert told(panel(DATED, DATED_SCHEMA, [open_relation(path) for path in paths])) == told(whole)
 
 
-def in_duckdb(folder: Path, tables: tuple[pa.Table, ...], postgres: str) -> str:  # noqa: ARG001
+def in_duckdb(folder: Path, tables: tuple[pa.Table, ...], request: pytest.FixtureRequest) -> str:  # noqa: ARG001
     with duckdb.connect(str(folder / "both.duckdb")) as con:
         for name, table in zip(("people", "visits"), tables, strict=True):
             con.register("given", table)
@@ -108,7 +106,7 @@ def in_duckdb(folder: Path, tables: tuple[pa.Table, ...], postgres: str) -> str:
     return f"duckdb://{folder}/both.duckdb"
 
 
-def in_sqlite(folder: Path, tables: tuple[pa.Table, ...], postgres: str) -> str:  # noqa: ARG001
+def in_sqlite(folder: Path, tables: tuple[pa.Table, ...], request: pytest.FixtureRequest) -> str:  # noqa: ARG001
     con = sqlite3.connect(folder / "both.sqlite")
     for name, table in zip(("people", "visits"), tables, strict=True):
         _fill(con.cursor(), name, table, "?", {"int32": "INTEGER", "int64": "INTEGER"})
@@ -117,12 +115,23 @@ def in_sqlite(folder: Path, tables: tuple[pa.Table, ...], postgres: str) -> str:
     return f"sqlite://{folder}/both.sqlite"
 
 
-def in_postgres(folder: Path, tables: tuple[pa.Table, ...], postgres: str) -> str:  # noqa: ARG001
+def in_postgres(folder: Path, tables: tuple[pa.Table, ...], request: pytest.FixtureRequest) -> str:  # noqa: ARG001
+    psycopg = pytest.importorskip("psycopg")
+    postgres: str = request.getfixturevalue("postgres")
     with psycopg.connect(postgres, autocommit=True) as con:
         for name, table in zip(("people", "visits"), tables, strict=True):
             con.execute(f"DROP TABLE IF EXISTS {name}")
             _fill(con.cursor(), name, table, "%s", {"int32": "int4", "int64": "int8", "date32[day]": "date"})
+    request.addfinalizer(lambda: _dropped(postgres))
     return postgres
+
+
+def _dropped(postgres: str) -> None:
+    """Drop the tables, because other tests have tables of these names."""
+    import psycopg
+
+    with psycopg.connect(postgres, autocommit=True) as con:
+        con.execute("DROP TABLE IF EXISTS people, visits")
 
 
 def _fill(cursor: Any, name: str, table: pa.Table, mark: str, types: dict[str, str]) -> None:
@@ -134,15 +143,11 @@ def _fill(cursor: Any, name: str, table: pa.Table, mark: str, types: dict[str, s
 
 @pytest.mark.parametrize("stored", [in_duckdb, in_sqlite, in_postgres])
 @pytest.mark.parametrize(("link", "schema"), [(LINK, SCHEMA), (DATED, DATED_SCHEMA)])
-def test_a_database_gives_the_panel_of_the_files(stored, link, schema, tmp_path, postgres):
+def test_a_database_gives_the_panel_of_the_files(stored, link, schema, tmp_path, request):
     tables = made(np.random.default_rng(2))
-    url = stored(tmp_path, tables, postgres)
+    url = stored(tmp_path, tables, request)
     whole = panel(link, schema, [read_table(path) for path in as_parquet(tmp_path, tables)])
-    try:
-        assert told(panel(link, schema, [read_data(url, name) for name in ("people", "visits")])) == told(whole)
-    finally:  # other tests have tables of these names
-        with psycopg.connect(postgres, autocommit=True) as con:
-            con.execute("DROP TABLE IF EXISTS people, visits")
+    assert told(panel(link, schema, [read_data(url, name) for name in ("people", "visits")])) == told(whole)
 
 
 def test_the_order_of_rows_never_matters(tmp_path):

@@ -119,5 +119,9 @@ def test_no_cast_of_another_user_reads_the_cells(database):
     con.execute("CREATE CAST (mood AS text) WITH FUNCTION counting(mood)")
     with pytest.raises(TableError, match="column 'a' has a type whose cast to text is a function"):
         read(url, 'public."w.w"')
+    for domain, of in (("feeling", "mood"), ("feelings", "feeling")):
+        con.execute(f"CREATE DOMAIN {domain} AS {of}; CREATE TABLE {domain}_rows (b int, a {domain})")
+        with pytest.raises(TableError, match="column 'a' has a type whose cast to text is a function"):
+            read(url, f"public.{domain}_rows")
     con.execute("DROP CAST (mood AS text)")
     assert read(url, '"w.w"')[1] == [2, 1]
