@@ -122,6 +122,65 @@ def test_linked_tables(neighbors):
     assert not shown.error
 
 
+def linked_tables(seed: int, n: int) -> dict[str, pd.DataFrame]:
+    """People and their visits as cells; another seed has other visits, and people without any."""
+    rng = np.random.default_rng(seed)
+    whose = np.sort(rng.integers(0, n if seed % 2 else n // 3, 2 * n))
+    people = {"id": [f"P{i}" for i in range(n)], "age": rng.choice(list("pqr"), n), "region": rng.choice(list("pq"), n)}
+    visits = {"id": [f"P{i}" for i in whose], "at": rng.integers(0, 90, 2 * n)}
+    visits |= {name: rng.choice(list("pqr" if seed % 2 else "qr"), 2 * n) for name in ("x", "y")}
+    return {"people": pd.DataFrame(people), "visits": pd.DataFrame(visits)}
+
+
+def linked_sqlite(tables, place):
+    with sqlite3.connect(place / "t.sqlite") as connection:
+        for name, table in tables.items():
+            table.to_sql(name, connection, index=False)
+    return [f"sqlite://{place / 't.sqlite'}"]
+
+
+def linked_duckdb(tables, place):
+    import duckdb as engine
+
+    with engine.connect(str(place / "t.duckdb")) as connection:
+        for name, table in tables.items():
+            connection.register("given", table)
+            connection.execute(f"CREATE TABLE {name} AS SELECT * FROM given")
+    return [f"duckdb://{place / 't.duckdb'}"]
+
+
+def linked_parquet(tables, place):
+    for name, table in tables.items():
+        table.to_parquet(place / f"{name}.parquet", index=False)
+    return [str(place / f"{name}.parquet") for name in tables]
+
+
+LINKED = [linked_sqlite, *(pytest.param(one, marks=pytest.mark.nightly) for one in (linked_duckdb, linked_parquet))]
+
+
+@pytest.mark.parametrize("neighbors", ROWS)
+@pytest.mark.parametrize("stored", LINKED)
+def test_linked_tables_on_the_command_line(stored, neighbors, tmp_path, capsys, monkeypatch):
+    """Large linked tables are read in batches, as text, and a database gives both tables."""
+    from tests.methods.test_linked_method import project_of
+
+    monkeypatch.setattr(frames, "LARGE_BYTES", 1)
+    plan = project_of(plan={"neighbors": neighbors, "rows": 300 if neighbors == "replace-one" else None})
+
+    def run(seed: int, n: int) -> Outside:
+        place = tmp_path / f"run-{seed}"
+        place.mkdir()
+        (place / "p.json").write_text(plan.dumps())
+        where = stored(linked_tables(seed, n), place)
+        line = ["release", str(place / "p.json"), "--data", *where, "--out", str(place / "out")]
+        capsys.readouterr()
+        return on_command_line(lambda: main(line), place / "out", place, capsys.readouterr, None)
+
+    shown = compared(run, neighbors)
+    assert shown.status == 0, shown.said
+    assert len(shown.files) >= 6
+
+
 def texts(seed: int, n: int) -> dict[str, list[str]]:
     """The rows as cells, with spellings of their own, and a person who may have many rows."""
     rng = np.random.default_rng(seed)

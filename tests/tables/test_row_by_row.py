@@ -6,13 +6,18 @@ that the checker finds the breaks that Espalier's readers once had.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from espalier.core.project.schema import Schema
+from espalier.core.tables.frames import opened
+from espalier.core.tables.narrow_text import narrow_text
 from tests.support import broken_readers, layouts
-from tests.support.row_by_row import Kind, Layout, Outcome, check, check_people
+from tests.support.row_by_row import Kind, Layout, Outcome, check, check_people, codes_of
 
 SHOWN = 5
 POSTGRES_REFUSES = "timestamptz bytes bit varbit interval inet json"
@@ -110,6 +115,33 @@ def test_frames_of_objects(kind, tmp_path):
 @STEPS
 def test_postgres(postgres_layout, tmp_path, step):
     confirmed(check(layouts.POSTGRES, postgres_layout, tmp_path, step), 2000 // step, POSTGRES_REFUSES)
+
+
+def as_linked(relation: Any, schema: Schema) -> Mapping[str, np.ndarray]:
+    """The codes of a large linked table, of which the named columns are read as text first."""
+    with opened(narrow_text(relation, schema.names)[0], schema) as source:
+        return codes_of(source)
+
+
+LINKED = {
+    "Parquet": (layouts.ARROW, layouts.FILES[0], ""),
+    "CSV": (layouts.CELLS, layouts.TEXT_FILES[1], ""),
+    "DuckDB": (layouts.DUCKDB, layouts.DUCKDB_LAYOUTS[0], "date timestamp timestamptz blob bit interval"),
+    "SQLite": (layouts.SQLITE, layouts.SQLITE_LAYOUTS[0], "integer text boolean untyped blob"),
+}
+
+
+@pytest.mark.parametrize("name", LINKED)
+def test_large_linked_tables(name, tmp_path):
+    kinds, layout, refused = LINKED[name]
+    confirmed(check(kinds, layout._replace(read=as_linked), tmp_path, 6), 100, refused)
+
+
+@pytest.mark.nightly
+def test_large_linked_tables_in_postgres(postgres_layout, tmp_path):
+    """PostgreSQL's driver refuses infinite dates and 24:00, and the whole table with them."""
+    layout = postgres_layout._replace(read=as_linked)
+    whole(alone(layouts.POSTGRES, layout, tmp_path), 100, f"{POSTGRES_REFUSES} date time timestamp")
 
 
 @pytest.mark.parametrize("people", [layouts.TEXT_PEOPLE, layouts.WHOLE_PEOPLE], ids=lambda people: people.name)
