@@ -52,7 +52,7 @@ def open_url(url: str, name: str) -> tuple[Any, Any, str | None, Origin]:
             if path := backend._con_kwargs.get("schema"):
                 backend.con.execute("SELECT pg_catalog.set_config('search_path', %s, true)", [path])
             name = _with_schema(backend.con, name)
-            table = _named(backend, name)
+            table = _as_made(backend.con, _named(backend, name), name)
             _check_casts(backend.con, name)
         with transaction(backend.con):
             return *_binary(backend, table), origin_of(backend, name)
@@ -154,9 +154,29 @@ def _with_schema(con: Any, name: str) -> str:
         "JOIN pg_catalog.pg_namespace AS space ON space.oid = found.relnamespace "
         "WHERE found.oid = pg_catalog.to_regclass(%s)"
     )
-    quoted = '"' + parts_of(name)[0].replace('"', '""') + '"'
-    found = con.execute(asked, [quoted]).fetchone()
+    found = con.execute(asked, [_quoted(name)]).fetchone()
     return f"{found[0]}.{name}" if found else name
+
+
+def _as_made(con: Any, table: Any, name: str) -> Any:
+    """``table`` with an unknown type for PostgreSQL's domains, composites and ranges.
+
+    Ibis takes them for another type if their name is known elsewhere, such as ``tinyint`` or ``string``. Then a cast
+    that a user wrote for what is beneath would see each cell.
+    """
+    asked = (
+        "SELECT cell.attname FROM pg_catalog.pg_attribute AS cell "
+        "JOIN pg_catalog.pg_type AS kind ON kind.oid = cell.atttypid "
+        "WHERE cell.attrelid = pg_catalog.to_regclass(%s) AND cell.attnum > 0 AND kind.typtype NOT IN ('b', 'e')"
+    )
+    made = {column for (column,) in con.execute(asked, [_quoted(name)]).fetchall()}
+    types = {column: ibis.expr.datatypes.unknown if column in made else kind for column, kind in table.schema().items()}
+    return table.op().copy(schema=ibis.schema(types)).to_expr()
+
+
+def _quoted(name: str) -> str:
+    """A relation's name with each part in quotes, as PostgreSQL looks it up."""
+    return ".".join('"' + part.replace('"', '""') + '"' for part in parts_of(name))
 
 
 def _check_casts(con: Any, name: str) -> None:
@@ -174,8 +194,7 @@ def _check_casts(con: Any, name: str) -> None:
         "WHERE made.castfunc >= 16384 AND made.casttarget = 'pg_catalog.text'::pg_catalog.regtype "
         "ORDER BY types.place LIMIT 1"
     )
-    quoted = ".".join('"' + part.replace('"', '""') + '"' for part in parts_of(name))
-    if found := con.execute(asked, [quoted]).fetchone():
+    if found := con.execute(asked, [_quoted(name)]).fetchone():
         raise TableError(
             f"column {found[0]!r} has a type whose cast to text is a function of this database, which may make one row "
             "depend on others. Name a view that casts the column, whose author is then trusted",

@@ -125,3 +125,20 @@ def test_no_cast_of_another_user_reads_the_cells(database):
             read(url, f"public.{domain}_rows")
     con.execute("DROP CAST (mood AS text)")
     assert read(url, '"w.w"')[1] == [2, 1]
+
+
+@pytest.mark.parametrize("name", ["citext", "string", "enum", "tinyint", "double"])
+def test_a_domain_or_composite_is_never_taken_for_a_type_of_its_name(database, name):
+    """Elsewhere that name is a type, so that the cells were cast: by a function of another user that reads rows."""
+    url, con = database
+    con.execute("CREATE TYPE mood AS ENUM ('x', 'y')")
+    con.execute("CREATE TYPE pair AS (one int, two int)")
+    for kind, cell, to in (("mood", "'x'", "text"), ("pair", "(1, 2)", "int8"), ("pair", "(1, 2)", "float8")):
+        con.execute(f'CREATE DOMAIN "{name}" AS {kind}')
+        con.execute(f'CREATE TABLE w (a "{name}")')
+        con.execute(f"INSERT INTO w VALUES ({cell}), ({cell})")
+        con.execute(f"CREATE FUNCTION made({kind}) RETURNS {to} LANGUAGE sql AS 'SELECT count(*)::{to} FROM public.w'")
+        con.execute(f"CREATE CAST ({kind} AS {to}) WITH FUNCTION made AS IMPLICIT")
+        with pytest.raises(TableError, match="column 'a' has a type that Espalier cannot read"):
+            read(url, "w")
+        con.execute(f'DROP TABLE w; DROP DOMAIN "{name}"; DROP FUNCTION made CASCADE')
