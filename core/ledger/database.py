@@ -19,6 +19,7 @@ _SETTINGS = {
     "search_path": "DEFAULT",
     "client_encoding": "'UTF8'",
     "standard_conforming_strings": "on",
+    "extra_float_digits": "1",
     "statement_timeout": "DEFAULT",
     "lock_timeout": f"'{PATIENCE}s'",
     "idle_in_transaction_session_timeout": f"'{2 * PATIENCE}s'",

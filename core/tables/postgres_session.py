@@ -16,6 +16,7 @@ from espalier.core.tables.connection import LOCKED, time_limit
 READS = {
     "standard_conforming_strings": "on",  # a category is the text that was declared, also one with a backslash
     "client_encoding": "UTF8",
+    "extra_float_digits": "1",  # the text of a float has all its digits
     "TimeZone": "UTC",
     "lock_timeout": f"{LOCKED}s",
 }

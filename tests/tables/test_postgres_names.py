@@ -142,3 +142,18 @@ def test_a_domain_or_composite_is_never_taken_for_a_type_of_its_name(database, n
         with pytest.raises(TableError, match="column 'a' has a type that Espalier cannot read"):
             read(url, "w")
         con.execute(f'DROP TABLE w; DROP DOMAIN "{name}"; DROP FUNCTION made CASCADE')
+
+
+def test_floats_have_all_their_digits_whatever_the_user_sets(database, tmp_path, monkeypatch):
+    """The ledger was called tampered with, and two values in a linked table had one text."""
+    url, con = database
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    con.execute("ALTER ROLE reader SET search_path = public")
+    Ledger(url, create=True).open_table("t", epsilon=1.0, delta=1e-9)
+    con.execute("ALTER ROLE reader SET extra_float_digits = -2")
+    Ledger(url).open_table("u", epsilon=1 / 3, delta=1e-9)
+    assert list(Ledger(url).populations()) == ["t", "u"]
+    con.execute("CREATE TABLE f AS SELECT 0.1 + 0.2::float8 AS a UNION SELECT 0.3::float8")
+    relation = open_relation(url, "f")
+    assert sorted(relation.first(2).columns["a"].values) == ["0.3", "0.30000000000000004"]
+    relation.close()
