@@ -160,7 +160,7 @@ def serve() -> None:
                 return
             text += part
         if os.fork() == 0:
-            line.detach()
+            line.close()  # else a question would wait for this process if the program has ended
             with suppress(BaseException):
                 _answer(json.loads(text), *(os.fdopen(file, "wb") for file in files))
             os._exit(0)
@@ -173,6 +173,7 @@ def _answer(question: Any, stream: IO[bytes], end: IO[bytes]) -> None:
     import pyarrow as pa
 
     path, statements, rows = question
+    threading.Thread(target=_end_with_reader, args=(end,), daemon=True).start()
     try:
         con = duckdb.connect(path, read_only=True)
         con.execute("SET TimeZone = 'UTC'")
@@ -188,3 +189,13 @@ def _answer(question: Any, stream: IO[bytes], end: IO[bytes]) -> None:
         said = FAILED + type(error).__name__.encode()
     end.write(said)
     end.close()
+
+
+def _end_with_reader(end: IO[bytes]) -> None:
+    """End this process once nobody waits for its answer: a query may take for ever."""
+    import select
+
+    gone = select.poll()
+    gone.register(end, 0)  # a pipe without a reader is always reported
+    gone.poll()
+    os._exit(1)

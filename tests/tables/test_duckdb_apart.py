@@ -6,6 +6,8 @@ import os
 import random
 import shutil
 import sqlite3
+import time
+from pathlib import Path
 
 import duckdb
 import numpy as np
@@ -162,3 +164,21 @@ def test_no_extension_is_fetched_for_a_file_or_a_name(tmp_path):
     for name in ("md:x", ":memory:", "s3://bucket/x.duckdb"):
         with pytest.raises(TableError, match="there is no such file"):
             open_relation(f"duckdb://{name}", "t")
+
+
+def test_a_query_ends_with_the_one_who_asked(base):
+    """It went on for ever in a process that nobody knew of, after a release was cancelled or its program had ended."""
+    endless = "SELECT i FROM range(1000000000000) AS t(i) WHERE i < 2048 OR hash(i) = 1"
+    rows = duckdb_apart.answered(base, [endless], 2048)
+    assert next(rows).num_rows
+    server = duckdb_apart._server._process.pid
+    children = Path(f"/proc/{server}/task/{server}/children")
+    if not children.parent.exists():
+        pytest.skip("this system does not list the children of a process")
+    assert children.read_text()
+    rows.close()
+    for _ in range(100):
+        if not children.read_text():
+            return
+        time.sleep(0.1)
+    raise AssertionError("the process still runs")
