@@ -19,10 +19,12 @@ is 64 fresh
 bits of the operating system's generator, or of SHAKE-256 with 256 secret bits: HMAC-SHA256 of a nonce, under the key of
 the ledger's fingerprints. Without that key the two are indistinguishable, and the key is never stored with a release.
 
-**A resumed release** reads the rows again, and needs the same lots only for a hold-out. For row limits and totals, the
-bound holds for every r: answers on T_r(D) and answers on T_s(D) add up to the sum of their ρ. For a hold-out, a person
-in the rest of one and in the held part of the other would pay for both. So `same_parts` compares keyed
-fingerprints of both parts before a row is counted, and refuses other parts.
+**A resumed release** reads the rows again. Without a hold-out it draws fresh lots for row limits and totals. They are
+independent of the earlier ones, so answers on T_r(D) and answers on T_s(D) add up to the sum of their ρ. The same lots
+would not do, since they belong to positions and the rows may be in another order by then: if only one person's row has
+moved, everybody's lots between its two places have changed, and without that person none. For a hold-out, a person in
+the rest of one and in the held part of the other would pay for both. So the same lots are used, and `same_parts`
+compares keyed fingerprints of both parts before a row is counted, and refuses other parts.
 
 **In a database** the server's strong generator draws the lots, and they are stored in the snapshot before anything is
 picked by them (`espalier.core.tables.postgres_snapshot`). A lot is drawn for each distinct person or row of the

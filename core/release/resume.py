@@ -79,7 +79,7 @@ class _Needed:
 
     @cached_property
     def parts(self) -> tuple[Source, Source | None]:
-        """The rows of the release and the held-out rows, chosen by the same lots as before."""
+        """The rows of the release and the held-out rows, the same as before."""
         begun, secret, plan = self._begun, self._secret, self._begun.planned.plan
         schema, link = begun.planned.schema, begun.planned.linked
         if self._data is None:
@@ -106,7 +106,9 @@ class _Needed:
             for column in schema.columns:
                 if column.kind == "numeric":
                     table.numbers(column.name)
-        own, held = parts(plan, dealt(table, secret, begun.nonce), begun.total, self._files)
+        if begun.held is not None:  # other choices get fresh lots (`espalier.core.privacy.contribution`)
+            table = dealt(table, secret, begun.nonce)
+        own, held = parts(plan, table, begun.total, self._files)
         same_parts(secret, begun.marks, own, held)
         return own, held
 

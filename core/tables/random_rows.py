@@ -1,7 +1,7 @@
 """Rows chosen at random: random numbers called lots, and choices based on them.
 
 Every lot is 64 bits, independent of every row's content and person. It comes fresh from the operating system's
-generator, or from a stream whose secret seed lets an interrupted release choose the same rows again. No lot is a
+generator, or from a stream whose secret seed lets an interrupted release hold out the same rows again. No lot is a
 hash of a row: `espalier.core.privacy.contribution` proves the protection of such choices, and why a public seed would
 break it.
 """

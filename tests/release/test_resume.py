@@ -186,28 +186,29 @@ def test_another_table_is_refused(tmp_path, recorder):
     assert resume(out, table(400)).rows == 400
 
 
-def test_people_keep_their_rows(tmp_path, recorder):
-    """With a person column, k rows of each person are kept by the same lots."""
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
+def test_rows_are_chosen_again_independently(tmp_path, recorder, neighbors):
+    """The same lots were used by position: whether a person's row had moved showed in the rows of all others."""
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"who": rng.integers(0, 60, 300)}).astype(str)
     frame[["a", "b"]] = rng.choice(list("xy"), (300, 2))
     schema = Schema(tuple(Column(name, "categorical", ("x", "y")) for name in "ab"))
-    plan = Plan("mst", 1.0, 1e-6, neighbors="add-remove", person="who", rows_per_person=2, rows=100)
+    plan = Plan("mst", 1.0, 1e-6, neighbors=neighbors, person="who", rows_per_person=2, rows=60)
     given, out = Project("people", schema, plan), tmp_path / "out"
     kept = []
     counts = Table.count_many
 
     def counting(own: Table, cliques: Any) -> Any:
-        kept.append(own.codes["a"].tobytes())
+        kept.append(own.codes["a"].tobytes() + own.codes["b"].tobytes())
         return counts(own, cliques)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Table, "count_many", counting)
         interrupted(out, given, frame, recorder, 1, "drawn")
-        before = len(kept)
+        before = set(kept)
         resume(out, frame).save(out)
-    assert 0 < before < len(kept)
-    assert len(set(kept)) == 1
+    assert len(before) == 1
+    assert len(set(kept)) == 2
 
 
 def test_bought_bins_and_categories_are_stored(tmp_path, recorder):
