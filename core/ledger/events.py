@@ -107,7 +107,7 @@ def next_event(events: Sequence[Event], **fields: Any) -> Event:
 def tampered(seq: int, why: str) -> LedgerError:
     """Return the error for an impossible event ``seq``."""
     return LedgerError(
-        f"the ledger was tampered with, or is damaged, at event {seq}: {why}. Nothing can be released on it; restore a "
-        "backup and account for the releases made since",
+        f"the ledger was tampered with, or is damaged, at event {seq}: {why}. Nothing can be released against it; "
+        "restore a backup and account for the releases made since",
         seq=seq,
     )

@@ -25,7 +25,7 @@ _ASSUMED = {"shares", "groups", "strata"}
 
 @dataclass(frozen=True)
 class PlannedCounts:
-    """A question to counts, with the wanted half-width of its 95 % interval; of an odds ratio, on the log scale.
+    """A question to counts, with the desired half-width of its 95 % interval; of an odds ratio, on the log scale.
 
     ``event`` and ``among`` are written ``column=value``, ``group`` is ``column=value:other``. ``shares`` are the
     assumed shares of the event in each group, and ``groups`` the assumed shares of the groups among all rows; `None`
@@ -68,7 +68,7 @@ class PlannedCounts:
             raise _error(f"{what}: assume may give shares, groups and strata")
         adjust = data.get("adjust")
         if (data["kind"] == "effect") != (adjust is not None):
-            raise _error(f"{what}: an effect, and nothing else, needs adjust: the columns to adjust for, or []")
+            raise _error(f"{what}: an effect needs adjust (the columns to adjust for, or []), and no other kind has it")
         if adjust is not None and not (isinstance(adjust, list) and all(isinstance(one, str) for one in adjust)):
             raise _error(f"{what}: adjust must list names of columns")
         if "strata" in assumed and not adjust:

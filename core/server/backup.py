@@ -209,9 +209,7 @@ def _checked(folder: Path) -> dict[str, Any]:
             raise ValueError
         wrong = [name for name, digest in facts["sha256"].items() if _digest(inside[name]) != digest]
     except (OSError, ValueError, KeyError, AttributeError):
-        raise ProjectError(
-            f"{folder} is not a backup, or a part of it is missing or was added", path=str(folder)
-        ) from None
+        raise ProjectError(f"{folder} is not a backup, or files are missing or were added", path=str(folder)) from None
     if wrong:
         raise ProjectError(f"{folder}: {wrong[0]} was changed since the backup was made", path=str(folder))
     return facts

@@ -53,14 +53,14 @@ def check_pages(file: IO[bytes], facts: Any, shown: str) -> int:
     try:
         groups = _groups(file)
         if sum(rows for rows, _ in groups) != facts.num_rows:
-            raise ValueError("the groups have other rows than the file")
+            raise ValueError("the groups and the file state different numbers of rows")
         for rows, chunks in groups:
             for place, chunk in enumerate(chunks):
                 stated += chunk[7, INT64]
                 if not 0 <= chunk[7, INT64] <= stated <= packed:  # the same pages in two columns or groups
                     raise ValueError("columns that do not fit into the file")
                 if columns[place].max_repetition_level == 0 and chunk[5, INT64] != rows:
-                    raise ValueError("a column has other rows than its group")
+                    raise ValueError("a column and its group state different numbers of rows")
                 for size, encoding in _pages(file, chunk):
                     largest[place] = max(largest[place], size)
                     texts += size * (columns[place].physical_type == "BYTE_ARRAY")

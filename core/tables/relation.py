@@ -232,8 +232,8 @@ class Relation:
         if lacking := [name for name in asked if name not in columns]:
             known = ", ".join(list(columns)[:12]) + (", …" if len(columns) > 12 else "")
             named = ", ".join(map(repr, lacking))
-            what = f"column {named}" if len(lacking) == 1 else f"column of these: {named}"
-            raise TableError(f"there is no {what}; the table has {known}", column=lacking[0], columns=lacking)
+            what = f"there is no column {named}" if len(lacking) == 1 else f"these columns are missing: {named}"
+            raise TableError(f"{what}; the table has {known}", column=lacking[0], columns=lacking)
         return [name for name in columns if name in schema or name == person]
 
     def _encoding(self, schema: Schema, person: str | None) -> Any:

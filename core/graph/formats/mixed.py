@@ -131,7 +131,7 @@ class Builder:
         """An edge; its ends become nodes if they are not. ``<-``, ``<-o`` and ``--o`` are turned round."""
         self._given += 1
         if self._given > MOST_GIVEN:
-            raise broken(line, f"this file gives more than {MOST_GIVEN:,} edges, most of them again")
+            raise broken(line, f"this file lists more than {MOST_GIVEN:,} edges, most of them repeated")
         for name in (left, right):
             if name not in self.nodes:
                 self.node(name, line)
@@ -169,7 +169,7 @@ class Builder:
         for what, lines in self._unused.items():
             remarks.append(Remark(lines[0], f"{what} is not used{_times(lines)}"))
         for edge, lines in self._again.items():
-            remarks.append(Remark(lines[0], f"{edge} is given again{_times(lines)}; it is taken once"))
+            remarks.append(Remark(lines[0], f"{edge} is repeated{_times(lines)}; it is used once"))
         return MixedGraph(
             tuple(self.nodes.values()),
             tuple(self.edges.values()),

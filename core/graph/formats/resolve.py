@@ -189,7 +189,7 @@ _HIDE = {
 def _latent(node: Node, may_stay: bool) -> Question:
     choices = dict(_HIDE)
     if may_stay:
-        choices[f"column:{node.name}"] = "keep it: it is a column all the same"
+        choices[f"column:{node.name}"] = "keep it: it is a column nevertheless"
     text = f"{shown(node.name)} is latent: it was not measured"
     return Question(f"node:{node.name}", "latent", node.line, text, choices, MARGINALISE)
 
