@@ -91,7 +91,7 @@ class Curve:
         return _place(low), _place(high)
 
     def _between(self, low: float, high: float, width: float) -> float:
-        """Return where a straight line in logarithms has ``width``."""
+        """Return the ρ at which a straight line in logarithms reaches ``width``."""
         drop = math.log(self.at(low) / self.at(high))
         part = math.log(self.at(low) / width) / drop if drop > 0 else 1.0
         return float(low * (high / low) ** min(max(part, 0.0), 1.0))

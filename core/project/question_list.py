@@ -149,7 +149,7 @@ def read_questions(text: str, schema: Schema, counts: Sequence[Mapping[str, Any]
 
 
 def _lines(text: str) -> list[list[str]]:
-    """Return the cells of each line, first the header in lower case; refuse a header that is not one of questions."""
+    """Return the cells of each line, first the header in lower case; refuse the header of any other file."""
     try:
         rows = list(csv.reader(io.StringIO(text.lstrip("\ufeff"), newline=None)))
     except csv.Error as error:
