@@ -1,6 +1,6 @@
 """Espalier's headless core. It computes everything and imports no user interface.
 
-Some names of ``import espalier`` are also available here, where they were before the package had a name.
+Some names of ``import espalier`` are also available here, for code written before the package had a name.
 """
 
 from __future__ import annotations

@@ -17,12 +17,12 @@ UNLIMITED = 1 << 60
 
 
 def used() -> int:
-    """Return the bytes of this process that are in memory; 0 where the system does not say."""
+    """Return the bytes of this process that are in memory; 0 if the system does not report it."""
     return _status("VmRSS")
 
 
 def peak() -> int:
-    """Return the most bytes of this process that were ever in memory; 0 where the system does not say."""
+    """Return the largest number of bytes that this process ever had in memory; 0 if the system does not report it."""
     return _status("VmHWM")
 
 
@@ -51,7 +51,7 @@ def _of_machine() -> Iterator[int]:
 
 
 def _of_groups() -> Iterator[int]:
-    """Yield what each group that this process is in has left; files that can be dropped from memory count as free."""
+    """Yield the memory left to each group of this process; files that can be dropped from memory count as free."""
     for line in _lines(_PROC / "self" / "cgroup"):
         _, kind, place = line.split(":", 2)
         if kind and "memory" not in kind.split(","):

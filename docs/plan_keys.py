@@ -24,7 +24,7 @@ to the keys that every plan has. The Plan page shows a field for each key.
 SHARED = {
     "method": "the method's name",
     "epsilon": "ε of the whole release",
-    "delta": "δ of the whole release; without it 1/n², where n is public",
+    "delta": "δ of the whole release; 1/n² by default if n is public",
     "neighbors": "`replace-one` (n is public) or `add-remove` (n is private)",
     "person": "column that identifies the person; it is never released",
     "rows_per_person": "row limit per person with a person column, otherwise a promise",
@@ -46,7 +46,7 @@ SHARED = {
     "private_evaluation": "share of people (or rows) held out for private evaluation",
     "copies": "copies of the release for intervals; they cost no budget",
     "test_drawing": "share of the budget that tests independences that the drawing implies",
-    "statements": "how many of them are tested, or a list of them",
+    "statements": "number of independences to test, or a list of them",
 }
 """Meaning of the keys that every plan has, in the order of the page."""
 

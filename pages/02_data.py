@@ -73,9 +73,8 @@ def _people(person: NDArray[Any], plan: Plan) -> str:
     kept = np.minimum(rows, plan.rows_per_person).sum()
     return (
         f"{len(rows):,} people in {name(plan.person or '')}; the largest number of rows per person: {rows.max():,}. "
-        "With at most "
-        f"{plan.rows_per_person} of each, {kept:,} of {rows.sum():,} rows are kept. A total declared on the Plan page "
-        "becomes public: choose a round number that you would have chosen without looking."
+        f"With at most {plan.rows_per_person} rows per person, {kept:,} of {rows.sum():,} rows are kept. A total "
+        "declared on the Plan page becomes public: choose a round number that you would have chosen without looking."
     )
 
 

@@ -111,9 +111,7 @@ if seen.frame.separations:
 else:
     st.markdown(method_of(plan).guidance.unseparated(bool(project.dag.edges)))
 if is_fenced(plan) and project.roles.inadmissible:
-    st.markdown(
-        "**Where the inadmissible columns may fall.** The fence stands between the outcome and the protected columns."
-    )
+    st.markdown("**The side of each inadmissible column.** The fence separates the outcome from the protected columns.")
     st.dataframe(text.sides(project, seen.frame), hide_index=True, width="stretch")
 
 if state.relation is not None:

@@ -76,7 +76,7 @@ else:
     st.info("Choose the columns above. The answer and its interval appear here.")
 came = len(study.given) > 1
 st.caption(
-    f"{said(which)}: combined from {len(study.given) if came else SUGGESTED} {term('copies')}, which "
+    f"Answers from {said(which)} combine {len(study.given) if came else SUGGESTED} {term('copies')}, which "
     f"{'came with it' if came else 'are made from it for each question'}. The intervals do not cover the choice of the "
     "columns counted together, or the position of a number inside its bin.",
     help="Copies follow the noisy counts more closely than the table does, so a figure may differ a little from the "

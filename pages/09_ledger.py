@@ -149,7 +149,7 @@ def lines(p: Population, e: Entry) -> list[dict[str, Any]]:
     out = [made, *(line(f"↳ {PART_NAMES[x.kind]}", _said(x.what), x.rho, x.rho_before, x.rho_after) for x in e.parts)]
     if e.stopped_short:
         last = e.parts[-1].rho_after
-        out.append(line("↳ not drawn", "counts all the same", e.undrawn, last, last + e.undrawn))
+        out.append(line("↳ not drawn", "counts nevertheless", e.undrawn, last, last + e.undrawn))
     return out
 
 

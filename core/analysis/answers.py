@@ -94,9 +94,9 @@ def answer(
 ) -> tuple[Answer, ...]:
     """Estimate ``figure`` in each copy, combine the estimates, and keep the intervals that the gate allows.
 
-    If a category hardly occurs, a number cannot be computed in every copy and has no interval by copies. Without
-    overlap it has no value either. `by_counts` decides which intervals follow from the counts instead. ``missing`` are
-    the missing shares of the whole figure.
+    If a category is very rare, a number cannot be computed in every copy and has no interval by copies. Without overlap
+    it has no value either. `by_counts` decides which intervals follow from the counts instead. ``missing`` are the
+    missing shares of the whole figure.
     """
     tallies = [Tally.of_rows(rows, copies.sizes, figure.columns) for rows in copies.rows]
     found = [figure.estimate(tally) for tally in tallies]

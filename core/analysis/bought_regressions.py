@@ -5,8 +5,8 @@ of the scores. For the others, γ is the last Newton step of maximum likelihood:
 an earlier, released fit, whose noise therefore does not matter.
 
 An interval holds every value θ of a coefficient for which the score of the profile is within 1.96 standard deviations
-of 0 (Fieller 1954): these are the noise of A and b, which is known, and the sampling error. It is bounded only if noise
-could not make the coefficient's own information vanish. A system that is not positive definite gives no number.
+of 0 (Fieller 1954). These cover the known noise of A and b, and the sampling error. It is bounded only if noise could
+not make the coefficient's own information vanish. A system that is not positive definite gives no number.
 """
 
 from __future__ import annotations
@@ -346,9 +346,9 @@ class Regressed:
         }
 
     def coefficient(self, term: str, contrast: FloatArray) -> Coefficient:
-        """Estimate one coefficient. Without a positive definite system it has no value either.
+        """Estimate one coefficient. It has no value if the system is not positive definite.
 
-        It has no value either if floats cannot represent a change of one unit, as in a column of numbers around 10¹⁸.
+        Nor does it have one if floats cannot represent a change of one unit, as in a column of numbers around 10¹⁸.
         """
         if not self.system.definite or not contrast.any():
             return Coefficient(term, None, None, None)
@@ -448,7 +448,7 @@ def _scores(block: Block, columns: list[Column], points: list[Point]) -> FloatAr
 
 
 def _difference(block: Block, columns: list[Column], changes: Mapping[str, tuple[str, Point]]) -> FloatArray:
-    """Scores after the changes, minus those after fewer of them, in turn: a difference, or a difference of those."""
+    """Return the difference that a change makes to the scores; for two changes, the difference of these differences."""
     out = np.zeros(block.size)
     for some in itertools.chain.from_iterable(itertools.combinations(changes, r) for r in range(len(changes) + 1)):
         points = [changes[c.name][1] if c.name in some else _base(c) for c in columns]

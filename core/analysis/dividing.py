@@ -1,8 +1,7 @@
 """Division of a budget over planned analyses, from the half-width that each promises for its part.
 
-If the budget cannot reach every wanted half-width, all promises are the same multiple of what is wanted. So an analysis
-that needs little is not starved by one that needs much. Analyses that cannot all have a promise give way, the most
-expensive first.
+If the budget cannot reach every desired half-width, all promises are the same multiple of it. So an analysis that needs
+little is not starved by one that needs much. If not all analyses can have a promise, the most expensive ones get none.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ CLOSE = 1e-3
 ROUGH = 0.02
 """Relative error of the least ρ with a promise."""
 SLACK = 1.05
-"""If no budget reaches a wanted half-width, the plan aims at this multiple of what the rows alone allow."""
+"""If no budget reaches a desired half-width, the plan aims at this multiple of what the rows alone allow."""
 UNPROMISED = 0.5
 """An analysis without a promise gets this share of an equal part of the budget."""
 
@@ -41,12 +40,12 @@ class Curve:
 
     @cached_property
     def target(self) -> float:
-        """The wanted half-width, or close to what the rows allow."""
+        """The desired half-width, or one close to what the rows allow."""
         return max(self.wanted or 0.0, SLACK * self.at(MOST_RHO))
 
     @property
     def reachable(self) -> bool:
-        """Whether any budget reaches the wanted half-width."""
+        """Whether any budget reaches the desired half-width."""
         return self.wanted is None or SLACK * self.at(MOST_RHO) <= self.wanted
 
     @cached_property
@@ -69,7 +68,7 @@ class Curve:
         return self._between(low, high, width)
 
     def _first(self, width: float, close: float = CLOSE) -> float:
-        """Return the smallest ρ, but for ``close``, with a finite promise of at most ``width``."""
+        """Return the smallest ρ with a finite promise of at most ``width``, up to the relative error ``close``."""
         low, high = self._step(width)
         while high > low * (1 + close) and not width * (1 - CLOSE) <= self.at(high) <= width:
             middle = math.sqrt(low * high)
@@ -92,7 +91,7 @@ class Curve:
         return _place(low), _place(high)
 
     def _between(self, low: float, high: float, width: float) -> float:
-        """Return where a straight line in logarithms has ``width``."""
+        """Return the ρ at which a straight line in logarithms reaches ``width``."""
         drop = math.log(self.at(low) / self.at(high))
         part = math.log(self.at(low) / width) / drop if drop > 0 else 1.0
         return float(low * (high / low) ** min(max(part, 0.0), 1.0))
@@ -103,7 +102,7 @@ def _place(step: int) -> float:
 
 
 def divided(curves: Sequence[Curve], rho: float) -> list[float]:
-    """Divide ``rho``: every promise is the same multiple of its target, where all can have one."""
+    """Divide ``rho``: every promise is the same multiple of its target, if all can have one."""
     rho, many = rho * (1 - 1e-12), len(curves)
     served = sorted((i for i in range(many) if math.isfinite(curves[i].least)), key=lambda i: curves[i].least)
     while served and math.fsum(curves[i].least for i in served) > _for(served, many, rho):

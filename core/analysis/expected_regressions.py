@@ -43,7 +43,7 @@ that had not been run before."""
 POWER = 0.1
 """The margin grows with this power of the width relative to the width without noise: noise magnifies what is wrong."""
 CAUTION = 1.2815515655446004
-"""Standard deviations by which the sample of rows may be unlucky."""
+"""Number of standard deviations by which the sample of rows may deviate unfavourably."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class Outlook:
 
     @cached_property
     def without_noise(self) -> float:
-        """What the rows alone allow."""
+        """Half-width that the rows alone allow, without noise."""
         return self._usual(MOST_RHO)
 
     def _usual(self, rho: float) -> float:

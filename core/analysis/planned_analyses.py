@@ -297,7 +297,7 @@ def _bought(curator: Curator, setting: Setting, one: PlannedAnalysis, rho: float
 
 
 def epsilon_needed(found: Sequence[Analysed], whole: Budget) -> float | None:
-    """Return the ε whose plan reaches every wanted half-width with the same share of the ``whole``, if there is one."""
+    """Return the ε whose plan reaches every desired half-width with the same share of the ``whole``, if any."""
     curves = [one.setting.curve(one.analysis) for one in found]
     if all(curve.wanted is None for curve in curves) or not all(curve.reachable for curve in curves):
         return None
@@ -316,7 +316,7 @@ def _epsilon(found: Sequence[Analysed], rho: float, whole: Budget) -> float:
 
 
 def epsilons(found: Sequence[Analysed], whole: Budget) -> dict[str, float | None]:
-    """Return the entries of ``plan --json``: ε for every wanted half-width and for a promise of each analysis."""
+    """Return the entries of ``plan --json``: ε for every desired half-width and for a promise of each analysis."""
     if not found:
         return {}
     return {"analyses_epsilon": epsilon_needed(found, whole), "promises_epsilon": epsilon_promising(found, whole)}
@@ -338,14 +338,14 @@ def unpromised(found: Sequence[Analysed], whole: Budget) -> str:
     promising = epsilon_promising(found, whole)
     if promising is None:
         return f"{why} No ε changes that for every analysis, with these assumptions and rows."
-    return f"{why} From ε = {promising:.3g} on, every analysis has a promise, with these shares of the budget."
+    return f"{why} At ε = {promising:.3g} or above, every analysis has a promise, with these shares of the budget."
 
 
 def sentence(one: dict[str, Any]) -> str:
     """Return a plan's entry as one sentence, with its assumptions."""
     promised = "no promise" if one["promised"] is None else f"± {one['promised']:.3g}"
-    wanted = "" if one["wanted"] is None else f" (wanted ± {one['wanted']:.3g})"
-    cannot = "" if one["reachable"] else " No budget reaches the wanted width with these rows."
+    wanted = "" if one["wanted"] is None else f" (desired ± {one['wanted']:.3g})"
+    cannot = "" if one["reachable"] else " No budget reaches the desired width with these rows."
     given = one["assumed"]
     scale = " on the log scale" if one["kind"] == "odds_ratio" else ""
     return (
@@ -374,6 +374,6 @@ def assumptions(kind: str, given: Mapping[str, Any]) -> str:
         for key, called in (("means", "mean"), ("spreads", "standard deviation")):
             parts += [f"{called} of {name} {value:.4g}" for name, value in given.get(key, {}).items()]
         parts += [f"correlation of {a} and {b} {r:.2g}" for a, b, r in given.get("correlations", [])]
-        return "; ".join(parts) or "values spread evenly and independent"
+        return "; ".join(parts) or "evenly spread and independent values"
     strata = f", strata {listed(given['strata'])}" if "strata" in given else ""
     return f"events {listed(given['shares'])}, groups {listed(given['groups'])}{strata}"

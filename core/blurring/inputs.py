@@ -17,7 +17,7 @@ from scipy.stats import rankdata
 from espalier.core.errors import ProjectError
 
 BLOCK = 5_000
-"""Rows matched at a time: matching costs their square."""
+"""Rows matched at a time: the cost of matching grows with their square."""
 
 GRID = 1_024
 """Number of points at which a column's distribution is estimated."""
@@ -105,7 +105,7 @@ def _inverse(values: NDArray[np.float64], shares: NDArray[np.float64]) -> NDArra
 def matched(real: NDArray[np.float64], synthetic: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
     """Reorder ``synthetic``: each real row, in order, takes the nearest remaining one (step 3(1)).
 
-    Above ``BLOCK`` rows this is done within random blocks of that many, since it costs the square of the rows.
+    Above ``BLOCK`` rows this is done within random blocks of that size, as the cost grows with the square of the rows.
     """
     out = np.empty_like(synthetic)
     order, pool = rng.permutation(len(real)), rng.permutation(len(real))

@@ -13,7 +13,7 @@ from scipy.spatial.distance import cdist
 from espalier.core.errors import SizeError
 
 EXACT_ROWS = 5_000
-"""Rows up to which the regression is solved exactly: it costs their cube."""
+"""Largest number of rows for which the regression is solved exactly: the cost grows with their cube."""
 
 TRIED_ROWS = 800
 """Number of random rows on which kernel and λ are chosen."""
@@ -75,7 +75,8 @@ def fit(
     n = len(rows)
     if n > EXACT_ROWS and landmarks is None:
         raise SizeError(
-            f"kernel ridge regression of {n:,} rows costs their cube; above {EXACT_ROWS:,} set landmarks, such as 1000",
+            f"the cost of kernel ridge regression grows with the cube of the rows ({n:,} here); above {EXACT_ROWS:,} "
+            "set landmarks, such as 1000",
             limit=EXACT_ROWS,
         )
     tried = rng.choice(n, min(n, TRIED_ROWS), replace=False)

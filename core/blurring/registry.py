@@ -37,8 +37,8 @@ def refuse_blurring(plan: Plan) -> None:
     if is_blurring(plan):
         method = BLURRINGS[plan.method]
         raise ProjectError(
-            f"the method {method.name} is not private ({method.summary}): no budget, no ledger and nothing that "
-            "promises privacy can take it; `release` makes its rows"
+            f"the method {method.name} is not private ({method.summary}), so it cannot be used with a budget, a ledger "
+            "or anything that promises privacy; `release` makes its rows"
             + (", once epsilon is out of the plan" if plan.has_epsilon else ""),
             key="method",
         )

@@ -20,7 +20,7 @@ from espalier.core.project.options import option, read_options
 from espalier.core.project.plan import Plan
 
 MOST_ROWS = 50_000
-"""Largest number of rows: matching costs their square within blocks."""
+"""Largest number of rows: within blocks, the cost of matching grows with their square."""
 
 LANDMARKS = 1_000
 """Landmark rows of the regression if an exact one costs too much and the plan gives no number."""
@@ -101,7 +101,7 @@ class TwoStageOptions:
         high=5_000,
         whole=True,
         empty="exact up to 5,000 rows, then 1,000",
-        help="Number of landmark rows of the regression. An exact regression costs the cube of the number of rows.",
+        help="Number of landmark rows of the regression. The cost of an exact one grows with the cube of the rows.",
     )
 
 

@@ -29,7 +29,7 @@ def add(commands: Any) -> None:
         "--data", required=True, nargs="+", metavar="TABLE", help="the private table, as `release` takes it"
     )
     evaluate.add_argument("--relation", metavar="NAME", help="the name of the table in the engine that --data names")
-    evaluate.add_argument("--holdout", type=Path, metavar="TABLE", help="rows that were not released from")
+    evaluate.add_argument("--holdout", type=Path, metavar="TABLE", help="rows that the release was not made from")
     evaluate.add_argument(
         "--classifiers",
         action="store_true",
@@ -205,8 +205,8 @@ def _markets(found: dict[str, Any]) -> list[str]:
             lines.append(f"  left out, with too few rows: {', '.join(prices['left_out'])}")
     if gain := found.get("public"):
         lines.append(
-            f"With a public table of {gain['rows']:,} rows, they take {100 * gain['delta_mse']:.0f} % off the error "
-            "(ΔMSE)"
+            f"Added to a public table of {gain['rows']:,} rows, they reduce the error by "
+            f"{100 * gain['delta_mse']:.0f} % (ΔMSE)"
         )
     return lines
 

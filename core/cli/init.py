@@ -45,12 +45,12 @@ def add(commands: Any) -> None:
     init.add_argument("--relation", metavar="NAME", help="the name of the table in the engine")
     init.add_argument("--out", type=Path, metavar="PROJECT.json", help="a new file (default: next to the table)")
     init.add_argument(
-        "--buy", action="store_true", help="take the names of the columns alone: the budget buys bins and categories"
+        "--buy", action="store_true", help="use only the names of the columns: the budget buys bins and categories"
     )
     init.add_argument(
         "--every-row",
         action="store_true",
-        help="read a large table as a whole, once, so that the draft lists every value; your consent to that",
+        help="read every row of a large table once, so that the draft lists every value; you consent to this",
     )
     init.add_argument(
         "--missing",
@@ -122,11 +122,11 @@ def run(opt: argparse.Namespace) -> None:
         raise ProjectError(f"{out} already exists; nothing is overwritten. Choose another file: --out FILE")
     _check_people(opt)
     if opt.buy and (opt.dictionary or opt.code_book):
-        raise ProjectError("--buy takes names alone: leave --dictionary and --code-book out, or --buy")
+        raise ProjectError("--buy uses only the column names: leave out --dictionary and --code-book, or --buy")
     if opt.undeclared and not opt.dictionary:
         raise ProjectError("--undeclared needs --dictionary")
     if opt.buy and opt.missing:
-        raise ProjectError("--missing reads the rows, and --buy takes names alone: give only one")
+        raise ProjectError("--missing reads the rows, but --buy uses only the column names: give only one")
     read = read_data(opt.table, opt.relation)
     if opt.buy:
         draft = Project(
@@ -146,7 +146,7 @@ def run(opt: argparse.Namespace) -> None:
     text = read.sample() if far is None else far.sample(every_value=opt.every_row)
     if far is not None and not opt.every_row:
         print(
-            f"guessed from {text.rows:,} rows from all over the table: other rows may contain other values. To read "
+            f"guessed from {text.rows:,} rows spread over the table: other rows may contain other values. To read "
             "every row once: --every-row",
             file=sys.stderr,
         )
@@ -167,7 +167,7 @@ def run(opt: argparse.Namespace) -> None:
     dates = [c.name for c in schema.guessed if c.dates is not None]
     if dates:
         print(
-            f"Columns of dates: {', '.join(dates)}. They count months, quarters or years of whole years. Write "
+            f"Columns of dates: {', '.join(dates)}. They are counted by month, quarter or year over whole years. Write "
             'a range that you would know without the table: "dates": {"from": "2020-01-01", "to": "2024-12-31", "by": '
             '"month"}',
             file=sys.stderr,
@@ -195,7 +195,7 @@ def run(opt: argparse.Namespace) -> None:
     print(
         "Next:\n"
         "  1. Read the schema in this file, or open it on the Data page of the app. Kinds, categories, bin edges and\n"
-        "     what is left out were guessed from the rows. Mend what must not be public.\n"
+        "     what is left out were guessed from the rows. Correct what must not be public.\n"
         '  2. Confirm: rename each "guessed" to "confirmed" once you have checked that it is public.\n'
         f"{_to_answer(draft)}"
         f"  3. espalier plan {out} --rows N        what it would cost; reads no data\n"
@@ -379,12 +379,12 @@ def _to_answer(draft: Project) -> str:
         if draft.plan.person is None:
             return said
         return (
-            f'{said}     Declare how many rows the table then has, from what is public anyway: "rows": N in the plan.\n'
+            f'{said}     Declare how many rows the table then has, from public knowledge only: "rows": N in the plan.\n'
         )
     aside = [c.name for c in draft.schema.left_out]
     column = proposed(aside, draft.schema.names) or "COLUMN"
     return (
-        "     Answer: can one person have several rows? No plan is possible before. In the project file, set\n"
+        "     Answer: can one person have several rows? No plan is possible until you do. In the project file, set\n"
         f'       "{KEY}": true                                  each person has one row, or\n'
         f'       "person": {json.dumps(column, ensure_ascii=False)}, "rows_per_person": {ROWS_KEPT}   '
         "in the plan: this column identifies the person, or\n"

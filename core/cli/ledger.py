@@ -142,7 +142,7 @@ def record_diagnostics(opt: argparse.Namespace, facts: Mapping[str, Any], digest
     if entry and not concerned:
         print(
             "warning: the release is recorded in another ledger: the view of diagnostics is "
-            "not recorded there. Name it by --ledger",
+            "not recorded there. Name it with --ledger",
             file=sys.stderr,
         )
 
@@ -212,7 +212,7 @@ def _list(opt: argparse.Namespace) -> None:
                 what = part.what + (f"; δ₀ = {round_up(part.delta)}" if part.delta else "")
                 print(line(f"  {PART_NAMES[part.kind]}", "", (part.rho, part.rho_before, part.rho_after), what))
             if e.stopped_short:
-                print(f"  {'  not drawn':<16}  {'':<17}  {e.status:<8}  {round_up(e.undrawn):>10}  counts all the same")
+                print(f"  {'  not drawn':<16}  {'':<17}  {e.status:<8}  {round_up(e.undrawn):>10}  counts nevertheless")
 
 
 def _unit(p: Population, table: str) -> str:

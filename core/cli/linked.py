@@ -98,7 +98,7 @@ def draft(opt: argparse.Namespace) -> None:
 
 
 def read_linked(project: Project, data: Sequence[str]) -> list[Any]:
-    """Return the tables that ``--data`` names; raises :class:`ProjectError` for another number of them.
+    """Return the tables that ``--data`` names; raises :class:`ProjectError` for any other number of tables.
 
     A database has both tables by their names in the project, and its URL is given once or twice.
     """

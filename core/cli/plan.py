@@ -134,7 +134,7 @@ def run(opt: argparse.Namespace) -> None:
             fits += f". A plan with ε up to {left['largest']:g} fits"
         print(f"ledger: {left['population']} has ρ = {left['left']:.4g} of {left['total']:.4g} left; this plan {fits}")
     if shown.private_evaluation:
-        print("\nshareable figures, on people (rows) held out at random: the same ρ again, which adds nothing")
+        print("\nshareable figures, on people (rows) held out at random: the same ρ in parallel, which adds nothing")
         _print_lines(shown.private_evaluation)
         for figure in shown.expected:
             if figure.value is None:
@@ -162,7 +162,7 @@ def run(opt: argparse.Namespace) -> None:
     if why := unpromised(shown.analyses, shown.budget):
         print(f"analyses: {why}")
     if shown.analyses and shown.analyses_epsilon is not None:
-        print(f"analyses: ε = {shown.analyses_epsilon:.3g} reaches every wanted half-width, with these shares")
+        print(f"analyses: ε = {shown.analyses_epsilon:.3g} reaches every desired half-width, with these shares")
     if shown.stage:
         print(f"second stage: {shown.stage}")
     for need in shown.needs:

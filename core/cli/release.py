@@ -117,8 +117,8 @@ def linked_to(
     assert project.linked is not None
     if output.kind not in ("csv", "parquet") or output.into or relation:
         raise ProjectError(
-            "linked tables are written as CSV or Parquet, and a database has them by their names in the project: leave "
-            "other options out"
+            "linked tables are written as CSV or Parquet, and in a database they have the names that the project "
+            "gives: leave other options out"
         )
     check_options(project.plan)
     check_folder(output.folder)

@@ -21,7 +21,7 @@ from espalier.core.errors import SchemaError, TableError
 from espalier.core.tables.stat_rows import READERS, read_stat
 
 MOST_MARKS = 50
-"""Largest number of missing codes that a range of whole numbers is written out as."""
+"""Largest number of missing codes into which a range of whole numbers is expanded."""
 _NO_DECIMALS = re.compile(r"F\d+\.0|N\d+(\.0)?")
 """SPSS formats for whole numbers: plain, and padded with zeros."""
 
@@ -106,7 +106,7 @@ def _missing(
     inside = [code for code in named if _between(code, low, high)]
     if isinstance(low, float) and isinstance(high, float) and low.is_integer() and high - low < MOST_MARKS:
         if not whole:
-            notes.append(f"{name}: of the range of missing values only the whole numbers were used")
+            notes.append(f"{name}: only the whole numbers in the range of missing values were used")
         return [str(int(low) + i) for i in range(int(high - low) + 1)]
     notes.append(f"{name}: only the labelled codes in the range of missing values were used")
     return inside

@@ -1,6 +1,6 @@
 """A verdict on linked tables: whether visits belong to their people and follow each other like the real ones.
 
-Each distance is judged next to its *floor*, that of real people drawn again with replacement. Confidential.
+Each distance is compared with its *floor*, the distance of real people resampled with replacement. Confidential.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ class Dag:
     """Arrows ``(cause, effect)``. ``notes`` and ``positions`` belong to the drawing and are kept unchanged.
 
     ``annotations`` belong to a column, ``(column,)``, or to an arrow, ``(cause, effect)``. One without its arrow or
-    column in the drawing is kept and ignored, so it is there if the arrow is drawn again. ``hidden`` are pairs that
+    column in the drawing is kept and ignored, so it reappears if the arrow is drawn again. ``hidden`` are pairs that
     share an unmeasured cause (a ↔ b). ``interactions`` are causes that act together on a column, as (causes, effect);
     like annotations, an interaction without its arrows is kept and ignored. ``groups`` maps a group's name to columns
     that a picture may show as one box.

@@ -43,7 +43,7 @@ def eliminate(sizes: Mapping[str, int], cliques: Iterable[Clique]) -> list[Bucke
 
 
 class Order:
-    """One elimination order, and the ``cells`` of its buckets' tables, as cliques join the graph without a search.
+    """One elimination order, and the ``cells`` of its buckets' tables. Cliques join the graph without a new search.
 
     Columns are numbered in the order of elimination. So the lowest neighbour in a bucket is eliminated next among
     them, and its own bucket holds the other neighbours: a new neighbour moves up that path until a bucket has it.
@@ -182,7 +182,7 @@ def _greedy(start: Sequence[int], columns: Sequence[int], weights: Sequence[floa
 
 
 def _remove(masks: list[int], v: int, fills: dict[int, int]) -> int:
-    """Eliminate ``v`` as `_join` does and keep ``fills`` up to date; return the columns that this concerns.
+    """Eliminate ``v`` as `_join` does and keep ``fills`` up to date; return the affected columns.
 
     ``fills`` count the pairs of a column's neighbours that are not joined. A new edge joins one such pair of each
     common neighbour of its ends, and gives each end a neighbour.

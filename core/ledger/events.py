@@ -40,11 +40,10 @@ class Event:
     counts in the end (spend); `None` if that is 0. ``rho_before`` and ``rho_after`` are what counts in the population
     before and after this event (for a part: if its entry counted what had been drawn by then, and not what is reserved
     for it). ``released`` is the hash of the released files (:func:`espalier.core.ledger.archive.digest_of`). ``plan``
-    is JSON. Of a ``reserve`` it holds the project's name, its plan, whether it is for another unit than the table's,
-    whether the project states one row per person (if it states either), and the δ₀ that is reserved, if any. Of
-    ``open`` and ``join`` it holds the person column (or null); of ``open`` also how much of δ is for draws, if any, and
-    a random number, so that no two ledgers begin alike. Where a table was opened before person columns were fixed, it
-    is None.
+    is JSON. For a ``reserve`` it holds the project's name, its plan, whether its unit differs from the table's, whether
+    the project states one row per person (if it states either), and the reserved δ₀, if any. For ``open`` and ``join``
+    it holds the person column (or null); for ``open`` also the share of δ for draws, if any, and a random number, so
+    that no two ledgers begin alike. It is None for a table that was opened before person columns were fixed.
     """
 
     seq: int
@@ -107,7 +106,7 @@ def next_event(events: Sequence[Event], **fields: Any) -> Event:
 def tampered(seq: int, why: str) -> LedgerError:
     """Return the error for an impossible event ``seq``."""
     return LedgerError(
-        f"the ledger was tampered with, or is damaged, at event {seq}: {why}. Nothing can be released on it; restore a "
-        "backup and account for the releases made since",
+        f"the ledger was tampered with, or is damaged, at event {seq}: {why}. Nothing can be released against it; "
+        "restore a backup and account for the releases made since",
         seq=seq,
     )

@@ -148,7 +148,8 @@ class Ledger:
         """Return the account that pays for a release from ``table``; raises :class:`LedgerError` if it is not open.
 
         ``again`` lets a release pass although the table was, or may have been, released before from another budget, or
-        under another name with another person column; ``another_unit`` one with another person column than the table's.
+        under another name with another person column; ``another_unit`` lets one pass whose person column is not the
+        table's.
         """
         table = _name("table", table)
         self.population_of(table)
@@ -161,8 +162,8 @@ class Ledger:
     ) -> list[str]:
         """Record that figures that are not private are about to be computed; return the populations concerned.
 
-        They are computed on tables with these ``digests``: it concerns the populations of ``tables``, and those that
-        one of the digests was released from by its fingerprint. Names that are not open are passed over.
+        They are computed on tables with these ``digests``. This concerns the populations of ``tables``, and those from
+        which one of the digests was released, according to its fingerprint. Names that are not open are ignored.
         """
         who, what = _line("who", who) or whoami(), _line("what", what)
         digests, tables = [octets("digest", d) for d in digests], [_line("table", table) for table in tables]

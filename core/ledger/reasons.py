@@ -33,4 +33,4 @@ def reason(error: Exception) -> str:
         if part in said:
             return words
     first = said.strip().splitlines()[0][:160] if said.strip() else type(error).__name__
-    return f"{first}; see that the database is running"
+    return f"{first}; make sure that the database is running"

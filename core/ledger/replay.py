@@ -188,7 +188,7 @@ class _State:
         entry, rho, delta = self._running(e), _given(e.rho), e.delta or 0.0
         _require(0 <= rho <= entry.reserved, "it counts more than was reserved")
         _require(0 <= delta <= entry.delta_reserved, "it counts more δ₀ than was reserved")
-        _require(e.kind == "spend" or rho == delta == 0, "what is returned counts nothing")
+        _require(e.kind == "spend" or rho == delta == 0, "a returned entry must count nothing")
         for counted, drawn in ((rho, float(rho_drawn(entry.parts))), (delta, float(delta_drawn(entry.parts)))):
             _require(drawn <= counted * (1 + ROUNDED), "it counts less than was drawn")
             whole = not (e.released and entry.parts) or drawn >= counted * (1 - ROUNDED)

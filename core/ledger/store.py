@@ -299,8 +299,8 @@ class Store:
             if len(rows) < count or (count and rows[count - 1]["hash"] != hash_):
                 raise LedgerError(
                     f"the ledger {self.name} was tampered with, or restored to an earlier copy: it had {count} events "
-                    "when this machine last saw it. Nothing can be released on it. Restore the later copy. Otherwise "
-                    f"account for the missing releases, then delete {file}"
+                    "when this machine last saw it. Nothing can be released against it. Restore the later copy. "
+                    f"Otherwise account for the missing releases, then delete {file}"
                 )
 
     def _seen(self, rows: Sequence[Row]) -> list[tuple[Path, int, str]]:

@@ -54,7 +54,7 @@ def check_export(path: Path, ledger: Ledger | None = None) -> str:
             "rewritten"
         )
     since = len(there) - len(events)
-    return f"{report}; so does {ledger.name}" + (f", which has {since} more since" if since else ", and ends there too")
+    return f"{report}; {ledger.name} agrees" + (f", and has {since} later ones" if since else ", and ends there too")
 
 
 def check_release(folder: Path, ledger: Ledger) -> str:

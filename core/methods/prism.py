@@ -65,7 +65,7 @@ of their counts with the target; below this, a full share costs more AUC than it
 
 SLIGHT, CHEAP = 0.05, 0.25
 """The background's share below `SIGNAL`, and the largest expected TV error of a typical pair at which there is a
-background. Small tables gain much from little: with an error of 0.03 (asia, 3,000 rows, ε = 2) two-way TV
+background. Small tables gain much from a small background: with an error of 0.03 (asia, 3,000 rows, ε = 2) two-way TV
 falls from 0.031 to 0.009, with 0.05 (alarm, 8,000 rows, ε = 2) from 0.040 to 0.022, with 0.12 (diabetes, 8,000 rows,
 ε = 2) from 0.048 to 0.043, with 0.24 (child, 5,000 rows, ε = 0.5) from 0.085 to 0.082; with 0.5 it stays. AUC does not
 change measurably. The share is the one that the one-way counts would get (`QUIET_ONE_WAY`), so the target's tables keep

@@ -48,7 +48,7 @@ class PrismOptions:
         "Adjust for (blank: the cheapest valid set)",
         columns="several",
         empty="the cheapest valid set of the drawing",
-        help="Must close every path from treatment to target that is not the effect; refused with the open path.",
+        help="Must close every path from treatment to target that is not the effect; otherwise the plan is refused.",
         only={"regime": "effect"},
     )
     features: int | None = option(
@@ -74,7 +74,7 @@ class PrismOptions:
     )
     three_way: int = option(
         0,
-        "Most tables of two features with the target",
+        "Largest number of tables of two features with the target",
         low=0,
         high=20,
         whole=True,
@@ -84,14 +84,14 @@ class PrismOptions:
     task_weights: Literal["even", "bought"] = option(
         "even",
         "Importance of the pairs with the target",
-        choices={"even": "all alike", "bought": "by a noisy association with the target"},
+        choices={"even": "all equal", "bought": "by a noisy association with the target"},
         help="Bought weights take a twentieth of the budget and shape the allocation of the rest: a column more "
         "informative about the target is counted with less noise (PRISM, Appendix C.2).",
         only={"regime": ("causal", "graphical", "predictive")},
     )
     pools: Mapping[str, float] = option(
         {},
-        "Pools by hand (blank: by the noise)",
+        "Pools set by hand (blank: derived from the noise)",
         low=0,
         high=1,
         weights=True,

@@ -149,7 +149,7 @@ def _allowed(curator: Curator, frame: Frame, linked: Sequence[Clique]) -> list[C
 
 
 def _scores_of(count: int) -> str:
-    return f"scores of refused pairs and of the tree ({count} or so, the tree decides)"
+    return f"scores of refused pairs and of the tree (about {count}, depending on the tree)"
 
 
 def _rounds(project: Project) -> int:

@@ -122,7 +122,7 @@ def _explain(
         return None, share
     asked = [*strongest_tree(strength), *refused]
     (rho,) = request.budget.split(share, one_ways(curator)[:1]).values()
-    what = f"scores of refused pairs and of the tree ({len(asked)} or so, the tree decides)"
+    what = f"scores of refused pairs and of the tree (about {len(asked)}, depending on the tree)"
     return curator.measure_scores(EdgeScore(alone), asked, rho, what, "explain"), 0.0
 
 

@@ -44,7 +44,7 @@ class WorkloadOptions:
     )
     triples: int = option(
         0,
-        "Most tables of three columns",
+        "Largest number of tables of three columns",
         low=0,
         high=20,
         whole=True,
@@ -54,7 +54,7 @@ class WorkloadOptions:
     )
     clique_cells: int = option(
         MAX_CELLS,
-        "Most cells in the model's largest table",
+        "Largest number of cells in a table of the model",
         low=100,
         high=100_000_000,
         whole=True,

@@ -18,7 +18,7 @@ from espalier.core.project.schema import HierarchyToBuy, Schema
 SHOWN = 5
 """Largest number of groups that a plan names."""
 
-CARRIED = "A row contains its code if that is distinguished, and otherwise the name of its group. No code is invented."
+CARRIED = "A row contains its code if that code is distinguished, otherwise the name of its group. No code is invented."
 
 
 @dataclass(frozen=True)

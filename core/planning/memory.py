@@ -67,7 +67,7 @@ class Memory:
     def check(self) -> None:
         """Raise :class:`SizeError` if this process can get less; nothing was drawn yet.
 
-        The message does not say how much it can get: rows that the server holds would show in it.
+        The message does not say how much it can get, because that would reveal how many rows the server holds.
         """
         left = available()
         if left is None or self.total - used() <= left:

@@ -99,7 +99,7 @@ class Preview:
 
     @property
     def analyses_epsilon(self) -> float | None:
-        """ε at which this plan reaches every wanted half-width; `None` if the rows do not allow one."""
+        """ε at which this plan reaches every desired half-width; `None` if the rows do not allow one."""
         return epsilon_needed(self.analyses, self.budget)
 
     @property
@@ -247,7 +247,7 @@ def _preview(project: Project, rows: int | None, assumed: Mapping[str, float] | 
     lines = tuple(lines_of([*of_schema.draws, *draws], rows, bounds))
     more = _warnings(project, frame, budget, forest, rows, lines)
     wanted = tuple(needs(carried.regressions, project.schema, rows)) if rows else ()
-    more += [f"{one.sentence} Even with evenly spread values it has less." for one in wanted if not one.met]
+    more += [f"{one.sentence} Even evenly spread values do not reach this." for one in wanted if not one.met]
     warnings = (*frame.warnings, *method.guidance.advice(project), *more)
     spent, features = curator.spending.rho, len(fitted.features)
     shown = Preview(

@@ -113,8 +113,8 @@ class Curator(ABC):
             return recipe.sensitivity(self.unit)
         if not isinstance(recipe, PureRecipe):
             raise BudgetError(
-                f"the accounting pure takes no {recipe.what}: it is proved for Gaussian noise alone. Leave it out of "
-                "the plan, or set accounting to zcdp"
+                f"pure accounting cannot pay for {recipe.what}: only Gaussian noise is proved for them. Leave them out "
+                "of the plan, or set accounting to zcdp"
             )
         return recipe.total_sensitivity(self.unit)
 

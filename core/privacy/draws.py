@@ -18,7 +18,7 @@ Kind = Literal["count", "choice", "scores", "gradient", "sums", "schema"]
 
 
 Noise = Literal["gaussian", "laplace"]
-"""Distribution of the noise in counts, scores and sums. A choice is an exponential mechanism whatever it says."""
+"""Distribution of the noise in counts, scores and sums. A choice is always an exponential mechanism."""
 
 
 @dataclass(frozen=True)

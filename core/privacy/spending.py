@@ -83,8 +83,8 @@ class Spending:
         for draw in asked:
             if draw.epsilon == math.inf or draw.delta:
                 raise BudgetError(
-                    f"the accounting pure takes no {draw.what}: it has Gaussian noise or a δ of its own; nothing was "
-                    "read. Leave it out of the plan, or set accounting to zcdp",
+                    f"pure accounting cannot pay for {draw.what}, with Gaussian noise or a separate δ; nothing was "
+                    "read. Leave this out of the plan, or set accounting to zcdp",
                     requested=draw.rho,
                 )
         spent = total_up(draw.epsilon for draw in self.draws)

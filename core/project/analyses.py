@@ -25,7 +25,7 @@ _ASSUMED = {"shares", "groups", "strata"}
 
 @dataclass(frozen=True)
 class PlannedCounts:
-    """A question to counts, with the wanted half-width of its 95 % interval; of an odds ratio, on the log scale.
+    """A question to counts, with the desired half-width of its 95 % interval; for an odds ratio, on the log scale.
 
     ``event`` and ``among`` are written ``column=value``, ``group`` is ``column=value:other``. ``shares`` are the
     assumed shares of the event in each group, and ``groups`` the assumed shares of the groups among all rows; `None`
@@ -68,7 +68,7 @@ class PlannedCounts:
             raise _error(f"{what}: assume may give shares, groups and strata")
         adjust = data.get("adjust")
         if (data["kind"] == "effect") != (adjust is not None):
-            raise _error(f"{what}: an effect, and nothing else, needs adjust: the columns to adjust for, or []")
+            raise _error(f"{what}: an effect needs adjust (the columns to adjust for, or []), and no other kind has it")
         if adjust is not None and not (isinstance(adjust, list) and all(isinstance(one, str) for one in adjust)):
             raise _error(f"{what}: adjust must list names of columns")
         if "strata" in assumed and not adjust:
@@ -113,8 +113,8 @@ class PlannedCounts:
     def cells(self, schema: Schema) -> list[tuple[Condition, Condition]]:
         """Return, for each group, the rows with the event and those without; raises :class:`ProjectError`.
 
-        Rows with a missing cell in one of the columns are in neither. Of an effect, each stratum has the two groups,
-        and the rows of further groups where there are any.
+        Rows with a missing cell in one of the columns are in neither. For an effect, each stratum has the two groups,
+        and the rows of further groups if there are any.
         """
         column, event = self._level(schema, self.event)
         others = tuple(code for code in range(column.values) if code != event)
@@ -172,7 +172,7 @@ class PlannedCounts:
         return [(s * g, p) for s in strata for g, p in zip(groups, shares, strict=True)]
 
     def shape(self, schema: Schema) -> tuple[int, ...]:
-        """Return the axes of its counts: groups and event, of an effect strata, groups and event."""
+        """Return the axes of its counts: groups and event; for an effect strata, groups and event."""
         if self.adjust is None:
             return self.many, 2
         strata = math.prod(schema[name].values for name in self.adjust)

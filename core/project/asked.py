@@ -46,7 +46,7 @@ class AskedQuestion:
                 f"asked: a {self.kind} {'needs' if self.kind in _GROUPED else 'has no'} group", key="asked"
             )
         if (self.kind == "effect") != bool(self.treatment):
-            raise ProjectError("asked: an effect, and nothing else, needs a treatment", key="asked")
+            raise ProjectError("asked: an effect needs a treatment, and no other kind has one", key="asked")
         if self.kind == "regression" and not self.on:
             raise ProjectError("asked: a regression needs predictors", key="asked")
         if self.among and self.kind in ("regression", "effect"):

@@ -357,9 +357,9 @@ class Column:
     def marked_like(self, origin: Column) -> Self:
         """Return this description with the marks of ``origin``, which it replaces.
 
-        A mark stays while a part of the guess does. A list stays guessed (or confirmed) while a category, a text of
-        a group or a bin edge of it is here too, even where categories became edges: adding one's own values
-        to a guessed list declares none of the others. Another field stays while its value does.
+        A mark stays while a part of the guess does. A list stays guessed (or confirmed) while a category, a text of a
+        group or a bin edge of it is still present, even if categories became edges: adding one's own values to a
+        guessed list declares none of the others. Another field stays while its value does.
         """
         lists = {"categories", "edges"}
         same = {f for f in FIELDS.keys() - lists if getattr(self, f) == getattr(origin, f)}

@@ -118,7 +118,7 @@ class Project:
     def need_unit(self) -> None:
         """Raise :class:`ProjectError` while the question about several rows per person is open.
 
-        Nothing is planned, attacked or released before.
+        Until it is answered, nothing is planned, attacked or released.
         """
         if self.unit_open:
             raise ProjectError(OPEN, key=ONE_ROW)

@@ -73,8 +73,8 @@ class Hierarchy:
     """The codes of one column in groups of groups.
 
     ``labels`` are the codes in order (with ``missing`` the empty cell is the last one) and after them the groups;
-    ``parent`` gives the index of each node's group, −1 at the top. Raises :class:`SchemaError` for a hierarchy that
-    cannot be.
+    ``parent`` gives the index of each node's group, −1 at the top. Raises :class:`SchemaError` for an impossible
+    hierarchy.
     """
 
     column: str
@@ -248,7 +248,7 @@ def descend(hierarchy: Hierarchy, ask: Ask, at_most: int = MOST_APART) -> Reache
 def expected(hierarchy: Hierarchy, rows: float, sigma: float, at_most: int = MOST_APART) -> Reached:
     """Return the expected cut if ``rows`` are spread evenly over the codes, each level measured with noise of σ.
 
-    Evenly spread rows are the worst case of a kind: where few codes hold most rows, these are reached further down.
+    Evenly spread rows are a kind of worst case: if a few codes hold most rows, these are expanded further.
     `Hierarchy.rows_needed` gives the rows that each group needs.
     """
 
@@ -260,9 +260,8 @@ def expected(hierarchy: Hierarchy, rows: float, sigma: float, at_most: int = MOS
 
 
 def read_hierarchy(text: str) -> dict[str, str]:
-    """The mapping of a table of two columns: what, and the group it belongs to (empty: none), a line each.
-
-    Cells are parted by commas, semicolons or tabs; a first line such as ``code,group`` is left out. Raises
+    """Return the mapping in a table of two columns: a code or group, and the group it belongs to (empty: none). Cells
+    are separated by commas, semicolons or tabs; a first line such as ``code,group`` is left out. Raises
     :class:`SchemaError` that names the line.
     """
     lines = text.lstrip("\ufeff").splitlines()

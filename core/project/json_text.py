@@ -11,7 +11,7 @@ from espalier.core.errors import ProjectError, first_twice
 MOST_JSON = 64 << 20
 """Largest size of a JSON file in bytes; a release of 10,000 columns has 20 MB."""
 DEEPEST = 50
-"""Levels of nesting; a project file has six, and what a drawing tool keeps in the notes."""
+"""Levels of nesting; a project file has six, plus those in the notes of a drawing tool."""
 MOST_LISTS = 2_000_000
 """Largest number of lists and objects in a file: each takes 50 times the memory of its two characters."""
 
@@ -19,7 +19,7 @@ MOST_LISTS = 2_000_000
 def read_json(data: bytes | str, what: str, *, finite: bool = True) -> Any:
     """The value in ``data``; raises :class:`ProjectError` that names ``what``.
 
-    It refuses other encodings than UTF-8, files above `MOST_JSON`, nesting deeper than `DEEPEST`, repeated keys, and
+    It refuses encodings other than UTF-8, files above `MOST_JSON`, nesting deeper than `DEEPEST`, repeated keys, and
     numbers that are not finite, unless ``finite`` is false.
     """
     if len(data) > MOST_JSON:

@@ -149,12 +149,12 @@ class Plan:
                 )
         if self.pure:
             if self.delta:
-                raise ProjectError("a plan with the accounting pure has δ = 0: leave delta out", key="delta")
+                raise ProjectError("a plan with pure accounting has δ = 0: leave delta out", key="delta")
             object.__setattr__(self, "delta", 0.0)
         elif self.delta is not None:
             _check_finite("delta", self.delta)
             if not 1e-300 <= self.delta < 1:
-                raise ProjectError(f"plan: delta ({self.delta:g}) must lie between 0 and 1, both left out", key="delta")
+                raise ProjectError(f"plan: delta ({self.delta:g}) must be above 0 and below 1", key="delta")
         if not isinstance(self.fair, bool | None) or not isinstance(self.strict, bool):
             raise ProjectError("plan: fair and strict must be true or false", key="fair")
         for name, top in _WHOLE.items():
@@ -166,7 +166,7 @@ class Plan:
         check_number("test_drawing", self.test_drawing, Option("", low=0, high=0.5))
         if isinstance(self.statements, tuple):
             if not 1 <= len(self.statements) <= MOST_STATEMENTS:
-                raise ProjectError(f"plan: statements lists 1 to {MOST_STATEMENTS} of them", key="statements")
+                raise ProjectError(f"plan: statements must list 1 to {MOST_STATEMENTS} statements", key="statements")
         else:
             check_number("statements", self.statements, Option("", low=1, high=MOST_STATEMENTS, whole=True))
         check_number("copies", self.copies, Option("", low=0, high=100, whole=True))
@@ -260,8 +260,7 @@ def _check_shares(given: Mapping[Any, Any]) -> None:
             raise ProjectError("plan: allocation by hand maps a marginal's name to a number", key="allocation")
         if not 0 < share < 1:
             raise ProjectError(
-                f"plan: the share of {name!r} in allocation is {short(share)}; it must lie between 0 and 1, "
-                "both left out",
+                f"plan: the share of {name!r} in allocation is {short(share)}; it must be above 0 and below 1",
                 key="allocation",
             )
 

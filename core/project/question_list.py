@@ -49,7 +49,7 @@ class QuestionList:
         taken = set(schema.names)
         for one in counts:
             if one.name in taken:
-                raise ProjectError(f"the name {one.name!r} of a count is taken", key="counts", name=one.name)
+                raise ProjectError(f"the name {one.name!r} of a count is already taken", key="counts", name=one.name)
             taken.add(one.name)
         sizes = {one.name: one.size for one in counts}
         questions = tuple(_question(entry, schema, sizes) for entry in self.questions)
@@ -129,7 +129,7 @@ def read_questions(text: str, schema: Schema, counts: Sequence[Mapping[str, Any]
             continue
         if len(row) != len(head):
             hint = ": put ; between categories, and quotes around a value with a comma" * (len(row) > len(head))
-            raise ProjectError(f"line {line} has {len(row)} cells, the header has {len(head)}{hint}", line=line)
+            raise ProjectError(f"line {line} has {len(row)} cells, but the header has {len(head)}{hint}", line=line)
         name, column, values = (cell.strip() for cell in row[:3])
         if not name:
             raise ProjectError(f"line {line} names no question: each line of a question repeats its name", line=line)
@@ -149,7 +149,7 @@ def read_questions(text: str, schema: Schema, counts: Sequence[Mapping[str, Any]
 
 
 def _lines(text: str) -> list[list[str]]:
-    """Return the cells of each line, first the header in lower case; refuse a header that is not one of questions."""
+    """Return the cells of each line, first the header in lower case; refuse the header of any other file."""
     try:
         rows = list(csv.reader(io.StringIO(text.lstrip("\ufeff"), newline=None)))
     except csv.Error as error:

@@ -72,7 +72,7 @@ LINKED = (
     "order of {order!r}, were kept. Two spellings of a person count as two people."
 )
 LINKED_FILLED = (
-    "Before counting, invented people were added or people were left out at random, to the declared {rows:,} people. "
+    "Before counting, people were invented or left out at random to reach the declared number of {rows:,} people. "
     "The real number of people is confidential."
 )
 EVEN = (
@@ -86,7 +86,7 @@ SHRUNK = (
     "counts, which are not shrunk."
 )
 FILLED = (
-    "Before counting, the table was filled with invented rows or cut at random to the declared {rows:,} rows. The real "
+    "Before counting, rows were invented or left out at random to reach the declared number of {rows:,} rows. The real "
     "number of rows is confidential."
 )
 

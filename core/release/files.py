@@ -66,8 +66,8 @@ def save_files(
 def check_folder(folder: Path) -> None:
     """Raise :class:`ProjectError` unless a release can be written to ``folder``: nothing is ever overwritten.
 
-    An empty release is written there and removed again. So what would fail after the budget is spent fails before:
-    a link, a mounted or current folder, a name that is too long.
+    An empty release is written there and removed again. So anything that would fail after the budget is spent fails
+    now: a link, a mounted or current folder, a name that is too long.
     """
     check_empty(folder)
     check_none(folder)

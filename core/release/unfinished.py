@@ -332,7 +332,7 @@ def records_of(stored: list[bytes]) -> list[Record]:
 
 
 def synced(path: Path) -> None:
-    """Wait until a file or folder is on the disk, where the system can."""
+    """Wait until a file or folder is on the disk, if the system supports this."""
     with suppress(OSError):
         handle = os.open(path, os.O_RDONLY)
         try:

@@ -124,7 +124,7 @@ def figure(facts: Mapping[str, Any]) -> str:
     if not made.whole:
         return ""
     drawn = bool(facts["project"]["dag"]["edges"])
-    said = ["Solid lines were measured" + (", those with a head along a drawn arrow." if drawn else ".")]
+    said = ["Solid lines were measured" + (". Those with an arrowhead were also drawn." if drawn else ".")]
     if made.weighed:
         said.append("The wider a line, the stronger the link in this table.")
     if made.drowned:
@@ -180,7 +180,7 @@ def _stated(facts: Mapping[str, Any]) -> str:
 
 
 RATINGS = {
-    "works": ("Works", "shares come out close to the real ones"),
+    "works": ("Works", "shares are close to the real ones"),
     "weak": ("With care", "noise changes small groups"),
     "noise": ("Noise", "draw no conclusions from these"),
 }

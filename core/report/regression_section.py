@@ -53,7 +53,7 @@ def analysis_section(facts: Mapping[str, Any]) -> str:
             f'<td class="n">{shown(one["value"])}</td><td>{interval}</td><td class="n">{wanted}</td>'
             f'<td class="n">{shown(one["promised"])}</td><td class="n">{shown(one["reached"])}</td></tr>'
         )
-    heads = ["analysis", "figure", "value#", "95 % interval", "wanted ±#", "promised ±#", "reached ±#"]
+    heads = ["analysis", "figure", "value#", "95 % interval", "desired ±#", "promised ±#", "reached ±#"]
     return (
         "<h2>Planned analyses</h2>"
         "<p>The counts of exactly these rows, or the sums of the regression, were bought. The promised half-width was "

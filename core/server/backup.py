@@ -1,8 +1,8 @@
 """Backup and restoration of a ledger: its database, its key, this machine's memories of its head, shared releases.
 
 The memories show whether a restored database is older than one seen before. They are a few bytes: copy them often, and
-not to the same place as the database's dumps (``espalier backup --memories``). A restoration takes the latest
-memory of all that it is given and of those on the machine. An older database is then refused like any other rollback.
+not to the same place as the database's dumps (``espalier backup --memories``). A restoration uses the latest memory
+among those that it is given and those on the machine. An older database is then refused like any other rollback.
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ def _tool(name: str, url: sa.URL, *options: str) -> None:
 def _checked(folder: Path) -> dict[str, Any]:
     """Return a backup's facts; raises :class:`ProjectError` if any file was changed, added or is missing.
 
-    Only ordinary files inside the folder are read: a pipe would be waited for.
+    Only ordinary files inside the folder are read: reading a pipe could wait forever.
     """
     try:
         inside = {p.relative_to(folder).as_posix(): p for p in folder.rglob("*") if p.is_symlink() or not p.is_dir()}
@@ -209,9 +209,7 @@ def _checked(folder: Path) -> dict[str, Any]:
             raise ValueError
         wrong = [name for name, digest in facts["sha256"].items() if _digest(inside[name]) != digest]
     except (OSError, ValueError, KeyError, AttributeError):
-        raise ProjectError(
-            f"{folder} is not a backup, or a part of it is missing or was added", path=str(folder)
-        ) from None
+        raise ProjectError(f"{folder} is not a backup, or files are missing or were added", path=str(folder)) from None
     if wrong:
         raise ProjectError(f"{folder}: {wrong[0]} was changed since the backup was made", path=str(folder))
     return facts

@@ -156,7 +156,7 @@ def _ledger(where: str) -> Iterator[Line]:
     elif store.key_file.stat().st_mode & 0o077:
         yield fix("key", f"{store.key_file} can be read by others: chmod 600")
     else:
-        yield ok("key", f"{store.key_file} is its owner's alone")
+        yield ok("key", f"only its owner can read {store.key_file}")
     memories = [store.seen_file.parent]
     for folder in memories:
         if not os.access(folder, os.W_OK):
@@ -196,7 +196,7 @@ def _server(where: str) -> Iterator[Line]:
             elif wrong:
                 yield fix("grants", f"the role {role} could rewrite the ledger: {', '.join(wrong[:3])}")
             else:
-                yield ok("grants", f"the role {role} adds events and changes none")
+                yield ok("grants", f"the role {role} can add events but not change any")
             now = connection.scalar(sa.text("SELECT extract(epoch FROM clock_timestamp())"))
             skew = abs(float(now or 0) - datetime.now(UTC).timestamp())
             yield (ok if skew <= SKEW else fix)("clock", f"the ledger's server differs by {skew:.1f} s")
@@ -233,7 +233,7 @@ def _allow_list(list_: Allowed) -> Iterator[Line]:
     for name in list_.connections:
         yield from _connection(name)
     if not list_ and not list_.wrong:
-        yield ok("tables", "stewards open uploads only")
+        yield ok("tables", "stewards can open uploads only")
 
 
 def _connection(name: str) -> Iterator[Line]:
@@ -263,7 +263,7 @@ def _connection(name: str) -> Iterator[Line]:
             elif writes:
                 yield fix("grants", f"the role of env:{name} may change tables; a release only needs SELECT")
             else:
-                yield ok("grants", f"the role of env:{name} reads only")
+                yield ok("grants", f"the role of env:{name} can only read")
     except (sa.exc.SQLAlchemyError, EspalierError) as error:
         yield fix("tables", f"env:{name} does not answer ({type(error).__name__})")
 

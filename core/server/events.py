@@ -1,4 +1,4 @@
-"""Audit events: one JSON object a line for each sign-in, opening, refusal, plan, release, download and ledger entry.
+"""Audit events: one JSON object per line for each sign-in, opening, refusal, plan, release, download and ledger entry.
 
 An event holds who acted, when, and what kind of act it was. It never holds a cell, a count of real rows, an address of
 a database or the text of an error, which could name a column. Names of tables, files and columns are in ``names``, and
@@ -67,7 +67,7 @@ def trouble() -> str:
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object a line. An exception is named by its type and place; its text may quote a cell."""
+    """One JSON object per line. An exception is named by its type and place; its text may quote a cell."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the record as one line."""

@@ -22,9 +22,9 @@ class Setting:
 
 
 SETTINGS = (
-    Setting("ESPALIER_LEDGER", "all", "a file of the user's", "the ledger: a SQLite file or a PostgreSQL URL"),
+    Setting("ESPALIER_LEDGER", "all", "in the user's data folder", "the ledger: a SQLite file or a PostgreSQL URL"),
     Setting("ESPALIER_LEDGER_KEY", "all", "next to the ledger", "the key file of the ledger's fingerprints"),
-    Setting("ESPALIER_SHARED", "app", "a folder of the user's", "the folder of shared releases"),
+    Setting("ESPALIER_SHARED", "app", "in the user's data folder", "the folder of shared releases"),
     Setting("ESPALIER_SIGNING_KEY", "all", "none: unsigned", "the private key that signs each release's statement"),
     Setting("ESPALIER_KEY_PASSPHRASE", "all", "none", "the passphrase of that key"),
     Setting(
@@ -38,7 +38,12 @@ SETTINGS = (
     Setting("ESPALIER_JOB_DISK", "app", "20480", "largest temporary file of one release in MB"),
     Setting("ESPALIER_JOB_MINUTES", "app", "30", "longest run of one job in minutes"),
     Setting("ESPALIER_DRAIN", "app", "120", "seconds that a stopping server waits for running jobs"),
-    Setting("ESPALIER_AUDIT_LOG", "app", "none: standard error", "file to which events are appended, one JSON a line"),
+    Setting(
+        "ESPALIER_AUDIT_LOG",
+        "app",
+        "none: standard error",
+        "file to which events are appended, one JSON object per line",
+    ),
     Setting("ESPALIER_AUDIT_NAMES", "app", "0", "1: events name tables, files and columns"),
     Setting("ESPALIER_STATEMENT_SECONDS", "all", "3600", "longest run of one statement in PostgreSQL, in seconds"),
     Setting("ESPALIER_PICTURES", "tests", "none", "folder for pictures of the browser tests"),

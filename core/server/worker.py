@@ -35,14 +35,14 @@ from espalier.core.server.settings import number
 GRACE = 60.0
 """Seconds in which a worker that was asked to stop must reach its next report."""
 OFTEN = 0.2
-"""Seconds between checks whether the work is still wanted."""
+"""Seconds between checks of whether the work is still wanted."""
 STARTED = "Starting"
 NEW_LOCK = -1
 _LOCK = type(threading.Lock())
 
 Begun = Callable[[], None]
 Task = Callable[[Any, Report, Begun], Any]
-"""A function of a module: called with what is given, a report, and what to call before the first draw."""
+"""A function of a module, called with its input, a progress report, and a function to call before the first draw."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def run_apart(task: Task, given: Any, report: Report, begun: Begun, limits: Limi
 
     Raises what the task raises, if it is an :class:`EspalierError`; another error, or the end of the process, becomes
     one that quotes nothing. An error from ``report``, usually :class:`Cancelled`, asks the worker to stop. A result
-    that comes all the same is returned: it was paid for.
+    that arrives nevertheless is returned, because it was paid for.
     """
     ours, theirs = socket.socketpair()
     paths = os.pathsep.join(path for path in sys.path if path)
@@ -122,7 +122,7 @@ def _followed(line: _Line, process: subprocess.Popen[bytes], report: Report, beg
 
 
 def _ended(process: subprocess.Popen[bytes]) -> EspalierError:
-    """The error for a worker that ended without a word: the system or a limit killed it."""
+    """Return the error for a worker that ended without a message: the system or a limit killed it."""
     process.wait(GRACE)
     return EspalierError(
         f"the process of this release ended (status {process.returncode}). If memory was short, coarsen the columns "
@@ -167,7 +167,7 @@ class _Line:
         return self._connection.poll(seconds)
 
     def receive(self) -> Any:
-        """Return the next message; raises :class:`EOFError` where there is none any more."""
+        """Return the next message; raises :class:`EOFError` if there are no more."""
         try:
             data = self._connection.recv_bytes()
             (count,) = array.array("i", self._connection.recv_bytes())

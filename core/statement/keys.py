@@ -70,7 +70,7 @@ def new_key(path: Path, passphrase: str) -> Signer:
         raise ProjectError(f"{path.parent} holds a project or a release ({found}); keep private keys in another folder")
     for one in (path, public_path):
         if one.exists():
-            raise ProjectError(f"{one} exists; nothing is overwritten", path=str(one))
+            raise ProjectError(f"{one} already exists; nothing is overwritten", path=str(one))
     private = Ed25519PrivateKey.generate()
     secret = private.private_bytes(
         serialization.Encoding.PEM,

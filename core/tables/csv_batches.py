@@ -92,7 +92,7 @@ def csv_batches(path: Path) -> Generator[Any]:
 
 
 def csv_places(path: Path) -> Generator[Any]:
-    """Yield lines from all over the file; raises :class:`TableError`.
+    """Yield lines spread over the file; raises :class:`TableError`.
 
     If no place holds a whole line, because lines are very long, the first lines are yielded instead.
     """

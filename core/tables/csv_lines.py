@@ -40,8 +40,8 @@ def plain_lines(data: bytes, shown: str) -> bytes:
         raise TableError(f"{shown} is empty; it needs a header line and at least one row")
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         raise TableError(
-            f"{shown} is UTF-16 text, where one damaged row changes how others read; save it as UTF-8 ('CSV UTF-8' in "
-            "Excel)"
+            f"{shown} is UTF-16 text, where one damaged row changes how others are read; save it as UTF-8 ('CSV UTF-8' "
+            "in Excel)"
         )
     text = data
     while text.startswith(b"\xef\xbb\xbf"):  # joined files have several; the parser would remove one too

@@ -38,8 +38,8 @@ FIRST = {
         f"SET SESSION lock_wait_timeout = {LOCKED}",
     ),
 }
-"""Session settings: one statement sees one state of the rows, times are in UTC, and no row is left out or
-of another time."""
+"""Session settings: one statement sees one state of the rows, times are in UTC, and no row is left out or belongs to
+another time."""
 
 
 def open_url(url: str, name: str) -> tuple[Any, Any, str | None, Origin]:

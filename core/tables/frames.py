@@ -286,7 +286,7 @@ def panel(linked: Linked, schema: Schema, data: Any) -> Panel:
 
 
 def _read(table: Any, names: Sequence[str], ordering: Sequence[str] = ()) -> tuple[TextTable, Ranks]:
-    """Return a linked table as text. Of a large one, return these columns only, and ranks of ``ordering``."""
+    """Return a linked table as text. For a large one, return these columns only, and ranks of ``ordering``."""
     if isinstance(table, Relation):
         return narrow_text(table, names, ordering)
     return table if isinstance(table, TextTable) else text_of(table), {}

@@ -217,7 +217,7 @@ def reasons(column: TextColumn, guess: Column) -> tuple[str, ...]:
     elif guess.dates is not None:
         kind = [
             f"Its {many} are dates: they are treated as calendar {guess.dates.by}s of whole years around them. Choose "
-            "a range that is public without the table."
+            "a range that is public knowledge without the table."
         ]
     elif ranges_in_order(values):
         kind = [f"Its {many} are ranges: they are treated as categories in the order of the ranges."]

@@ -14,7 +14,7 @@ from espalier.core.errors import TableError
 from espalier.core.tables.unpacking import check_ratio
 
 HEADER = 1 << 9, 1 << 24
-"""Bytes that are read of a header: at first, and at most."""
+"""Bytes of a header to read: at first, and as a maximum."""
 LARGEST = (1 << 31) - 1
 """The largest size of a page. PyArrow would cut off the upper bits of a larger one."""
 FIXED = {1: 0, 2: 0, 3: 1, 7: 8}
@@ -24,15 +24,15 @@ INT32, INT64, TEXT, LIST, STRUCT = 5, 6, 8, 9, 12
 BITS = {4: 16, INT32: 32, INT64: 64}
 """Bits of a whole number of each type."""
 NESTED = 8
-"""Structs within structs at most."""
+"""Largest depth of structs within structs."""
 DIFFERENCES = 7
-"""The encoding of texts as what differs from the text before."""
+"""The encoding that stores each text as its difference from the text before."""
 PAGES = {0: 5, 2: 7, 3: 8}
-"""Each type of page (data, dictionary, data of the second version) and the field that its own facts have."""
+"""Each type of page (data, dictionary, data of the second version) and the field that holds its own facts."""
 ENCODING = {0: 2, 3: 4}
 """Field of the encoding in the facts of each type of page that holds values."""
 Fields = dict[tuple[int, int], Any]
-"""Values of a struct by number and type of field: PyArrow passes over a field of another type than it expects."""
+"""Values of a struct by number and type of field: PyArrow skips a field whose type it does not expect."""
 
 
 def check_pages(file: IO[bytes], facts: Any, shown: str) -> int:
@@ -41,10 +41,11 @@ def check_pages(file: IO[bytes], facts: Any, shown: str) -> int:
     Three things are compared with the file's size: the number of rows, all texts, and what is unpacked at once, which
     is one page of each column.
 
-    Return the most bytes of a row's texts, if some are stored as what differs from the text before: such a text may be
-    as long as its page, in every row of it. Return 0 if none are.
+    If some texts are stored as differences from the text before, return the largest possible number of bytes of a row's
+    texts: in every row, such a text may be as long as its page. Otherwise return 0.
 
-    Footer, row groups and pages must state the same number of rows. PyArrow would leave out rows that only some state.
+    Footer, row groups and pages must state the same number of rows. PyArrow would leave out rows that only some of them
+    state.
     """
     packed, stated, texts = file.seek(0, 2), 0, 0
     columns = [facts.schema.column(i) for i in range(facts.num_columns)]
@@ -53,14 +54,14 @@ def check_pages(file: IO[bytes], facts: Any, shown: str) -> int:
     try:
         groups = _groups(file)
         if sum(rows for rows, _ in groups) != facts.num_rows:
-            raise ValueError("the groups have other rows than the file")
+            raise ValueError("the groups and the file state different numbers of rows")
         for rows, chunks in groups:
             for place, chunk in enumerate(chunks):
                 stated += chunk[7, INT64]
                 if not 0 <= chunk[7, INT64] <= stated <= packed:  # the same pages in two columns or groups
                     raise ValueError("columns that do not fit into the file")
                 if columns[place].max_repetition_level == 0 and chunk[5, INT64] != rows:
-                    raise ValueError("a column has other rows than its group")
+                    raise ValueError("a column and its group state different numbers of rows")
                 for size, encoding in _pages(file, chunk):
                     largest[place] = max(largest[place], size)
                     texts += size * (columns[place].physical_type == "BYTE_ARRAY")
@@ -84,7 +85,7 @@ def _groups(file: IO[bytes]) -> list[tuple[int, list[Fields]]]:
 def _pages(file: IO[bytes], chunk: Fields) -> Iterator[tuple[int, int]]:
     """Yield the unpacked size and the encoding of each page of a column in a row group, as PyArrow finds them.
 
-    Raise :class:`ValueError` for another type of page, which PyArrow would pass over, and unless the pages hold as many
+    Raise :class:`ValueError` for any other type of page, which PyArrow would skip, and if the pages do not hold as many
     values as the footer states.
     """
     at, dictionary, left = chunk[9, INT64], chunk.get((11, INT64), 0), chunk[5, INT64]
@@ -121,7 +122,7 @@ def _header(file: IO[bytes], at: int) -> tuple[Fields, int]:
 
 
 def _struct(data: bytes, at: int, within: int = 0) -> tuple[Fields, int]:
-    """Return the fields of a struct, and the place behind it.
+    """Return the fields of a struct, and the position after it.
 
     A field that is given twice is refused, and so is a number that its type does not hold: PyArrow would choose one
     field by its type, and cut off the upper bits of the number.
@@ -153,7 +154,7 @@ def _struct(data: bytes, at: int, within: int = 0) -> tuple[Fields, int]:
 
 
 def _list(data: bytes, at: int, within: int) -> tuple[list[Any], int]:
-    """Return the structs of a list, or nothing for a list of other items, and the place behind it."""
+    """Return the structs of a list, or nothing for a list of other items, and the position after it."""
     found, count, kind, at = list[Any](), data[at] >> 4, data[at] & 15, at + 1
     if count == 15:
         count, at = _varint(data, at)
@@ -174,7 +175,7 @@ def _list(data: bytes, at: int, within: int) -> tuple[list[Any], int]:
 
 
 def _number(data: bytes, at: int, bits: int) -> tuple[int, int]:
-    """Return a signed number of ``bits`` bits and the place behind it."""
+    """Return a signed number of ``bits`` bits and the position after it."""
     found, at = _varint(data, at)
     if found >> bits:
         raise ValueError("a number that its type does not hold")

@@ -1,4 +1,4 @@
-"""Transactions of PostgreSQL that bring their own settings.
+"""PostgreSQL transactions that bring their own settings.
 
 A pooler such as PgBouncer in its transaction mode may give each transaction another session of the server, and gives
 each session to many clients. A setting of a session would then be lost, or reach other clients. So each transaction
@@ -14,7 +14,7 @@ from typing import Any
 from espalier.core.tables.connection import LOCKED, time_limit
 
 READS = {
-    "standard_conforming_strings": "on",  # a category is the text that was declared, also one with a backslash
+    "standard_conforming_strings": "on",  # a category is the text that was declared, even one with a backslash
     "client_encoding": "UTF8",
     "extra_float_digits": "1",  # the text of a float has all its digits
     "TimeZone": "UTC",

@@ -74,8 +74,9 @@ class Feed(Protocol):
         ...
 
     def spread(self, names: Sequence[str], rows: int) -> Generator[Any]:
-        """Yield rows from all over the table in a few batches: at least ``rows`` of a file that has as many, and about
-        ``rows`` of an engine."""
+        """Yield rows spread over the table in a few batches: at least ``rows`` from a file that has that many, and
+        about ``rows`` from an engine.
+        """
         ...
 
     def statements(self, names: Sequence[str]) -> list[str]:
@@ -144,7 +145,7 @@ class Relation:
             disconnect(self.backend)
 
     def sample(self, rows: int = SAMPLE_ROWS, *, every_value: bool = False) -> TextTable:
-        """Return about ``rows`` rows from all over the table as text, for a steward who asks: only to guess a schema.
+        """Return about ``rows`` rows spread over the table as text, for a steward who asks: only to guess a schema.
 
         ``every_value`` reads all rows once, and adds rows that hold every value of each column.
         """
@@ -159,7 +160,7 @@ class Relation:
     def query_of_rows(self, rows: int | None) -> str:
         """Return the statement that reads all rows of an engine that encodes them, as text.
 
-        With a number of ``rows``, about so many: each row with the same probability.
+        With ``rows``, it reads about that many, each row with the same probability.
         """
         from espalier.core.tables.engines import at_random, fetched
 
@@ -232,8 +233,8 @@ class Relation:
         if lacking := [name for name in asked if name not in columns]:
             known = ", ".join(list(columns)[:12]) + (", …" if len(columns) > 12 else "")
             named = ", ".join(map(repr, lacking))
-            what = f"column {named}" if len(lacking) == 1 else f"column of these: {named}"
-            raise TableError(f"there is no {what}; the table has {known}", column=lacking[0], columns=lacking)
+            what = f"there is no column {named}" if len(lacking) == 1 else f"these columns are missing: {named}"
+            raise TableError(f"{what}; the table has {known}", column=lacking[0], columns=lacking)
         return [name for name in columns if name in schema or name == person]
 
     def _encoding(self, schema: Schema, person: str | None) -> Any:

@@ -119,7 +119,7 @@ def _place(read: TextColumn, column: Column) -> tuple[Group, str]:
     if looks_like_contacts(read):
         return "identifies someone", "Most values are e-mail addresses, telephone numbers or similar texts."
     if column.dates is not None:
-        return "look closely", "Dates: choose a range that is public without the table."
+        return "look closely", "Dates: choose a range that is public knowledge without the table."
     if column.kind == "numeric":
         if column.integer and named_like_a_person(column.name):
             return "look closely", "Its name suggests an identifier: numbers in bins make sense for amounts only."

@@ -62,7 +62,7 @@ def joined(codes: Sequence[NDArray[Any]], sizes: Sequence[int]) -> list[NDArray[
 def kept_rows(
     key: str, names: Sequence[str], person: NDArray[Any], codes: Sequence[NDArray[Any]], sizes: Sequence[int], most: int
 ) -> NDArray[np.int64]:
-    """Return the rows that are kept, in ascending order: of each person the ``most`` with the smallest lots.
+    """Return the rows that are kept, in ascending order: for each person, the ``most`` with the smallest lots.
 
     ``person`` gives, for each row, the index of its identifier in ``names``; ``codes`` the columns in schema order.
     """

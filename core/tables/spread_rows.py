@@ -22,11 +22,12 @@ if TYPE_CHECKING:
     from espalier.core.tables.relation import Feed, Relation
 
 KEPT = 2_000
-"""Distinct values of a column of which a scan keeps all; of a column with more it keeps the first and the last."""
+"""Number of distinct values that a scan keeps of each column; of a column with more, it also keeps the first and the
+last."""
 
 
 def sampled(relation: Relation, rows: int) -> TextTable:
-    """Return about ``rows`` rows from all over the table: of files, those at a few places."""
+    """Return about ``rows`` rows spread over the table; from files, the rows at a few places."""
     parts = list(_parts(relation, rows))
     share = min(1.0, rows / max(1, sum(part.rows for part in parts)))
     evenly = (np.linspace(0, part.rows - 1, math.ceil(share * part.rows)).astype(np.int64) for part in parts)
@@ -81,7 +82,7 @@ def _key(text: str) -> tuple[int, float, str]:
 
 
 def _parts(relation: Relation, rows: int | None = None) -> Iterator[TextTable]:
-    """Yield rows from all over the table; all rows if ``rows`` is None."""
+    """Yield rows spread over the table; all rows if ``rows`` is None."""
     from espalier.core.tables.engines import streamed_rows
 
     feed = relation.feed

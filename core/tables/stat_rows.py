@@ -99,8 +99,8 @@ def read_stat(data: bytes, shown: str, *, rows: bool, suffix: str = "") -> tuple
 def _placed(data: bytes, suffix: str) -> Iterator[str]:
     """Write the bytes where PyReadStat can open them, and yield the path.
 
-    The file has no name, so nothing of it is left where the process is killed. On a system that does not show open
-    files as paths it has a name in a folder that only this user may read.
+    The file has no name, so nothing of it is left if the process is killed. On a system that does not show open files
+    as paths it has a name in a folder that only this user may read.
     """
     with tempfile.TemporaryFile(prefix="espalier-") as file:
         file.write(data)

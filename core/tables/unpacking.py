@@ -19,8 +19,8 @@ BOMB_BYTES, BOMB_RATIO = 50_000_000, 150
 """A file that unpacks to more than these bytes, and to more than this multiple of its size, is refused as an attack:
 ordinary tables shrink to a fifth or a fiftieth."""
 FEW_ROWS, JOINED_ROWS, BATCH_BYTES = 64, 1 << 16, 1 << 28
-"""Rows of a batch of texts that may be far longer than their bytes in the file; of several such batches joined; and
-bytes of such a batch, unless one row has more."""
+"""For texts that may be far longer than their bytes in the file: rows of a batch, rows of several joined batches, and
+bytes of a batch, unless a single row has more."""
 
 
 def check_ordinary(path: Path) -> None:
@@ -30,7 +30,7 @@ def check_ordinary(path: Path) -> None:
 
 
 def open_ordinary(path: Path) -> IO[bytes]:
-    """Open a file that is no pipe or device, without waiting for one that took its place a moment ago."""
+    """Open a file that is neither a pipe nor a device, without waiting if one has just taken its place."""
     file = os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)), "rb")
     if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         return file
@@ -58,7 +58,7 @@ def state(file: IO[bytes]) -> Facts:
 
 
 def changes(path: Path | None) -> Facts | None:
-    """Return these facts of the file with a name; `None` for what is no file."""
+    """Return these facts of the file at ``path``; `None` if it is not a file."""
     with suppress(FileNotFoundError):
         return _facts(path.stat()) if path is not None and path.is_file() else None
     return None
@@ -97,11 +97,11 @@ def check_ratio(size: int, packed: int, shown: str) -> None:
 
 
 def unshared(file: Any, longest: int, packed: int, shown: str, names: Sequence[str] | None = None) -> Iterator[Any]:
-    """Yield the batches of a Parquet file whose texts may be stored as what differs from the text before.
+    """Yield the batches of a Parquet file whose texts may be stored as differences from the text before.
 
-    Few bytes of such a file may state many long texts. ``longest`` is the most bytes of a row's texts, if they are
-    stored so (`espalier.core.tables.parquet_pages`). So few rows are read at a time, and their sizes are added up.
-    Raise :class:`TableError` where they are far more than the file's.
+    A few bytes of such a file may state many long texts. ``longest`` is the largest possible number of bytes of a row's
+    texts, if they are stored in this way (`espalier.core.tables.parquet_pages`). Therefore few rows are read at a time,
+    and their sizes are added up. Raises :class:`TableError` if the sum is far larger than the file.
     """
     import pyarrow as pa
 

@@ -290,7 +290,7 @@ def _value(project: Project, column: str, label: str, key: str, start: int | Non
         persist_state="session",
     )
     if described.kind == "numeric":
-        chosen = "missing cells alone" if code > figure_from_text.last(described) else "this one bin alone"
+        chosen = "missing cells only" if code > figure_from_text.last(described) else "this one bin only"
         st.caption(f"{name(column)} is counted in bins: the question is about {chosen}.")
     return Level(column, code)
 

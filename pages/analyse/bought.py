@@ -15,7 +15,7 @@ def show_planned(listed: Sequence[Mapping[str, Any]]) -> None:
     """Show the planned analyses of a release with promised and reached half-widths; nothing if it has none."""
     if not listed:
         return
-    with st.expander("Analyses that this release planned", expanded=True):
+    with st.expander("Planned analyses", expanded=True):
         st.dataframe(
             [
                 {
@@ -39,7 +39,7 @@ def show(listed: Sequence[Mapping[str, Any]]) -> None:
     """Show the bought regressions of a release; nothing if it bought none."""
     if not listed:
         return
-    with st.expander("Regressions that this release bought", expanded=True):
+    with st.expander("Bought regressions", expanded=True):
         for one in listed:
             st.markdown(plain(about(one)))
             st.dataframe(

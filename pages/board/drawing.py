@@ -174,7 +174,7 @@ def _bring(state: Session, action: Mapping[str, Any]) -> str:
     """Put a column from the tray on the drawing."""
     column, board, columns = _column(state, action.get("column")), state.drafts.board, shown(state)
     if column not in columns and view(state) == "around" and len(columns) >= MOST_BOXES:
-        raise GraphError(f"the drawing has {MOST_BOXES} boxes already: show fewer arrows away first")
+        raise GraphError(f"the drawing has {MOST_BOXES} boxes already: show a smaller neighbourhood first")
     at = _points({column: action.get("at")}, state)
     if view(state) == "around":
         at = {**places(state, columns), **at}
@@ -213,7 +213,7 @@ def _undo(state: Session, _: Mapping[str, Any]) -> str:
 
 
 def _redo(state: Session, _: Mapping[str, Any]) -> str:
-    return "Done again." if state.editor.redo() else "There is nothing to do again."
+    return "Redone." if state.editor.redo() else "There is nothing to redo."
 
 
 def _select(state: Session, action: Mapping[str, Any]) -> None:

@@ -110,8 +110,7 @@ def start(title: str, lead: str, mark: str = "") -> session.Session:
     restore.offer(state)
     if state.gone:
         st.info(
-            "What this tab had made before the reload is no longer kept. Releases paid from a budget are on the Ledger "
-            "page."
+            "Results from before the reload are no longer kept. Releases paid from a budget are on the Ledger page."
         )
     return state
 

@@ -207,10 +207,9 @@ def results(state: Session, plans_by_name: Mapping[str, Project]) -> None:
         )
     if any(keeps_causes_only(p.plan) for p in plans_by_name.values()):
         st.info(
-            "Unless another table is chosen under *Tested on*, these figures refer to the open one. A plan of the "
-            "causal "
-            "regime keeps direct causes only: it may "
-            "predict worse here and better in another place. Diagnostics can test a release on a table from there."
+            "Unless another table is chosen under *Tested on*, these figures refer to the open one. A plan with the "
+            "causal regime keeps direct causes only: it may predict worse here and better in another place. "
+            "Diagnostics can test a release on a table from there."
         )
     names_of = [o.name for o in found if o.name in plans_by_name]
     chosen = st.selectbox("Take this plan", names_of, index=None, key="compare-take", placeholder="Choose one")

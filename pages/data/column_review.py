@@ -232,7 +232,9 @@ def _bought(state: Session) -> None:
     listed = " and ".join(said[kind] for kind in (True, False) if any((c.kind == "numeric") == kind for c in bought))
     share = state.project.plan.schema_share
     paid = (
-        f"**{share:.0%} of the budget buys** {listed}" if share else f"**Nothing buys yet** {listed}: see the Plan page"
+        f"**{share:.0%} of the budget buys** {listed}"
+        if share
+        else f"**No budget is set aside yet to buy** {listed}: see the Plan page"
     )
     st.markdown(
         f"{paid}. Declare which columns are numbers, dates or identifiers, and any public categories, such as “f; m”. "

@@ -181,7 +181,7 @@ def _look(state: Session) -> None:
         args=(state,),
         key=f"constraint-look-{state.opened}",
         icon=":material/visibility:",
-        help="Reads real rows. Its findings are marked as guessed, and block a release until it is confirmed.",
+        help="Reads real rows. The findings are marked as guessed, and block a release until they are confirmed.",
     )
 
 

@@ -63,7 +63,7 @@ def _dependence(facts: Facts) -> None:
                 "estimate": facts[f"cmi_{which}"],
                 "chance alone, on average": facts[f"cmi_{which}_chance"],
                 "less chance": facts[f"cmi_{which}_debiased"],
-                "most that chance gives": facts[f"cmi_{which}_floor"],
+                "upper limit by chance": facts[f"cmi_{which}_floor"],
                 "so": "More than chance would explain (95 % level)"
                 if facts[f"cmi_{which}"] > facts[f"cmi_{which}_floor"]
                 else "No more than chance would explain",
@@ -73,7 +73,7 @@ def _dependence(facts: Facts) -> None:
         hide_index=True,
         column_config={
             k: st.column_config.NumberColumn(format="%.5f")
-            for k in ("estimate", "chance alone, on average", "less chance", "most that chance gives")
+            for k in ("estimate", "chance alone, on average", "less chance", "upper limit by chance")
         },
     )
     reasons(facts, "cmi_model")

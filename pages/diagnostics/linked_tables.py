@@ -80,7 +80,7 @@ def _figures(found: LinkedVerdict) -> None:
         column_config={
             "distance": st.column_config.NumberColumn(format="%.3f", help="Total variation, 0 to 1; less is better."),
             "floor": st.column_config.NumberColumn(
-                format="%.3f", help="The same for real people drawn again: no release can be expected to be closer."
+                format="%.3f", help="The same for a resample of the real people: no release is expected to be closer."
             ),
         },
     )
@@ -118,7 +118,7 @@ def _pictures(real: Panel, synthetic: Panel, number: int) -> None:
     both = {"Real": real, "Synthetic": synthetic}
     labels = list(schema[column].labels)
     with tabs[0]:
-        st.markdown("Each row: of people with this value at a visit, the shares of values at the next visit.")
+        st.markdown("Each row shows, for people with this value at a visit, the shares of values at the next visit.")
         for place, (title, panel) in zip(st.columns(2), both.items(), strict=True):
             with place:
                 st.markdown(f"**{title}**")

@@ -1,4 +1,4 @@
-"""Editor of a study's planned analyses: wanted half-widths, assumptions, and promised half-widths."""
+"""Editor of a study's planned analyses: desired half-widths, assumptions, and promised half-widths."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from espalier.pages.session.session import Session
 
 _ABOUT = (
     "List what the study will estimate, and how wide each 95 % interval may be. The plan then promises half-widths "
-    "from your assumptions alone, and states the ε at which all wanted ones are reached. The release buys exactly "
-    "the counts that the figures need, or the sums of the regression."
+    "from your assumptions alone, and states the ε that reaches all desired ones. The release buys exactly the counts "
+    "that the figures need, or the sums of the regression."
 )
 _KINDS = {
     "proportion": "proportion",
@@ -39,7 +39,7 @@ _KINDS = {
 def show(state: Session) -> Any:
     """Show the analyses, the builder and the share. Return the place for a conflict."""
     project = state.project
-    with st.expander("Analyses that the study plans", expanded=bool(project.analyses)):
+    with st.expander("Planned analyses", expanded=bool(project.analyses)):
         st.markdown(_ABOUT)
         for i, one in enumerate(project.analyses):
             wanted = "" if one.half_width is None else f", ± {one.half_width:g}"
@@ -205,5 +205,5 @@ def planned(seen: Preview) -> None:
     if why := unpromised(seen.analyses, seen.budget):
         st.info(plain(why))
     if (reaches := seen.analyses_epsilon) is not None:
-        st.markdown(f"ε = {reaches:.3g} reaches every wanted half-width, with these shares of the budget.")
+        st.markdown(f"ε = {reaches:.3g} reaches every desired half-width, with these shares of the budget.")
     st.caption("If the assumptions hold, 9 of 10 releases stay within the promised half-width of a figure.")

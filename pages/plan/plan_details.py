@@ -26,7 +26,7 @@ def show(state: Session, seen: Preview) -> None:
             round_up(seen.budget.rho),
             width="content",
             help="Zero-concentrated differential privacy: costs in ρ add up. "
-            + ("ε²/2 is the most that a pure plan costs." if pure else "This is the largest ρ for this ε and δ."),
+            + ("A pure plan costs at most ε²/2." if pure else "This is the largest ρ for this ε and δ."),
         )
         st.metric(
             "Memory",

@@ -35,7 +35,7 @@ def planned(seen: Preview) -> None:
     st.subheader(
         "Shareable figures",
         anchor=False,
-        help="Expected before any row is read. The real intervals may be half as wide or half as wide again.",
+        help="Expected before any row is read. The actual intervals may be up to 50 % narrower or wider.",
     )
     share, by = seen.project.plan.private_evaluation, "people" if seen.project.plan.person else "rows"
     st.markdown(

@@ -163,8 +163,9 @@ def _picture(released: ReleaseBundle) -> None:
     if shown == "In one" and made.whole:
         picture.show(made.whole, "release-picture", "release")
         st.caption(
-            "Solid: measured, with a head along a drawn arrow; the wider, the stronger in the released rows. Dotted: "
-            "measured, but no stronger than noise. Grey dashes: drawn, not measured. Red dashes: refused by the fence."
+            "Solid: measured, with an arrowhead if also drawn; wider lines are stronger links in the released rows. "
+            "Dotted: measured, but no stronger than noise. Grey dashes: drawn, not measured. Red dashes: refused by "
+            "the fence."
             + (f" Measured pairs that are not shown: {made.unseen}, listed as text below." if made.unseen > 0 else "")
             + (f" Without a drawn link: {', '.join(map(plain, made.apart))}." if made.apart else "")
         )

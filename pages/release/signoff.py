@@ -25,5 +25,5 @@ def fields(state: Session) -> None:
                 key=field,
                 max_chars=120,
                 on_change=take,
-                help="A name or a role. It is saved in the project file and is on the report's first page.",
+                help="A name or a role. It is saved in the project file and appears on the report's first page.",
             )

@@ -74,7 +74,7 @@ def start(state: Session, share: float, seen: Preview, paid: Paid | None = None)
         if not began.is_set():
             into.trouble["release"] = f"{reason} Nothing was read and nothing is spent."
             return
-        into.trouble["release"] = f"{reason} The noise already drawn counts as spent, at most the whole ε of the plan."
+        into.trouble["release"] = f"{reason} The noise already drawn counts as spent, up to the whole ε of the plan."
         into.spent.append(replace(bill, complete=False))
 
     def work(report: Report) -> Release:

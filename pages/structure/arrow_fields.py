@@ -188,7 +188,7 @@ def annotation(state: Session) -> None:
         on_change=_take_remark,
         args=(state, of, "belief"),
         format_func=str.capitalize,
-        help="Contested arrows are dashed, and the sets can be seen without them.",
+        help="Contested arrows are dashed. The sets of causes can also be computed without them.",
     )
     if len(of) == 2:
         box = field(state, f"may_break-{of!r}", remark.may_break)

@@ -91,7 +91,7 @@ def _decide(state: Session, theirs: OtherDrawing) -> None:
     draft.decided = decided = {d: side for d, side in draft.decided.items() if d in found}
     if not found:
         st.success("The two drawings do not differ.")
-        st.button("Put theirs away", on_click=_away, args=(state,))
+        st.button("Close their drawing", on_click=_away, args=(state,))
         return
     left = len([d for d in found if d not in decided])
     st.markdown(f"**{len(found)} difference{'s' * (len(found) > 1)} to resolve**, {left or 'none'} of them still open")
@@ -118,7 +118,7 @@ def _decide(state: Session, theirs: OtherDrawing) -> None:
         )
         for side, label in SIDES.items():
             st.button(f"{label} for the rest", on_click=_rest, args=(state, open_, side), disabled=not open_)
-        st.button("Put theirs away", on_click=_away, args=(state,))
+        st.button("Close their drawing", on_click=_away, args=(state,))
     if "merge" in state.trouble:
         st.error(f"{plain(state.trouble['merge'])} Resolve one of these arrows the other way.")
 

@@ -130,7 +130,7 @@ def test_draw_refuse_undo_annotate_leave_and_reload(person, tmp_path, samples, w
     board.press("Undo")
     board.says("Undone")
     board.press("Redo")
-    board.says("Done again")
+    board.says("Redone")
     board.press("Undo")
     found = board.project(lambda p: len(p.dag.edges) == 2)
     assert found.roles.protected == ("sex",)

@@ -33,7 +33,7 @@ def test_a_study_is_planned_released_and_read(person) -> None:
     person.visit("Home", "Espalier")
     person.press("Open readmission")
     person.visit("Plan")
-    person.page.get_by_text("Analyses that the study plans").first.click()
+    person.page.get_by_text("Planned analyses").first.click()
     person.rests()
 
     choose(person, "Event", "readmitted=yes")
@@ -63,8 +63,8 @@ def test_a_study_is_planned_released_and_read(person) -> None:
     person.page.get_by_role("button", name="Spend ε").first.click()
     person.sees(": 8,000 synthetic rows")
     person.visit("Analyse")
-    person.sees("Analyses that this release planned")
-    person.sees("Regressions that this release bought")
+    person.sees("Planned analyses")
+    person.sees("Bought regressions")
     person.page.get_by_text("Proportion", exact=True).first.click()
     person.rests()
     with person.page.expect_download() as download:

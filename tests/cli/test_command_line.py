@@ -410,7 +410,7 @@ def test_a_large_file_stays_where_it_is(work, capsys, monkeypatch):
     monkeypatch.setattr("espalier.core.project.plan.SHOWN", 20)
     monkeypatch.setattr("espalier.core.tables.reading.read_table", lambda *_: pytest.fail("it was read into memory"))
     assert run("init", "t.csv", "--out", "draft.json") == 0
-    assert "60 rows from all over the table" in capsys.readouterr().err
+    assert "60 rows spread over the table" in capsys.readouterr().err
     assert run("release", "p.json", "--data", "t.csv", "--out", "o") == 0
     assert len((work / "o" / "synthetic.csv").read_text().splitlines()) == 21
     assert len((work / "o" / "synthetic-whole.csv").read_text().splitlines()) == 61

@@ -172,4 +172,4 @@ def test_formats_of_spss_say_which_numbers_are_whole(tmp_path):
     read = read_dictionary(place)
     assert [c.integer for c in read.columns] == [True, False, True]
     assert [c.missing for c in read.columns] == [(), ("97", "98", "99"), ("97", "98", "99")]
-    assert read.notes == ("amount: of the range of missing values only the whole numbers were used",)
+    assert read.notes == ("amount: only the whole numbers in the range of missing values were used",)

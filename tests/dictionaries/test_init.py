@@ -53,7 +53,7 @@ def test_dictionaries_and_books_make_a_draft(work, capsys):
         (("--code-book", "diag=icd-99"), "neither a file nor one of the books icd-9-cm"),
         (("--code-book", "nothing=nuts"), "there is no column 'nothing'"),
         (("--code-book", "nuts"), "takes COLUMN=VALUE"),
-        (("--buy", "--code-book", "diag=nuts"), "--buy takes names alone"),
+        (("--buy", "--code-book", "diag=nuts"), "--buy uses only the column names"),
     ],
 )
 def test_what_cannot_be_is_refused_with_a_next_step(work, capsys, more, why):

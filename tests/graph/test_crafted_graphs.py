@@ -41,7 +41,7 @@ def test_a_line_of_prose_is_left_out_at_once(line):
 def test_groups_that_give_the_same_edges_again_are_refused(monkeypatch):
     monkeypatch.setattr(mixed, "MOST_GIVEN", 1000)
     group = "{" + " ".join(f"a{i}" for i in range(20)) + "}"
-    with pytest.raises(GraphError, match="more than 1,000 edges, most of them again"):
+    with pytest.raises(GraphError, match="more than 1,000 edges, most of them repeated"):
         read_graph("digraph{" + "->".join([group] * 4) + "}", "a.dot")
 
 

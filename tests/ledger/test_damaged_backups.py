@@ -81,7 +81,7 @@ def test_nothing_outside_a_backup_is_read_and_no_pipe(listed, backup, tmp_path, 
     facts = json.loads((backup / "backup.json").read_text())
     facts["sha256"][listed] = "0" * 64
     (backup / "backup.json").write_text(json.dumps(facts))
-    refused(backup, tmp_path / "new.db", capsys, "is not a backup, or a part of it is missing or was added")
+    refused(backup, tmp_path / "new.db", capsys, "is not a backup, or files are missing or were added")
 
 
 def test_a_file_that_was_added_is_refused(backup, tmp_path, capsys):

@@ -183,7 +183,7 @@ def test_a_chosen_purpose_changes_the_plan_at_once_and_is_remembered(app: AppTes
     go(go(app, "structure"), "plan")
     assert next(b for b in app.button_group if b.label.startswith("What is the table")).value == "here"
     state(app).editor.change_plan(method="independent")
-    assert "You changed the method or its options since" in sentences(app.run())
+    assert "You have changed the method or its options since then" in sentences(app.run())
     press(app, "Plan for this purpose again")
     assert state(app).project.plan.method != "independent"
     assert "This plan uses none of the" in sentences(app)
@@ -514,7 +514,7 @@ def test_fairness_is_judged_with_its_floor_and_the_fences_cost(app: AppTest) -> 
     assert facts["fence_cost"]["method_without"] == "mst"
     tables = [set(d.value.columns) for d in app.dataframe]
     assert any("without the fence" in t for t in tables)
-    assert any("most that chance gives" in t for t in tables)
+    assert any("upper limit by chance" in t for t in tables)
     go(app, "plan")
     assert any("More: options of" in e.label for e in app.expander)
     app.slider(key=f"plan-{state(app).opened}-width").set_value(3).run()

@@ -46,7 +46,7 @@ def test_a_regression_is_built_planned_released_and_read():
     assert state(app).released.release.regression("back")["coefficients"][0]["term"] == "(intercept)"
     go(app, "analyse")
     assert not app.exception
-    assert any("Regressions that this release bought" in e.label for e in app.expander)
+    assert any("Bought regressions" in e.label for e in app.expander)
     assert list(app.dataframe[0].value["analysis"]) == ["gap", "by age"]
     assert list(app.dataframe[1].value["term"])[:2] == ["(intercept)", "age"]
     go(app, "plan")

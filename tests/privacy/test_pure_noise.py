@@ -103,9 +103,9 @@ def test_laplace_noise_takes_no_seed():
 def test_a_pure_budget_buys_no_gaussian_draw_and_no_more_than_its_epsilon():
     c = PrivateCurator(table(ROWS), Unit(), Budget.of_pure(1.0), 1000)
     half, eighth = 0.5**2 / 2 * (1 - 1e-9), 0.5**2 / 8 * (1 - 1e-9)
-    with pytest.raises(BudgetError, match="pure takes no"):
+    with pytest.raises(BudgetError, match="pure accounting cannot pay for"):
         c.measure_sums(LogisticGradient("a", ("b",), {"a": np.zeros((1, 2)), "b": np.zeros((3, 2))}), half)
-    with pytest.raises(BudgetError, match="pure takes no"):
+    with pytest.raises(BudgetError, match="pure accounting cannot pay for"):
         c.measure_scores(EdgeScore(lambda pair: np.ones((3, 3))), [("a", "b")], half, "scores")
     assert not c.spending.draws
     c.measure({("a",): half})

@@ -130,7 +130,7 @@ def test_a_csv_of_questions_reads_like_the_project_file():
         ("question,column,values\n\n", "the file asks 0 questions"),
         (
             "question,column,values\nq,sex,female,male\n",
-            "line 2 has 4 cells, the header has 3: put ; between",
+            "line 2 has 4 cells, but the header has 3: put ; between",
         ),
         ("question,column,values\n,sex,male\n", "line 2 names no question"),
         ('question,column,values\nq,age,"[60, 100]"\n', "'age': a range is written 60..100"),

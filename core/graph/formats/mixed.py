@@ -105,7 +105,7 @@ def number(text: str) -> float | None:
 
 
 class Builder:
-    """Collects what a reader finds, in order; the same thing said twice is kept once and remarked on."""
+    """Collects what a reader finds, in order; a repeated item is kept once, with a remark."""
 
     def __init__(self, format: str) -> None:
         self.format = format
@@ -117,7 +117,7 @@ class Builder:
         self._given = 0
 
     def node(self, name: str, line: int, **facts: Any) -> None:
-        """A node, or more about one that is known."""
+        """Add a node, or further facts about a known one."""
         if not name:
             raise broken(line, "a node needs a name of at least one character")
         known = self.nodes.get(name)
@@ -128,10 +128,10 @@ class Builder:
             self.nodes[name] = replace(known, roles=roles, **{k: v for k, v in facts.items() if v})
 
     def edge(self, left: str, mark: str, right: str, line: int, said: Annotation = NOTHING) -> None:
-        """An edge; its ends become nodes if they are not. ``<-``, ``<-o`` and ``--o`` are turned round."""
+        """Add an edge; its ends become nodes if they are not yet. ``<-``, ``<-o`` and ``--o`` are reversed."""
         self._given += 1
         if self._given > MOST_GIVEN:
-            raise broken(line, f"this file gives more than {MOST_GIVEN:,} edges, most of them again")
+            raise broken(line, f"this file lists more than {MOST_GIVEN:,} edges, most of them repeated")
         for name in (left, right):
             if name not in self.nodes:
                 self.node(name, line)
@@ -149,7 +149,7 @@ class Builder:
             self.edges[*ends, mark] = edge
 
     def unused(self, what: str, line: int) -> None:
-        """An attribute that means nothing here; all of one kind become one remark."""
+        """Note an attribute that has no meaning here; all of one kind become one remark."""
         self._unused.setdefault(what, []).append(line)
 
     def use_labels(self) -> None:
@@ -169,7 +169,7 @@ class Builder:
         for what, lines in self._unused.items():
             remarks.append(Remark(lines[0], f"{what} is not used{_times(lines)}"))
         for edge, lines in self._again.items():
-            remarks.append(Remark(lines[0], f"{edge} is given again{_times(lines)}; it is taken once"))
+            remarks.append(Remark(lines[0], f"{edge} is repeated{_times(lines)}; it is used once"))
         return MixedGraph(
             tuple(self.nodes.values()),
             tuple(self.edges.values()),

@@ -231,8 +231,8 @@ def _networkx_adjacency(data: dict[str, Any], lines: _Lines, builder: Builder) -
 def _adjacency(data: dict[str, Any], lines: _Lines, builder: Builder) -> None:
     """Each name with the names it points to, as a list or as an object; a 0, false or null there is no arrow.
 
-    A file does not define these as effects or as causes, so that is asked, as of a matrix. A link given both ways
-    has no direction.
+    A file does not state whether these are effects or causes, so Espalier asks, as it does for a matrix. A link given
+    both ways has no direction.
     """
     arrows: dict[tuple[str, str], int] = {}
     for name, others in data.items():

@@ -1,7 +1,7 @@
 """From a mixed graph to a :class:`~espalier.core.graph.dag.Dag`: the open questions, and the effect of each answer.
 
-Nothing is decided in silence. A thing that a DAG cannot hold, or a name that is not a column, is a question with its
-line, its choices and, where there is a natural one, a default. Remarks report what was done.
+Nothing is decided silently. Anything that a DAG cannot hold, and any name that is not a column, becomes a question with
+its line, its choices and, if there is a natural one, a default. Remarks report what was done.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _GUESS = {"outcome": "outcome", "protected": "protected", "admissible": "admissi
 class Question:
     """Something the file does not resolve. ``choices`` maps each possible answer to its words; ``default`` None: ask.
 
-    A name is matched by itself only to a column that differs in case, blanks or marks; others that look alike stand
-    first among the choices (``near``), and nothing is left out unasked.
+    A name is matched automatically only to a column that differs in case, spaces or punctuation. Other similar columns
+    come first among the choices (``near``), and nothing is left out without a question.
     """
 
     key: str
@@ -64,7 +64,7 @@ class _Asking:
         self.remarks: list[str] = []
 
     def ask(self, question: Question) -> str | None:
-        """The answer: the one given, if it is a choice, or the default."""
+        """Return the given answer if it is one of the choices, otherwise the default."""
         self.questions.append(question)
         answer = self.answers.get(question.key, question.default)
         if answer not in question.choices:
@@ -77,7 +77,7 @@ class _Asking:
 def resolve(
     graph: MixedGraph, columns: Iterable[str] | None = None, answers: Mapping[str, str] | None = None
 ) -> Resolved:
-    """Ask what has to be asked of ``graph``, and make the DAG if all of it is answered.
+    """Ask all questions that ``graph`` leaves open, and make the DAG if all of them are answered.
 
     ``columns`` are the table's (None: every node may stay); ``answers`` map keys of questions to choices. Questions
     about cycles come only when the direction of every edge is known. Raises :class:`GraphError` where marginalising
@@ -189,7 +189,7 @@ _HIDE = {
 def _latent(node: Node, may_stay: bool) -> Question:
     choices = dict(_HIDE)
     if may_stay:
-        choices[f"column:{node.name}"] = "keep it: it is a column all the same"
+        choices[f"column:{node.name}"] = "keep it: it is a column nevertheless"
     text = f"{shown(node.name)} is latent: it was not measured"
     return Question(f"node:{node.name}", "latent", node.line, text, choices, MARGINALISE)
 
@@ -267,7 +267,7 @@ def _without_cycles(arrows: list[Edge], asking: _Asking) -> list[Edge]:
 
 
 def _roles(graph: MixedGraph, called: Mapping[str, str], asking: _Asking) -> dict[str, tuple[str, ...]]:
-    """Columns by the role they are to have."""
+    """Return the columns by the role that they will have."""
     out: dict[str, tuple[str, ...]] = {}
     given: dict[str, list[Node]] = {}
     for node in graph.nodes:

@@ -17,7 +17,7 @@ _QUOTED = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"')
 _MARKS = {"-->": "->", "<--": "<-", "---": "--"}
 _WRITTEN = {"->": "-->", "--": "---"}
 _OTHER = re.compile(r'(graph( node| edge)? attributes|(ambiguous|underline|dotted)[^:;,"]*):')
-"""The headings of sections that hold no nodes and no edges, in small letters."""
+"""The headings of sections that hold neither nodes nor edges, in lower case."""
 _PLAIN = re.compile(r"\w[\w.-]*")
 _ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\", '"': '\\"'}
 _UNESCAPES = {text: char for char, text in _ESCAPES.items()}

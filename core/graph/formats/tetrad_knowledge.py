@@ -1,4 +1,4 @@
-"""Tetrad's background knowledge: tiers, forbidden and required arrows, in a file of its own or behind a graph.
+"""Tetrad's background knowledge: tiers, forbidden and required arrows, in a separate file or after a graph.
 
 It settles the direction of edges that the search left open (Meek 1995). An arrow that contradicts it stays, with a
 remark: the file says both.
@@ -32,7 +32,7 @@ class Knowledge:
 
 
 def read(rows: Sequence[str], line: int, builder: Builder) -> Knowledge:
-    """The rows behind ``/knowledge``; the columns that they name become nodes. Raises :class:`GraphError`."""
+    """Return the rows after ``/knowledge``; the columns that they name become nodes. Raises :class:`GraphError`."""
     known, section, alone = Knowledge(), "", not builder.nodes
     for where, row in enumerate(rows, line):
         words = row.split()

@@ -35,7 +35,7 @@ def choose_network(choices: Choices, first: str, useful: int, max_cells: int) ->
     place = {name: i for i, name in enumerate(sizes)}
     left = [name for name in sizes if name != first]
     degree = DEGREE if len(sizes) <= WIDE else 1
-    child: dict[Clique, str] = {}  # of a candidate just one column is not placed; X stays that one until it is placed
+    child: dict[Clique, str] = {}  # exactly one column of a candidate is not placed yet: X
     offered: dict[Clique, int] = {}
     score = FeatureScore(child)
 
