@@ -300,6 +300,7 @@ def stay_project(asked=MORE, **plan):
     return Project("stays", STAY, Plan("mst", **given), dag, analyses=read_analyses(asked))
 
 
+@pytest.mark.nightly
 def test_regressions_and_effects_keep_their_promises_where_the_assumptions_hold():
     """6 tables of three figures: 90 % are expected within, so fewer than 10 of 18 have a chance below 1e-4."""
     given = stay_project()

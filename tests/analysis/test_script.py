@@ -97,6 +97,7 @@ def together(study, command, tmp_path, kinds):
         agrees(study, kind, command, folder)
 
 
+@pytest.mark.nightly
 def test_the_script_in_python_prints_the_answers(study, tmp_path):
     together(study, [sys.executable, script.PYTHON_FILE], tmp_path, ("odds ratio", "logistic", "effect"))
 

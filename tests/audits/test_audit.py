@@ -70,7 +70,7 @@ def of(cases, name, relation, way=""):
         ("measure", "replace-one", 300),
         NIGHTLY("measure", "add-remove", 300),
         NIGHTLY("choose by EdgeScore", "replace-one", 300),
-        ("choose by EdgeScore", "add-remove", 300),
+        NIGHTLY("choose by EdgeScore", "add-remove", 300),
         NIGHTLY("measure a gradient", "replace-one", 450),
         NIGHTLY("measure what a fit leaves", "replace-one", 300),
         NIGHTLY("answer questions", "replace-one", 300),
@@ -93,23 +93,23 @@ def test_mechanisms_stay_below_their_claim_and_half_the_noise_does_not(name, rel
     ("name", "way"),
     [
         ("measure", "seeded"),
-        ("measure a gradient", "no sensitivity"),
-        ("measure what a fit leaves", "no sensitivity"),
-        ("a training step", "seeded"),
+        NIGHTLY("measure a gradient", "no sensitivity"),
+        NIGHTLY("measure what a fit leaves", "no sensitivity"),
+        NIGHTLY("a training step", "seeded"),
         ("a training step", "no sensitivity"),
         ("a training step", "clipped after the sum"),
         NIGHTLY("a training step", "C for 2C"),
         ("a regression", "no sensitivity"),
         ("answer questions", "no sensitivity"),
-        ("answer questions", "seeded"),
+        NIGHTLY("answer questions", "seeded"),
         ("a count over whole rows", "no sensitivity"),
         ("a noisy margin", "no sensitivity"),
-        ("choose the worst question", "no sensitivity"),
+        NIGHTLY("choose the worst question", "no sensitivity"),
         ("choose by EdgeScore", "seeded"),
-        ("choose by FeatureScore", "seeded"),
-        ("choose by EdgeScore", "no sensitivity"),
+        NIGHTLY("choose by FeatureScore", "seeded"),
+        NIGHTLY("choose by EdgeScore", "no sensitivity"),
         ("choose by FeatureScore", "no sensitivity"),
-        ("choose by ConditionalScore", "no sensitivity"),
+        NIGHTLY("choose by ConditionalScore", "no sensitivity"),
         ("a person's rows", "all rows kept"),
     ],
 )
@@ -126,11 +126,11 @@ def test_steps_stay_below_their_claim(name, relation):
 @pytest.mark.parametrize(
     ("name", "relation", "way"),
     [
-        ("count steps, 3 a person", "add-remove", "half the noise"),
+        NIGHTLY("count steps, 3 a person", "add-remove", "half the noise"),
         ("count steps, 3 a person", "replace-one", "no sensitivity"),
-        ("count steps, 3 a person", "replace-one", "each step weighs 1"),
-        ("count steps, 3 a person", "add-remove", "seeded"),
-        ("choose steps, 3 a person", "replace-one", "no sensitivity"),
+        NIGHTLY("count steps, 3 a person", "replace-one", "each step weighs 1"),
+        NIGHTLY("count steps, 3 a person", "add-remove", "seeded"),
+        NIGHTLY("choose steps, 3 a person", "replace-one", "no sensitivity"),
         ("count echoes, 3 a person", "add-remove", "no sensitivity"),
     ],
 )
@@ -138,6 +138,7 @@ def test_broken_copies_of_steps_are_caught(name, relation, way):
     assert audit.judge(of(audit.step_cases(True), name, relation, way), 300, ALPHA).refuted
 
 
+@pytest.mark.nightly
 def test_the_audit_reads_rows_through_duckdb_and_a_copy_that_keeps_all_of_them_tells_more():
     """What an attacker learns on average grows with the rows that come or go; the audit itself runs longer."""
     learned = []
@@ -151,8 +152,8 @@ def test_the_audit_reads_rows_through_duckdb_and_a_copy_that_keeps_all_of_them_t
 @pytest.mark.parametrize(
     ("name", "relation", "way", "runs"),
     [
-        ("counts, pure", "add-remove", "half the noise", 200),
-        ("questions, pure", "replace-one", "seeded", 300),
+        NIGHTLY("counts, pure", "add-remove", "half the noise", 200),
+        NIGHTLY("questions, pure", "replace-one", "seeded", 300),
         NIGHTLY("questions, pure", "replace-one", "L2 for L1", 800),
         ("a count, pure", "add-remove", "seeded", 300),
         ("the worst question, pure", "replace-one", "seeded", 300),

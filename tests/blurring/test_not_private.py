@@ -193,6 +193,7 @@ def test_an_unreachable_threshold_says_the_best_that_can_be_had():
     assert blurred(project(lid=offer, eta=0.0005), frame()).disclosure["lid_inputs"] <= offer
 
 
+@pytest.mark.nightly
 def test_the_command_line_says_so_and_refuses_a_ledger(tmp_path, capsys):
     (tmp_path / "p.json").write_text(project().dumps())
     frame().to_csv(tmp_path / "t.csv", index=False)

@@ -33,6 +33,7 @@ def test_every_regression_follows_a_curve(name):
     assert len(made.left) == 250
 
 
+@pytest.mark.nightly
 def test_cross_validation_passes_over_the_regression_that_fails():
     """A step is no smooth function of many columns: trees find it, and the errors say so."""
     rng = np.random.default_rng(2)

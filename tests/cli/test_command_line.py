@@ -93,6 +93,7 @@ def test_an_unknown_key_of_the_plan_names_its_file(work, capsys, command):
     assert "odd.json: plan: unknown key 'colour'" in capsys.readouterr().err
 
 
+@pytest.mark.nightly
 def test_rows_that_are_not_private_are_judged_with_a_remark(work, capsys):
     rows = "".join(f"{i % 7},{i % 10}\n" for i in range(60))
     (work / "n.csv").write_text("a,b\n" + rows)
@@ -303,6 +304,7 @@ def test_as_a_module_from_the_shell():
     assert got.stderr.startswith("espalier: cannot read none.json")
 
 
+@pytest.mark.nightly
 def test_every_method_on_adult(shared_data, work, capsys):
     from benchmarks.adult import write as write_projects
 

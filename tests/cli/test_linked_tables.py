@@ -141,7 +141,7 @@ def in_duckdb(tables: Path, folder: Path, visits: str = "TABLE visits AS") -> st
     return f"duckdb://{folder}/both.duckdb"
 
 
-@pytest.mark.parametrize("visits", ["TABLE visits AS", "VIEW visits AS"])
+@pytest.mark.parametrize("visits", ["VIEW visits AS", pytest.param("TABLE visits AS", marks=pytest.mark.nightly)])
 def test_a_database_holds_both_tables_by_their_names(tables, tmp_path, capsys, visits):
     project, url = confirmed(draft(tables, tmp_path)), in_duckdb(tables, tmp_path, visits)
     capsys.readouterr()

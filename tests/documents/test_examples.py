@@ -7,6 +7,7 @@ import os
 import shlex
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,6 +24,20 @@ ELSEWHERE = {
 SLOW = ("espalier attack ", "espalier evaluate DIR --data patients.csv --classifiers")
 """Commands of some minutes: they run at night."""
 WITH_EXAMPLES = [page for page in PAGES if any(b.commands or b.kind == "python" for b in blocks(page))]
+LONG = {
+    "linked-tables.md",
+    "patients-and-visits.md",
+    "statistician.md",
+    "data-steward.md",
+    "questions.md",
+    "databases.md",
+}
+"""Pages whose examples run at night."""
+
+
+def _page(page: Path) -> Any:
+    marks = [pytest.mark.nightly] if page.name in LONG else []
+    return pytest.param(page, id=str(page.relative_to(ROOT)), marks=marks)
 
 
 @pytest.fixture
@@ -112,7 +127,7 @@ def entry(folder: Path) -> str:
     return budget.entries[-1].id if budget.entries else ""
 
 
-@pytest.mark.parametrize("page", WITH_EXAMPLES, ids=lambda p: str(p.relative_to(ROOT)))
+@pytest.mark.parametrize("page", [_page(page) for page in WITH_EXAMPLES])
 def test_the_examples_of_a_page_run(page: Path, desk: Path) -> None:
     prepare = PREPARE.get(str(page.relative_to(ROOT)))
     if prepare:

@@ -13,6 +13,7 @@ from tests.support.examples import PAGES
 LOADED = re.compile(r"<(?:script|link|img|iframe)[^>]+(?:src|href)=\"(?:https?:)?//", re.IGNORECASE)
 
 
+@pytest.mark.nightly
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::PendingDeprecationWarning")
 def test_the_site_builds_and_every_page_is_in_it(tmp_path: Path) -> None:
     assert build(tmp_path / "site") == 0

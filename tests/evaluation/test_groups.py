@@ -83,6 +83,7 @@ def test_calibration_by_hand():
     assert probability(np.array([[0.0, np.log(3)], [-np.inf, 0.0], [5.0, -np.inf]])) == pytest.approx([0.75, 1, 0])
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("sizes", [(3, 4, 2, 1500), (2, 2, 60, 300)], ids=["plenty of rows", "few rows a stratum"])
 def test_a_true_separation_exceeds_the_floor_in_one_table_of_twenty(sizes):
     """150 tables: 5 % is 7.5; binomial bounds for a false alarm below one in a million."""

@@ -240,6 +240,7 @@ def test_no_rows_are_no_figure():
     )
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("sigma", [22, 60])
 def test_dependence_that_noise_hides_is_still_inside(sigma):
     """At the fewest rows for which CMI is bought. 150 draws at 95 %: fewer than 129 would come once in 100,000."""

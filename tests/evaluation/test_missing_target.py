@@ -116,6 +116,7 @@ def test_private_figures_are_those_of_complete_rows(neighbors):
     assert found["cmi"].low <= plain.value <= found["cmi"].high + 0.001
 
 
+@pytest.mark.nightly
 def test_accuracy_intervals_hold_the_share_of_observed_rows():
     """Nearly all of sixty intervals at 95 % contain the figure of ten times as many rows."""
     synthetic, large = table(3000, 5), table(60_000, 6)

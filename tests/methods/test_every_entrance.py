@@ -48,10 +48,17 @@ def called(plan: dict[str, Any]) -> str:
 
 
 PLANS = choices()
-FURTHER = [pytest.param(plan, marks=pytest.mark.nightly, id=called(plan)) for plan in PLANS[len(NAMES) :]]
+SLOW = ("two-stage", "linked")
+"""Methods that other tests take through the command line; here they run at night."""
 
 
-@pytest.mark.parametrize("plan", [*(pytest.param(plan, id=called(plan)) for plan in PLANS[: len(NAMES)]), *FURTHER])
+def asked(plan: dict[str, Any]) -> Any:
+    """Each method with its defaults in every commit, and the other plans at night."""
+    nightly = plan not in PLANS[: len(NAMES)] or plan["method"] in SLOW
+    return pytest.param(plan, id=called(plan), marks=[pytest.mark.nightly] if nightly else [])
+
+
+@pytest.mark.parametrize("plan", [asked(plan) for plan in PLANS])
 def test_it_is_planned_released_judged_reported_and_verified(plan, tmp_path, capsys):
     project, files = tmp_path / "p.json", rows_of(plan["method"], tmp_path)
     project.write_text(json.dumps(given(plan)))

@@ -106,6 +106,7 @@ def test_a_release_keeps_every_visit_with_its_person():
     assert b"at most 1 of them" not in made.files["report.html"]
 
 
+@pytest.mark.nightly
 def test_a_saved_model_draws_the_same():
     project = project_of()
     model = fitted(project, panel_of(project, 500))
@@ -146,6 +147,7 @@ def test_a_fence_holds_at_every_visit_of_the_model_and_of_its_rows():
         assert chi2.sf(statistic, df) > 1e-7  # Holm over four tests: a false alarm below one in a million
 
 
+@pytest.mark.nightly
 def test_without_the_fence_the_table_shows_the_link():
     from scipy.stats import chi2
 

@@ -139,6 +139,7 @@ def test_the_network_is_connected_with_and_without_n(neighbors):
         assert not preview(project, rows).forest
 
 
+@pytest.mark.nightly
 def test_wide_tables_keep_their_candidates_few():
     for count in (WIDE, 200):
         schema = wide(count, 2)

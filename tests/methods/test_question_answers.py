@@ -146,6 +146,7 @@ def test_a_question_across_the_fence_is_refused_with_the_separation():
     assert made.model.cmi(("y",), ("s",), ("a",)) < 1e-9
 
 
+@pytest.mark.nightly
 @settings(max_examples=300)
 @given(st.data())
 def test_a_widened_separation_holds_in_the_methods_graph_and_the_questions_together(data):

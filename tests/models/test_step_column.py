@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from espalier.core.models.linked.column import NoisyTable, StepColumn, Target, fit_column, shrunk
 from espalier.core.models.linked.steps import StepModel
@@ -49,6 +50,7 @@ def test_counts_without_noise_are_fitted_also_where_the_chance_to_stay_differs()
     assert np.allclose(found, law / law.sum(axis=1, keepdims=True), atol=0.02)
 
 
+@pytest.mark.nightly
 def test_counts_that_noise_outweighs_are_closer_to_the_law_than_the_counts_are():
     rng, errors = np.random.default_rng(2), []
     for _ in range(40):

@@ -15,6 +15,7 @@ from espalier.core.analysis.tally import Tally
 from tests.support.app import field, finish, go, press, sample, sentences, state
 
 
+@pytest.mark.nightly
 def test_heart_failure_and_readmission_adjusted_for_age(app: AppTest) -> None:
     """“Is heart failure associated with readmission after adjusting for age; how sure?” In under two minutes."""
     begun = time.monotonic()

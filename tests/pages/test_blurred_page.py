@@ -58,6 +58,7 @@ def test_a_tick_then_rows_and_what_they_give_away(app: AppTest) -> None:
     assert "NOT PRIVATE" in " ".join(s.value for s in app.subheader)
 
 
+@pytest.mark.nightly
 def test_the_defaults_are_refused_on_the_sample_and_one_click_takes_what_can_be_had(app: AppTest) -> None:
     chosen(app)
     state(app).text = read_table(FEW, "few.csv")

@@ -211,6 +211,7 @@ def test_a_stranger_sees_nothing_whatever_comes_first(server: Server) -> None:
     assert b"Sign in" in server.visitor().visit("shared", by_hash=True), "after the navigation too"
 
 
+@pytest.mark.nightly
 def test_each_sees_on_a_fresh_server_what_the_lists_say(server: Server) -> None:
     viewer = server.visitor("ben@partner.example")
     came = viewer.visit("shared")
@@ -251,6 +252,7 @@ def test_each_sees_on_a_fresh_server_what_the_lists_say(server: Server) -> None:
         assert b"Begin with an example" not in thief.visit(), "a session's number opens nothing"
 
 
+@pytest.mark.nightly
 def test_what_streamlit_serves_by_itself_tells_nothing(server: Server) -> None:
     steward = server.visitor("anna@hospital.example")
     steward.visit()
@@ -285,6 +287,7 @@ def test_what_streamlit_serves_by_itself_tells_nothing(server: Server) -> None:
     assert b"does not serve the agent API" in server.get("/_stcore/agent/interact", b"{}")
 
 
+@pytest.mark.nightly
 def test_lists_that_change_count_at_once_and_secrets_that_forget_the_door_open_nothing(server: Server) -> None:
     anna = server.visitor("anna@hospital.example")
     assert b"Begin with an example" in anna.visit()

@@ -185,6 +185,7 @@ def test_hostile_files_end(name: str) -> None:
     survives(HOSTILE[name].encode())
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_megabyte_is_read(format: str) -> None:
     nodes = tuple(Node(f'the "{i}" é') for i in range(5000))
