@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +11,10 @@ import pytest
 from hypothesis import settings
 
 from tests.support.repeat import pytest_addoption, pytest_runtest_protocol, pytest_terminal_summary  # noqa: F401
+
+# Tests start hundreds of processes that import the same modules: what is compiled is kept, whatever the machine says.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 settings.register_profile("espalier", deadline=None)  # a busy machine is slow, not wrong
 settings.load_profile("espalier")
