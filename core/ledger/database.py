@@ -13,6 +13,7 @@ from sqlalchemy import event
 
 from espalier.core.errors import LedgerUnavailable
 from espalier.core.ledger.reasons import PATIENCE
+from espalier.core.sqlite_steps import limit_steps
 
 _SETTINGS = {
     "role": "DEFAULT",
@@ -60,6 +61,7 @@ def engine_of(url: sa.URL, table: str) -> sa.Engine:
 
     @event.listens_for(engine, "connect")
     def _connected(connection: Any, _: Any) -> None:
+        limit_steps(connection, Path(url.database or ""))
         names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         if names and table not in names:
             raise LedgerUnavailable(f"{url.database} is another program's database; name a new file for the ledger")

@@ -25,6 +25,7 @@ def reason(error: Exception) -> str:
         ("disk I/O", "the disk accepts no more data (full, at a limit, or broken); free some space and try again"),
         ("not a database", "it is not a ledger; use a ledger file"),
         ("malformed", DAMAGED),
+        ("interrupted", DAMAGED),  # see `limit_steps`
         ("Could not decode", DAMAGED),
         ("only grows", "an event of a ledger is never changed or deleted"),
         ("UNIQUE", "another process wrote at the same moment; try again"),

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import sqlalchemy as sa
 
@@ -28,6 +28,7 @@ from espalier.core.ledger.ledger import Ledger
 from espalier.core.ledger.places import database_url, file_name, key_file, remembered
 from espalier.core.limited_file import read_limited
 from espalier.core.project.json_text import MOST_JSON, read_json
+from espalier.core.sqlite_steps import limit_steps
 
 FORMAT = "espalier-backup/1"
 MANIFEST, DATABASE, KEY, MEMORIES, SHELF = "backup.json", "ledger.dump", "ledger.key", "memories", "shelf"
@@ -173,6 +174,8 @@ def _first_hash(url: sa.URL, path: Path | None) -> list[str]:
     engine = sa.create_engine(f"sqlite:///{path}" if path is not None else url, poolclass=sa.NullPool)
     try:
         with engine.connect() as connection:
+            if path is not None:
+                limit_steps(cast(sqlite3.Connection, connection.connection.driver_connection), path)
             found = connection.scalar(sa.text("SELECT hash FROM espalier_events WHERE seq = 1"))
     except (sa.exc.SQLAlchemyError, ValueError):
         raise LedgerUnavailable("the backup contains no readable ledger; restore another one") from None

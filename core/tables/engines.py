@@ -19,6 +19,7 @@ import ibis
 from ibis.backends.sql import SQLBackend
 
 from espalier.core.errors import TableError
+from espalier.core.sqlite_steps import limit_steps, most_rows
 from espalier.core.tables import duckdb_apart
 from espalier.core.tables.catalogue import ROWS, Origin, origin
 from espalier.core.tables.connection import LOCKED, parts_of
@@ -117,7 +118,8 @@ def open_stream(url: str, name: str, shown: str) -> Stream:
     if scheme == "duckdb":
         table = _without_huge(backend, table)
     kinds = {column: _stored(kind, scheme) for column, kind in table.schema().items()}
-    return Stream(backend, table, kinds, shown, file if seen else None, seen)
+    most = most_rows(file) if file and scheme == "sqlite" and origin_of(backend, name) == "table" else None
+    return Stream(backend, table, kinds, shown, file if seen else None, seen, most)
 
 
 def answers(backend: Any, query: Any, rows: int, file: Path | None = None) -> Iterator[Any]:
@@ -223,7 +225,11 @@ def _sqlite(url: str) -> Any:
     import sqlite3
 
     path = _path_of(url)
-    return ibis.sqlite.from_connection(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, check_same_thread=False))
+    con = sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, check_same_thread=False)
+    limit_steps(con, path)
+    con.execute("SELECT 1 FROM sqlite_master LIMIT 1").close()  # reads the catalogue
+    con.set_progress_handler(None, 0)
+    return ibis.sqlite.from_connection(con)
 
 
 def _path_of(url: str) -> Path:

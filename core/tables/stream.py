@@ -33,7 +33,9 @@ class Stream:
     """The table ``table`` of the engine ``backend``, called ``shown`` in messages.
 
     ``kinds`` is the type in which each column's cells arrive. If it differs from the catalogue's, a cell becomes text.
-    ``file`` is the file of a DuckDB database, and ``seen`` its state when its catalogue was read.
+    ``file`` is the file of a DuckDB database, and ``seen`` its state when its catalogue was read. ``most`` is the
+    largest number of rows that the file of a SQLite table can hold: in a damaged one, pages may lead to each other
+    without end.
     """
 
     backend: Any
@@ -42,6 +44,7 @@ class Stream:
     shown: str
     file: Path | None = None
     seen: tuple[int, ...] | None = None
+    most: int | None = None
     rows = None
     files = ()
 
@@ -69,15 +72,20 @@ class Stream:
     def _read(self, query: Any, names: Sequence[str]) -> Generator[Any]:
         from espalier.core.tables.engines import answers
 
-        rows = max(1, min(BATCH_ROWS, BATCH_CELLS // max(len(names), 1)))
+        rows, read = max(1, min(BATCH_ROWS, BATCH_CELLS // max(len(names), 1))), 0
         self._check_same()
         for part in answers(self.backend, query, rows, self.file):
+            self._check_number(read := read + len(part))
             yield self._batch(part, names) if isinstance(part, list) else self._cast(part, names)
         self._check_same()
 
     def _check_same(self) -> None:
         if self.file is not None and changes(self.file) != self.seen:
             raise TableError(f"{self.shown}: its file was changed after it was opened; open it again")
+
+    def _check_number(self, rows: int) -> None:
+        if self.most is not None and rows > self.most:
+            raise TableError(f"{self.shown} returns more rows than its file can hold: the file is damaged")
 
     def _few(self, query: Any) -> list[tuple[Any, ...]]:
         """Return the few rows that answer ``query``."""
@@ -93,7 +101,9 @@ class Stream:
 
         table = self.table.select(*names)
         with engine_errors(f"{self.shown}: the engine failed while it read the table", OURS):
-            ((total,),) = self._few(table.aggregate(rows=table.count()))
+            counted = table if self.most is None else table.limit(self.most + 1)
+            ((total,),) = self._few(counted.aggregate(rows=counted.count()))
+            self._check_number(total)
             yield from self._read(at_random(table, rows, total), names)
 
     def close(self) -> None:

@@ -1,0 +1,25 @@
+"""A limit on the work that a SQLite file can cause: in a damaged one, pages may lead to each other without end."""
+
+from __future__ import annotations
+
+import itertools
+import sqlite3
+from pathlib import Path
+
+STEP = 50_000
+"""Instructions of SQLite's machine between two looks at their number."""
+FEWEST = 1_000_000
+"""Instructions that any connection may take. A scan of a ledger takes one for about ten bytes."""
+
+
+def limit_steps(connection: sqlite3.Connection, file: Path) -> None:
+    """Interrupt statements of ``connection`` that take more instructions than the size of ``file`` explains."""
+    most = FEWEST + file.stat().st_size // 2
+    taken = itertools.count(STEP, STEP)
+    connection.set_progress_handler(lambda: next(taken) > most, STEP)
+
+
+def most_rows(file: Path) -> int:
+    """Return a number of rows that no table in ``file`` and its log can have: a row takes at least six bytes."""
+    log = file.with_name(f"{file.name}-wal")
+    return sum(part.stat().st_size for part in (file, log) if part.exists()) // 4

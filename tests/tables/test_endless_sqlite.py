@@ -1,0 +1,75 @@
+"""Small SQLite files that never end are refused, as tables and as ledgers."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+
+import pytest
+
+from espalier.core.errors import EspalierError, TableError
+from espalier.core.ledger.ledger import Ledger
+from espalier.core.project.schema import Column, Schema
+from espalier.core.server import backup
+from espalier.core.tables.relation import open_relation
+from tests.support.endless_sqlite import make_endless
+
+
+@pytest.fixture
+def table(tmp_path):
+    file = tmp_path / "t.sqlite"
+    con = sqlite3.connect(file)
+    con.execute("CREATE TABLE t (a text UNIQUE)")
+    con.executemany("INSERT INTO t VALUES (?)", [(None,)] * 100)
+    con.commit()
+    con.close()
+    return file
+
+
+def test_a_table_has_no_more_rows_than_its_file_can_hold(table):
+    make_endless(table, "t")
+    relation = open_relation(f"sqlite://{table}", "t")
+    with pytest.raises(TableError, match="more rows than its file can hold"):
+        relation.snapshot(Schema((Column("a", "categorical", ("x",), missing=True),)))
+    with pytest.raises(TableError, match="more rows than its file can hold"):
+        relation.sample()
+
+
+def test_the_smallest_rows_are_read(tmp_path):
+    for kind in ("a integer primary key", "a integer primary key) WITHOUT ROWID --", "a"):
+        file = tmp_path / f"{len(kind)}.sqlite"
+        con = sqlite3.connect(file)
+        con.execute(f"CREATE TABLE t ({kind}\n)" if "--" not in kind else f"CREATE TABLE t ({kind}")
+        con.executemany("INSERT INTO t VALUES (?)", [(i if "key" in kind else None,) for i in range(20_000)])
+        con.commit()
+        con.close()
+        schema = Schema((Column("a", "numeric", edges=(0.0, 10.0, 1e9), missing=True),))
+        assert open_relation(f"sqlite://{file}", "t").snapshot(schema).rows == 20_000
+
+
+def test_an_endless_catalogue_is_refused(table):
+    make_endless(table, "sqlite_master")
+    with pytest.raises(TableError, match="cannot open"):
+        open_relation(f"sqlite://{table}", "t")
+
+
+@pytest.mark.parametrize("endless", ["espalier_events", "sqlite_master"])
+def test_a_ledger_ends(tmp_path, endless, monkeypatch):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
+    file = tmp_path / "ledger.db"
+    Ledger(file, create=True).open_table("t", epsilon=1.0, delta=1e-9)
+    folder = tmp_path / "backup"
+    backup.back_up(str(file), folder)
+    make_endless(file, endless)
+    with pytest.raises(EspalierError, match="it is damaged"):
+        Ledger(file).populations()
+    make_endless(folder / backup.DATABASE, endless)
+    facts = json.loads((folder / backup.MANIFEST).read_text())
+    facts["sha256"][backup.DATABASE] = backup._digest(folder / backup.DATABASE)
+    (folder / backup.MANIFEST).write_text(json.dumps(facts))
+    shutil.rmtree(tmp_path / "home")
+    for left in tmp_path.glob("ledger.db*"):
+        left.unlink()
+    with pytest.raises(EspalierError, match="no readable ledger|it is damaged"):
+        backup.restore(folder, str(file))
