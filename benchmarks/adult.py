@@ -2,7 +2,7 @@
 
     python -m benchmarks.adult                 quality of the five methods, ε = 1 and 0.2, on an 80/20 split
     python -m benchmarks.adult cold            CPU seconds of `python -m core release`, cold, and of mbi 2.0
-    python -m benchmarks.adult copies          CPU seconds of 20 copies of a release, all in, ε = 1
+    python -m benchmarks.adult copies          CPU seconds of 20 copies of a release, in total, ε = 1
     python -m benchmarks.adult preview         milliseconds of a plan's preview, which reads no data
     python -m benchmarks.adult compare         seconds of six plans on the Compare page, and their figures
     python -m benchmarks.adult classifiers     seconds of five classifiers for every column of a release, as judged

@@ -74,7 +74,7 @@ def hybrid(methods: Sequence[str], epsilons: Sequence[float], shares: Sequence[f
 
 
 def conjunctions(project: Project, rng: np.random.Generator) -> list[dict[str, Any]]:
-    """64 questions of two or three conditions: ranges of age, single categories of the others."""
+    """Return 64 questions of two or three conditions: ranges of age, and single categories of other columns."""
     found = []
     for j in range(64):
         where: dict[str, list[Any]] = {}

@@ -99,7 +99,9 @@ def plain_vae(codes: Codes, sizes: Mapping[str, int], passes: int, rng: np.rando
 def _elbo_gradient(
     x: FloatArray, layers: Sequence[FloatArray], ends: Sequence[tuple[int, int]], rng: np.random.Generator
 ) -> list[FloatArray]:
-    """Of the mean ELBO of the rows ``x`` (one-hot), with one z for each, by the layers' weights and intercepts."""
+    """Return the gradient of the mean ELBO of the rows ``x`` (one-hot, one z each) in the layers' weights and
+    intercepts.
+    """
     hidden = np.tanh(x @ layers[0] + layers[1])
     mean, log_variance = np.split(hidden @ layers[2] + layers[3], 2, axis=1)
     spread, noise = np.exp(np.clip(log_variance, -12, 4) / 2), rng.standard_normal(mean.shape)

@@ -7,7 +7,7 @@ is the pairs within Z. Whole methods run for every third release.
 
 For the triples it prints the mean of 20 copies as well, and for a release by prism's effect regime its report's figure,
 which is such a mean: their RMSE, how often the interval holds the population's effect (rule B), and the RMSE against
-that. ``--keep FOLDER`` writes each release's numbers there as it goes, and takes up where an earlier run was ended.
+that. ``--keep FOLDER`` writes each release's numbers there as it goes, and continues where an earlier run ended.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from espalier.core.graph.formats.resolve import resolve
 
 
 def graph(nodes: int) -> MixedGraph:
-    """Names with blanks, quotes and letters beyond ASCII; four arrows into each node."""
+    """Return names with spaces, quotes and non-ASCII letters, and four arrows into each node."""
     names = [f'the "{i}" é, of them' for i in range(nodes)]
     edges = (Edge(names[i - k], names[i]) for i in range(nodes) for k in (1, 3, 7, 9) if i >= k)
     return MixedGraph(tuple(map(Node, names)), tuple(edges))

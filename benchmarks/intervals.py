@@ -4,9 +4,10 @@ Each release is made from rows drawn with replacement from a population that is 
 asked of it: proportions, risk differences, odds ratios, coefficients of a logistic regression on up to four features.
 Shown for each kind and badge: coverage of the naive interval (one synthetic table taken for real), of the copies' with
 evenly drawn rows (rule B) and with rows drawn one by one (T ≥ ū), and the width against that of the real table. Then
-what part of the figures inside a clique, whose true cells are at least 5 σ, is promised, and CPU seconds of 20 copies.
+the share of promised figures among those inside a clique whose true cells are at least 5 σ, and CPU seconds of 20
+copies.
 
-``--keep FOLDER`` writes each release's numbers there as it goes, and takes up where an earlier run was ended.
+``--keep FOLDER`` writes each release's numbers there as it goes, and continues where an earlier run ended.
 """
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ def panel_from(project: Project, rows: Mapping[str, NDArray[Any]], visits: Mappi
 
 
 def released(project: Project, panel: Panel, people: int = 0) -> tuple[Panel, float]:
-    """Return a synthetic panel of so many people, or of as many as the real one, and the CPU seconds that it took."""
+    """Return a synthetic panel of this many people, or as many as in the real one, and the CPU seconds that it took."""
     start = time.process_time()
     unit = Unit(project.plan.neighbors, 1)
     curator = PrivateCurator(panel, unit, Budget.of(project.plan, None), project.plan.max_cells)
@@ -229,7 +229,7 @@ def _people(law: Law) -> tuple[dict[str, NDArray[Any]], dict[str, NDArray[Any]],
 
 
 def _write_parquet(law: Law, people: Path, visits: Path) -> None:
-    """Write the people ten times, with identifiers of their own; visits in random order."""
+    """Write the people ten times, with different identifiers; visits in random order."""
     import pyarrow as pa
     from pyarrow import parquet as files
 

@@ -1,4 +1,4 @@
-"""Linked tables on two real data sets, compared with a flattened table and with real people drawn again.
+"""Linked tables on two real data sets, compared with a flattened table and with a resample of the real people.
 
     python -m benchmarks.linked_real              both; --only diabetes or rwm5yr
 
@@ -94,7 +94,7 @@ def column(cells: Sequence[str]) -> TextColumn:
 
 
 def compare(project: Project, real: Panel) -> None:
-    """Print the figures of real people drawn again, of the release, and of a flattened table."""
+    """Print the figures of a resample of the real people, of the release, and of a flattened table."""
     several = int((real.steps.numbers > 1).sum())
     print(f"{real.rows:,} people, {several:,} of them with several visits, {len(real.steps.of_person):,} steps")
     rng = np.random.default_rng(1)

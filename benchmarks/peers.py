@@ -3,7 +3,7 @@
 `python -m benchmarks.peers [general trees predict report rows wide]`:
 
 - **general**: Adult under add-remove, ε = 0.2, 1 and 3, three splits: workload, mst (width 6), prism, the star and MST
-  of mbi 2.0; SWIFT's figures as they were measured elsewhere.
+  of mbi 2.0; and SWIFT's figures as measured elsewhere.
 - **trees**: workload against mst (width 6) under add-remove on every table, ε = 0.2 and 1: two-way TV and AUC of both,
   and the mean difference in pairs on the same splits.
 - **predict**: prism against the star on every table that rules were chosen on, ε = 0.2, 0.5, 1, 2, replace-one: the
@@ -12,7 +12,7 @@
   too: the two then differ by their fits alone. The table says in how many runs.
 - **report**: the same on the tables that no rule was chosen on.
 - **rows**: even rows against independent ones of the same model, one-way L1, ε = 1, every table, and the sample tables
-  with their own plans; and what noise alone leaves.
+  with their own plans; and the error that noise alone leaves.
 - **wide**: CPU seconds of workload on 200 columns × 50,000 rows.
 
 Every figure is TSTR AUC (logistic regression), the mean two-way TV and the mean one-way L1, mean ± standard error over
@@ -233,8 +233,8 @@ def even_rows(cases: Iterable[Case], epsilons: Iterable[float], splits: int) -> 
 
     Mean one-way L1 of independent and of even rows, to the model and to the real rows. The distance to the model is
     what drawing adds; that to the real rows has the noise of the counts in it too. Two figures measure this noise: that
-    of the model, without any drawing, and that of noisy counts of single columns that got the whole budget. Where these
-    are more than half of the independent rows', no drawing and no share of the budget halves it.
+    of the model, without any drawing, and that of noisy counts of single columns that got the whole budget. If these
+    are more than half of that of independent rows, no way of drawing and no share of the budget halves it.
     """
     print(f"\nadd-remove, {splits} splits, prism; sample tables with their own plans\n")
     print(

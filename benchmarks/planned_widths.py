@@ -3,7 +3,7 @@
 Each setting is one population, one ε and the whole budget for up to nine analyses: proportions, differences and odds
 ratios between public categories. The declared assumptions are the population's shares, rounded to two decimals, so they
 hold. Two coefficients of regressions and one adjusted effect join them, with the population's shares and correlations
-as assumptions. ``within`` is how many of the reached half-widths are at most the promised one. A figure without an
+as assumptions. ``within`` is the share of reached half-widths that do not exceed the promised one. A figure without an
 interval counts as not within. ``promised ÷ reached`` is the median. The margins of regressions are chosen on the
 populations `TUNED` (``margin`` is the one that 90 % of their figures need), raised after a first look at the others,
 and reported on regressions of the others that had not been run before. The effects there had been run.

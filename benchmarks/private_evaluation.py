@@ -5,10 +5,10 @@
 A population of 200,000 invented applicants (the sample *hiring*) is the truth. Each run draws a table from it at random
 and releases it for real, with a tenth of the rows held out. The true values of the intervals' figures are then computed
 on the whole population: accuracy and AUC of the classifier that was trained on the synthetic rows, the mean one-way
-error of the synthetic table, and the dependence between outcome and protected column given the admissible one. Such a
-figure that covers some strata only is not comparable, and is not counted. Noise is fresh each time, so the printed
-shares move by some two standard errors from call to call. Exit status 1 if one of them is so low that a coverage of
-95 % would show it once in a thousand calls.
+error of the synthetic table, and the dependence between outcome and protected column given the admissible one. A figure
+of the dependence that covers only some strata is not comparable, and is not counted. Noise is fresh each time, so the
+printed shares move by some two standard errors from call to call. Exit status 1 if one of them is so low that a
+coverage of 95 % would show it once in a thousand calls.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ ROLES = Roles(outcome=("hired",), protected=("gender",), admissible=("qualificat
 
 
 def population(project: Project, rng: np.random.Generator) -> Table:
-    """Everybody."""
+    """Return the whole population."""
     columns = {}
     for name, cells in applicants(rng, POPULATION).items():
         values, codes = np.unique(cells.astype(str), return_inverse=True)

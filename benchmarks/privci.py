@@ -2,10 +2,10 @@
 
     python -m benchmarks.privci [PROJECT.json TABLE.csv …] [--out FOLDER] [--folds 5] [--epsilons 0.1 0.5 …]
 
-Adult and COMPAS as the paper sets them up (columns, roles; public bins), and every further project with its table.
-Each run is a release from four fifths of the rows, judged on them and on the fifth that was kept back. Runs are
-appended to FOLDER/runs.csv and never repeated: interrupt it and start it again. At the end: Table II next to the
-paper's figures, what must hold, and the figures as HTML.
+Adult and COMPAS as the paper sets them up (columns, roles; public bins), and every further project with its table. Each
+run is a release from four fifths of the rows, judged on them and on the fifth that was held out. Runs are appended to
+FOLDER/runs.csv and never repeated: interrupt it and start it again. At the end: Table II next to the paper's figures,
+what must hold, and the figures as HTML.
 
 Figures of one run: q (Σ ‖c − c_x c_y/n‖₁ over the best tree of measured pairs, rows of the training part), KL and TV
 (mean over pairs), AUC (logistic regression on held-out rows), CMI of the synthetic rows with its 95 % sampling floor,

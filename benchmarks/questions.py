@@ -1,7 +1,7 @@
 """Questions and counts measured: ``python -m benchmarks.questions exact|widths|linear|counts|general``.
 
-Noise here is NumPy's Gaussian and simulated: nothing is released. Figures are for one thread
-(``OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1``).
+Noise is simulated with NumPy's Gaussian: nothing is released. Figures are for one thread (``OMP_NUM_THREADS=1
+OPENBLAS_NUM_THREADS=1``).
 """
 
 from __future__ import annotations
@@ -364,7 +364,7 @@ def _mbi(
     """mbi's mirror descent, cold, as it comes (JAX's single precision) and in double precision.
 
     In single precision its line search ends where differences of the objective drown in rounding: more steps change
-    nothing. So both are shown, and what more steps bring.
+    nothing. So both are shown, with the effect of more steps.
     """
     import jax
     import mbi

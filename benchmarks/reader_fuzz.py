@@ -4,12 +4,12 @@ Each turn draws a layout, columns with their descriptions, and a few rows of spe
 adds or changes one row. Four properties must hold:
 
 1. Other rows keep their codes, or the table is refused.
-2. A row's codes are those that it has in a table of its own.
-3. A table is refused if and only if some row is refused in a table of its own, with that row's message.
+2. A row's codes are those that it has if it is the only row.
+3. A table is refused if and only if some row is refused as the only row, with that row's message.
 4. Arrow types: all layouts give the same codes.
 
-A turn in three draws persons instead: each keeps as many rows as the row limit allows, and a changed row changes the
-kept rows of its own persons only.
+One turn in three draws persons instead: each keeps as many rows as the row limit allows, and a changed row changes only
+the kept rows of its own persons.
 
 PostgreSQL takes part where it is installed. A break is printed with the seed of its turn, and the exit status is 1.
 """

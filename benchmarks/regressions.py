@@ -3,11 +3,10 @@
 Each draw takes rows with replacement from a population that is known in full, buys the sums with OpenDP noise, and
 compares each coefficient with the population's own fit. ε = 1, δ = 1e-9, replace-one. The width is that of the
 interval, divided by the width of the real rows' own interval at that size. An unbounded interval counts as infinitely
-wide and not as a success of coverage. ``bias`` is the largest of all coefficients' mean errors, as a share of half the
-interval.
+wide and as not covering. ``bias`` is the largest of all coefficients' mean errors, as a share of half the interval.
 
-Shares of the budget, weights and the size of residuals that count were chosen on other regressions of adult, compas,
-diabetes and insurance, and on two generated tables. The six tables here were first run with the settings fixed.
+Shares of the budget, weights and the residual limit were chosen on other regressions of adult, compas, diabetes and
+insurance, and on two generated tables. The six tables here were first run with the settings fixed.
 """
 
 from __future__ import annotations

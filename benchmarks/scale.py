@@ -4,7 +4,7 @@
     python -m benchmarks.scale counts           all 78 marginals of Adult's shape against DuckDB's encode scan: one
                                                 file, 100 files, six text columns, whole numbers
     python -m benchmarks.scale wide             19,900 pairs of 200 columns × 10⁶ rows, by number of categories
-    python -m benchmarks.scale people           at most 3 rows a person, one of whom has a tenth of all rows
+    python -m benchmarks.scale people           at most 3 rows per person; one person has a tenth of all rows
     python -m benchmarks.scale output           rows drawn evenly, in batches, to Parquet
     python -m benchmarks.scale release          a whole prism release, from Parquet to Parquet, as the app makes it
     python -m benchmarks.scale app              opened, planned and released in a real browser: the memory of the server
@@ -13,9 +13,9 @@
     python -m benchmarks.scale spark            78 counts against Spark's encode scan (needs requirements-spark.txt)
     python -m benchmarks.scale numeric --rows 100000000     the last of these layouts alone: ten files in a folder
 
-The table is Adult's rows drawn again and again; more than 10⁷ are the same file several times, in a folder. CPU
-seconds are of all threads, those of a server or of Spark with them; each part runs in a separate process, so that its
-memory is its own.
+The table is Adult's rows drawn again and again; more than 10⁷ are the same file several times, in a folder. CPU seconds
+are those of all threads, including those of a server or of Spark; each part runs in a separate process, so that its
+memory is measured alone.
 """
 
 from __future__ import annotations

@@ -5,9 +5,8 @@
     python -m benchmarks.schema zeros        ten constraints on Adult: violations, error on other pairs, time of the fit
     python -m benchmarks.schema wide         5,000 categories in a hierarchy: seconds and memory from plan to report
 
-Both releases of *bought* are judged on one public binning, which is neither that of the one nor of the other. The
-tables are `../shared/data/adult.csv.gz` and `diabetes_readmission_20k.csv.gz`. Of the bought schema only names, kinds
-and the ranges of numbers are declared.
+Both releases of *bought* are judged on a third, public binning. The tables are `../shared/data/adult.csv.gz` and
+`diabetes_readmission_20k.csv.gz`. Of the bought schema only names, kinds and the ranges of numbers are declared.
 """
 
 from __future__ import annotations

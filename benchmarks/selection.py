@@ -1,7 +1,7 @@
 """The private choice of a tree on a wide table: `python -m benchmarks.selection [--columns 200] [--rows 50000]`.
 
 A random table whose columns follow one another; all pair counts included, at ε = 1. Prints seconds of wall clock and of
-CPU, and the peak memory of the process, once for 10 and once for 50 categories a column, each in a separate process.
+CPU, and the peak memory of the process, once for 10 and once for 50 categories per column, each in a separate process.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 ``CHOSEN`` are Adult in two codings, COMPAS, diabetes and draws from three networks, ``BINARY`` draws from random
 networks of binary columns; ``REPORTED`` are insurance, LUCAS and draws from the same networks with other seeds, sizes
-and targets. Rare outcomes are among both. A case is loaded when it is asked for; bins of the real tables are public
-round numbers or, where `quantile`, those of PRISM's paper.
+and targets. Both contain rare outcomes. A case is loaded when it is asked for; bins of the real tables are public round
+numbers or, where `quantile`, those of PRISM's paper.
 """
 
 from __future__ import annotations

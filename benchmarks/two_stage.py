@@ -3,13 +3,13 @@
     python -m benchmarks.two_stage insurance    the paper's insurance table with linkage and membership rows
     python -m benchmarks.two_stage stages       ΔMSE and linkage for each stage one, stage two and α; --tables NAME …
     python -m benchmarks.two_stage lookalikes   as insurance, on look-alikes of Tarragona, Census and EIA
-    python -m benchmarks.two_stage bound        LID measured against equation (10), d = 1, 3, 8, and the LID asked
+    python -m benchmarks.two_stage bound        LID measured against equation (10), d = 1, 3, 8, and the LID requested
     python -m benchmarks.two_stage private      R² of a forest trained on private rows: nonlinear 3-d and insurance
     python -m benchmarks.two_stage chosen       the same on the tables that the settings were chosen on
     python -m benchmarks.two_stage marginal     the same two tables by prism and by mst of width 2, 16 bins
     python -m benchmarks.two_stage speed        10 columns × 100,000 rows
     python -m benchmarks.two_stage price        the price metrics of the paper's Table 4
-    --data FOLDER       where insurance.csv lies          --runs N      seeds (3)
+    --data FOLDER       the folder of insurance.csv          --runs N      seeds (3)
 
 The nonlinear table is the paper's §5 with x₃ = x₁² + x₂² + N(0, 1) as printed. The paper does not give the noise of y;
 its standard deviation is 0.17 here, in training and test, so that a forest trained on real rows has R² = 0.865.
@@ -53,7 +53,7 @@ from espalier.core.tables.table import Table
 Array = NDArray[np.float64]
 
 ETA = 0.001
-"""How near counts as disclosed, as a fraction of the declared range."""
+"""Distance that counts as disclosed, as a fraction of the declared range."""
 
 
 @dataclass(frozen=True)
@@ -208,7 +208,9 @@ def binned(schema: Schema) -> Schema:
 
 @dataclass(frozen=True)
 class Shared:
-    """A case as a provider and a public share it; ``moved`` columns are anonymized, ``public`` rows the public's."""
+    """A case, divided between a provider and a public; ``moved`` columns are anonymized, ``public`` rows are the
+    public's.
+    """
 
     case: Case
     moved: tuple[str, ...]
@@ -410,7 +412,7 @@ def speed() -> None:
 
 
 def price(runs: int) -> None:
-    """The price metrics: 5 brands, 20 customers, 52 weeks; the public has 20 of those rows' like."""
+    """The price metrics: 5 brands, 20 customers, 52 weeks; the public has 20 similar rows."""
     true = np.array([-1.5, -1.7, -2.01, -1.98, -1.9])
     told = []
     for seed in range(runs):
@@ -442,7 +444,7 @@ def price(runs: int) -> None:
 
 
 def main() -> None:
-    """Run what is named."""
+    """Run the named parts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         "part",

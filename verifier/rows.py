@@ -24,7 +24,7 @@ Codes = dict[str, Array]
 
 
 def restored(text: str) -> str:
-    """A text without that apostrophe."""
+    """Return a text without that apostrophe."""
     return text[1:] if FORMULA.match(text) else text
 
 

@@ -187,7 +187,7 @@ def read_facts(data: bytes) -> dict[str, Any]:
     kinds: Mapping[str, type] = {"project": dict, "method": str, "rows": int, "separations": list, "cliques": list}
     for key, kind in kinds.items():
         if type(facts.get(key)) is not kind:
-            raise ProjectError(f"release.json: {key} is missing or of the wrong kind", key=key)
+            raise ProjectError(f"release.json: {key} is missing or has the wrong type", key=key)
     if facts["method"] not in METHODS and facts["method"] not in BLURRINGS:
         raise ProjectError("release.json: this version does not have the release's method.", key="method")
     if facts.get("model", MODEL) not in (None, MODEL) or facts.get("noisy_counts", COUNTS) not in (None, COUNTS):
@@ -212,7 +212,7 @@ def _check_analyses(facts: Mapping[str, Any]) -> None:
     """Raise :class:`ProjectError` for planned analyses that a release could not have written."""
     listed = facts.get("analyses", [])
     if not isinstance(listed, list):
-        raise ProjectError("release.json: analyses is of the wrong kind", key="analyses")
+        raise ProjectError("release.json: analyses has the wrong type", key="analyses")
     for one in listed:
         if not isinstance(one, dict) or not all(isinstance(one.get(key), str) for key in ("name", "kind")):
             raise ProjectError("release.json: an analysis lacks its name or kind", key="analyses")
@@ -225,7 +225,7 @@ def _check_regressions(facts: Mapping[str, Any]) -> None:
     """Raise :class:`ProjectError` for bought regressions that a release could not have written."""
     listed = facts.get("regressions", [])
     if not isinstance(listed, list):
-        raise ProjectError("release.json: regressions is of the wrong kind", key="regressions")
+        raise ProjectError("release.json: regressions has the wrong type", key="regressions")
     for one in listed:
         texts = isinstance(one, dict) and all(
             isinstance(one.get(key), str) for key in ("name", "outcome", "family", "scale")
@@ -250,7 +250,7 @@ def project_of(facts: Mapping[str, Any]) -> Project:
     for key, numbers in (("asked", ("epsilon", "delta")), ("spent", ("epsilon", "delta", "rho"))):
         said = facts.get(key)
         if not isinstance(said, dict) or any(type(said.get(name)) not in (int, float) for name in numbers):
-            raise ProjectError(f"release.json: {key} is missing or of the wrong kind", key=key)
+            raise ProjectError(f"release.json: {key} is missing or has the wrong type", key=key)
     for key in ("neighbors", "rows_per_person", "person"):
         if facts["spent"].get(key) != getattr(project.plan, key):
             raise ProjectError(f"release.json and its project state different units of privacy ({key}).", key=key)

@@ -35,8 +35,8 @@ def headline(facts: Mapping[str, Any]) -> str:
         f"{escape(method.title)}: {escape(method.summary)}.</p>"
         '<div class="two"><div><h3>What it is</h3><p>A stand-in for a real table. Shares and links that were measured '
         "follow the real ones, up to noise that protects each person.</p></div>"
-        "<div><h3>What it is not</h3><p>No record of anyone, no source for a single case, and no evidence on links "
-        "that were not measured.</p></div></div>"
+        "<div><h3>What it is not</h3><p>A record of anyone, a source on any single case, or evidence of links that "
+        "were not measured.</p></div></div>"
     )
 
 
@@ -92,8 +92,8 @@ def _links(facts: Mapping[str, Any]) -> list[str]:
         out.append(f"{kept} between {_list(s['left'])} and {_list(s['right'])}{given}.")
     if any(s["holds"] for s in facts["separations"]):
         out[-1] += (
-            " <strong>This says nothing about the real table</strong>, where the link may well exist. It does not "
-            "promise either that a model trained on this table treats groups alike."
+            " <strong>This says nothing about the real table</strong>, where the link may well exist. Nor "
+            "does it promise that a model trained on this table treats groups alike."
         )
     if not out:
         out.append(escape(METHODS[facts["method"]].guidance.unseparated(bool(facts["project"]["dag"]["edges"]))))
@@ -113,8 +113,8 @@ def _noise(facts: Mapping[str, Any]) -> str:
         )
     worst = max(alone, key=lambda m: m["expected_tv"])
     return (
-        f"Of the columns that are counted alone, {_list(worst['clique'])} is the least accurate: noise is expected to "
-        f"move about {100 * min(1.0, worst['expected_tv']):.1f} % of its rows to another value."
+        f"Of the columns that are counted on their own, {_list(worst['clique'])} is the least accurate: noise is "
+        f"expected to move about {100 * min(1.0, worst['expected_tv']):.1f} % of its rows to another value."
     )
 
 
@@ -168,8 +168,8 @@ def privacy(facts: Mapping[str, Any]) -> str:
         "limit for the worst case, not the share of people who can be recognised; 50 % would reveal nothing. "
         f"(ε = {round_up(asked['epsilon'])}, δ = {round_up(asked['delta'])}, protecting {unit}.) "
         f"{_stated(facts)}{before}</p>"
-        "<p>It does not hide facts about a whole group: anyone who learns that smokers fall ill more often learns it "
-        "of every smoker, in the table or not.</p></section>"
+        "<p>It does not hide facts about a whole group: anyone who learns that smokers fall ill more often learns this "
+        "about every smoker, whether in the table or not.</p></section>"
     )
 
 

@@ -92,11 +92,11 @@ class Monitor:
         lines = [
             *_metric("espalier_info", "Version", {f'version="{__version__}"': 1}),
             *_metric("espalier_start_time_seconds", "Start of the server", {"": round(self._began)}),
-            *_metric("espalier_jobs_running", "Jobs that run", {"": running}),
-            *_metric("espalier_jobs_waiting", "Jobs that wait", {"": waiting}),
+            *_metric("espalier_jobs_running", "Jobs that are running", {"": running}),
+            *_metric("espalier_jobs_waiting", "Jobs that are waiting", {"": waiting}),
             *_metric(
                 "espalier_jobs_ended_total",
-                "Jobs that ended",
+                "Jobs that have ended",
                 {f'state="{state}"': QUEUE.ended[state] for state in ("done", "failed", "cancelled")},
                 "counter",
             ),

@@ -32,7 +32,7 @@ GAP = 34.0
 LEAST = 12.0
 """Least part of that space when boxes grow."""
 WIDEST = 1300.0
-"""Width in pixels from which layers move closer together: so much of a drawing is readable at first sight."""
+"""Width in pixels from which layers move closer together: a drawing of this width is readable at first sight."""
 Places = dict[str, tuple[float, float]]
 
 

@@ -22,7 +22,7 @@ from espalier.pages.session.session import Session
 
 MOST_BOXES, FEW_COLUMNS = 60, 24
 """Above `MOST_BOXES` columns with arrows, the board shows the neighbourhood of the selected one. Up to `FEW_COLUMNS`
-columns it shows all; of more, those without an arrow wait in the tray."""
+columns it shows all; if there are more, those without an arrow wait in the tray."""
 FAR = 1e6
 WIDE = 1000
 """Largest width of a line of boxes, in the drawing's pixels; less on a narrow screen."""

@@ -38,7 +38,7 @@ button[data-variant][data-selected="true"] p, [role="tab"][aria-selected="true"]
 @media (max-width: 1400px) { [data-testid="stMainBlockContainer"] { padding-left: 2.5rem; padding-right: 2.5rem; } }
 @media (max-width: 900px) { [data-testid="stMainBlockContainer"] { padding-left: 1.2rem; padding-right: 1.2rem; } }
 </style>"""
-"""Legible captions in light and dark, no empty space at the top, and no keyboard stop in a folded sidebar."""
+"""Legible captions in light and dark, no empty space at the top, and no tab stop in a folded sidebar."""
 _STACK = """<style>
 @media (max-width: 1000px) {
   [class*="st-key-stacking"] > div > [data-testid="stHorizontalBlock"] > [data-testid="stColumn"],

@@ -94,7 +94,7 @@ def signed_in() -> bool:
 
 
 def _now() -> float:
-    """Return the time. Setting the clock back while the server runs does not extend a sign-in."""
+    """Return the time. Setting the clock back while the server is running does not extend a sign-in."""
     return max(time.time(), _STARTED + time.monotonic())
 
 

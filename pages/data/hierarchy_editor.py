@@ -84,7 +84,7 @@ def _made(column: Column, given: Mapping[str, str], at_most: int) -> HierarchyTo
     if "categories" in column.guessed:
         raise SchemaError(
             f"the categories of {column.name!r} were guessed from the rows: confirm them first, or open the table by "
-            "its names alone",
+            "its column names only",
             column=column.name,
         )
     declared = () if isinstance(column, ToBuy) else _declared(column)

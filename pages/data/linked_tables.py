@@ -24,7 +24,7 @@ NONE = "none"
 
 
 def upload(state: Session, project: Project | None = None) -> None:
-    """Fields for the tables: of a ``project`` that links them, or to draft one from them."""
+    """Fields for the tables: those of a ``project`` that links them, or those to draft one from."""
     left, right = st.columns(2)
     together = project is not None and project.linked is not None and project.linked.together
     people = left.file_uploader(
@@ -199,7 +199,7 @@ def show(state: Session) -> None:
 
 
 def _keep(state: Session, keep: int) -> None:
-    """Keep another number of visits."""
+    """Keep a different number of visits."""
     link = state.project.linked
     assert link is not None
     link = replace(link, keep=keep)

@@ -72,7 +72,7 @@ def _refused(state: Session, where: str, error: EspalierError) -> None:
 
 
 def offer_whole(state: Session) -> None:
-    """A release of many rows is written to a folder on the server, batch by batch."""
+    """Offer to write a release of many rows to a folder on the server, batch by batch."""
     released = state.released
     if released is None or released.release.whole is None:
         return

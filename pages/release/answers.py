@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 MOST_DOTS = 60
-"""More questions than these are in the table only."""
+"""Above this number, further questions are in the table only."""
 
 
 def show(facts: Mapping[str, Any], key: str) -> None:

@@ -198,9 +198,10 @@ def known_table(state: Session) -> tuple[bool, bool]:
 
 
 def diagnosed(state: Session, released: ReleaseBundle | None) -> Callable[[Sequence[Source]], None]:
-    """How to tell the ledger, from any thread, that diagnostics of ``released`` are about to read some tables.
+    """Return a function that records in the ledger, from any thread, that diagnostics of ``released`` will read some
+    tables.
 
-    None: of rows that are not private, which no ledger paid for.
+    With None, the rows are not private, and no ledger paid for them.
     """
     by, where = who(), default_ledger()
     reservation = released.release.reservation if released else None
@@ -319,7 +320,7 @@ def _open(state: Session, key: str, nobody: str) -> None:
 
 
 def _delta(state: Session, neighbors: Neighbors, person: str | None) -> float:
-    """A δ to begin with: the plan's, or 1/n² where n is known and public in the form's own unit, or 1e-9."""
+    """Return an initial δ: the plan's, or 1/n² if n is known and public in the form's own unit, or 1e-9."""
     if not state.has_project:
         return 1e-9
     plan = replace(state.project.plan, neighbors=neighbors, person=(person or "").strip() or None)
@@ -330,7 +331,7 @@ def _delta(state: Session, neighbors: Neighbors, person: str | None) -> float:
 
 
 def _delta_key(key: str, neighbors: Neighbors, person: str | None) -> str:
-    """Another unit of privacy gets another field: a δ that was 1/n² must not stay where n is private."""
+    """Return another field for another unit of privacy: a δ that was 1/n² must not stay if n is private."""
     return f"{key}-delta-{neighbors}-{(person or '').strip()}"
 
 

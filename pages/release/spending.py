@@ -149,7 +149,7 @@ def _nothing() -> None:
 
 
 def price_of_cancel(began: bool, epsilon: float) -> str:
-    """Return what is spent if the release is cancelled now, for the label of the button."""
+    """Return the amount spent if the release is cancelled now, for the label of the button."""
     return f"up to ε = {epsilon:g} is already spent" if began else "nothing is spent yet"
 
 

@@ -41,7 +41,7 @@ class Work:
     who: tuple[Any, ...]
     watchers: list[Watcher]
     seen: float
-    """When a tab was last connected or the job was last running, by the registry's clock."""
+    """Time at which a tab was last connected or the job was last running, by the registry's clock."""
     job: Job | None = None
     results: Any = None
     away: IO[bytes] | None = None
@@ -65,7 +65,7 @@ class Work:
             self.away = None
 
     def busy(self) -> bool:
-        """Is a tab connected, or the job under way?"""
+        """Whether a tab is connected, or the job is running."""
         return any(watcher() for watcher in self.watchers) or (self.job is not None and not self.job.finished)
 
 
@@ -84,7 +84,7 @@ class Registry:
                 self._work[token] = Work(who, [watcher], self._clock())
 
     def watched(self, token: str) -> bool:
-        """Is a tab connected that shows this work?"""
+        """Return whether a tab that shows this work is connected."""
         with self._lock:
             work = self._work.get(token)
             return work is not None and any(watcher() for watcher in work.watchers)
@@ -146,7 +146,7 @@ class Registry:
 
 
 def _file_of(results: Any) -> IO[bytes] | None:
-    """Return a file with the results that has no name, so that nothing is left of it when the process ends."""
+    """Write the results to a file without a name, of which nothing is left when the process ends, and return it."""
     try:
         with ExitStack() as unfinished:
             file = unfinished.enter_context(tempfile.TemporaryFile(prefix="espalier-"))

@@ -40,7 +40,7 @@ from espalier.pages.session.drafts import Kept
 from espalier.pages.session.session import Session
 
 MOST = 5_000_000
-"""Characters of a draft at most: a tab stores about five million. Code books are kept by their names."""
+"""Largest number of characters of a draft: a tab stores about five million. Code books are kept by their names."""
 _KEEP = """
 const found = (key, { keep, forget, ask }) => {
   if (keep) sessionStorage.setItem(key, keep);

@@ -92,7 +92,7 @@ class ReleaseBundle:
 
     @property
     def has_rows(self) -> bool:
-        """Can the release be compared with its rows? After a reload, only once its table is opened again."""
+        """Whether the release can be compared with its rows. After a reload, only once its table is opened again."""
         return self.real is not None or self.relation is not None
 
     def without_rows(self) -> ReleaseBundle:
@@ -177,7 +177,8 @@ class Session:
     """Place and name of ``relation``, as the steward typed them: a worker opens it again."""
     rows: int | None = None
     """n as given on the Plan page, which never reads it from the table by itself. It may have become private since,
-    with a person column or under add-remove: :attr:`public_rows` is what leaves this object."""
+    with a person column or under add-remove; only :attr:`public_rows` leaves this object.
+    """
     sample: str = ""
     opened: int = 0
     """Number of projects opened; part of widget keys, so that a newly opened project has new widgets."""
@@ -197,18 +198,18 @@ class Session:
     paid_from: str | None = None
     """The open table's name in the ledger; empty: not recorded; None: not chosen yet."""
     known_elsewhere: tuple[int, str] | None = None
-    """A table and the name it was to be paid under, when the ledger refused it as known under another name."""
+    """A table, and the name of its budget, if the ledger refused it because it is known under another name."""
     released: ReleaseBundle | None = None
     earlier: list[ReleaseBundle] = field(default_factory=list)
     """Releases before the last one; their files can still be downloaded."""
     releases: int = 0
     spent: list[Spent] = field(default_factory=list)
     too_late: bool = False
-    """Was the last release cancelled after everything was drawn and paid for?"""
+    """Whether the last release was cancelled after everything was drawn and paid for."""
     blurred: BlurredBundle | None = None
     """Rows of a method that is not private; never among the releases."""
     offered: dict[str, float] = field(default_factory=dict)
-    """The option and the value that can be reached, if the last attempt to blur rows missed its own."""
+    """If the last attempt to blur rows missed the requested value, the option and a value that can be reached."""
 
     # Results
     studied: tuple[str, Study] | None = None
@@ -231,15 +232,15 @@ class Session:
     """Last results of the Compare page."""
 
     touring: bool = False
-    """Is the guided tour's bar shown?"""
+    """Whether the bar of the guided tour is shown."""
 
     # Running work
     job: Job | None = None
     rows_at_work: RowsAtWork = field(default_factory=RowsAtWork)
     token: str | None = None
-    """Under which the job and the results are kept for a reload; None before the first job."""
+    """Token under which the job and the results are kept for a reload; None before the first job."""
     gone: bool = False
-    """Had the tab a token whose results are no longer kept?"""
+    """Whether the tab had a token whose results are no longer kept."""
     known: tuple[str, int] | None = None
     """Name and number of the table that was open before a reload: opened again, it has its number again."""
     trouble: dict[str, str] = field(default_factory=dict)
@@ -292,7 +293,7 @@ class Session:
 
     @property
     def has_project(self) -> bool:
-        """Is a project open?"""
+        """Whether a project is open."""
         return self.open_project is not None
 
     @property
@@ -463,9 +464,9 @@ class Session:
         self.opened = self.tables = max([self.opened, *(s.table for s in self.spent)])
 
     def give_rows_back(self) -> None:
-        """Let the last release be compared again once its table was opened again after a reload.
+        """Let the last release be compared again once its table is open again after a reload.
 
-        Which rows were kept back for testing is not known any more: then no row is handed back.
+        If rows were held out for testing, they are no longer known; then no row is returned.
         """
         made = self.released
         if made is None or made.has_rows or not self.has_table or not self.project.says_the_same(made.planned):

@@ -20,7 +20,7 @@ from espalier.pages.common.text import plain
 from espalier.pages.session.session import Session
 
 MOST_BYTES = 2_000_000
-"""About two seconds of reading."""
+"""Largest size of a graph file: about two seconds of reading."""
 MOST_QUESTIONS = 25
 KINDS = {
     "column": "Names that are not columns of the table",
@@ -249,7 +249,7 @@ def _roles(have: Roles, given: Any) -> Roles:
 
 
 def _on_the_board(places: dict[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:
-    """Positions in the drawing's pixels: as they are where boxes have room, else stretched until they do."""
+    """Return positions in the drawing's pixels: unchanged if boxes have room, else stretched until they do."""
     points = list(places.values())
     if len(points) < 2 or len(points) > 400:
         return places if len(points) == 1 else {}

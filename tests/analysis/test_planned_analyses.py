@@ -183,7 +183,7 @@ def test_nothing_is_promised_where_noise_decides_the_width_and_the_plan_names_an
     said = unpromised(shown.analyses, shown.budget)
     assert "stay by age: no half-width is promised" in said
     enough = shown.to_json()["promises_epsilon"]
-    assert f"From ε = {enough:.3g} on" in said
+    assert f"At ε = {enough:.3g} or above" in said
     for factor, made in ((1.01, True), (0.9, False)):
         again = preview(stay_project([rare], epsilon=factor * enough), 8000)
         assert (again.analyses[0].plan()["promised"] is not None) is made

@@ -86,7 +86,7 @@ def test_nothing_outside_a_backup_is_read_and_no_pipe(listed, backup, tmp_path, 
 
 def test_a_file_that_was_added_is_refused(backup, tmp_path, capsys):
     (backup / "memories" / "other.seen").write_text("9" * 20 + " " + "0" * 64)
-    refused(backup, tmp_path / "new.db", capsys, "was added")
+    refused(backup, tmp_path / "new.db", capsys, "were added")
 
 
 def test_a_list_of_files_that_is_nested_deeply_is_refused(backup, tmp_path, capsys):

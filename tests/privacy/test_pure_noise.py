@@ -120,7 +120,7 @@ def test_a_pure_budget_buys_no_gaussian_draw_and_no_more_than_its_epsilon():
 def test_a_draw_with_a_delta_of_its_own_is_refused():
     spending = Spending.of(Budget.of_pure(1.0))
     draw = Draw("schema", "categories", ("a",), "schema", 3, 1.0, 5.0, 0.02, delta=1e-9, noise="laplace")
-    with pytest.raises(BudgetError, match="δ of its own"):
+    with pytest.raises(BudgetError, match="a separate δ"):
         spending.debit([draw])
 
 

@@ -28,9 +28,9 @@ _SCRIPTS = ScriptCache()
 
 
 def share_scripts() -> None:
-    """Let all apps of this process share what does not differ between them.
+    """Let all apps of this process share compiled scripts and package metadata.
 
-    By itself each `AppTest` reads the metadata of every installed package, and each of its runs compiles its scripts.
+    Otherwise each `AppTest` reads the metadata of every installed package, and compiles its scripts in every run.
     """
     manifest_scanner.scan_component_manifests = functools.cache(manifest_scanner.scan_component_manifests)
     for module in (app_test, local_script_runner):
@@ -41,23 +41,23 @@ share_scripts()
 
 
 def start() -> AppTest:
-    """The app as a first-time user opens it and goes on to the Data page."""
+    """Open the app as a first-time user does, and go to the Data page."""
     return go(at_home(), "data")
 
 
 def at_home() -> AppTest:
-    """The app on its first page."""
+    """Return the app on its first page."""
     return AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
 
 
 def state(app: AppTest) -> Session:
-    """The session's state."""
+    """Return the session's state."""
     found: Session = app.session_state[KEY]
     return found
 
 
 def act(app: AppTest, do: str, column: str, **typed: Any) -> AppTest:
-    """Do something to a column of the review, as its line in the browser sends it; ``typed`` changes its form."""
+    """Carry out an action on a column of the review, as its line in the browser would; ``typed`` changes its form."""
     session = state(app)
     sent: dict[str, Any] = {"do": do, "name": column}
     if do == "change":
@@ -86,7 +86,7 @@ def sample(app: AppTest, name: str) -> AppTest:
 
 
 def press(app: AppTest, label: str) -> AppTest:
-    """Press the first button whose label begins so."""
+    """Press the first button whose label begins with this text."""
     button = next(b for b in app.button if b.label.startswith(label))
     assert not button.disabled, f"{label} cannot be pressed"
     button.click().run()
@@ -108,7 +108,7 @@ def answer(app: AppTest, column: str | None = None, rows: int | None = None) -> 
 
 
 def review(app: AppTest) -> AppTest:
-    """Confirm each group of guessed columns; each person has one row, unless that was answered before."""
+    """Confirm each group of guessed columns; each person has one row, unless the question was answered before."""
     if state(app).has_project and state(app).project.unit_open:
         answer(app)
     while buttons := [b for b in app.button if (b.key or "").startswith("review-confirm")]:
@@ -119,7 +119,7 @@ def review(app: AppTest) -> AppTest:
 
 
 def finish(app: AppTest) -> AppTest:
-    """Wait for the session's job, then let the page take over what it made."""
+    """Wait for the session's job, then let the page take its result."""
     if (job := state(app).job) is not None:
         job.wait(60)
         app.run()
@@ -128,7 +128,7 @@ def finish(app: AppTest) -> AppTest:
 
 
 def until(holds: Callable[[], bool]) -> None:
-    """Wait for another thread to bring something about, for ten seconds at most."""
+    """Wait up to ten seconds until another thread has made this true."""
     for _ in range(1000):
         if holds():
             return
@@ -137,12 +137,12 @@ def until(holds: Callable[[], bool]) -> None:
 
 
 def _widgets(app: AppTest, kind: str) -> list[Any]:
-    """Elements of a kind; their classes differ in what they hold."""
+    """Return the elements of a kind; their classes have different contents."""
     return list(app.get(kind))
 
 
 def field(app: AppTest, kind: str, label: str) -> Any:
-    """The first field of a kind whose label begins so."""
+    """Return the first field of a kind whose label begins with this text."""
     return next(w for w in _widgets(app, kind) if w.label.startswith(label))
 
 
@@ -155,7 +155,7 @@ def upload(app: AppTest, text: str, name: str = "people.csv") -> AppTest:
 
 
 def people(rows: int = 60) -> str:
-    """A table with odd names."""
+    """Return a table with odd names."""
     out = io.StringIO()
     writer = csv.writer(out)
     writer.writerow(["Name of ward, old", "年齢", "out*come*"])
@@ -165,14 +165,14 @@ def people(rows: int = 60) -> str:
 
 
 def sentences(app: AppTest) -> str:
-    """All sentences on the page."""
+    """Return all sentences on the page."""
     return "\n".join(
         str(e.value) for kind in ("markdown", "error", "warning", "info", "caption") for e in _widgets(app, kind)
     )
 
 
 def free_port() -> int:
-    """A port of this machine without a listener."""
+    """Return a port of this machine that nothing listens on."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return int(free.getsockname()[1])

@@ -1,4 +1,4 @@
-"""Readers that break the encoding theorem as Espalier's own once did: proof that the checker finds such breaks."""
+"""Readers that break the encoding theorem, as Espalier's own once did. They show that the checker finds such breaks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Codes = Mapping[str, np.ndarray]
 
 
 def by_query(path: Path, schema: Schema) -> Codes:
-    """A query engine bins the numbers: it trusts the file's statistics, from which PyArrow leaves NaN out."""
+    """A query engine bins the numbers: it trusts the file's statistics, in which PyArrow ignores NaN."""
     import duckdb
 
     wanted = []

@@ -25,12 +25,12 @@ RULES = {
     "light": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]},
     "dark": {"type": "rule", "values": ["color-contrast", "link-in-text-block"]},
 }
-"""Only colours differ in the dark."""
+"""Only colours differ in the dark theme."""
 PAINTED = """scheme => {
   const [r, g, b] = getComputedStyle(document.querySelector('[data-testid=stApp]')).backgroundColor.match(/[0-9]+/g);
   return (+r + +g + +b < 384) === (scheme === 'dark');
 }"""
-"""Has the app the background of a colour scheme? It changes after the browser's, and slowly."""
+"""Script: does the app have the background of a colour scheme? It changes later than the browser's, and slowly."""
 FOUND = """async only => (await axe.run(document, { resultTypes: ['violations'], runOnly: only })).violations
   .filter(v => ['serious', 'critical'].includes(v.impact))
   .flatMap(v => v.nodes.map(n => `${v.id}: ${n.target.flat().join(' ')} | ${n.html.slice(0, 160)} | ` +
@@ -38,7 +38,7 @@ FOUND = """async only => (await axe.run(document, { resultTypes: ['violations'],
 
 
 def axe() -> str:
-    """axe-core's script, as a package ships it."""
+    """Return axe-core's script, as a package ships it."""
     spec = importlib.util.find_spec("axe_playwright_python")
     if spec is None or spec.origin is None:
         if os.environ.get("CI"):
@@ -49,7 +49,7 @@ def axe() -> str:
 
 @contextmanager
 def chromium() -> Iterator[Any]:
-    """A browser without windows. Each test opens a context of its own in it, which shares nothing with the others."""
+    """A headless browser. Each test opens its own context in it, which shares nothing with the others."""
     from playwright.sync_api import sync_playwright
 
     if CHROMIUM is None:
@@ -72,7 +72,7 @@ def serving(port: int, kept: Path, *options: str) -> Iterator[None]:
 
 @contextmanager
 def answering(command: list[str], port: int, folder: Path, kept: Path) -> Iterator[None]:
-    """An app's server, from its first answer on, started by ``command`` in ``folder``."""
+    """Start an app's server with ``command`` in ``folder``, and yield it once it answers."""
     places = {"ESPALIER_LEDGER": str(kept / "ledger.db"), "ESPALIER_SHARED": str(kept / "shelf")}
     server = subprocess.Popen(
         command, cwd=folder, env=os.environ | places, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
@@ -112,14 +112,14 @@ class Person:
             self.outside.append(request.url)
 
     def upload(self, table: Path, project: Path) -> None:
-        """Open a table of one's own with its project file."""
+        """Open an uploaded table with its project file."""
         for label, file in (("Your table", table), ("Its project file", project)):
             self.give(label, file)
         self.press("Open the project with this table")
         self.sees("columns are declared")
 
     def give(self, label: str, file: Path) -> None:
-        """Put a file into an uploader; again if the page was drawn anew and lost it."""
+        """Put a file into an uploader; again if the page was redrawn and lost it."""
         from playwright.sync_api import TimeoutError as Late
 
         box = self.page.locator("[data-testid=stFileUploader]").filter(has_text=label)
@@ -134,12 +134,14 @@ class Person:
         pytest.fail(f"{label!r} does not take {file.name}")
 
     def rests(self) -> None:
-        """Wait until the page is drawn: it may lose clicks while it is drawn anew."""
+        """Wait until the page is drawn: it may lose clicks while it is redrawn."""
         self.finds(self.page.locator("[data-testid=stApp][data-test-script-state=notRunning]"), 60)
         self.page.wait_for_timeout(300)
 
     def finds(self, what: Any, seconds: float = 90) -> None:
-        """Wait until ``what`` is visible. Looked for six times a second: in a browser, waiting takes a core."""
+        """Wait until ``what`` is visible. It is checked six times per second, because waiting in a browser occupies a
+        core.
+        """
         last = time.monotonic() + seconds
         while not what.is_visible():
             if time.monotonic() > last:
@@ -147,7 +149,7 @@ class Person:
             self.page.wait_for_timeout(150)
 
     def pick(self, field: str, option: str) -> None:
-        """Choose an option of a field that opens a list; again if the page was drawn anew and shut it."""
+        """Choose an option of a field that opens a list; again if the page was redrawn and closed it."""
         from playwright.sync_api import TimeoutError as Late
 
         wanted = self.page.get_by_role("option", name=option).first
@@ -187,7 +189,7 @@ class Person:
         )
 
     def violations(self, where: str) -> list[str]:
-        """What axe-core finds on the page as it is, light and dark."""
+        """Return what axe-core finds on the page as it is, light and dark."""
         found: list[str] = []
         for scheme, only in RULES.items():
             self.page.emulate_media(color_scheme=scheme)
@@ -199,7 +201,7 @@ class Person:
         return found
 
     def fine(self) -> None:
-        """Nothing broke, and nothing was fetched from another machine."""
+        """Check that nothing broke and nothing was fetched from another machine."""
         assert self.page.locator("[data-testid=stException]").count() == 0
         assert not self.errors, self.errors
         assert not self.outside, self.outside

@@ -1,7 +1,8 @@
-"""Tables and projects as the world sends them: generated, each with the exit status that the command line owes it.
+"""Tables and projects as they occur in practice: generated, each with the exit status that the command line must
+return.
 
-A table is read with the project `STANDARD` unless it brings one of its own. Status 0: released in full; 2: refused in
-one to three lines; None: either, but never anything else.
+A table is read with the project `STANDARD` unless it has its own. Status 0: released in full; 2: refused in one to
+three lines; None: one of these two.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ ROWS = [["x", "1"], ["y", "7"], ["x", ""]] * 20
 
 
 def project(schema: Any = None, plan: Any = None, **more: Any) -> dict[str, Any]:
-    """A project that is right, but for the changes."""
+    """Return a valid project with these changes."""
     return {
         "format": "espalier-project/1",
         "name": "t",
@@ -54,7 +55,7 @@ class Case:
 
 
 def categorical(*names: str, values: Sequence[str] = ("x", "y"), **more: Any) -> list[dict[str, Any]]:
-    """A schema of columns that are all alike."""
+    """Return a schema of identical columns."""
     return [{"name": n, "kind": "categorical", "categories": list(values), **more} for n in names]
 
 
@@ -71,7 +72,7 @@ def bomb() -> bytes:
 
 
 def delimited() -> Iterator[tuple[str, bytes, int | None]]:
-    """What text files differ in."""
+    """Return text files that differ in delimiter, quoting, line breaks and encoding."""
     plain = text()
     for label, delimiter in (("comma", ","), ("semicolon", ";"), ("tab", "\t"), ("pipe", "|")):
         yield f"delimiter {label}", text(delimiter=delimiter).encode(), 0
@@ -195,7 +196,7 @@ def repacked(data: bytes, part: str, content: bytes) -> bytes:
 
 
 def sheet(body: str, dimension: str = "A1:B2", before: str = "") -> bytes:
-    """A workbook whose first sheet is written by hand."""
+    """Return a workbook whose first sheet is written by hand."""
     xml = (
         f'<?xml version="1.0"?>{before}<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main">'
         f'<dimension ref="{dimension}"/><sheetData>{body}</sheetData></worksheet>'
@@ -212,7 +213,7 @@ HEAD = f'<row r="1">{cell("A1", "a")}{cell("B1", "b c")}</row>'
 
 
 def workbooks() -> Iterator[tuple[str, Callable[[], bytes], int | None]]:
-    """Excel files, broken ones and hostile ones."""
+    """Return Excel files: valid, broken and hostile ones."""
     good = [("a", "b c"), ("x", 1), ("y", 7.5), ("x", None)]
     yield "plain", lambda: excel(*good), 0
     yield "several sheets", lambda: excel(*good, sheets=3), 0
@@ -290,7 +291,7 @@ def arrow(**columns: Any) -> bytes:
 
 
 def parquets() -> Iterator[tuple[str, Callable[[], bytes], int | None]]:
-    """Parquet files: types that are not one plain value per cell, and files that are not what they say."""
+    """Return Parquet files: types that are not one plain value per cell, and files that are not what they claim."""
     x, n = ["x", "y", "x"], [1, 2, 3]
     kinds: dict[str, tuple[Any, int | None]] = {
         "integers": (n, 0),

@@ -1,4 +1,4 @@
-"""For each method a small project with its rows, to send every method through every entrance."""
+"""A small project with its rows for each method, so that tests can call every entrance with every method."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ QUESTIONS: dict[str, Any] = {
 
 
 def sample_of(method: str) -> str:
-    """The sample for a method, by what the method declares."""
+    """Return the sample for a method, chosen by what the method declares."""
     if method in BLURRINGS or METHODS[method].capabilities.numbers:
         return "stays"
     return "clinic" if METHODS[method].capabilities.linked else "hiring"

@@ -1,4 +1,4 @@
-"""Random small workloads and the slow, obvious answers to them: every row is written down."""
+"""Random small workloads, and their answers by brute force over every row."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def page(
     """A packed data page; ``before`` are bytes of its header that precede its fields.
 
     With ``stated``, the header states this unpacked size, and the true one in a field whose number is 2 in 16 bits.
-    ``kind`` is the stated type of page: 1 is an index, which a reader passes over.
+    ``kind`` is the stated type of page: 1 is an index, which a reader skips.
     """
     packed = pa.compress(body, codec="zstd", asbytes=True)
     held = record({1: small(values), 2: small(encoding), 3: small(3), 4: small(3)})
@@ -77,7 +77,7 @@ def numbers(*cells: int) -> bytes:
 
 
 def repeated(cell: bytes, rows: int) -> bytes:
-    """A page that gives one text in all rows, as what differs from the text before: nothing."""
+    """A page that gives one text in all rows, stored as an empty difference from the text before."""
     lengths = _lengths([0] + [len(cell)] * (rows - 1)) + _lengths([len(cell)] + [0] * (rows - 1))
     return page(lengths + cell, rows, DIFFERENCES)
 

@@ -1,4 +1,4 @@
-"""Random graphical models, and slow, obvious answers: d-separation by networkx, sums over the joint table."""
+"""Random graphical models, and answers by brute force: d-separation by networkx, sums over the joint table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NO_FIT = FitSummary(0, 0.0, 0.0, True, "none")
 
 
 def d_separated(dag: Dag, left: Iterable[str], right: Iterable[str], given: Iterable[str]) -> bool:
-    """Does the drawing imply left ⊥ right | given?"""
+    """Return whether the drawing implies left ⊥ right | given."""
     left, right, given = set(left), set(right), set(given)
     graph = nx.DiGraph(list(dag.links))
     graph.add_nodes_from(left | right | given)
@@ -42,7 +42,7 @@ def shape_cliques(shape, count, rng):
 
 
 def random_model(shape, rng, *, largest=5, columns=6, zeros=False):
-    """A model of random potentials whose joint table stays small."""
+    """Return a model of random potentials whose joint table stays small."""
     count = int(rng.integers(1, columns + 1))
     sizes = {f"col {ascii_letters[i]}": int(rng.integers(1, largest + 1)) for i in range(count)}
     order = list(sizes)

@@ -22,7 +22,7 @@ from tests.support.app import ROOT
 
 
 def wheel(folder: Path) -> Path:
-    """Build the wheel from a copy of what git knows, so that nothing else of this clone can be in it."""
+    """Build the wheel from a copy of the files that git tracks, so that nothing else from this clone can be in it."""
     if int(importlib.metadata.version("setuptools").split(".")[0]) < 77:
         if os.environ.get("CI"):
             pytest.fail("setuptools is too old to build the wheel: pip install -r requirements-dev.txt")
@@ -49,7 +49,7 @@ def metadata(built: Path) -> Message:
 
 
 def declared(built: Path, *extras: str) -> set[str]:
-    """The distributions that the wheel and its extras require, and all that those require."""
+    """Return the distributions that the wheel and its extras require, directly or indirectly."""
     found: set[tuple[str, str]] = set()
     waiting = [(text, extra) for text in metadata(built).get_all("Requires-Dist", []) for extra in ("", *extras)]
     while waiting:
@@ -66,7 +66,9 @@ def declared(built: Path, *extras: str) -> set[str]:
 
 
 def environment(folder: Path, built: Path, *extras: str) -> Path:
-    """A new environment's Python: the wheel is installed in it, and the declared libraries are links to this one's."""
+    """Return the Python of a new environment: it has the wheel installed, and links to this environment's declared
+    libraries.
+    """
     venv.create(folder, with_pip=False, symlinks=True)
     python = folder / "bin" / "python"
     command = [sys.executable, "-m", "pip", f"--python={python}", "install", "--no-deps", "--no-index", "-q"]

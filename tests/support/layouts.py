@@ -145,7 +145,7 @@ OBJECTS = [
         ),
     )
 ]
-"""Mixed columns of a notebook frame; one kind at a time, since a frame is refused as a whole."""
+"""Mixed columns of a notebook frame; one kind at a time, because a whole frame is refused."""
 
 
 def arrow_table(cells: Cells, kinds: Mapping[str, Kind | None]) -> pa.Table:
@@ -191,7 +191,7 @@ def folder_of(names: Sequence[str], **options: Any) -> Callable[..., Path]:
 
 
 def by_duckdb(cells: Cells, kinds: Mapping[str, Kind | None], folder: Path) -> Path:
-    """A Parquet file that DuckDB writes, with statistics of its own."""
+    """A Parquet file written by DuckDB, with DuckDB's statistics."""
     import duckdb
 
     with duckdb.connect() as con:
@@ -201,8 +201,9 @@ def by_duckdb(cells: Cells, kinds: Mapping[str, Kind | None], folder: Path) -> P
 
 
 def by_pandas(cells: Cells, _: Mapping[str, Kind | None], folder: Path) -> Path:
-    """A folder whose files pandas has written, each with types of its own: a null makes whole numbers floats, and one
-    text makes all cells texts."""
+    """A folder of files written by pandas, each with its own types: a null turns whole numbers into floats, and one
+    text turns all cells into texts.
+    """
     (folder / "t").mkdir()
     for i, part in enumerate(parts(cells)):
         typed = {name: list(map(str, c)) if any(isinstance(x, str) for x in c) else c for name, c in part.items()}
@@ -234,7 +235,7 @@ def as_data(write: Callable[..., Path]) -> Callable[..., Any]:
 
 
 def text_file(cells: Cells, _: Mapping[str, Kind | None], folder: Path) -> Path:
-    """A CSV file with quotation marks where they are needed."""
+    """A CSV file that is quoted where necessary."""
     with (folder / "t.csv").open("w", newline="", encoding="utf-8") as file:
         csv.writer(file, lineterminator="\n").writerows([list(cells), *zip(*cells.values(), strict=True)])
     return folder / "t.csv"
@@ -556,4 +557,4 @@ MIXED_PEOPLE = [
         )
     )
 ]
-"""Identifiers of mixed types, for layouts whose cells have a type each."""
+"""Identifiers of mixed types, for layouts in which each cell has its own type."""

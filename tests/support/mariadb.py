@@ -1,4 +1,4 @@
-"""A MariaDB server of one's own, on a free port of this machine, in a folder of its own, for tests."""
+"""A private MariaDB server for tests, on a free port of this machine, with its own folder."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.postgres import Absent
 
 
 class Server:
-    """``url`` is that of its database ``test``; it can be killed in the middle of things."""
+    """``url`` is that of its database ``test``; it can be killed at any moment."""
 
     def __init__(self, daemon: str, folder: Path) -> None:
         with socket.create_server(("127.0.0.1", 0)) as free:
@@ -27,13 +27,13 @@ class Server:
         options = [*whose, f"--datadir={folder}/data", "--auth-root-authentication-method=normal"]
         subprocess.run([made, "--no-defaults", *options], check=True, capture_output=True)
         command = [daemon, "--no-defaults", *options[:2], f"--socket={folder}/socket", "--bind-address=127.0.0.1"]
-        # without a mode, zero dates and damaged texts get in, as they did in old versions
+        # without a mode, the server accepts zero dates and damaged texts, as old versions did
         command += [f"--port={self.port}", "--skip-grant-tables", "--innodb-buffer-pool-size=32M", "--sql-mode="]
         with (folder / "log").open("wb") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log)
 
     def wait(self) -> None:
-        """Until it answers; raises OSError where it does not."""
+        """Wait until it answers; raises OSError if it does not."""
         for _ in range(300):
             if self.process.poll() is not None:
                 break
@@ -43,14 +43,14 @@ class Server:
         raise OSError("it does not answer")
 
     def kill(self) -> None:
-        """End it at once, as a power cut would."""
+        """Kill it at once, as a power cut would."""
         self.process.kill()
         self.process.wait(20)
 
 
 @contextmanager
 def server() -> Iterator[Server]:
-    """A running server, gone afterwards; raises :class:`Absent` where none can be started."""
+    """Yield a running server and stop it afterwards; raises :class:`Absent` if none can be started."""
     daemon = shutil.which("mariadbd") or shutil.which("mariadbd", path="/usr/sbin")
     if daemon is None:
         raise Absent("there is no MariaDB server here (apt-get install mariadb-server)")

@@ -1,8 +1,8 @@
-"""Runs a release with replaced noise: what it asks for, writes and says may depend on public facts and answers alone.
+"""Runs a release with replaced noise: its requests, files and messages may depend only on public facts and answers.
 
-`Noise` replaces every protective draw by values that depend on the number of the draw, its shape and its scale. So two
-tables with the same public facts get the same noisy answers. Everything that follows must then be the same bytes.
-A difference is a path from a private row to the outside that no budget paid for.
+`Noise` replaces every protective draw with values that depend on the number of the draw, its shape and its scale. So
+two tables with the same public facts get the same noisy answers. Everything that follows must then be the same bytes. A
+difference is a path from a private row to the outside that no budget paid for.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Noise:
     requests: list[tuple[Any, ...]] = field(default_factory=list)
 
     def _rng(self) -> np.random.Generator:
-        """The generator of the next answer: it depends on everything that was asked for, and on nothing else."""
+        """Return the generator of the next answer: it depends on all requests so far, and on nothing else."""
         digest = hashlib.sha256(json.dumps([*self.requests[-1:], len(self.requests)], default=str).encode()).digest()
         return _default_rng(int.from_bytes(digest[:8]))
 
@@ -75,7 +75,7 @@ def replaced() -> Iterator[Noise]:
 
 @dataclass(frozen=True)
 class Outside:
-    """What a run shows: requests, files, messages, exit status, ledger. ``error`` is how it ended, if badly."""
+    """What a run shows: requests, files, messages, exit status, ledger. ``error`` is its error, if it failed."""
 
     requests: tuple[Any, ...]
     files: tuple[tuple[str, int, str], ...]
@@ -85,7 +85,7 @@ class Outside:
     error: str = ""
 
     def difference(self, other: Outside) -> str:
-        """The first part that differs, in a few words; empty if none does."""
+        """Return a short description of the first part that differs; empty if none does."""
         for name in self.__dataclass_fields__:
             mine, theirs = getattr(self, name), getattr(other, name)
             if mine != theirs:
@@ -96,7 +96,7 @@ class Outside:
 
 
 def masked(text: str, place: str = "") -> str:
-    """``text`` without times, identifiers, nonces and hashes, and without the place of the run."""
+    """Return ``text`` without times, identifiers, nonces and hashes, and without the folder of the run."""
     text = text.replace(place, "PLACE") if place else text
     text = re.sub(r"[0-9a-f]{64}", "HASH", text)
     text = re.sub(r"\b[0-9a-f]{16}\b", "ID", text)
@@ -141,7 +141,7 @@ def in_memory(run: Callable[[Any], Any]) -> Outside:
 def on_command_line(
     run: Callable[[], int], out: Path, place: Path, said: Callable[[], Any], ledger: str | None
 ) -> Outside:
-    """What a command shows that writes into the folder ``out``; ``said()`` returns what it has printed."""
+    """Return what a command that writes into the folder ``out`` shows; ``said()`` returns what it has printed."""
     with replaced() as noise:
         status = run()
     told = said()

@@ -1,7 +1,7 @@
 """A pooler in front of a PostgreSQL server, like PgBouncer in transaction mode: each transaction has another session.
 
-A session keeps its settings for the next client that gets it. The options of a client are dropped, as PgBouncer does
-where it is told to ignore them. Passwords and TLS are not supported.
+A session keeps its settings for the next client that gets it. The options of a client are dropped, as PgBouncer does if
+it is configured to ignore them. Passwords and TLS are not supported.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def _message(of: socket.socket) -> tuple[bytes, bytes]:
 
 @contextmanager
 def pooler(url: str) -> Iterator[Any]:
-    """A running pooler for the server at ``url``, gone afterwards."""
+    """Yield a running pooler for the server at ``url``, and stop it afterwards."""
     folder = Path(tempfile.mkdtemp(prefix="espalier-pool-"))
     made = Pooler(url, folder)
     try:

@@ -1,4 +1,4 @@
-"""A PostgreSQL server of one's own, on a socket in a folder of its own, for tests and benchmarks."""
+"""A private PostgreSQL server for tests and benchmarks, on a socket in its own folder."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from typing import Any
 
 
 class Absent(Exception):
-    """There is no server to start here; the text says why."""
+    """No server can be started here; the text says why."""
 
 
 class Server:
-    """``url`` is that of its database ``postgres``; it can be stopped in the middle of things, and started again."""
+    """``url`` is that of its database ``postgres``; it can be stopped at any moment, and started again."""
 
     def __init__(self, tools: str, folder: str) -> None:
         self.url = f"postgresql://espalier@/postgres?host={folder}"
@@ -50,7 +50,7 @@ class Server:
 
 @contextmanager
 def server() -> Iterator[Server]:
-    """A running server, gone afterwards; raises :class:`Absent` where none can be started."""
+    """Yield a running server and stop it afterwards; raises :class:`Absent` if none can be started."""
     tools = sorted(glob.glob("/usr/lib/postgresql/*/bin/initdb"), reverse=True)
     if found := tools[0] if tools else shutil.which("initdb"):
         folder = tempfile.mkdtemp(prefix="espalier-pg-")

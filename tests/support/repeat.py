@@ -1,9 +1,9 @@
 """Repeat every test that draws unseeded noise: `pytest --repeat 300`.
 
-A test that passes by luck passes once. `--repeat N` runs each test once and, if it drew unseeded noise, N − 1 more
-times. Each repetition builds the fixtures of the test and its module anew. Noise is found where it is drawn (OpenDP,
-numpy's generator without a seed, the system's random bytes), so a test needs no marker. Noise drawn in
-another process is not seen.
+One run does not show whether a test passes by luck. `--repeat N` runs each test once and, if it drew unseeded noise, N
+− 1 more times. Each repetition rebuilds the fixtures of the test and its module. Noise is found where it is drawn
+(OpenDP, numpy's generator without a seed, the system's random bytes), so a test needs no marker. Noise drawn in another
+process is not detected.
 
 `--repeat-for SECONDS` stops repeating a test after this time. A test that fails is reported once, with the number of
 its failures; the summary lists how often each test ran.
@@ -27,7 +27,7 @@ from _pytest.runner import runtestprotocol
 OWN = ("core.", "espalier.core.")
 """Packages that draw lots from random bytes."""
 NOT_NOISE = ("ledger",)
-"""Rooms that use random bytes for keys and identities only."""
+"""Packages that use random bytes for keys and identities only."""
 DRAWN = {"noise": False}
 """Did the running test draw unseeded noise?"""
 
@@ -70,7 +70,7 @@ def noting() -> Iterator[None]:
 
 
 def pytest_runtest_protocol(item: pytest.Item) -> bool | None:
-    """Run ``item`` as often as the options ask; report its first failure, or its last run."""
+    """Run ``item`` as often as the options require; report its first failure, or its last run."""
     times, seconds = item.config.getoption("--repeat"), item.config.getoption("--repeat-for")
     if times <= 1:
         return None

@@ -2,10 +2,10 @@
 
 `check` writes a small table into a layout, reads it, adds one odd row, and reads it again. A column `row` marks each
 row, so the codes are compared row by row. Every column pairs one special value in the base table with each special
-value in the odd row, because a reader may only go wrong where two of them meet (NaN in a narrow column, say).
+value in the odd row, because some readers fail only if two of them meet (such as NaN in a narrow column).
 
 `check_people` does the same for row limits: the kept rows of a person may depend only on that person's rows. A column
-`owner` marks the true owner of each row, so that merged or divided people are seen.
+`owner` marks the true owner of each row, so that merged or divided people are noticed.
 
 Nothing here knows how a reader works: data goes in through files and engines, and a source returns codes.
 """
@@ -60,9 +60,9 @@ class Layout(NamedTuple):
     read: Callable[[Any, Schema], Mapping[str, np.ndarray]] | None = None
     """A reader to use instead of the product's."""
     without: tuple[str, ...] = ()
-    """Kinds that the engine which writes does not have."""
+    """Kinds that the writing engine does not have."""
     together: int = 4
-    """Special values that one column holds at a time; one, where it is small and numbers are binned."""
+    """Number of special values that one column holds at a time; one if the table is small and numbers are binned."""
 
 
 @dataclass
@@ -154,7 +154,7 @@ class Grid:
         return cells
 
     def odd(self, turn: int) -> dict[str, Any]:
-        """The odd row of one turn: each kind's special values take turns."""
+        """The odd row of one turn: the special values of each kind take turns."""
         row: dict[str, Any] = {ROW: f"r{self.rows}"}
         for name in self.held:
             kind = self.kinds[name]
@@ -164,7 +164,7 @@ class Grid:
 
 
 def with_row(cells: Cells, row: Mapping[str, Any], *, first: bool) -> dict[str, list[Any]]:
-    """A table with one row more."""
+    """Return the table with one more row."""
     return {name: [row[name], *held] if first else [*held, row[name]] for name, held in cells.items()}
 
 
@@ -212,9 +212,9 @@ def _check_table(kinds: Sequence[Kind], layout: Layout, folder: Path, step: int)
         return {}
 
     first: dict[str, np.ndarray] = {}
-    """What each column's ordinary rows were read as, the first time that they were."""
+    """What each column's ordinary rows were read as, the first time."""
     alike: dict[tuple[str, int], tuple[str, int]] = {}
-    """What each special value was read as, the first time that it was."""
+    """What each special value was read as, the first time."""
     for turn in (-1, *range(0, grid.turns, step)):
         odd = grid.odd(max(turn, 0))
         cells = grid.base() if turn < 0 else with_row(grid.base(), odd, first=layout.odd_first)
@@ -250,7 +250,7 @@ def _in_order(codes: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
 
 
 class People(NamedTuple):
-    """Person identifiers that must stay apart: each belongs to an owner of its own. ``odd`` are those of an odd row."""
+    """Person identifiers that must stay distinct: each has a different owner. ``odd`` are those of an odd row."""
 
     name: str
     kind: Kind | None
@@ -277,7 +277,7 @@ def kept(data: Any, schema: Schema, key: str) -> Mapping[str, np.ndarray]:
 
 
 def check_people(people: People, layout: Layout, folder: Path) -> Outcome:
-    """Each person keeps as many rows as the limit allows; a row more changes the kept rows of its owner only."""
+    """Each person keeps as many rows as the limit allows; an additional row changes the kept rows of its owner only."""
     out, told = Outcome(), f"{layout.name}, {people.name}"
     rows = ROWS_EACH * len(people.ids)
     schema = Schema(

@@ -32,7 +32,7 @@ def project_of(schema: Schema, target: str | None = None, **roles: tuple[str, ..
 
 
 def random_table(schema: Schema, rows: int, seed: int) -> Table:
-    """Rows whose columns are linked: each cell is half of the time the one before it, folded to its size."""
+    """Rows whose columns are linked: half of the cells repeat the cell before them, folded to their size."""
     rng = np.random.default_rng(seed)
     codes: dict[str, Any] = {}
     before = rng.integers(0, 1 << 30, rows)

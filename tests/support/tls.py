@@ -1,4 +1,4 @@
-"""A proxy that ends TLS, as the kit's does: it decrypts, and passes bytes on."""
+"""A proxy that terminates TLS, as the kit's does: it decrypts, and passes bytes on."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cryptography.x509.oid import NameOID
 
 
 def certificate(folder: Path, days: int = 90) -> Path:
-    """Write a certificate for localhost that its own key signed, and return its file."""
+    """Write a self-signed certificate for localhost, and return its file."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
     now = dt.datetime.now(dt.UTC)

@@ -1,4 +1,4 @@
-"""A seventh method, whose model is not graphical: every row that it draws is the same."""
+"""A further method, whose model is not graphical: every row that it draws is the same."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ToyOptions:
 
 @dataclass(frozen=True)
 class ConstantModel:
-    """The commonest value of every column, in every row."""
+    """Every row has the most common value of each column."""
 
     values: Mapping[str, int]
     total: float

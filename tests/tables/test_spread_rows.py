@@ -113,7 +113,7 @@ def test_init_reads_every_row_with_consent(
     given = ["init", str(tmp_path / "t.csv"), "--one-row-per-person", "--out", str(tmp_path / "p.json")]
     assert main([*given, "--every-row"]) == 0
     assert '"once"' in (tmp_path / "p.json").read_text()
-    assert "from all over the table" not in capsys.readouterr().err
+    assert "spread over the table" not in capsys.readouterr().err
     monkeypatch.undo()
     (tmp_path / "p.json").unlink()
     assert main([*given, "--every-row"]) == 0, "every row of a small file is read anyway"
