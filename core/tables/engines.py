@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
@@ -23,8 +24,9 @@ from espalier.core.sqlite_steps import limit_steps, most_rows
 from espalier.core.tables import duckdb_apart
 from espalier.core.tables.catalogue import ROWS, Origin, origin
 from espalier.core.tables.connection import LOCKED, parts_of
+from espalier.core.tables.postgres_names import columns_of, with_schema
 from espalier.core.tables.postgres_session import settings, transaction
-from espalier.core.tables.stream import Stream
+from espalier.core.tables.stream import CHANGED, Stream
 from espalier.core.tables.unpacking import changes, check_ordinary
 
 WHOLE = ("mysql", "singlestoredb", "sqlite")
@@ -43,20 +45,22 @@ FIRST = {
 another time."""
 
 
-def open_url(url: str, name: str) -> tuple[Any, Any, str | None, Origin]:
-    """(an engine of `ENGINES`, the relation, the query for it as `ROWS` with texts compared byte by byte, its kind)."""
+def open_url(url: str, name: str) -> tuple[Any, Any, str | None, Origin, Callable[[], None]]:
+    """(an engine of `ENGINES`, the relation, the query for it as `ROWS` with texts compared byte by byte, its kind, a
+    check that it has not changed its kind)."""
     backend = _spark(url) if url.startswith("pyspark://") else _postgres(url)
     with closed_on_error(backend):
         if backend.name != "postgres":
-            return *_binary(backend, _named(backend, name)), origin_of(backend, name)
+            return *_binary(backend, _named(backend, name)), origin_of(backend, name), lambda: None
         with transaction(backend.con, closed=False):
             if path := backend._con_kwargs.get("schema"):
                 backend.con.execute("SELECT pg_catalog.set_config('search_path', %s, true)", [path])
-            name = _with_schema(backend.con, name)
-            table = _as_made(backend.con, _named(backend, name), name)
-            _check_casts(backend.con, name)
+            name = with_schema(backend.con, name)
+            columns = columns_of(backend.con, name)
+            table = _as_made(_named(backend, name), columns)
         with transaction(backend.con):
-            return *_binary(backend, table), origin_of(backend, name)
+            kind = origin_of(backend, name)
+            return *_binary(backend, table), kind, partial(_check_same, backend, name, kind, columns)
 
 
 @contextmanager
@@ -118,8 +122,11 @@ def open_stream(url: str, name: str, shown: str) -> Stream:
     if scheme == "duckdb":
         table = _without_huge(backend, table)
     kinds = {column: _stored(kind, scheme) for column, kind in table.schema().items()}
-    most = most_rows(file) if file and scheme == "sqlite" and origin_of(backend, name) == "table" else None
-    return Stream(backend, table, kinds, shown, file if seen else None, seen, most)
+    kind = origin_of(backend, name)
+    most = most_rows(file) if file and scheme == "sqlite" and kind == "table" else None
+    return Stream(
+        backend, table, kinds, shown, file if seen else None, seen, most, kind, partial(origin_of, backend, name)
+    )
 
 
 def answers(backend: Any, query: Any, rows: int, file: Path | None = None) -> Iterator[Any]:
@@ -147,61 +154,24 @@ def _named(backend: Any, name: str) -> Any:
     return backend.table(own, database=tuple(catalog) or None)
 
 
-def _with_schema(con: Any, name: str) -> str:
-    """The name of a relation of PostgreSQL with the schema in which the session's search path finds it."""
-    if len(parts_of(name)) > 1:
-        return name
-    asked = (
-        "SELECT pg_catalog.quote_ident(space.nspname) FROM pg_catalog.pg_class AS found "
-        "JOIN pg_catalog.pg_namespace AS space ON space.oid = found.relnamespace "
-        "WHERE found.oid = pg_catalog.to_regclass(%s)"
-    )
-    found = con.execute(asked, [_quoted(name)]).fetchone()
-    return f"{found[0]}.{name}" if found else name
-
-
-def _as_made(con: Any, table: Any, name: str) -> Any:
+def _as_made(table: Any, columns: Sequence[tuple[str, int, str]]) -> Any:
     """``table`` with an unknown type for PostgreSQL's domains, composites and ranges.
 
     Ibis takes them for another type if their name is known elsewhere, such as ``tinyint`` or ``string``. Then a cast
     that a user wrote for what is beneath would see each cell.
     """
-    asked = (
-        "SELECT cell.attname FROM pg_catalog.pg_attribute AS cell "
-        "JOIN pg_catalog.pg_type AS kind ON kind.oid = cell.atttypid "
-        "WHERE cell.attrelid = pg_catalog.to_regclass(%s) AND cell.attnum > 0 AND kind.typtype NOT IN ('b', 'e')"
-    )
-    made = {column for (column,) in con.execute(asked, [_quoted(name)]).fetchall()}
+    made = {column for column, _, kind in columns if kind not in ("b", "e")}
     types = {column: ibis.expr.datatypes.unknown if column in made else kind for column, kind in table.schema().items()}
     return table.op().copy(schema=ibis.schema(types)).to_expr()
 
 
-def _quoted(name: str) -> str:
-    """A relation's name with each part in quotes, as PostgreSQL looks it up."""
-    return ".".join('"' + part.replace('"', '""') + '"' for part in parts_of(name))
+def _check_same(backend: Any, name: str, kind: Origin, columns: Sequence[tuple[str, int, str]]) -> None:
+    """Refuse a relation of PostgreSQL that is of another kind than when it was opened: a view, while a table is stated.
 
-
-def _check_casts(con: Any, name: str) -> None:
-    """Refuse a column of PostgreSQL whose type is cast to text by a function that a user wrote: it may read other rows.
-
-    PostgreSQL's own functions have numbers below 16384. A domain is cast as the type that it is based on.
+    Call it in the transaction that reads the rows, after its first statement, which locks the relation.
     """
-    asked = (
-        "WITH RECURSIVE types(name, place, type) AS ("
-        "SELECT attname, attnum, atttypid FROM pg_catalog.pg_attribute "
-        "WHERE attrelid = pg_catalog.to_regclass(%s) AND attnum > 0 "
-        "UNION SELECT types.name, types.place, base.typbasetype FROM types "
-        "JOIN pg_catalog.pg_type AS base ON base.oid = types.type WHERE base.typbasetype <> 0) "
-        "SELECT types.name FROM types JOIN pg_catalog.pg_cast AS made ON made.castsource = types.type "
-        "WHERE made.castfunc >= 16384 AND made.casttarget = 'pg_catalog.text'::pg_catalog.regtype "
-        "ORDER BY types.place LIMIT 1"
-    )
-    if found := con.execute(asked, [_quoted(name)]).fetchone():
-        raise TableError(
-            f"column {found[0]!r} has a type whose cast to text is a function of this database, which may make one row "
-            "depend on others. Name a view that casts the column, whose author is then trusted",
-            column=found[0],
-        )
+    if columns_of(backend.con, name) != columns or origin_of(backend, name) != kind:
+        raise TableError(CHANGED.format(f"the relation {name!r}"))
 
 
 def _check_url(url: str, scheme: str) -> None:
@@ -291,8 +261,10 @@ def at_random(table: Any, rows: int, total: int) -> Any:
     return table if total <= rows else table.filter(ibis.random() <= rows / total)
 
 
-def streamed_rows(backend: Any, query: str, rows: int = 1 << 16) -> Iterator[list[Any]]:
-    """Yield the rows that answer ``query`` in an engine of `ENGINES`, ``rows`` at a time."""
+def streamed_rows(
+    backend: Any, query: str, rows: int = 1 << 16, check: Callable[[], None] = lambda: None
+) -> Iterator[list[Any]]:
+    """Yield the rows that answer ``query`` in an engine of `ENGINES`, ``rows`` at a time; ``check`` runs among them."""
     if backend.name == "pyspark":
         left = iter(backend._session.sql(query).toLocalIterator())
         while part := [tuple(row) for row in itertools.islice(left, rows)]:
@@ -300,6 +272,7 @@ def streamed_rows(backend: Any, query: str, rows: int = 1 << 16) -> Iterator[lis
         return
     with transaction(backend.con), backend.con.cursor("espalier_rows") as cursor:
         cursor.execute(query)
+        check()
         while part := cursor.fetchmany(rows):
             yield part
 

@@ -85,7 +85,7 @@ def _from_rows(relation: Relation, names: Sequence[str]) -> tuple[dict[str, Text
     from espalier.core.tables.engines import streamed_rows
 
     growing, rows = [Cells() for _ in names], 0
-    for part in streamed_rows(relation.backend, relation.query_of(names)):
+    for part in streamed_rows(relation.backend, relation.query_of(names), check=relation.check):
         rows += len(part)
         for cells, column in zip(growing, zip(*part, strict=True), strict=True):
             for cell in column:

@@ -33,16 +33,24 @@ def keeps_codes(connection: Any) -> bool:
     return bool(connection.execute(asked).fetchone()[0])
 
 
-def streamed(connection: Any, query: str, schema: Schema, person: bool, pulse: Callable[[], None]) -> Generator[Batch]:
+def streamed(
+    connection: Any,
+    query: str,
+    schema: Schema,
+    person: bool,
+    pulse: Callable[[], None],
+    check: Callable[[], None] = lambda: None,
+) -> Generator[Batch]:
     """Yield the codes that ``query`` (of :func:`espalier.core.tables.encoding_query.packed`) returns.
 
-    Raising from ``pulse`` ends the cursor and its transaction.
+    ``check`` runs in the same transaction. Raising from ``pulse`` ends the cursor and its transaction.
     """
     import pyarrow as pa
 
     names = [f"n{i}" for i in range(len(runs([column.size + 2 for column in schema.columns])))]
     with transaction(connection), connection.cursor("espalier_codes", binary=True) as cursor:
         cursor.execute(query)
+        check()
         while rows := cursor.fetchmany(BATCH_ROWS):
             pulse()
             columns = list(zip(*rows, strict=True))

@@ -86,6 +86,8 @@ class PostgresSnapshot(CodesOnly):
             self._run("BEGIN ISOLATION LEVEL REPEATABLE READ READ WRITE")
             self._run(settings())
             self._run(f"CREATE TEMP TABLE {CODES} ON COMMIT DROP AS {relation.query(schema, person)}")
+            with self._asking():
+                relation.check()
             self.rows = self._check(person)
             self.digest = self._digested(self.rows)
             if person is not None and most is not None:

@@ -96,6 +96,7 @@ class Relation:
     ``table`` the relation in it. ``plain`` is then the query that reads ``table`` with texts compared byte by byte, if
     the engine may compare differently: a collation that treats two identifiers as equal would merge two people.
     ``origin`` is the kind of relation in the engine's catalogue (`espalier.core.tables.catalogue`); `None` for files.
+    ``check`` raises :class:`TableError` if an engine's relation was replaced by one of another kind since.
     ``keeps`` states whether the engine may keep codes in a temporary table; otherwise PostgreSQL streams them.
     """
 
@@ -106,6 +107,7 @@ class Relation:
     plain: str | None = None
     origin: str | None = None
     keeps: bool = True
+    check: Callable[[], None] = lambda: None
 
     @property
     def columns(self) -> dict[str, str]:
@@ -308,7 +310,7 @@ class Relation:
         if self.backend.name == "postgres":
             from espalier.core.tables.postgres_rows import streamed
 
-            answers = streamed(self.backend.con, query, schema, person is not None, pulse)
+            answers = streamed(self.backend.con, query, schema, person is not None, pulse, self.check)
         else:
             from espalier.core.tables.spark import written
 
@@ -347,14 +349,14 @@ def open_relation(where: str | Path, relation: str | None = None) -> Relation:
         raise TableError("a connection needs the name of its table: add --relation NAME")
     try:
         if scheme[1] in ENGINES:
-            backend, table, plain, origin = engines.open_url(text, relation)
+            backend, table, plain, origin, check = engines.open_url(text, relation)
             with engines.closed_on_error(backend):
                 keeps = engines.keeps_codes(backend)
-            opened = Relation(shown, backend=backend, table=table, plain=plain, origin=origin, keeps=keeps)
+            opened = Relation(shown, backend=backend, table=table, plain=plain, origin=origin, keeps=keeps, check=check)
             weakref.finalize(opened, engines.disconnect, backend)
         else:
             stream = engines.open_stream(text, relation, shown)
-            opened = Relation(shown, stream, origin=engines.origin_of(stream.backend, relation))
+            opened = Relation(shown, stream, origin=stream.kind)
             weakref.finalize(opened, stream.close)
     except EspalierError:
         raise

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import datetime as dt
 import operator
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from espalier.core.tables.engine_errors import OURS, engine_errors
 from espalier.core.tables.text_table import cell_text
 from espalier.core.tables.unpacking import changes
 
+CHANGED = "{} was replaced by one of another kind after it was opened; open it again"
 BATCH_ROWS, BATCH_CELLS = 1 << 16, 1 << 21
 """Rows and cells of a batch at most: a driver gives most of them as Python objects, cell by cell."""
 
@@ -35,7 +36,7 @@ class Stream:
     ``kinds`` is the type in which each column's cells arrive. If it differs from the catalogue's, a cell becomes text.
     ``file`` is the file of a DuckDB database, and ``seen`` its state when its catalogue was read. ``most`` is the
     largest number of rows that the file of a SQLite table can hold: in a damaged one, pages may lead to each other
-    without end.
+    without end. ``kind`` is the kind of the relation when it was opened, and ``kind_now`` asks for it again.
     """
 
     backend: Any
@@ -45,6 +46,8 @@ class Stream:
     file: Path | None = None
     seen: tuple[int, ...] | None = None
     most: int | None = None
+    kind: str | None = None
+    kind_now: Callable[[], str] | None = None
     rows = None
     files = ()
 
@@ -74,10 +77,25 @@ class Stream:
 
         rows, read = max(1, min(BATCH_ROWS, BATCH_CELLS // max(len(names), 1))), 0
         self._check_same()
-        for part in answers(self.backend, query, rows, self.file):
-            self._check_number(read := read + len(part))
-            yield self._batch(part, names) if isinstance(part, list) else self._cast(part, names)
+        with self._one_state():
+            for part in answers(self.backend, query, rows, self.file):
+                self._check_number(read := read + len(part))
+                yield self._batch(part, names) if isinstance(part, list) else self._cast(part, names)
+            if self.kind_now is not None and self.kind_now() != self.kind:
+                raise TableError(CHANGED.format(self.shown))
         self._check_same()
+
+    @contextmanager
+    def _one_state(self) -> Iterator[None]:
+        """Read rows and catalogue in one state, where an engine can; others are asked for the catalogue afterwards."""
+        if self.backend.name != "sqlite":
+            yield
+            return
+        self.backend.con.execute("BEGIN").close()
+        try:
+            yield
+        finally:
+            self.backend.con.rollback()
 
     def _check_same(self) -> None:
         if self.file is not None and changes(self.file) != self.seen:

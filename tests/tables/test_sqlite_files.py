@@ -1,4 +1,4 @@
-"""Small SQLite files that never end are refused, as tables and as ledgers."""
+"""SQLite files that never end are refused, as tables and as ledgers, and so are tables that turn into views."""
 
 from __future__ import annotations
 
@@ -73,3 +73,17 @@ def test_a_ledger_ends(tmp_path, endless, monkeypatch):
         left.unlink()
     with pytest.raises(EspalierError, match="no readable ledger|it is damaged"):
         backup.restore(folder, str(file))
+
+
+def test_a_table_that_became_a_view_after_it_was_opened_is_refused(table):
+    """A table was stated, while the rows came from a view."""
+    relation = open_relation(f"sqlite://{table}", "t")
+    schema = Schema((Column("a", "categorical", ("x", "100"), missing=True),))
+    assert relation.snapshot(schema).rows == 100
+    con = sqlite3.connect(table)
+    con.execute("ALTER TABLE t RENAME TO u")
+    con.execute("CREATE VIEW t AS SELECT CAST(count(*) AS text) AS a FROM u")
+    con.commit()
+    con.close()
+    with pytest.raises(TableError, match="replaced by one of another kind"):
+        relation.snapshot(schema)

@@ -1,0 +1,60 @@
+"""A relation of PostgreSQL by its name: where it is, what its columns are, and that no user's cast reads its cells."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from espalier.core.errors import TableError
+from espalier.core.tables.connection import parts_of
+
+
+def quoted(name: str) -> str:
+    """A relation's name with each part in quotes, as PostgreSQL looks it up."""
+    return ".".join('"' + part.replace('"', '""') + '"' for part in parts_of(name))
+
+
+def with_schema(con: Any, name: str) -> str:
+    """The name of a relation with the schema in which the session's search path finds it."""
+    if len(parts_of(name)) > 1:
+        return name
+    asked = (
+        "SELECT pg_catalog.quote_ident(space.nspname) FROM pg_catalog.pg_class AS found "
+        "JOIN pg_catalog.pg_namespace AS space ON space.oid = found.relnamespace "
+        "WHERE found.oid = pg_catalog.to_regclass(%s)"
+    )
+    found = con.execute(asked, [quoted(name)]).fetchone()
+    return f"{found[0]}.{name}" if found else name
+
+
+def columns_of(con: Any, name: str) -> list[tuple[str, int, str]]:
+    """Return name, number of the type, and kind of the type of each column; refuse what :func:`_check_casts` does."""
+    _check_casts(con, name)
+    asked = (
+        "SELECT cell.attname, cell.atttypid, kind.typtype::pg_catalog.text FROM pg_catalog.pg_attribute AS cell "
+        "JOIN pg_catalog.pg_type AS kind ON kind.oid = cell.atttypid "
+        "WHERE cell.attrelid = pg_catalog.to_regclass(%s) AND cell.attnum > 0 ORDER BY cell.attnum"
+    )
+    return [tuple(row) for row in con.execute(asked, [quoted(name)]).fetchall()]
+
+
+def _check_casts(con: Any, name: str) -> None:
+    """Refuse a column whose type is cast to text by a function that a user wrote: it may read other rows.
+
+    PostgreSQL's own functions have numbers below 16384. A domain is cast as the type that it is based on.
+    """
+    asked = (
+        "WITH RECURSIVE types(name, place, type) AS ("
+        "SELECT attname, attnum, atttypid FROM pg_catalog.pg_attribute "
+        "WHERE attrelid = pg_catalog.to_regclass(%s) AND attnum > 0 "
+        "UNION SELECT types.name, types.place, base.typbasetype FROM types "
+        "JOIN pg_catalog.pg_type AS base ON base.oid = types.type WHERE base.typbasetype <> 0) "
+        "SELECT types.name FROM types JOIN pg_catalog.pg_cast AS made ON made.castsource = types.type "
+        "WHERE made.castfunc >= 16384 AND made.casttarget = 'pg_catalog.text'::pg_catalog.regtype "
+        "ORDER BY types.place LIMIT 1"
+    )
+    if found := con.execute(asked, [quoted(name)]).fetchone():
+        raise TableError(
+            f"column {found[0]!r} has a type whose cast to text is a function of this database, which may make one row "
+            "depend on others. Name a view that casts the column, whose author is then trusted",
+            column=found[0],
+        )
