@@ -54,7 +54,8 @@ def check_export(path: Path, ledger: Ledger | None = None) -> str:
             "rewritten"
         )
     since = len(there) - len(events)
-    return f"{report}; {ledger.name} agrees" + (f", and has {since} later ones" if since else ", and ends there too")
+    rest = f"has {since} more since then" if since else "ends there too"
+    return f"{report}; {ledger.name} agrees, and {rest}"
 
 
 def check_release(folder: Path, ledger: Ledger) -> str:

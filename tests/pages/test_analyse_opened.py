@@ -36,7 +36,8 @@ def test_a_zip_is_opened_and_answers(made):
     assert not app.error
     app.segmented_control[0].set_value("Proportion").run()
     assert not app.exception
-    assert "opened: combined from 20" in sentences(app)
+    said = sentences(app)
+    assert "opened combine 20" in said
     assert len(app.dataframe[0].value) == 1
 
 

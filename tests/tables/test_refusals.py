@@ -60,7 +60,7 @@ def test_postgres_refuses_once(postgres, keeps):
 
 def test_every_missing_and_every_mistyped_column_is_named(tmp_path):
     parquet.write_table(pa.table({"a": ["x"], "b": [b"x"], "c": [["x"]]}), tmp_path / "t.parquet")
-    with pytest.raises(TableError, match="there is no column of these: 'd', 'e'") as refused:
+    with pytest.raises(TableError, match="these columns are missing: 'd', 'e'") as refused:
         open_relation(tmp_path / "t.parquet").snapshot(
             Schema(tuple(Column(name, "categorical", ("x", "y")) for name in "ade"))
         )
