@@ -23,7 +23,6 @@ from espalier.core.release.run import PrivateRows, Run, parts, public_facts
 from espalier.core.release.unfinished import Begun, FolderJournal, dealt, marks_of, new_seed
 from espalier.core.statement.keys import Signer
 from espalier.core.tables.frames import opened, panel, relation_of
-from espalier.core.tables.panel import Panel
 from espalier.core.tables.public_chance import fresh, seeded
 from espalier.core.tables.source import Source
 
@@ -89,9 +88,8 @@ def release(
             table = held.enter_context(opened(data, project.schema, project.plan.person, k, scan))
         else:
             table = panel(project.linked, project.schema, data)
-        origin = table.origin if isinstance(table, Panel) else relation.origin if relation is not None else None
         place = None if folder is None else Path(folder)
-        return _release(project, table, rest, ledger, held, origin, signer, place)
+        return _release(project, table, rest, ledger, held, table.origin, signer, place)
 
 
 def _release(

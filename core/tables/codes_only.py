@@ -19,6 +19,8 @@ class CodesOnly:
     """A source whose rows are codes: it counts, and refuses questions about the values that the codes came from."""
 
     schema: Schema
+    origin: str | None = None
+    """The kind of relation that it was read from (`espalier.core.tables.catalogue`); `None` for files."""
 
     def count(self, clique: Clique) -> NDArray[np.int64]:
         """Return the number of rows in each cell of ``clique``."""

@@ -40,13 +40,11 @@ from espalier.core.tables.text_table import TextColumn, TextTable
 class Panel(Table):
     """A table of people with their visits: ``visits[name]`` has one row per person and one column per position.
 
-    Positions beyond a person's number of visits hold zeros. ``origin`` is the kind of relation that it was read from
-    (`espalier.core.tables.catalogue`); `None` for files and frames.
+    Positions beyond a person's number of visits hold zeros.
     """
 
     linked: Linked | None = None
     visits: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-    origin: str | None = None
 
     @cached_property
     def steps(self) -> Steps:

@@ -267,7 +267,9 @@ class Relation:
         if self.remote:
             from espalier.core.tables.postgres_snapshot import PostgresSnapshot
 
-            return PostgresSnapshot(self, schema, person, most, key, lambda: report(0.0, "Reading the table"))
+            made = PostgresSnapshot(self, schema, person, most, key, lambda: report(0.0, "Reading the table"))
+            made.origin = self.origin
+            return made
         files = self.feed.files if self.feed is not None else ()
         before = state_of(files)
         with (
@@ -281,6 +283,7 @@ class Relation:
         if state_of(files) != before:
             read.close()
             raise TableError(f"{self.shown} changed while it was being read; start again after it has been written")
+        read.origin = self.origin
         return read
 
     def _batches(self, schema: Schema, person: str | None, report: Report) -> Generator[Batch]:

@@ -55,6 +55,11 @@ class Source(Protocol):
         ...
 
     @property
+    def origin(self) -> str | None:
+        """The kind of relation that it was read from (`espalier.core.tables.catalogue`); `None` for files and frames."""
+        ...
+
+    @property
     def row_limit(self) -> int | None:
         """Row limit per person; `None` if no limit was applied."""
         ...

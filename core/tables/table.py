@@ -48,6 +48,8 @@ class Table:
     texts: Mapping[str, TextColumn] = field(default_factory=dict)
     deal: random_rows.Deal | None = None
     """The random numbers for choosing rows."""
+    origin: str | None = None
+    """The kind of relation that it was read from (`espalier.core.tables.catalogue`); `None` for files and frames."""
 
     def __post_init__(self) -> None:
         """Codes are copied, checked against the schema and frozen; raises :class:`TableError`."""

@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -158,6 +160,28 @@ def test_a_worker_that_does_not_stop_is_killed(monkeypatch):
         run_apart(late, None, report, lambda: began.append(True), FREE)
     assert began == [True]
     assert time.monotonic() - start < 20
+
+
+@pytest.mark.parametrize("kind", ["view", "table"])
+def test_a_release_of_an_engine_s_table_states_its_kind(kind, tmp_path, monkeypatch):
+    """Releases of the app stated no kind, so neither report nor ledger said that a view's author is trusted."""
+    file, place = tmp_path / "clinic.sqlite", str(tmp_path / "ledger.db")
+    with closing(sqlite3.connect(file)) as con:
+        con.execute("CREATE TABLE 'table' (a text)")
+        con.executemany("INSERT INTO 'table' VALUES (?)", [("x",), ("y",)] * 50)
+        con.execute("CREATE VIEW 'view' AS SELECT a FROM 'table'")
+        con.commit()
+    monkeypatch.setenv("ESPALIER_LEDGER", place)
+    monkeypatch.setenv("ESPALIER_SERVER_TABLES", "env:CLINIC")
+    monkeypatch.setenv("CLINIC", f"sqlite://{file}")
+    Ledger(place, create=True).open_table("t", epsilon=9, delta=1e-6)
+    schema = Schema((Column("a", "categorical", ("x", "y")),))
+    order = Order(
+        Project("p", schema, Plan("mst", 1.0, 1e-6)), None, ("env:CLINIC", kind), 100, Paid("t", "anna", "", False)
+    )
+    made = carry_out(order, lambda *_: None, lambda: None)
+    (entry,) = Ledger(place).population_of("t").entries
+    assert (made.relation, entry.relation) == (kind, kind)
 
 
 @pytest.mark.parametrize("method", ["mst", "privbayes", "decoder", "independent", "workload"])
