@@ -10,6 +10,7 @@ value, ``size + 1`` an empty cell.
 from __future__ import annotations
 
 import datetime as dt
+import math
 import re
 from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
@@ -61,11 +62,16 @@ def packed(codes: Any, schema: Schema) -> Any:
     radices = [column.size + 2 for column in schema.columns]
     made = {}
     for i, run in enumerate(runs(radices)):
-        number: Any = ibis.literal(0, "int64")
-        for place in range(len(radices))[run]:
-            number = number * radices[place] + codes[code_name(place)].cast("int64")
-        made[f"n{i}"] = number
+        places = range(len(radices))[run]
+        weights = [math.prod(radices[place + 1 : run.stop]) for place in places]
+        made[f"n{i}"] = _sum([codes[code_name(p)].cast("int64") * w for p, w in zip(places, weights, strict=True)])
     return codes.select(**made, **{name: codes[name] for name in (PERSON,) if name in codes.columns})
+
+
+def _sum(terms: Sequence[Any]) -> Any:
+    """The sum, nested so little that no compiler of queries runs out of stack."""
+    middle = len(terms) // 2
+    return _sum(terms[:middle]) + _sum(terms[middle:]) if middle else terms[0]
 
 
 def _column(table: Any, name: str) -> Any:

@@ -21,7 +21,7 @@ from ibis.backends.sql import SQLBackend
 
 from espalier.core.errors import TableError
 from espalier.core.sqlite_steps import limit_steps, most_rows
-from espalier.core.tables import duckdb_apart
+from espalier.core.tables import duckdb_apart, spark_warehouse
 from espalier.core.tables.catalogue import ROWS, Origin, origin
 from espalier.core.tables.connection import LOCKED, parts_of
 from espalier.core.tables.postgres_names import columns_of, with_schema
@@ -51,6 +51,7 @@ def open_url(url: str, name: str) -> tuple[Any, Any, str | None, Origin, Callabl
     backend = _spark(url) if url.startswith("pyspark://") else _postgres(url)
     with closed_on_error(backend):
         if backend.name != "postgres":
+            spark_warehouse.find(backend._session, urlsplit(url).path, name)
             return *_binary(backend, _named(backend, name)), origin_of(backend, name), lambda: None
         with transaction(backend.con, closed=False):
             if path := backend._con_kwargs.get("schema"):

@@ -92,6 +92,33 @@ def test_row_by_row(session, tmp_path):
         assert outcome.unnamed == []
 
 
+@pytest.mark.usefixtures("session")
+def test_tables_of_a_warehouse_are_found_and_wide_ones_are_read(tmp_path):
+    """A table that `saveAsTable` wrote elsewhere was not found, and 30 text columns ended in a RecursionError."""
+    cells = {f"c{i}": ["a", "b", "a"] for i in range(200)}
+    for folder in ("people", "clinic.db/people"):
+        (tmp_path / folder).mkdir(parents=True)
+        parquet.write_table(pa.table(cells), tmp_path / folder / "part-0.snappy.parquet")
+        (tmp_path / folder / "_SUCCESS").touch()
+    schema = Schema(tuple(Column(name, "categorical", ("a", "b")) for name in cells))
+    where = f"pyspark://{tmp_path}?spark.driver.memory=1g"
+    for name in ("people", "clinic.people"):
+        relation = open_relation(where, name)
+        assert relation.origin == "external"
+        rows = relation.snapshot(schema)
+        assert rows.count_many([("c0", "c199")])[0].tolist() == [[2, 0], [0, 1]]
+        rows.close()
+    (tmp_path / "parts" / "c0=a").mkdir(parents=True)
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "part-0.csv").touch()
+    (tmp_path / "mixed").mkdir()
+    for i, cell in enumerate(["a", 1]):
+        parquet.write_table(pa.table({"c": [cell]}), tmp_path / "mixed" / f"{i}.parquet")
+    for name, why in {"parts": "partitioned", "texts": "not stored as Parquet", "mixed": "differ"}.items():
+        with pytest.raises(TableError, match=why):
+            open_relation(where, name)
+
+
 def test_a_collation_merges_nobody(session, table):
     table(pa.table({"a": ["x", "x", "y"], "v": [1, 1, 2], "id": ["p", "P", "q"]}), "plain")
     columns = "a COLLATE UTF8_LCASE AS a, v, id COLLATE UTF8_LCASE AS id"
