@@ -294,6 +294,7 @@ def test_columns_come_from_the_tray_by_typing_and_by_dragging(person, tmp_path) 
     person.page.get_by_role("button", name="Full screen", exact=True).wait_for()
 
 
+@pytest.mark.nightly
 def test_a_draft_is_seen_by_no_other_tab_and_can_be_forgotten(person, address, tmp_path, samples) -> None:
     board = open_project(person, empty_readmission(tmp_path, samples))
     board.drag("age", "diabetes")

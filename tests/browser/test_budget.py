@@ -16,6 +16,7 @@ from tests.support.browser import Person
 pytestmark = [pytest.mark.browser]
 
 
+@pytest.mark.nightly
 def test_a_budget_is_opened_spent_from_and_gives_its_release_again(person: Person) -> None:
     page = person.page
     person.press("Open hiring")

@@ -110,6 +110,7 @@ def test_nothing_that_people_name_comes_alive(person: Person, tmp_path: Path) ->
     assert len(page.evaluate(LIVE)) == 2, "the check sees what it looks for"
 
 
+@pytest.mark.nightly
 def test_a_shared_release_stays_text_for_those_it_is_shared_with(
     guarded: Guarded,
     browser: Any,
