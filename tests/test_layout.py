@@ -19,6 +19,7 @@ LAYERS = (
     "display",
     "xml_text",
     "limited_file",
+    "sqlite_steps",
     "process_memory",
     "code_books",
     "graph",

@@ -75,12 +75,22 @@ def shared() -> list[Shared]:
     """Return all releases on the shelf, the last shared first; unreadable files are skipped."""
     found = []
     paths = shelf().glob("*.zip") if shelf().is_dir() else ()
-    for path in sorted(paths, key=lambda p: (-p.stat().st_mtime, p.name)):
+    for path in sorted(paths, key=_last_first):
         try:
+            if not path.is_file():  # a pipe would be waited for
+                continue
             found.append(_read(path.stem, unpacked(path.read_bytes(), ("release.json",))["release.json"]))
         except (OSError, EspalierError):
             continue
     return found
+
+
+def _last_first(path: Path) -> tuple[float, str]:
+    """Return a key that sorts files by time; another session may have removed one since."""
+    try:
+        return -path.stat().st_mtime, path.name
+    except OSError:
+        return 0.0, path.name
 
 
 def files(made: str) -> dict[str, bytes]:

@@ -56,7 +56,7 @@ class Source(Protocol):
 
     @property
     def origin(self) -> str | None:
-        """The kind of relation it was read from (`espalier.core.tables.catalogue`); `None` for files and frames."""
+        """The kind of relation that it was read from (`espalier.core.tables.catalogue`); `None` for a file or frame."""
         ...
 
     @property

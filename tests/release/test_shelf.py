@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import zipfile
 from pathlib import Path
 
@@ -82,3 +83,11 @@ def test_one_crafted_release_does_not_close_the_shelf(tmp_path: Path, monkeypatc
         assert [s.id for s in shelf.shared()] == [id_], name
         with pytest.raises(EspalierError):
             shelf.share({**files, "release.json": data})
+
+
+def test_a_file_that_is_gone_and_a_pipe_do_not_close_the_shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another session may take a release back between the listing and its reading."""
+    monkeypatch.setenv("ESPALIER_SHARED", str(tmp_path))
+    (tmp_path / "0123456789abcdef.zip").symlink_to(tmp_path / "gone")
+    os.mkfifo(tmp_path / "fedcba9876543210.zip")
+    assert shelf.shared() == []

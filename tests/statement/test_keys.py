@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
@@ -80,3 +81,8 @@ def test_a_parquet_file_is_in_the_signed_statement(tmp_path):
     made.save(tmp_path / "r", "parquet")
     assert "synthetic.parquet" in json.loads((tmp_path / "r" / "statement.json").read_text("utf-8"))["files"]
     assert not [f for f in verify(tmp_path / "r", forgeries.public_pem(key)) if f.holds is False]
+
+
+def test_a_pipe_in_the_folder_of_a_new_key_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "a.json")
+    assert new_key(tmp_path / "key", "a long passphrase").public
