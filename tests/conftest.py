@@ -16,7 +16,7 @@ from tests.support.repeat import pytest_addoption, pytest_runtest_protocol, pyte
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
-settings.register_profile("espalier", deadline=None)  # a busy machine is slow, not wrong
+settings.register_profile("espalier", deadline=None)  # slow on a busy machine is not wrong
 settings.load_profile("espalier")
 
 SHARED = Path(__file__).resolve().parent.parent.parent / "shared" / "data"

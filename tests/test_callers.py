@@ -2,7 +2,7 @@
 
 A list that lacks a caller fails, and so does one that names a caller that no longer exists. Sources are found by their
 annotations, which mypy requires: a name is a source if it is annotated as one, or assigned from a call that returns
-one. Methods with a name that only sources have are found on any receiver.
+one. Methods whose name only sources have are found on any receiver.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ONLY = {
     "to_total",
     "recoded",
 }
-"""Members of a source that share their name with no other method of the product."""
+"""Members of a source whose name no other method of the product shares."""
 OPENING = {
     *("open", "connect", "create_engine", "create_connection", "urlopen", "ZipFile"),
     *("read_text", "read_bytes", "write_text", "write_bytes", "ParquetFile", "ParquetWriter", "open_csv"),
@@ -66,7 +66,7 @@ def where(path: Path) -> str:
 
 
 def mentions(annotation: ast.AST | None) -> bool:
-    """Does an annotation contain the name of a source class?"""
+    """Whether an annotation contains the name of a source class."""
     return annotation is not None and bool(re.search(rf"\b({'|'.join(CLASSES)})\b", ast.unparse(annotation)))
 
 
@@ -97,7 +97,7 @@ def names_of_sources(tree: ast.AST) -> set[str]:
 
 
 def is_source(value: ast.AST, known: set[str]) -> bool:
-    """Is an expression a source: a known name, a call that returns one, or a choice between such?"""
+    """Whether an expression is a source: a known name, a call that returns one, or a choice between sources."""
     if isinstance(value, ast.IfExp):
         return is_source(value.body, known) or is_source(value.orelse, known)
     if isinstance(value, ast.BoolOp):
@@ -122,7 +122,7 @@ def members_of(path: Path) -> frozenset[str]:
 
 
 def imported(tree: ast.AST) -> set[str]:
-    """Every module and name that a file imports, at its top and inside functions."""
+    """Every module and name that a file imports, at the top and inside functions."""
     found: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

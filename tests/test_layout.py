@@ -115,7 +115,7 @@ def test_top_level_names():
 
 
 def rooms_of(path: Path) -> set[str]:
-    """The rooms that a file imports from, at its top, inside functions and for types alike."""
+    """The rooms that a file imports from: at the top, inside functions, and for types."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Import):
@@ -146,7 +146,7 @@ def test_every_room_has_its_layer_and_every_layer_a_room():
 
 
 def test_a_room_imports_only_rooms_below_it():
-    """Also inside functions and for types, so that no two rooms import each other."""
+    """This includes imports inside functions and for types, so that no two rooms import each other."""
     placed = [path for path in CORE if layer(path) in LAYERS]
     assert len(placed) > 300
     assert not [p for p in placed if rooms_of(p) & set(LAYERS[LAYERS.index(layer(p)) + 1 :])]

@@ -45,7 +45,7 @@ MEMORY = {**CASES, **FURTHER}
 
 
 def rows(seed: int, n: int) -> dict[str, np.ndarray]:
-    """Codes of a table; another seed gives an unrelated table, in which column `s` is constant."""
+    """Codes of a table; a different seed gives an unrelated table, in which column `s` is constant."""
     rng = np.random.default_rng(seed)
     codes = {}
     for column in SCHEMA.columns:
@@ -57,7 +57,7 @@ def rows(seed: int, n: int) -> dict[str, np.ndarray]:
 
 
 def compared(run: Callable[[int, int], Outside], neighbors: str) -> Outside:
-    """What a run shows, once it was the same for two unrelated tables."""
+    """Check that a run shows the same for two unrelated tables, and return it."""
     first, second = (run(seed, n) for seed, n in zip((1, 2), ROWS[neighbors], strict=True))
     assert first.difference(second) == ""
     return first
@@ -90,7 +90,7 @@ def test_few_of_the_cases_are_refused():
 @pytest.mark.parametrize("neighbors", ROWS)
 @pytest.mark.parametrize("name", [m for m in METHODS if METHODS[m].capabilities.numbers])
 def test_methods_on_numbers(name, neighbors):
-    """Methods that read numbers, on the table that their own tests use."""
+    """Methods that read numbers, on the table of their own tests."""
     from tests.models.copula.test_fit import project as of_numbers
     from tests.models.copula.test_fit import table as numbers
 
@@ -108,7 +108,7 @@ def test_methods_on_numbers(name, neighbors):
 
 @pytest.mark.parametrize("neighbors", ROWS)
 def test_linked_tables(neighbors):
-    """Two unrelated pairs of tables, with other visits and other numbers of visits."""
+    """Two unrelated pairs of tables, with different visits and numbers of visits."""
     from tests.methods.test_linked_method import panel_of, project_of
 
     declared = {"neighbors": neighbors, "epsilon": 1.0, "rows": 300 if neighbors == "replace-one" else None}
@@ -123,7 +123,7 @@ def test_linked_tables(neighbors):
 
 
 def linked_tables(seed: int, n: int) -> dict[str, pd.DataFrame]:
-    """People and their visits as cells; another seed has other visits, and people without any."""
+    """People and their visits as cells; a different seed gives other visits, and people without any."""
     rng = np.random.default_rng(seed)
     whose = np.sort(rng.integers(0, n if seed % 2 else n // 3, 2 * n))
     people = {"id": [f"P{i}" for i in range(n)], "age": rng.choice(list("pqr"), n), "region": rng.choice(list("pq"), n)}
@@ -161,7 +161,7 @@ LINKED = [linked_sqlite, *(pytest.param(one, marks=pytest.mark.nightly) for one 
 @pytest.mark.parametrize("neighbors", ROWS)
 @pytest.mark.parametrize("stored", LINKED)
 def test_linked_tables_on_the_command_line(stored, neighbors, tmp_path, capsys, monkeypatch):
-    """Large linked tables are read in batches, as text, and a database gives both tables."""
+    """Large linked tables are read in batches, as text; a database holds both tables."""
     from tests.methods.test_linked_method import project_of
 
     monkeypatch.setattr(frames, "LARGE_BYTES", 1)

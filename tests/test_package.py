@@ -1,4 +1,4 @@
-"""What ``import espalier`` offers, and that what its metadata, files and documents say of it agrees."""
+"""What ``import espalier`` offers, and that its metadata, files and documents agree about it."""
 
 from __future__ import annotations
 

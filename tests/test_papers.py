@@ -1,4 +1,4 @@
-"""The table of the five papers: what it says works can be called, and few items are absent."""
+"""The table of the five papers: everything that it lists as working can be called, and few items are absent."""
 
 from __future__ import annotations
 

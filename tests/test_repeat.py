@@ -1,4 +1,4 @@
-"""`--repeat N` repeats the tests that draw unseeded noise, and no others."""
+"""`--repeat N` repeats the tests that draw unseeded noise and no others."""
 
 from __future__ import annotations
 

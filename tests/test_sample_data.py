@@ -40,7 +40,7 @@ def project(name: str) -> dict[str, Any]:
 
 @cache
 def binned(name: str) -> pd.DataFrame:
-    """The table with numbers replaced by the bin they fall in; an empty cell stays its own value."""
+    """The table with numbers replaced by the bin they fall in; an empty cell stays a separate value."""
     cells = table(name).copy()
     for column in project(name)["schema"]:
         if column["kind"] == "numeric":
@@ -145,7 +145,7 @@ def test_project_is_complete_and_agrees_with_itself(name: str) -> None:
 
 
 def test_services_counts_twelve_burdens_that_pairs_of_columns_do_not_keep() -> None:
-    """Unrelated columns would give 276 people with five burdens or more, and 418 without any; 350 and 523 there are."""
+    """Unrelated columns would give 276 people with five burdens or more and 418 without any; there are 350 and 523."""
     from espalier.core.project.file import Project
     from espalier.core.tables.reading import read_table
     from espalier.core.tables.table import Table
@@ -289,7 +289,9 @@ def test_services_target_can_be_learnt() -> None:
 
 
 def test_the_clinic_tells_its_story() -> None:
-    """Insulin changed at a visit brings patients back after the next; so does their region, past severity and age."""
+    """A change of insulin at a visit brings patients back after the next; so does their region, beyond severity and
+    age.
+    """
     patients, visits = table("clinic_patients"), table("clinic_visits")
     assert set(visits["patient"]) <= set(patients["patient"])
     assert patients["patient"].is_unique

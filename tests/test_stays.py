@@ -1,4 +1,4 @@
-"""The lengths of stay: the same each time, inside their schema, and a smooth function of numbers."""
+"""The lengths of stay: reproducible, inside their schema, and a smooth function of numbers."""
 
 from __future__ import annotations
 

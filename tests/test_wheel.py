@@ -1,4 +1,4 @@
-"""The wheel away from this clone: what it holds, its commands, and every page of its app in a real browser."""
+"""The wheel outside this clone: what it contains, its commands, and every page of its app in a real browser."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def full(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(folder: Path, *command: str | Path) -> subprocess.CompletedProcess[str]:
-    """One command in a folder away from the clone."""
+    """Run one command in a folder outside the clone."""
     return subprocess.run([*map(str, command)], cwd=folder, capture_output=True, text=True)
 
 
@@ -67,7 +67,7 @@ def test_the_wheel_holds_the_product_and_nothing_else(built):
 
 @pytest.mark.parametrize("name", ["app.py", "espalier/app.py"])
 def test_streamlit_finds_nothing_to_show_in_its_main_script(name):
-    """Streamlit writes every bare expression of the script that it runs onto each page, also a constant's docstring."""
+    """Streamlit writes every bare expression of the script that it runs onto each page, even a constant's docstring."""
     body = ast.parse((ROOT / name).read_text("utf-8")).body
     bare = [node for node in body[1:] if isinstance(node, ast.Expr) and not isinstance(node.value, ast.Call)]
     assert not bare
@@ -85,7 +85,7 @@ for name in ("core", "pages", "sample_data", "streamlit", "pyvis", "plotly", "op
 
 
 def test_a_release_needs_no_streamlit(bare, tmp_path):
-    """`demo`, `init`, `plan`, `release`, `evaluate` and a notebook's import, with the default libraries alone."""
+    """`demo`, `init`, `plan`, `release`, `evaluate` and a notebook's import, with only the default libraries."""
     assert espalier(bare, tmp_path, "--version").stdout.strip() == f"espalier {_version()}"
     got = espalier(bare, tmp_path, "demo", "--sample", "hiring", "--out", "demo")
     assert got.returncode == 0, got.stderr
@@ -167,7 +167,7 @@ def test_the_installed_server_is_closed_by_default(port):
 @pytest.mark.nightly
 @pytest.mark.browser
 def test_every_page_of_the_installed_app_opens(port, tmp_path):
-    """With a released sample, so that each page has something to draw. None fails or fetches anything from outside."""
+    """A sample is released, so that each page has something to draw. None fails or fetches anything from outside."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as driver:

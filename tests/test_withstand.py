@@ -1,4 +1,4 @@
-"""Bad input is normal: hundreds of tables and projects through the command line, never more than a clear line."""
+"""Bad input is normal: hundreds of tables and projects on the command line give nothing worse than a clear line."""
 
 from __future__ import annotations
 
@@ -25,12 +25,14 @@ SECONDS = 20
 
 
 class Hung(BaseException):
-    """Nothing that reads a table may catch this."""
+    """No code that reads a table may catch this."""
 
 
 @contextmanager
 def no_hang() -> Iterator[None]:
-    """Ends what computes for more than SECONDS, or takes six times as long by the clock: other work may be going on."""
+    """Ends what computes for more than SECONDS, or takes six times as long by the clock, since other work may be
+    running.
+    """
 
     def ring(*_: object) -> None:
         raise Hung(f"more than {SECONDS} s of work")
@@ -101,7 +103,9 @@ def test_broken_projects_are_refused(work, capsys, name):
 
 @pytest.mark.parametrize("step", [4, pytest.param(1, marks=pytest.mark.nightly)])
 def test_every_key_with_every_wrong_value(work, capsys, step):
-    """With every fourth change, each key still gets five values or more, and each value meets a quarter of the keys."""
+    """With every fourth change, each key still gets at least five values, and each value is tried on a quarter of the
+    keys.
+    """
     statuses = []
     for name, changed in itertools.islice(corpus.broken(), 0, None, step):
         (work / "p.json").write_text(json.dumps(changed), "utf-8")

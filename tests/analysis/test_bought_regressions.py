@@ -236,7 +236,7 @@ def test_a_noisy_answer_has_the_scale_that_its_draw_states():
     "edges", [(0.0, 1.0, 1e307), (0.0, 1e-10, 1e300), (0.0, 5e-324, 1e-323), (1.0, 1 + 2**-52, 2.0)]
 )
 def test_predictors_at_the_ends_of_floats_cost_no_release(edges):
-    """A coefficient per unit divided by 0 once all was paid."""
+    """A coefficient per unit was divided by 0 after everything had been paid for."""
     schema = Schema((Column("x", "numeric", edges=edges), Column("b", "categorical", ("no", "yes"))))
     rows = Table(schema, {name: np.arange(60) % 2 for name in schema.names}, 60)
     bought = BoughtRegression("r", "b=yes", ("x",), "logistic")

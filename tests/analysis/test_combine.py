@@ -1,4 +1,4 @@
-"""Combining rules: by hand, by simulation, and as the snippets say them."""
+"""Combining rules: by hand, by simulation, and as the snippets state them."""
 
 from __future__ import annotations
 

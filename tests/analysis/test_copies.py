@@ -39,7 +39,7 @@ def measured(rng: np.random.Generator, rows: dict[str, np.ndarray], sigma: float
 
 @pytest.mark.parametrize(("k", "most"), [(1, MOST_DRAWN), (4, MOST_DRAWN), (4, 100)])
 def test_what_is_added_has_the_variance_of_sample_and_noise(k, most, monkeypatch):
-    """Also where fewer rows are drawn than the model has: a release may state more than any memory holds."""
+    """Even where fewer rows are drawn than the model has: a release may state more than fits in any memory."""
     monkeypatch.setattr("espalier.core.analysis.copies.MOST_DRAWN", most)
     rng = np.random.default_rng(1)
     n, sigma = 400, 3.0
@@ -70,7 +70,7 @@ def test_both_cliques_are_perturbed_by_the_same_rows():
 
 @pytest.mark.parametrize("evenly", [pytest.param(True, marks=pytest.mark.nightly), False])
 def test_intervals_of_copies_cover_the_population(evenly):
-    """The naive interval of one release covers about half as often as it says; that of the copies does not."""
+    """The naive interval of one release covers about half as often as it claims; the copies' interval as often."""
     rng = np.random.default_rng(3)  # seeded: it passes or fails for good
     runs, n, sigma, hit, naive = 60, 1000, 25.0, 0, 0
     truth = TRUE[1, 2] / TRUE[:, 2].sum()
@@ -85,7 +85,7 @@ def test_intervals_of_copies_cover_the_population(evenly):
         got = combine(values, None if evenly else within)
         hit += got.low <= truth <= got.high
         naive += abs(got.estimate - truth) <= 1.96 * np.sqrt(np.mean(within))
-    assert hit / runs >= 0.87  # 0.95 less three standard errors
+    assert hit / runs >= 0.87  # 0.95 minus three standard errors
     assert naive / runs < 0.85
 
 

@@ -55,7 +55,7 @@ def test_thin_cells_get_no_interval():
 
 
 def test_a_share_needs_the_rows_that_it_leaves_over():
-    """Nearly all of a group have the event: what is left over is noise, and so is one minus the share."""
+    """Nearly all of a group have the event: the remainder is noise, and so is one minus the share."""
     counts = [Measurement(("kin", "age"), np.array([[500.0, 3.0, 5.0], [300.0, 100.0, 100.0]]), 10.0)]
     gate = Gate(counts, estimate(SIZES, counts, 1008.0))
     here, there = (("age", 0), ("kin", 0)), (("age", 0), ("kin", 1))

@@ -63,7 +63,7 @@ def packed(**members):
 
 
 def head_changed(data, **more):
-    """An ``.npz`` with other things in its head."""
+    """An ``.npz`` file with a changed header."""
     with np.load(io.BytesIO(data)) as file:
         held = dict(file)
     held["head"] = np.frombuffer(json.dumps(json.loads(held["head"].tobytes()) | more).encode(), dtype=np.uint8)
@@ -250,7 +250,7 @@ def test_a_damaged_release_never_ends_in_a_traceback(made, tmp_path, monkeypatch
 
 
 def test_what_unpacks_to_too_much_is_refused_before_it_is_unpacked(made, tmp_path, monkeypatch):
-    """The note's 1.9 MB model that unpacks to 2 GB, smaller; `evaluate` accepted it."""
+    """A smaller copy of the reported 1.9 MB model that unpacks to 2 GB, which `evaluate` accepted."""
     bomb = packed(head=array((1 << 18,), bytes(1 << 21)))
     assert len(bomb) < 10_000
     monkeypatch.setattr(archive, "MOST_BYTES", 1 << 20)
@@ -262,7 +262,7 @@ def test_what_unpacks_to_too_much_is_refused_before_it_is_unpacked(made, tmp_pat
 
 
 def test_a_small_archive_of_large_arrays_is_refused_before_it_is_unpacked(made, tmp_path, monkeypatch):
-    """Of 0.9 MB, `analyse`, `copies` and `evaluate` made 2 GB."""
+    """`analyse`, `copies` and `evaluate` turned 0.9 MB into 2 GB."""
     bomb = packed(head=array((1 << 18,), bytes(1 << 21)))
     monkeypatch.setattr(archive, "BOMB_BYTES", 1 << 20)
     monkeypatch.setattr(np, "load", lambda *_, **__: pytest.fail("it was unpacked"))
@@ -340,7 +340,7 @@ def test_copies_of_more_rows_than_memory_holds_are_refused(folder, tmp_path, mon
 
 
 def test_the_ledger_s_check_of_a_release_reads_within_limits(made, tmp_path):
-    """`ledger verify` of a folder with deep JSON ends in a message too."""
+    """`ledger verify` of a folder with deeply nested JSON ends in a message too."""
     from espalier.core.ledger.ledger import Ledger
     from espalier.core.ledger.verify_copies import check_release
 

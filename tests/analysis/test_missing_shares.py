@@ -48,7 +48,7 @@ def rows(n: int = 6000) -> dict[str, np.ndarray]:
 
 
 def frame(*columns: str) -> pd.DataFrame:
-    """The complete rows of some columns: codes, numbers by the middles of their bins."""
+    """The complete rows of some columns: codes, and numbers as the middles of their bins."""
     out = pd.DataFrame({name: rows()[name].astype(float) for name in columns})
     for name in columns:
         out[name] = out[name].where(out[name] < SCHEMA[name].values)

@@ -1,4 +1,5 @@
-"""Quantiles of numbers that were counted in bins: intervals end at edges and hold wherever numbers are in bins."""
+"""Quantiles of numbers that were counted in bins: intervals end at edges, and hold wherever in their bins the numbers
+are."""
 
 from __future__ import annotations
 

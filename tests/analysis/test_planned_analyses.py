@@ -1,4 +1,4 @@
-"""Planned analyses: what is promised before a release, what it reaches, and the ε that reaches what is wanted."""
+"""Planned analyses: what is promised before a release, what it reaches, and the ε that reaches the desired width."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def test_a_budget_is_divided_so_that_every_promise_is_the_same_multiple_of_what_
 
 
 def test_an_analysis_that_needs_much_does_not_take_the_promise_of_another():
-    """A promise of 1 / √ρ from ρ = 0.01 on, and one from 1 on: one budget pays both, a smaller one only the first."""
+    """One promise of 1/√ρ needs ρ = 0.01, another ρ = 1: one budget pays for both, a smaller one only for the first."""
 
     def curve(least, wanted):
         return Curve(lambda rho: 1 / math.sqrt(rho) if rho >= least else math.inf, wanted)
@@ -225,7 +225,7 @@ def test_neither_an_analysis_nor_a_regression_leads_around_a_fence():
     bought = replace(fenced, analyses=(), plan=fenced.plan.changed(regressions=[regression], regression_share=0.2))
     with pytest.raises(ProjectError, match="fence keeps sick and ward apart"):
         preview(bought, 8000)
-    both = {**regression, "outcome": "old=yes", "on": ["sick", "ward"]}  # the sums hold their products too
+    both = {**regression, "outcome": "old=yes", "on": ["sick", "ward"]}  # the sums contain their products too
     bought = replace(bought, plan=fenced.plan.changed(regressions=[both], regression_share=0.2))
     with pytest.raises(ProjectError, match="fence keeps sick and ward apart"):
         preview(bought, 8000)

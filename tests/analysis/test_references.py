@@ -108,7 +108,7 @@ def test_regressions_of_rows_with_missing_cells(outcome, asked):
     [("linear", "stay", "Gaussian"), ("logistic", "sick=yes", "Binomial"), ("poisson", "stay", "Poisson")],
 )
 def test_bought_regressions_without_noise(family, outcome, model):
-    """Coefficients are those of the rows but for rounding to whole numbers, a twentieth of a standard error at most."""
+    """Coefficients are those of the rows but for rounding to whole numbers: at most a twentieth of a standard error."""
     table = rows()
     params, errors = fitted(table, getattr(sm.families, model)(), outcome.partition("=")[0])
     values = bought_without_noise(table, family, outcome)
@@ -117,7 +117,7 @@ def test_bought_regressions_without_noise(family, outcome, model):
 
 @pytest.mark.nightly
 def test_regressions_are_those_of_r(tmp_path):
-    """Figures of the rows agree with ``glm`` and ``lm``; bought ones do, but for a twentieth of a standard error."""
+    """Figures of the rows agree with ``glm`` and ``lm``; bought ones are within a twentieth of a standard error."""
     table = rows()
     known = fitted_by_r(table, tmp_path)
     for family, outcome in (("logistic", "sick=yes"), ("linear", "stay")):

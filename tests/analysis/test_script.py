@@ -110,7 +110,7 @@ def test_every_script_in_python_prints_the_answers(study, tmp_path, kind):
 
 @pytest.mark.parametrize("program", [sys.executable, pytest.param("Rscript", marks=pytest.mark.nightly)])
 def test_scripts_of_a_quantile_run_and_are_in_its_interval(study, tmp_path, program):
-    """The answer's interval ends at edges of bins, and that of a script does not."""
+    """The answer's interval ends at edges of bins; a script's interval does not."""
     if shutil.which(program) is None:
         pytest.skip("R is not here: apt-get install r-base-core")
     figure = figures(study)["quantile"]
@@ -141,7 +141,7 @@ def test_the_counts_name_their_cells_and_their_noise(study):
 
 
 def test_no_table_of_numbers_is_a_formula():
-    """A spreadsheet would have run the names of a release that others made."""
+    """A spreadsheet would have run names from a release that someone else made."""
     schema = Schema((Column("=1+1", "categorical", ("@SUM(1)", "x")), Column("sick", "categorical", ("no", "yes"))))
     table = Table(schema, {name: np.arange(400, dtype=np.uint8) % 2 for name in schema.names}, 400)
     project = Project("odd", schema, Plan("mst", epsilon=4, delta=1e-6), one_row_per_person=True)

@@ -95,17 +95,17 @@ from tests.audits import seams
 from tests.audits.distinguish import Verdict, audit
 
 EPSILON, DELTA = 8.0, 1e-6
-"""At this ε an audit needs the fewest runs to tell half the noise from all of it; scales follow ρ alone."""
+"""At this ε, an audit needs the fewest runs to distinguish half the noise from all of it; scales depend on ρ alone."""
 SCHEMA = Schema(tuple(Column(name, "categorical", tuple("wxyz")) for name in "abcd"))
 SMALL = Schema(tuple(Column(name, "categorical", tuple("xyz")) for name in "abcdy"))
-"""Of the methods' tables, and of those for one mechanism alone."""
+"""Rows of the methods' tables, and of those for a single mechanism."""
 NUMBERS = Schema(
     (
         *(Column(name, "categorical", tuple("wx")) for name in "ab"),
         *(Column(name, "numeric", edges=(0, 1, 2)) for name in "cd"),
     )
 )
-"""Of the tables of methods that read numbers: in the middles of their bins."""
+"""Numbers in the tables of methods that read numbers: the middles of their bins."""
 DAG = Dag((("a", "b"), ("b", "d"), ("c", "d")))
 ROLES = Roles(outcome=("d",), protected=("a",), admissible=("b",), inadmissible=("c",))
 ROWS, MOST = 48, 10
@@ -174,7 +174,7 @@ that a choice of the worst is a close one, which tells the most."""
 
 @dataclass(frozen=True)
 class Case:
-    """One audit: ``run(side)`` runs the mechanism on table 0 or 1 and gives the attacker's statistic."""
+    """One audit: ``run(side)`` runs the mechanism on table 0 or 1 and returns the attacker's statistic."""
 
     name: str
     relation: str
@@ -182,7 +182,7 @@ class Case:
     run: Callable[[int], float]
     broken: str = ""
     times: int = 1
-    """How many times the runs asked for: half the noise takes many to show, and single mechanisms are quick."""
+    """Factor on the number of runs: half the noise needs many to show, and single mechanisms are quick."""
     pure: float | None = None
     """The ε that is claimed at δ = 0; then ``rho`` is only what it costs."""
 
@@ -193,7 +193,7 @@ class Case:
 
 
 class Counted:
-    """A table that counts each marginal once: thousands of runs ask for the same."""
+    """A table that counts each marginal only once, because thousands of runs ask for the same ones."""
 
     def __init__(self, table: Table) -> None:
         """The same answers as ``table``."""
@@ -228,7 +228,7 @@ class Pair:
 
 
 class Witness(PrivateCurator):
-    """The real curator of one of two tables, and an attacker who hears its answers.
+    """The real curator of one of two tables, and an attacker who sees its answers.
 
     ``evidence`` is log P(answers | D) − log P(answers | D′) up to a constant, with the scales that are booked.
     """
@@ -265,7 +265,7 @@ class Witness(PrivateCurator):
         return made
 
     def _sums(self, recipe: SumRecipe, scale: float) -> NDArray[np.float64]:
-        """The curator's answer, in units, as every vector of sums is drawn, whenever it was paid for."""
+        """The curator's answer, in units; every vector of sums is drawn this way, whenever it was paid for."""
         values = super()._sums(recipe, scale)
         self._add(values, [recipe.sums(view._source) for view in self.views], scale)
         return values
@@ -303,7 +303,7 @@ class Witness(PrivateCurator):
         return chosen
 
     def merge(self, merged: Merged) -> Merged:
-        """Groups of categories: made from what was answered, so the attacker knows them too."""
+        """Groups of categories: they are made from the answers, so the attacker knows them too."""
         for view in self.views:
             view.merge(merged)
         return super().merge(merged)
@@ -315,7 +315,7 @@ def scores(score: Score, cliques: Sequence[Clique], view: PrivateCurator, n: int
 
 
 def table_of(rows: Sequence[Sequence[int]], schema: Schema) -> Table:
-    """A table of these rows of codes."""
+    """Return a table with these rows of codes."""
     codes = np.array(rows, dtype=np.int64).reshape(len(rows), len(schema.columns))
     values = {c.name: codes[:, i] + 0.5 for i, c in enumerate(schema.columns) if c.kind == "numeric"}
     return Table(schema, dict(zip(schema.names, codes.T, strict=True)), len(rows), values=values)
@@ -334,7 +334,7 @@ def apart(unit: Unit) -> Pair:
 
 
 def associated(unit: Unit, strata: bool) -> Pair:
-    """One association rises by nearly as much as it can, a-b, and another one falls so, c-d.
+    """One association, a-b, rises by nearly as much as it can, and another one, c-d, falls by as much.
 
     A row in a cell of an otherwise empty row and column makes an association (+2n/(n + 1) rows). One that fills
     the empty corner of a crowd that avoids it unmakes one (−1.5 rows at n = 48, the most that enumeration finds). With
@@ -364,7 +364,7 @@ def associated(unit: Unit, strata: bool) -> Pair:
 
 
 def switched(unit: Unit) -> Pair:
-    """Two rows that differ in d and y alone, so that a fit that goes by d alone is as wrong as can be about both."""
+    """Two rows that differ in d and y alone, so that a fit that uses d alone is as wrong as possible about both."""
     return pair_of(unit, [(2, 2, 2, 2, 0)] * (ROWS - unit.rows_per_person), (0, 0, 0, 0, 1), (0, 0, 0, 1, 2), SMALL)
 
 
@@ -381,11 +381,11 @@ OPPOSED = Scored({"d": np.array([[100], [-100], [0]])}, {"y": 100 * np.eye(3, dt
 
 Y = Axis.declared("y", range(3), 1.0, 3)
 TURNED = Surface(Fourier({"d": np.array([[0], [TURN // 2], [0]])}, 0.0), np.zeros(3), -10.0, 1.0)
-"""A fit that leaves as much as counts of every row; where d is 0 its features are those of d = 1 turned round."""
+"""A fit whose residual is as large as counts for every row; where d is 0, its features are those of d = 1 negated."""
 
 HALF_TURN = np.array([[0, 0], [TURN // 2, TURN // 2], [0, 0]], dtype=np.uint16)
 WHOLE_ROWS = ClassSums(RowFeatures({"d": HALF_TURN}, {"y": np.array([0, 0, 1])}, UNIT // 2), "a", 3)
-"""Features in which the rows of :func:`switched`, both of one class, point in opposite directions and lie in different
+"""Features in which the rows of :func:`switched`, both of one class, point in opposite directions and are in different
 cells."""
 
 PLAIN = "measure", "measure a histogram", "measure two bins as one"
@@ -393,8 +393,8 @@ PLAIN = "measure", "measure a histogram", "measure two bins as one"
 
 HEADS = Heads(SMALL.sizes, {})
 STEP = ClippedGradient(HEADS, np.tile([0.0, 0.0, -40.0], len(SMALL.columns)), clip=0.25)
-"""A training step whose model knows every column's third category as impossible and the others as even: a row of
-first categories has the gradient of one of second categories turned round, and each is longer than the clip."""
+"""A training step whose model knows every column's third category as impossible and the others as even: a row of first
+categories has the negated gradient of a row of second categories, and both are longer than the clip."""
 
 
 STAYS: Step = ("visits.x@before", "visits.x")
@@ -412,7 +412,7 @@ def people_of(visits: Sequence[Sequence[int]]) -> Panel:
 
 
 def with_visits(relation: Neighbors, steps: int) -> Pair:
-    """One person with all visits alike, in the same cell at each step, among people who have another one."""
+    """One person whose visits are all alike, in the same cell at each step, among people in a different cell."""
     crowd = [[2] * (steps + 1)] * (ROWS - 1)
     one = [*crowd, [0] * (steps + 1)] if relation == "replace-one" else crowd
     return Pair(Unit(relation), (people_of(one), people_of([*crowd, [1] * (steps + 1)])))
@@ -452,7 +452,7 @@ def step_cases(broken: bool) -> Iterator[Case]:
 
 
 def weigh_one(panel: Panel, cells: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-    """Counts in which each step weighs 1, so that a person with many counts as many: a broken copy."""
+    """Counts in which each step weighs 1, so that a person with many steps counts as many people: a broken copy."""
     return panel.linked.units * np.bincount(cells, minlength=size)
 
 
@@ -495,7 +495,7 @@ def mechanism_cases(broken: bool) -> Iterator[Case]:
     count = Count("marks", dict.fromkeys("abcdy", (1,)), 5)
     counted = Question("many marks", ({"marks": (3, 4, 5)},))
     sums = QuestionSums((*questions, counted), (count,), dict.fromkeys("abcdy", 3))
-    # of one question it is as if the person were in D, of the other as in D′; both are far above what is expected
+    # for one question it is as if the person were in D, for the other as in D′; both are far above what is expected
     either = QuestionSums(tuple(Question(f"a = {v}", ({"a": (v,)},)) for v in (0, 1)), (), sums.sizes)
 
     def ask_sums(recipe: SumRecipe) -> Callable[[Witness], object]:
@@ -570,7 +570,7 @@ def mechanism_cases(broken: bool) -> Iterator[Case]:
 
 
 PURE = 2.0
-"""ε of the pure cases: at ε′ = ε a pure claim allows nothing, and so small an ε shows it in few runs."""
+"""ε of the pure cases: at ε′ = ε, a pure claim allows nothing, and an ε as small as this shows it in few runs."""
 PURE_METHODS: dict[str, dict[str, Any]] = {
     "fpt-lp, pure": {"method": "fpt-lp"},
     "fpt-mw, pure": {"method": "fpt-mw", "rounds": 1},
@@ -650,7 +650,7 @@ def persons(relation: Neighbors, budget: Budget) -> Callable[[int], float]:
 
 
 def persons_in_duckdb(relation: Neighbors, budget: Budget) -> Callable[[int], float]:
-    """The same through DuckDB: it reads a file, and keeps two rows of each person by lots of a key of that run."""
+    """The same through DuckDB, which reads a file and keeps two rows of each person by lots from a key of that run."""
     pair = apart(Unit(relation, 2))
     folder, total = Path(tempfile.mkdtemp()), ROWS if relation == "replace-one" else None
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -677,7 +677,7 @@ def persons_in_duckdb(relation: Neighbors, budget: Budget) -> Callable[[int], fl
 def more_rows(pair: Pair) -> tuple[Table, ...]:
     """The pair's tables before rows are bounded: the person in whom they differ has MOST, all alike.
 
-    So it makes no difference which ones are kept. Everybody else has one row.
+    So it makes no difference which of them are kept. Everybody else has one row.
     """
     others = ROWS - pair.unit.rows_per_person
     found = []
@@ -733,7 +733,7 @@ def between(unit: Unit, schema: Schema) -> Pair:
 
 
 def methods(broken: bool) -> Iterator[Case]:
-    """Every method, up to what it measures and chooses: all else is post-processing."""
+    """Every method, up to what it measures and chooses: everything after that is post-processing."""
     for name, relation in itertools.product(METHOD_CASES, RELATIONS[:1] if broken else RELATIONS):
         if broken and "schema" in METHOD_CASES[name]:
             continue  # slow, and this pair moves its sums by half: broken copies of single sums are audited instead
@@ -864,9 +864,9 @@ def breaking(way: str, seed: int = 0) -> Iterator[None]:
 
 
 def telling_seed(case: Case) -> int:
-    """Return a seed under which the two tables get different answers, as an attacker who knows the seed could find.
+    """Return a seed under which the two tables get different answers, which an attacker who knows the seed could find.
 
-    (Knowing the seed, one would rather look for the tables; that the search goes the other way is only quicker.)
+    (An attacker would know the seed and look for the tables; searching the other way round is merely quicker.)
     """
     for seed in range(1000):
         with breaking("seeded", seed):
@@ -907,7 +907,7 @@ def main() -> int:
     if opt.part == "seams":
         return seams.main()
     cases = [(part, c) for broken in (False, True) for part, made in PARTS.items() for c in made(broken)]
-    alpha = CONFIDENCE / len(cases)  # also where only some are run, so that runs of several calls hold together
+    alpha = CONFIDENCE / len(cases)  # even where only some are run, so that the bounds of several calls hold together
     wanted = [c for part, c in cases if part == (opt.part or part) and opt.only in c.what]
     wrong = 0
     print(

@@ -37,8 +37,8 @@ from tests.audits.audit import CONFIDENCE, DELTA, EPSILON, RELATIONS, Case, brea
 from tests.audits.distinguish import Verdict, audit
 
 TEXTS = {"a text of many": (60, 0.05), "a new text": (0, 0.2)}
-"""Cases of categories: number of other rows with the text, and δ₀ of the threshold. For a new text δ₀ is so large
-that what exceeds it shows in some thousand runs: at ρ = 0.125 the count of just the threshold has probability 0.12."""
+"""Cases of categories: number of other rows with the text, and δ₀ of the threshold. For a new text, δ₀ is so large that
+any excess shows in a few thousand runs: at ρ = 0.125 the count of just the threshold has probability 0.12."""
 CERTAIN = 60.0
 """The evidence of an answer that only one table can give."""
 
@@ -61,7 +61,7 @@ def quantile_cases(broken: bool) -> Iterator[Case]:
         unit = Unit(relation, k)
         for bins in (2, 8):
             one = rho / quantiles.calls_of_edges(bins, unit)
-            # one crowd in the middle: no point divides it, so which side of it is chosen is the person's doing
+            # one crowd in the middle: no point divides it, so the person decides which side of it is chosen
             grid = np.arange(0.0, max(2 * bins, 10) + 1)
             crowd = np.full(48 * k, grid[len(grid) // 2] - 0.5)
             pair = _pair(unit, crowd, grid[0], grid[-1])
@@ -77,7 +77,7 @@ def category_cases(broken: bool) -> Iterator[Case]:
     """A text that others write too, and one that no one else writes."""
     texts = [(what, *given) for what, given in TEXTS.items()]
     for relation, k, (what, others, slip) in itertools.product(RELATIONS, (1,) if broken else (1, 3), texts):
-        # δ₀ shows where ρ allows little, and the count of just the threshold where noise is small
+        # δ₀ shows where ρ allows little, and a count exactly at the threshold shows where noise is small
         unit, rho = Unit(relation, k), rho_of(EPSILON, DELTA) * (1 - 1e-9) if others else 0.125
         one = {"crowd": 60, "b": others} | ({"a": others + k} if relation == "replace-one" else {"a": others})
         other = {"crowd": 60, "a": others, "b": others + k}
@@ -119,7 +119,7 @@ HIERARCHY = {str(i): f"group {i // 2}" for i in range(8)} | {f"group {i}": f"cha
 
 
 def _buy_levels(unit: Unit, rho: float) -> Callable[[Values], object]:
-    """The whole column distinguished; a level gets a third of ``rho``."""
+    """The whole column is distinguished; each level gets a third of ``rho``."""
     column = HierarchyToBuy.of("code", HIERARCHY, 8)
 
     def buy(values: Values) -> object:
@@ -143,7 +143,7 @@ def _buy_bins(unit: Unit, rho: float) -> Callable[[Values], object]:
 
 
 def _counted(pair: tuple[Values, Values], buy: Callable[[Values], object]) -> Callable[[int], float]:
-    """Buy from one of two columns; the evidence is that of every noisy count."""
+    """Buy from one of two columns; the evidence comes from every noisy count."""
 
     def run(side: int) -> float:
         noisy: list[Values] = []
@@ -199,7 +199,7 @@ def _buy_edges(grid: Values, bins: int, unit: Unit) -> Buy:
 
 
 def _choices(pair: tuple[Values, Values], buy: Buy, rho: float) -> Callable[[int], float]:
-    """Buy from one of two columns; the evidence is that of every choice, with the scale that the price asks for."""
+    """Buy from one of two columns; the evidence comes from every choice, with the scale that its price implies."""
 
     def run(side: int) -> float:
         chosen: list[int] = []
@@ -233,7 +233,9 @@ def _likelihood(values: Values, buy: Buy, chosen: Sequence[int], rho: float) -> 
 def _texts(
     pair: tuple[Mapping[str, int], Mapping[str, int]], unit: Unit, rho: float, slip: float
 ) -> Callable[[int], float]:
-    """Buy categories from one of two histograms; the evidence is that of every text that comes through, or does not."""
+    """Buy categories from one of two histograms; the evidence comes from every text that passes the threshold or does
+    not.
+    """
 
     def run(side: int) -> float:
         recipe = partitions.threshold_for(unit, rho, slip)
@@ -269,7 +271,7 @@ def breaking_schema(way: str, seed: int = 0) -> Iterator[None]:
         return replace(threshold_for(unit, rho, delta), threshold=1)
 
     def counted_out(unit: Unit, rho: float, delta: float) -> partitions.Threshold:
-        """The threshold that OpenDP's own map asks for, which leaves the count of just the threshold out."""
+        """The threshold that OpenDP's own map implies, which leaves out a count exactly at the threshold."""
         recipe = threshold_for(unit, rho, delta)
         return replace(recipe, threshold=recipe.threshold - 1)
 

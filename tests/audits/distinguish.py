@@ -3,7 +3,7 @@
 A mechanism that is (ε′, δ)-DP satisfies P[M(D) ∈ E] ≤ e^ε′ P[M(D′) ∈ E] + δ for every event E. So for an event fixed
 beforehand, Clopper–Pearson bounds on the two probabilities give δ(ε′) ≥ p_low − e^ε′ q_high (Gilbert & McMillan 2018;
 Jagielski, Ullman & Oprea 2020). Here the claim is a whole curve, the δ(ε′) that ρ-zCDP implies, and it is tested at
-several ε′, 0 among them. Runs are split: a quarter chooses each event's threshold, the others are what counts.
+several ε′, 0 among them. Runs are split: a quarter chooses each event's threshold, and only the others are counted.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ GRID = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)
 
 @dataclass(frozen=True)
 class Bound:
-    """At ``epsilon`` (ε′) the mechanism's δ is at least ``low``; ``claimed`` is what ρ implies there."""
+    """At ``epsilon`` (ε′) the mechanism's δ is at least ``low``; ``claimed`` is the δ that ρ implies there."""
 
     epsilon: float
     low: float
@@ -85,7 +85,7 @@ def audit(
 
 
 def pure_delta(claimed: float, epsilon: float) -> float:
-    """The largest δ(ε′) of any (ε, 0)-DP mechanism, that of randomised response (Kairouz, Oh & Viswanath 2015)."""
+    """The largest δ(ε′) of any (ε, 0)-DP mechanism; randomised response attains it (Kairouz, Oh & Viswanath 2015)."""
     return max(0.0, (math.exp(claimed) - math.exp(epsilon)) / (1 + math.exp(claimed)))
 
 
@@ -101,7 +101,7 @@ def _one(first: NDArray[np.float64], second: NDArray[np.float64], epsilon: float
 
 
 def _threshold(first: NDArray[np.float64], second: NDArray[np.float64], epsilon: float) -> float:
-    """The threshold that promises most: the estimate less four of its standard errors."""
+    """The most promising threshold: by the estimate minus four of its standard errors."""
     cuts = np.unique(np.concatenate([first, second]))
     p = 1 - np.searchsorted(np.sort(first), cuts, side="right") / len(first)
     q = 1 - np.searchsorted(np.sort(second), cuts, side="right") / len(second)
@@ -118,7 +118,7 @@ def clopper_pearson(hits: int, runs: int, alpha: float) -> tuple[float, float]:
 
 
 def rho_at_least(delta: float, epsilon: float) -> float:
-    """The smallest ρ whose curve allows ``delta`` at ``epsilon``; infinite where none does that is of any use."""
+    """The smallest ρ whose curve allows ``delta`` at ``epsilon``; infinite if no useful ρ does."""
     if delta <= 0:
         return 0.0
     low, high = 0.0, 1e-6

@@ -126,7 +126,7 @@ def run(*args: object) -> tuple[int, str]:
 
 
 def need(fine: object, seen: str) -> None:
-    """Raise :class:`OpenSeam` unless ``fine``."""
+    """Raise :class:`OpenSeam` unless ``fine`` is true."""
     if not fine:
         raise OpenSeam(seen)
 
@@ -137,7 +137,7 @@ def project(**plan: Any) -> Project:
 
 
 def left(files: Mapping[str, bytes]) -> dict[str, Any]:
-    """Return the released files and facts, without dates, running times and random identities."""
+    """Return the files and facts of the release, without dates, running times and random identities."""
     facts = json.loads(files["release.json"])
     facts = {k: v for k, v in facts.items() if k not in ("date", "seconds", "ledger")}
     report = re.sub(r"\d{4}-\d\d-\d\d[T ]?[\d:.]*Z?|[\d.]+ s\b|\b[0-9a-f]{16,}\b", "", files["report.html"].decode())
@@ -145,7 +145,7 @@ def left(files: Mapping[str, bytes]) -> dict[str, Any]:
 
 
 def released(work: Path, given: Project, text: bytes, *more: object) -> tuple[int, str, dict[str, Any]]:
-    """``release`` of these bytes: exit status, message, and what has left."""
+    """Run ``release`` on these bytes; return the exit status, the message, and what was released."""
     (work / "p.json").write_text(given.dumps())
     (work / "t.csv").write_bytes(text)
     shutil.rmtree(work / "o", ignore_errors=True)
@@ -160,12 +160,12 @@ def differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
 
 
 def encoded(line: str) -> bytes:
-    """Latin-1 where it is the only way, so that this line alone is not UTF-8."""
+    """Latin-1 where nothing else works, so that only this line is not UTF-8."""
     return line.encode("latin-1" if "\xe9" in line else "utf-8")
 
 
 def reader(work: Path) -> str:
-    """Hole 2: every malformed line is refused by its number; every other changes nothing but its own row."""
+    """Hole 2: every malformed line is refused with its number; every other line changes only its own row."""
     lines = [b"name,ill", *[ROW.encode()] * 40]
     for quoted in (False, True):
         others = [lines[0], *[f'"{SECRET}","0"'.encode()] * 40] if quoted else lines
@@ -185,7 +185,7 @@ def reader(work: Path) -> str:
 
 
 def one_person(work: Path) -> str:
-    """Through the command line, tables in which one person is another, has more rows, or is not there."""
+    """On the command line: tables in which one person is replaced, has more rows, or is absent."""
     rows = [f"p{i // 2},{SECRET},{i % 2}" for i in range(40)]
     head = "who,name,ill"
     plain = [r.partition(",")[2] for r in rows]
@@ -210,7 +210,7 @@ def one_person(work: Path) -> str:
 
 
 def in_engine(work: Path) -> str:
-    """The same through DuckDB: the file is read where it is, into a snapshot of codes."""
+    """The same through DuckDB: the file is read in place, into a snapshot of codes."""
     from espalier.core.tables import frames
 
     opened: list[object] = []
@@ -227,7 +227,9 @@ def in_engine(work: Path) -> str:
 
 
 def bought(work: Path) -> str:
-    """A schema bought of rows that stay in a file, some of them held out: one person more, less, with odd cells."""
+    """A schema bought from rows that stay in a file, some of them held out: one person more, one fewer, one with odd
+    cells.
+    """
     from espalier.core.tables import frames
 
     codes = {**{f"{group}{i}": f"group {group}" for group in "ABC" for i in range(6)}, "alone": ""}
@@ -294,7 +296,7 @@ def _through_the_form(work: Path, given: Project, rows: int) -> dict[str, Any]:
         labels[0].click().run()
         need(not app.exception, "the form fails")
         spend = [b for b in app.button if b.label.startswith("Spend")]
-        if not spend:  # such as a δ that does not fit: said alike, whatever the rows
+        if not spend:  # such as a δ that does not fit: the message is the same whatever the rows
             return {"refused": [str(e.value) for e in (*app.info, *app.error)]}
         spend[0].click().run()
         need(state.job is not None or state.made is not None, "the form did not start a release")
@@ -314,7 +316,7 @@ def _through_the_form(work: Path, given: Project, rows: int) -> dict[str, Any]:
 
 
 def table_and_plan(_: Path) -> str:
-    """Hole 3: a table encoded with one person column, a plan that names another."""
+    """Hole 3: a table encoded with one person column, and a plan that names another."""
     text = read_table(b"patient,visit,name,ill\n" + b"".join(b"p1,v%d,Ann,1\n" % i for i in range(50)))
     release(project(person="patient", rows=50), Table.encode(text, SCHEMA, "patient"))  # these two agree
     for read, planned in (("visit", "patient"), (None, "patient"), ("visit", None)):
@@ -327,7 +329,7 @@ def table_and_plan(_: Path) -> str:
 
 
 def units(work: Path) -> str:
-    """Hole 4: one population, releases for two person columns and none."""
+    """Hole 4: one population with releases for two person columns and for none."""
     text = b"patient,visit,name,ill\n" + b"".join(b"p%d,v%d,Ann,1\n" % (i // 4, i) for i in range(80))
     where = ["--ledger", work / "l.db", "--table", "t"]
     budget = ["--epsilon", 9, "--delta", 1e-6, "--neighbors", "add-remove"]
@@ -341,7 +343,7 @@ def units(work: Path) -> str:
 
 
 def shelf(work: Path) -> str:
-    """Hole 5: a page of shared releases as a fresh server serves it by itself, where people must sign in."""
+    """Hole 5: the page of shared releases, as a fresh server serves it on its own where people must sign in."""
     import streamlit as st
     from streamlit.testing.v1 import AppTest
 
@@ -363,7 +365,7 @@ def shelf(work: Path) -> str:
 
 
 def archive(work: Path) -> str:
-    """Hole 6: an archive in the ledger with an absolute name and one that climbs."""
+    """Hole 6: an archive in the ledger with an absolute name and one that leads to a parent folder."""
     path, given = work / "l.db", project()
     ledger = Ledger(path, create=True)
     ledger.open_table("t", epsilon=9.0, delta=1e-6)
@@ -380,7 +382,7 @@ def archive(work: Path) -> str:
 
 
 def marks(_: Path) -> str:
-    """Hole 7: one category of one's own added to a guessed list."""
+    """Hole 7: one category that a person adds to a guessed list."""
     from espalier.pages.data.typed_columns import column_of, join, row_of
 
     (guess,) = guess_schema(read_table(b"ill\nflu\nrare\n")).columns
@@ -406,7 +408,7 @@ def left_out(work: Path) -> str:
 
 
 def alias(work: Path) -> str:
-    """Hole 9: a ledger put back to an earlier copy, and reached by another name."""
+    """Hole 9: a ledger that is replaced by an earlier copy and reached by another name."""
     folder = work / "real"
     folder.mkdir()
     given, path = project(), folder / "l.db"
@@ -468,7 +470,7 @@ def held_out(_: Path) -> str:
 
 
 def figures(_: Path) -> str:
-    """Also: figures of privacy, shown rounded up."""
+    """Also: privacy figures are shown rounded up."""
     for x in np.random.default_rng(0).uniform(0, 10, 2000) ** 9:
         need(float(round_up(float(x))) >= x, f"{x!r} is shown as {round_up(float(x))}")
     return "2,000 figures, none shown smaller than it is"
@@ -505,7 +507,7 @@ def main() -> int:
 
 
 def judge(seam: Seam) -> tuple[bool, str]:
-    """Is it closed, and what came of trying? A check that fails in another way counts as open."""
+    """Whether it is closed, and what the attempt gave. A check that fails in another way counts as open."""
     with tempfile.TemporaryDirectory() as work, mock.patch.dict(os.environ, ESPALIER_LEDGER=f"{work}/none.db"):
         try:
             return True, seam.check(Path(work))

@@ -140,7 +140,7 @@ def test_broken_copies_of_steps_are_caught(name, relation, way):
 
 @pytest.mark.nightly
 def test_the_audit_reads_rows_through_duckdb_and_a_copy_that_keeps_all_of_them_tells_more():
-    """What an attacker learns on average grows with the rows that come or go; the audit itself runs longer."""
+    """What an attacker learns on average grows with the rows that come or go. The audit itself takes longer."""
     learned = []
     for broken, way in ((False, ""), (True, "all rows kept")):
         case = of(audit.mechanism_cases(broken), "a person's rows in DuckDB", "add-remove", way)
@@ -191,7 +191,7 @@ def test_what_else_is_audited_holds(name, relation):
 
 @pytest.mark.parametrize("relation", audit.RELATIONS)
 def test_tables_are_neighbours_and_scores_move_by_most_of_their_sensitivity(relation):
-    """Otherwise the audit would be too weak, or find what is no fault."""
+    """Otherwise the audit would be too weak, or would report faults that are none."""
     unit = audit.Unit(relation)
     n = audit.ROWS if relation == "replace-one" else None
     for strata, bound in ((False, 0.7), (True, 0.6)):

@@ -41,7 +41,9 @@ def test_predictions_are_those_of_the_attack(classifier):
 
 
 def test_attack_and_absence_are_the_shares_of_either_side():
-    """Members of half the models look like others': all absent are recognised, half of the present."""
+    """Members of half the models look like those of others: all absent people are recognised, and half of the present
+    ones.
+    """
     inside = np.arange(60) % 2 == 0
     marked = (np.arange(60) % 4 == 0).astype(float)
     x = np.repeat(marked, 5)[:, None]

@@ -1,4 +1,4 @@
-"""PrivCI's experiments: one real run, a sweep that goes on where it stopped, and the paper's statistics."""
+"""PrivCI's experiments: one real run, a sweep that continues where it stopped, and the paper's statistics."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_one_real_run():
 
 @pytest.fixture
 def swept(tmp_path, monkeypatch):
-    """A sweep whose runs cost nothing: each figure tells method, budget and fold."""
+    """A sweep whose runs cost nothing: each figure encodes its method, budget and fold."""
     ran = []
 
     def fake(project, *_):

@@ -1,4 +1,4 @@
-"""The stages of the two-stage method that a plan may choose, and α next to the LID asked."""
+"""The stages of the two-stage method that a plan may choose, and α next to the requested LID."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_every_regression_follows_a_curve(name):
 
 @pytest.mark.nightly
 def test_cross_validation_passes_over_the_regression_that_fails():
-    """A step is no smooth function of many columns: trees find it, and the errors say so."""
+    """A step is not a smooth function of many columns: trees find it, and the errors show this."""
     rng = np.random.default_rng(2)
     x = rng.random((300, 6))
     made = respond(x, 10.0 * (x[:, 0] > 0.5), rng)

@@ -22,14 +22,14 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Any]:
-    """One browser for the tests of this folder. Its event loop would trouble the tests of other folders."""
+    """One browser for the tests of this folder. Its event loop would interfere with the tests of other folders."""
     with chromium() as opened:
         yield opened
 
 
 @pytest.fixture(scope="package")
 def context(browser: Any) -> Any:
-    """What the tabs of all tests share: cookies, and the app's compiled scripts, seconds of work for each tab."""
+    """What the tabs of all tests share: cookies, and the app's compiled scripts, which take seconds for each tab."""
     return browser.new_context(viewport={"width": 1280, "height": 1400}, has_touch=True)
 
 

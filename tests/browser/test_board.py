@@ -28,7 +28,7 @@ _WHERE = """column => {
 
 
 class Board:
-    """The drawing board, as a hand uses it."""
+    """The drawing board, used as a person would."""
 
     def __init__(self, person: Any) -> None:
         self.person, self.page = person, person.page
@@ -69,7 +69,7 @@ class Board:
         self.page.locator(".board").get_by_role("button", name=label, exact=True).click()
 
     def project(self, until: Any) -> Project:
-        """The project as Python handed it to the tab to keep, once it is as expected."""
+        """The project that Python gave the tab to keep, once it is as expected."""
         found = None
         for _ in range(200):
             if text := self.page.evaluate("() => sessionStorage.getItem('espalier-draft')"):

@@ -1,4 +1,4 @@
-"""From a table whose column names alone are known to its release: a bought schema, and columns as they are."""
+"""From a table of which only the column names are known to its release: a bought schema, and columns as they are."""
 
 from __future__ import annotations
 

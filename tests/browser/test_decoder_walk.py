@@ -82,7 +82,9 @@ def test_a_decoder_is_planned_released_judged_and_attacked(person: Person, tmp_p
 
 
 def ends(person: Person, text: str) -> None:
-    """A job has brought ``text``. Looked for twice a second: a browser that looks all the time needs a core for it."""
+    """Wait until a job has shown ``text``. It looks twice a second, since a browser that looks all the time needs a
+    core.
+    """
     for _ in range(240):
         if person.page.get_by_text(text).count():
             return person.rests()

@@ -32,11 +32,11 @@ LIVE = """() => [...document.querySelectorAll('*')].flatMap(e => [e, ...(e.shado
         || (e.textContent.trim() === 'hostile' && (e.matches('em,strong,b,del,h1,h2,h3,.katex')
             || getComputedStyle(e).fontWeight > 500 || /red/.test(e.getAttribute('style')))))
     .map(e => e.outerHTML.slice(0, 200))"""
-"""What came alive on the page: links, pictures, and styled words that should have stayed as they were written."""
+"""What the page rendered as markup: links, pictures, and styled words that should have stayed as they were written."""
 
 
 def files(folder: Path) -> tuple[Path, Path]:
-    """A table and a project in which everything that people name is hostile."""
+    """A table and a project in which every name that people choose is hostile."""
     columns = [HTML, LINK, ONE_LINE]  # a table's header is one line
     schema = [{"name": n, "kind": "categorical", "categories": columns} for n in columns]
     project = {

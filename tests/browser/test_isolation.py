@@ -1,4 +1,4 @@
-"""Two tabs of one server, each with a table of its own: neither ever shows what is in the other's."""
+"""Two tabs of one server, each with its own table: neither ever shows anything from the other's."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.browser]
 
 
 def files(folder: Path, mark: str) -> tuple[Path, Path]:
-    """A table with a column of unique name and values, and its project."""
+    """A table with a column whose name and values are unique, and its project."""
     values = [f"{mark} a", f"{mark} b"]
     schema = [{"name": n, "kind": "categorical", "categories": values} for n in (f"{mark} column", "other")]
     plan = {"method": "mst", "epsilon": 1.0, "delta": 1e-6, "target": "other"}
@@ -36,7 +36,7 @@ def test_neither_of_two_tabs_sees_what_is_in_the_other(person: Person, address: 
             shown[mark].append(somebody.page.content())
 
     for mark, somebody in marks.items():
-        somebody.page.bring_to_front()  # a browser lets a tab behind another wait
+        somebody.page.bring_to_front()  # a browser makes a background tab wait
         somebody.upload(*files(tmp_path, mark))
         look()
     for page in ("Plan", "Release"):

@@ -1,4 +1,5 @@
-"""Numbers as numbers in a real browser: the private method and the one that is not, each up to the tab of numbers."""
+"""Numbers as numbers in a real browser: the private method and the one that is not private, each up to the tab of
+numbers."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from espalier.core.blurring.notice import NOT_PRIVATE, NOT_PRIVATE_CSV
 pytestmark = [pytest.mark.browser]
 
 WAIT = 240
-"""Seconds to wait for a job at most, on a crowded machine; on an idle one both tests need some 20 s each."""
+"""Most seconds to wait for a job, on a busy machine; on an idle one, each of the two tests takes about 20 s."""
 
 
 @pytest.mark.nightly  # tests/pages/test_pages.py compares numbers without a browser

@@ -1,4 +1,4 @@
-"""A statistician plans a study in a real browser: three analyses, a release, promised and reached widths, a script."""
+"""A statistician plans a study in a real browser: analyses, a release, promised and reached widths, and a script."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.browser]
 
 
 def fill(person, label: str, value: str) -> None:
-    """Type a value into the last field of this name, which belongs to the analyses."""
+    """Type a value into the last field with this name, which belongs to the analyses."""
     field = person.page.locator("input").and_(person.page.get_by_label(label, exact=True)).last
     field.fill(value)
     field.press("Enter")
@@ -20,7 +20,7 @@ def fill(person, label: str, value: str) -> None:
 
 
 def choose(person, field: str, option: str) -> None:
-    """Choose an option of the last list of this name."""
+    """Choose an option from the last list with this name."""
     box = person.page.get_by_role("combobox", name=field).last
     box.click()
     box.fill(option)
@@ -52,7 +52,7 @@ def test_a_study_is_planned_released_and_read(person) -> None:
     choose(person, "Family", "logistic")
     choose(person, "Outcome", "readmitted=yes")
     choose(person, "Predictors", "lives_alone")
-    person.page.keyboard.press("Escape")  # the list of several choices stays open
+    person.page.keyboard.press("Escape")  # a list that allows several choices stays open
     person.rests()
     fill(person, "Name", "risk")
     person.press("Add the analysis")

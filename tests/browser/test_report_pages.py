@@ -1,4 +1,4 @@
-"""The report as paper and on a phone: two pages before the annex, at most four in it, and no serious violation."""
+"""The report on paper and on a phone: two pages before the annex, at most four in it, and no serious violation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Signing in for real: the app, a browser, and an OpenID Connect provider of the test's own."""
+"""Signing in for real: the app, a browser, and the test's own OpenID Connect provider."""
 
 from __future__ import annotations
 

@@ -325,7 +325,7 @@ def test_no_command_lists_the_commands(capsys):
 
 
 def test_one_line_of_a_table_cannot_swallow_the_others(work, capsys):
-    """With a last column that takes anything, this once released 4 rows of 2,000 with exit status 0."""
+    """With a last column that accepts anything, this once released 4 of 2,000 rows with exit status 0."""
     loose = [
         SCHEMA[0],
         {"name": "b c", "kind": "categorical", "categories": ["0"], "missing": True, "unknown": "missing"},
@@ -389,7 +389,7 @@ def test_a_table_in_a_database(far, capsys):
 
 
 def test_a_draft_of_a_file_whose_name_is_no_text(tmp_path):
-    """It was a traceback, and left an empty project file behind."""
+    """This ended in a traceback and left an empty project file behind."""
     table, draft = tmp_path / os.fsdecode(b"n\xff.csv"), tmp_path / "draft.json"
     table.write_text("a\nx\ny\n", "utf-8")
     assert run("init", str(table), "--out", str(draft)) == 0
@@ -509,7 +509,9 @@ def test_a_figure_says_which_values_it_is_of(capsys, asked, of):
 
 
 def test_a_draft_of_names_alone_is_planned_and_released(tmp_path, monkeypatch, capsys):
-    """The file holds no value of the rows; a column of ids, which has no bins to find, is reported at the end."""
+    """The file contains no value from the rows; a column of ids, for which no bins can be found, is reported at the
+    end.
+    """
     monkeypatch.chdir(tmp_path)
     Path("t.csv").write_text("id,sex\n" + "".join(f"secret{i},{'fm'[i % 2]}\n" for i in range(2000)))
     assert run("init", "t.csv", "--buy", "--one-row-per-person") == 0
@@ -552,7 +554,7 @@ def test_a_name_that_is_too_long_is_no_traceback(capsys, command):
 
 
 def test_names_in_crafted_files_do_not_steer_the_terminal(work, capsys):
-    """`plan` printed escape sequences of a project, `release` of a table's header, `analyse` of a release."""
+    """`plan` printed escape sequences from a project, `release` from a table's header, and `analyse` from a release."""
     odd = "x\x1b[2J\x9b\u202e\r\x7f"
     schema = [{"name": "a", "kind": "categorical", "categories": [odd, "y"]}, SCHEMA[1]]
     write(work, "odd.json", {"name": odd}, schema=schema)

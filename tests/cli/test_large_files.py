@@ -1,4 +1,4 @@
-"""Files that are named on the command line, or lie in a release folder, are read up to a limit; pipes are not."""
+"""Files that are named on the command line, or are in a release folder, are read up to a limit; pipes are not read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RELEASE = '{"format": "espalier-release/1", "project": {"schema": []}, "method":
 
 @pytest.fixture
 def endless(tmp_path: Path) -> Path:
-    """A file of a terabyte without content."""
+    """A sparse file of a terabyte."""
     path = tmp_path / "endless"
     with path.open("wb") as file:
         file.truncate(1 << 40)
@@ -45,7 +45,7 @@ def test_no_more_is_read_than_the_limit(endless):
     ids=lambda words: " ".join(words[:1] + words[-2:]),
 )
 def test_a_file_of_a_terabyte_ends_in_a_message(words, tmp_path, endless, monkeypatch, capsys):
-    """Each read the whole file first."""
+    """Each command read the whole file first."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("ESPALIER_KEY_PASSPHRASE", "long enough")
     for name in ("project.file", "graph.formats.describe", "dictionaries.reading", "statement.folder"):
@@ -61,7 +61,7 @@ def test_a_file_of_a_terabyte_ends_in_a_message(words, tmp_path, endless, monkey
 
 
 def few(path: Path, most: int) -> bytes:
-    """Read as the real function does; where the file is larger, give as many zeros without reading them."""
+    """Read as the real function does; if the file is larger, return as many zeros without reading them."""
     found = read_limited(path, min(most, 1000))
     return bytes(most + 1) if len(found) > min(most, 1000) else found
 
@@ -83,7 +83,7 @@ def test_a_large_json_file_is_not_parsed():
 
 @pytest.mark.parametrize("name", [STATEMENT, "croissant.json", "copies/01.csv.gz"])
 def test_a_pipe_in_a_release_folder_is_not_opened(name, tmp_path, capsys):
-    """It waited for ever."""
+    """The command waited forever."""
     (tmp_path / "copies").mkdir()
     (tmp_path / "release.json").write_text(RELEASE)
     os.mkfifo(tmp_path / name)

@@ -226,7 +226,7 @@ def test_evaluate_without_any_ledger_makes_none(work, monkeypatch, capsys):
 
 
 def test_what_an_archive_says_does_not_choose_where_files_go(work, capsys):
-    """A writer of the shared ledger adds a file with an absolute name to it: sums and hashes hold."""
+    """A writer of the shared ledger adds a file with an absolute name; sums and hashes still hold."""
     ledger = Ledger("l.db", create=True)
     ledger.open_table("t", epsilon=3.0, delta=1e-6)
     project = Project.load(work / "p.json")

@@ -101,7 +101,7 @@ def test_two_files_in_two_files_out(tables, tmp_path, capsys):
     assert "visits.back: yes at the next visit after no" in capsys.readouterr().out
     assert main(["analyse", str(out), "--transition", "visits.back", "no", "never"]) == 2
     assert "'never' is not a value" in capsys.readouterr().err
-    # one of the two tables alone is known to the ledger
+    # the ledger knows only one of the two tables
     alone, opened = tmp_path / "alone.json", ["--table", "alone", *ledger[:2], "--population", "others"]
     assert main(["init", str(tables / "patients.csv"), "--person", "patient", "--out", str(alone)]) == 0
     data = json.loads(confirmed(alone).read_text())

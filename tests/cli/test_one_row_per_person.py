@@ -254,7 +254,7 @@ def test_init_refuses_options_that_contradict(
 
 
 class Terminal(io.StringIO):
-    """Someone typing."""
+    """Someone who types at a terminal."""
 
     def isatty(self) -> bool:
         return True
@@ -292,7 +292,9 @@ def test_a_terminal_that_ends_writes_no_draft(work: Path, monkeypatch: pytest.Mo
 def test_the_diabetes_table_is_walked_from_draft_to_release(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Two columns look like identifiers; the one that names patients is proposed, and protects each with all rows."""
+    """Two columns look like identifiers; the one that names patients is proposed, and protects all rows of each
+    patient.
+    """
     monkeypatch.chdir(tmp_path)
     wanted = ["encounter_id", "patient_nbr", "race", "gender", "age", "time_in_hospital", "readmitted"]
     with gzip.open(DIABETES, "rt") as file:

@@ -1,4 +1,4 @@
-"""Plans side by side: their figures are those of the diagnostics, and the front holds what nothing beats."""
+"""Plans side by side: their figures are those of the diagnostics, and the front has the plans that no other beats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`espalier doctor`: each mistake of an operator gives a line that asks for an answer, and exit status 1."""
+"""`espalier doctor`: each mistake of an operator gives a line marked “fix” and exit status 1."""
 
 from __future__ import annotations
 

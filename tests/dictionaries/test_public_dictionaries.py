@@ -1,4 +1,4 @@
-"""Public dictionaries: what each declares was written down before the importers were run on it; round trips."""
+"""Public dictionaries: what each declares was written down before the importers were run on it. Also round trips."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_labels_and_missing_codes_survive_the_round_trip_into_a_table(name, kind
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_labels_and_missing_codes_survive_the_round_trip_into_a_dictionary(name):
-    """JSON holds everything. REDCap holds labels of columns and of complete lists of codes, without ``|``."""
+    """JSON keeps everything. REDCap keeps labels of columns and of complete lists of codes, without ``|``."""
     schema = schema_of(place(name))
     listed = {c["name"]: c for c in json.loads(dictionary_json(schema))["columns"]}
     header, _, lines = dictionary_csv(schema).partition("\n")

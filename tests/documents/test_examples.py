@@ -1,4 +1,4 @@
-"""Every command and every Python block of the documents runs, page by page, on files with the names that it uses."""
+"""Every command and Python block of the documents runs, page by page, on files with the names that it uses."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ELSEWHERE = {
 }
 """Commands that cannot run here, with what they need."""
 SLOW = ("espalier attack ", "espalier evaluate DIR --data patients.csv --classifiers")
-"""Commands of some minutes: they run at night."""
+"""Commands that take minutes: they run at night."""
 WITH_EXAMPLES = [page for page in PAGES if any(b.commands or b.kind == "python" for b in blocks(page))]
 LONG = {
     "linked-tables.md",
@@ -42,7 +42,7 @@ def _page(page: Path) -> Any:
 
 @pytest.fixture
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with the tables, projects and the release that the documents name."""
+    """A folder with the tables, the projects and the release that the documents name."""
     monkeypatch.chdir(tmp_path)
     for name, value in (
         ("HOME", str(tmp_path)),
@@ -58,7 +58,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def stage(folder: Path) -> None:
-    """Write the files of a reader who has a table of patients, and a release of it."""
+    """Write the files of a reader who has a table of patients and a release of it."""
     import duckdb
     import pyarrow.csv
     import pyarrow.parquet

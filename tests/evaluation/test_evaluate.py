@@ -1,4 +1,4 @@
-"""The whole evaluation: what it prints, what it refuses, and that no table however odd breaks it."""
+"""The whole evaluation: what it prints, what it refuses, and that no table breaks it, however odd."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SCHEMA = schema_of(a=3, s=2, y=2)
 
 
 def printed(evaluation):
-    """Through JSON and back; every null figure must have its reason next to it."""
+    """Convert to JSON and back; every null figure must have its reason next to it."""
     data = json.loads(json.dumps(evaluation.to_json(), allow_nan=False))
 
     def check(value):
@@ -120,7 +120,7 @@ def test_names_in_any_script_missing_cells_and_a_constant_column():
     table = Table.encode(read_table(text.encode(), "t.csv"), schema)
     project = project_of(schema, outcome=("résultat",), protected=("país", "größe, “cm”"), admissible=("年齢",))
     data = printed(evaluate(project, table, table))
-    # a category called "(missing)" and a missing cell look alike on screen, and are two groups all the same
+    # a category called "(missing)" and a missing cell look alike on screen, but are two groups
     assert len(data["fairness"]["groups"]) == 6
     assert data["fairness"]["protected"] == ["größe, “cm”", "país"]
     assert data["fidelity"]["kl"] == 0

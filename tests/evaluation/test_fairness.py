@@ -68,7 +68,7 @@ def slow_entropy(table, name):
 
 
 def test_chance_is_what_independent_columns_show_on_average():
-    """200 tables; the mean's standard error is about 3 %, so 15 % is a false alarm once in millions."""
+    """200 tables: the mean's standard error is about 3 %, so 15 % is a false alarm once in millions of runs."""
     schema, rng = schema_of(x=3, y=4, z=2), np.random.default_rng(1)
     found, chances = [], []
     for _ in range(200):
@@ -81,7 +81,7 @@ def test_chance_is_what_independent_columns_show_on_average():
 
 
 def test_chance_is_right_where_cells_are_few():
-    """A separation that holds, in a table with two rows a stratum: the figure and chance agree."""
+    """A separation holds in a table with two rows per stratum: the figure and chance agree."""
     schema, rng = schema_of(x=2, y=2, z=200), np.random.default_rng(2)
     found = []
     for _ in range(40):
@@ -155,7 +155,7 @@ def test_without_admissible_columns_it_is_the_mutual_information():
 
 
 def guesses(*codes):
-    """Scores of a classifier with these guesses."""
+    """Scores of a classifier that makes these guesses."""
     return np.log(np.eye(2)[list(codes)] * 0.8 + 0.1)
 
 

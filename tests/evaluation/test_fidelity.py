@@ -19,7 +19,7 @@ def rows_of(table, names):
 
 
 def slow(real, synthetic, a, b):
-    """(tv, kl, tv of the synthetic table's independent columns), one cell after the other."""
+    """Return (tv, kl, tv of the synthetic table's independent columns), computed cell by cell."""
     sizes = real.schema.sizes
     left, right = rows_of(real, (a, b)), rows_of(synthetic, (a, b))
     cells = list(itertools.product(range(sizes[a]), range(sizes[b])))
@@ -88,7 +88,7 @@ def test_pairs_that_come_out_worse_than_independence_are_listed_worst_first():
 
 @pytest.mark.parametrize("size", [2, 30])
 def test_independent_columns_are_not_called_worse_than_independence(size):
-    """However sparse the pair: what sampling does is allowed for."""
+    """Sampling error is allowed for, however sparse the pair."""
     schema = schema_of(a=size, b=size)
     rng = np.random.default_rng(5)
     for _ in range(20):

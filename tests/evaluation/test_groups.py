@@ -42,7 +42,9 @@ def test_a_group_without_a_rate_does_not_count():
 
 
 def test_intervals_cover_the_truth_about_as_often_as_they_say():
-    """100 tables of 600 rows whose differences are known: about 95 %, never below 85 % or always by a mile."""
+    """100 tables of 600 rows whose differences are known: coverage is about 95 %, neither below 85 % nor complete with
+    ease.
+    """
     rng = np.random.default_rng(2)
     odds_in = parity_in = auc_in = 0
     for _ in range(100):
@@ -86,7 +88,7 @@ def test_calibration_by_hand():
 @pytest.mark.nightly
 @pytest.mark.parametrize("sizes", [(3, 4, 2, 1500), (2, 2, 60, 300)], ids=["plenty of rows", "few rows a stratum"])
 def test_a_true_separation_exceeds_the_floor_in_one_table_of_twenty(sizes):
-    """150 tables: 5 % is 7.5; binomial bounds for a false alarm below one in a million."""
+    """150 tables: 5 % is 7.5; the binomial bounds give a false alarm less than once in a million runs."""
     nx, ny, nz, rows = sizes
     schema, rng = schema_of(x=nx, y=ny, z=nz), np.random.default_rng(3)
     above = 0

@@ -1,4 +1,4 @@
-"""Intervals hold the truth as often as they say, and are not wider than they need to be. Simulated, seeds fixed."""
+"""Intervals contain the truth as often as they claim, and are no wider than needed. Simulated with fixed seeds."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def noisy(rng, counts, sigma):
 
 
 def coverage(make, truth, times):
-    """(share of intervals that hold the truth, share of intervals of 0.6 times the width that do)."""
+    """(share of intervals that contain the truth, the same for intervals of 0.6 times the width)."""
     found = [make() for _ in range(times)]
     assert all(i.low <= i.value <= i.high for i in found)
     inside = [i.low <= truth <= i.high for i in found]
@@ -38,7 +38,7 @@ def test_shares(n, p, sigma, k):
     rng = np.random.default_rng(n)
 
     def make():
-        right = k * rng.binomial(n // k, p)  # k equal rows a person
+        right = k * rng.binomial(n // k, p)  # k equal rows per person
         return share_interval(noisy(rng, np.array([n - right, right]), sigma), sigma, n, 0.0, k)
 
     held, narrow = coverage(make, p, 3000)
@@ -128,7 +128,9 @@ def test_the_area_of_several_values_is_over_all_of_them_whatever_noise_does_to_a
     ],
 )
 def test_one_way_errors(sizes, n, sigma, error, where):
-    """Whether the error is in one cell or in all, the interval holds it, and it tells far errors from near ones."""
+    """Whether the error is in one cell or in all, the interval contains it and distinguishes large errors from small
+    ones.
+    """
     rng = np.random.default_rng(n)
     shares = [rng.dirichlet(np.full(m, 3.0)) for m in sizes]
     truths = []
@@ -186,7 +188,7 @@ def test_strata_with_too_few_rows_are_left_out_or_stop_the_figure():
     rng, sigma = np.random.default_rng(4), 6.0
     p = conditional(0.0, 8, rng)
     few = p.copy()
-    few[:, :, :2] *= 1e-3  # two strata of hardly any rows
+    few[:, :, :2] *= 1e-3  # two strata with hardly any rows
     draw = [noisy(rng, 6000 * t / t.sum(), sigma) for t in (p, few)]
     assert "over" not in information_interval(draw[0], sigma, [[0], [1], [2]], 1, rng).method
     some = information_interval(draw[1], sigma, [[0], [1], [2]], 1, rng)
@@ -214,7 +216,7 @@ def test_axes_say_which_column_is_which():
 
 
 def test_luck_promises_nothing():
-    """Noisy shares that happen to be exactly right, and counts that happen to be independent, prove no perfection."""
+    """Noisy shares that happen to be exact, and counts that happen to be independent, do not prove perfection."""
     rng = np.random.default_rng(1)
     q = [np.full(5, 0.2)] * 3
     sampling = np.concatenate([rng.multinomial(500, p, size=400) / 500 - p for p in q], axis=1)
@@ -243,7 +245,7 @@ def test_no_rows_are_no_figure():
 @pytest.mark.nightly
 @pytest.mark.parametrize("sigma", [22, 60])
 def test_dependence_that_noise_hides_is_still_inside(sigma):
-    """At the fewest rows for which CMI is bought. 150 draws at 95 %: fewer than 129 would come once in 100,000."""
+    """With the fewest rows for which CMI is bought. Of 150 draws at 95 %, under 129 would hold once in 100,000 runs."""
     rng, share, hit = np.random.default_rng(sigma), np.array([0.35, 0.45]), 0
     groups = np.array([0.6, 0.4])
     p = np.stack([groups * (1 - share), groups * share])[:, :, None]

@@ -1,4 +1,5 @@
-"""Verdicts on linked tables: the same law is good, and visits that lost their order or their person are not."""
+"""Verdicts on linked tables: a table with the same law is good; one whose visits lost their order or their person is
+not."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from espalier.core.tables.panel import Panel
 @pytest.fixture(scope="module")
 def panels() -> tuple[Project, Panel, Panel]:
     law, rng = Law(sizes=(3, 4), keep=3), np.random.default_rng(0)
-    law.stay[:] = 2.5  # a visit that follows a lost one is then far from the law
+    law.stay[:] = 2.5  # a visit after a lost one is then far from the law
     project = law.project(1.0, target="visits.c1")
     return project, law.panel(project, 12_000, rng), law.panel(project, 12_000, rng)
 

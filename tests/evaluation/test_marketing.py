@@ -1,4 +1,4 @@
-"""Price elasticities and the gain over a public table: on rows made with known ones, and from the command line."""
+"""Price elasticities and the gain over a public table: on rows generated with known ones, and on the command line."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def table(rows=3000, seed=0, betas=TRUE):
 
 
 def earned(markup, beta=-2.5):
-    """Profit at a cost of 1 and a mark-up, where sales are price^β."""
+    """Profit with a cost of 1 and a mark-up, where sales are price^β."""
     return markup * (1 + markup) ** beta
 
 

@@ -1,4 +1,4 @@
-"""The membership game: the control is detected, chance is not, intervals cover, and a random split's leak shows."""
+"""The membership game: the control is detected, chance is not, intervals cover, and a random split leaks visibly."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def test_a_target_that_is_never_observed_is_told():
 
 @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
 def test_private_figures_are_those_of_complete_rows(neighbors):
-    """With a budget so large that the noise is nothing."""
+    """With a budget so large that the noise is negligible."""
     synthetic, held = table(4000, 3), table(6000, 4)
     made = judge(project(True).with_plan(neighbors=neighbors), synthetic, held, Budget(1.0, 1e-6, 300.0))
     found = {f.name: f for f in made.figures}

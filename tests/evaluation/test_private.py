@@ -1,4 +1,4 @@
-"""Private figures: paid for, of the noise that is booked, on people the release never saw; and near the truth."""
+"""Private figures: paid for, with the booked noise, about people the release never saw, and near the truth."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_where_a_release_spends_less_looking_may_not_spend_more(accounting):
 
 @pytest.mark.parametrize("unit", [Unit(), Unit("replace-one", 3), Unit("add-remove"), Unit("add-remove", 2)], ids=str)
 def test_noise_of_the_held_out_counts_has_the_booked_scale(unit):
-    """Two-sided: less noise than booked is refused by the test as well as more."""
+    """The test is two-sided: it refuses less noise than booked as well as more."""
     schema = Schema((Column("v", "categorical", tuple(map(str, range(3000)))),))
     plan = Plan(
         "mst", 1.0, 1e-9, neighbors=unit.neighbors, rows_per_person=unit.rows_per_person, private_evaluation=0.1
@@ -92,7 +92,7 @@ def test_noise_of_the_held_out_counts_has_the_booked_scale(unit):
 
 
 def test_one_held_out_row_moves_one_cell_of_each_table_by_one():
-    """The sensitivity of what is counted, by enumeration: every value of one row against every other."""
+    """The sensitivity of the counts, by enumeration: every value of one row against every other."""
     synthetic, held = table(500, 1), table(40, 2)
     asked = HeldOutCounts.of(PROJECT)
     cliques = [(asked.right,), *asked.cliques("auc"), *asked.cliques("one_way_tv")]
@@ -110,7 +110,7 @@ def test_one_held_out_row_moves_one_cell_of_each_table_by_one():
 
 
 def test_the_figures_are_near_those_of_the_rows_they_speak_of():
-    """With a budget so large that the noise is nothing, accuracy, AUC, error and CMI are those worked out directly."""
+    """With a budget so large that the noise is negligible, accuracy, AUC, error and CMI are those computed directly."""
     from sklearn.metrics import roc_auc_score
 
     from espalier.core.evaluation.dependence import cmi
@@ -142,7 +142,7 @@ def test_the_figures_are_near_those_of_the_rows_they_speak_of():
 
 
 def test_intervals_hold_the_figures_of_a_large_table():
-    """From release to interval: of sixty intervals nearly all hold what ten times more rows say."""
+    """From release to interval: nearly all of sixty intervals contain the figure of ten times as many rows."""
     synthetic = table(3000, 5)
     large = table(60_000, 6)
     model = fit(synthetic, "y")

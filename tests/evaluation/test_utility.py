@@ -80,7 +80,7 @@ def test_auc_tells_rows_apart_whose_probability_rounds_to_one():
 
 @pytest.mark.parametrize("rows", [2, 3, 7, 60])
 def test_every_row_is_scored_by_a_classifier_that_did_not_train_on_it(rows):
-    """A column that names the row lets a classifier learn it by heart: out of fold it knows nothing of it."""
+    """A classifier can memorise the rows by a column that names them; out of fold, it knows nothing about a row."""
     schema = schema_of(name=rows, y=2)
     truth = np.arange(rows) % 2
     table = table_of(schema, name=np.arange(rows), y=truth)
@@ -129,7 +129,7 @@ def test_both_are_tested_on_the_holdout_where_there_is_one():
     assert (result.tested_on, result.tested_rows) == (HOLDOUT, 5)
     assert result.auc_synthetic == result.auc_real == pytest.approx(3.5 / 6)
     assert result.accuracy_real == 0.6
-    assert result.accuracy_baseline == 0.6  # the real table's commonest value, v1, has 3 of the 5 rows
+    assert result.accuracy_baseline == 0.6  # the most common real value, v1, is in 3 of the 5 rows
 
 
 def test_the_target_is_the_plans_else_the_first_outcome_column():

@@ -1,4 +1,4 @@
-"""Graph files that someone made to take minutes: each was searched again from each of its letters."""
+"""Graph files that someone made to take minutes: each was searched anew from each of its letters."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ subsets = st.sets(st.sampled_from("cdef"), max_size=3)
 
 
 def brute_force(edges, left, right, given):
-    """All open simple paths by the definition, over every order of columns."""
+    """All open simple paths, by definition, over every order of columns."""
     drawn, opening = set(edges), set(given)
     graph = nx.DiGraph(list(edges))
     for g in given:

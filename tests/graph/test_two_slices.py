@@ -38,7 +38,7 @@ def test_a_leak_through_the_number_of_visits_is_found():
 
 
 def test_a_leak_through_an_earlier_visit_is_found():
-    """The same visit's admissible column does not block it: the path runs through visits before."""
+    """The same visit's admissible column does not block it, because the path runs through earlier visits."""
     slices = replace(PLAIN, drawn=ARROWS)
     wide = slices.widened(FENCE)
     allowed = largest(slices, [wide])

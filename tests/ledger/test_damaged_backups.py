@@ -1,4 +1,4 @@
-"""A backup or a memory that is damaged ends in a message, and leaves no half of a ledger behind."""
+"""A damaged backup or memory leads to a message, and leaves no half-made ledger behind."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def backup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def changed(backup: Path, name: str, data: bytes) -> None:
-    """Write another file into a backup, with its digest."""
+    """Replace a file in a backup, and its digest."""
     (backup / name).write_bytes(data)
     facts = json.loads((backup / "backup.json").read_text())
     facts["sha256"][name] = hashlib.sha256(data).hexdigest()
@@ -90,6 +90,6 @@ def test_a_file_that_was_added_is_refused(backup, tmp_path, capsys):
 
 
 def test_a_list_of_files_that_is_nested_deeply_is_refused(backup, tmp_path, capsys):
-    """It was a traceback."""
+    """This ended in a traceback."""
     (backup / "backup.json").write_text("[" * 200_000)
     refused(backup, tmp_path / "new.db", capsys, "backup.json is not JSON")

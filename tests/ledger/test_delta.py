@@ -163,7 +163,7 @@ def test_a_chain_that_was_hashed_anew_keeps_the_rules_of_delta(tmp_path: Path) -
 
 
 def test_a_release_reserves_what_its_rehearsal_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A method whose draws have a δ₀: the preview adds it up, the ledger reserves and books it."""
+    """For a method whose draws have a δ₀, the preview adds it up, and the ledger reserves and books it."""
     debit = Curator._debit
 
     def approximate(self: Curator, draws: list[Draw]) -> None:
@@ -206,9 +206,10 @@ def gaussian_delta(rho: float, epsilon: float) -> float:
 def test_why_delta_for_draws_is_fixed_beforehand() -> None:
     """Turning the remaining δ into δ₀ after an answer breaks a budget that holds for either choice alone.
 
-    A first Gaussian takes 9/10 of ρ. Where its answer gives little away, all of δ that its conversion does not need is
-    spent as δ₀ on a draw that publishes everything with that chance; otherwise the rest of ρ is spent. Each sequence
-    keeps Σρ ≤ ρ(ε, δ − Σδ₀), and together they take almost 2δ. With a fixed share neither sum depends on the answer.
+    A first Gaussian takes 9/10 of ρ. Where its answer gives little away, all of the δ that its conversion does not need
+    is spent as δ₀ on a draw that publishes everything with that probability; otherwise the rest of ρ is spent. Each
+    sequence keeps Σρ ≤ ρ(ε, δ − Σδ₀), and together they take almost 2δ. With a fixed share neither sum depends on the
+    answer.
     """
     epsilon, delta, low, high = 1.0, 1e-6, 1e-6, 1.0
     for _ in range(100):
@@ -229,7 +230,7 @@ def test_why_delta_for_draws_is_fixed_beforehand() -> None:
 
 @pytest.mark.parametrize(("accounting", "delta"), [("zcdp", 0.0), ("pure", DELTA)])
 def test_only_a_pure_reservation_has_no_delta(tmp_path: Path, accounting: str, delta: float) -> None:
-    """A forged event with δ = 0 for a plan of ρ was replayed as valid."""
+    """A forged event with δ = 0 for a plan in ρ was replayed as valid."""
     ledger = opened(tmp_path / "l.db")
     plan = Plan("fpt-mw", 0.5, accounting=accounting) if accounting == "pure" else PROJECT.plan  # type: ignore[arg-type]
     budget = Budget.of(plan, None)
@@ -242,7 +243,7 @@ def test_only_a_pure_reservation_has_no_delta(tmp_path: Path, accounting: str, d
 
 
 def test_the_largest_epsilon_of_a_pure_plan_fits_and_a_larger_one_does_not(tmp_path: Path) -> None:
-    """Pure plans take ρ = ε²/2, far more than others of the same ε."""
+    """Pure plans take ρ = ε²/2, far more than others with the same ε."""
     ledger = opened(tmp_path / "l.db")
     people = ledger.population_of("people")
     largest = people.largest(None, pure=True)

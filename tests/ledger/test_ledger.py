@@ -1,4 +1,4 @@
-"""The ledger: never more than the total, never a line lost or changed, on SQLite and on PostgreSQL."""
+"""The ledger: never more than the total, and never a line lost or changed, on SQLite and PostgreSQL."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def wider():
 
 def test_each_selection_measurement_and_looking_is_a_line_of_its_own(where):
     ledger = opened(where)
-    reserve(ledger, 0.5)  # by someone else, and still under way
+    reserve(ledger, 0.5)  # by someone else, and still running
     made = release(LOOKING, wider(), ledger=ledger.account("people"))
     population = ledger.population_of("people")
     other, entry = population.entries
@@ -276,7 +276,7 @@ VISITS = b"pid,visit,a,b\n" + b"".join(b"p%d,v%d,x,u\n" % (i // 2, i) for i in r
 
 
 def visits(person):
-    """Two rows of each patient, each a visit of its own."""
+    """Two rows for each patient, each a separate visit."""
     return Table.encode(read_table(VISITS, "v.csv"), SCHEMA, person)
 
 
@@ -286,7 +286,7 @@ def of(person, **more):
 
 @pytest.mark.parametrize("other", ["visit", None])
 def test_a_release_for_another_person_column_is_refused_or_shown(where, other):
-    """ρ for a patient and ρ for a visit do not add up: no single number is stated for both."""
+    """ρ for a patient and ρ for a visit cannot be added: no single number is stated for both."""
     ledger = opened(where, neighbors="add-remove", rows_per_person=2, person="pid")
     first = release(of("pid"), visits("pid"), ledger=ledger.account("people"))
     assert first.to_json()["ledger"]["unit"] == {"person": "pid", "enforced": True, "another_unit": False}
@@ -344,7 +344,7 @@ def test_a_second_name_does_not_give_a_table_a_second_unit(tmp_path):
 
 
 def as_before(events):
-    """The events as they were written before tables had a person column: hashes made anew."""
+    """The events as they were written before tables had a person column, with new hashes."""
     out = []
     for event in events:
         plan = json.loads(event.plan) if event.kind == "reserve" else None
@@ -364,7 +364,7 @@ def stored(where, events, layout):
 
 
 def test_in_an_old_ledger_the_first_release_fixes_the_person_column(tmp_path):
-    """A ledger with mixed units separates them from then on, and stays usable."""
+    """A ledger with mixed units separates them from then on and stays usable."""
     ledger = opened(tmp_path / "new.db", neighbors="add-remove", rows_per_person=2)
     account = ledger.account("people", another_unit=True)
     for person in ("pid", "visit", None, "pid"):
@@ -398,7 +398,7 @@ def test_a_plan_without_a_delta_takes_the_ledgers(tmp_path):
 
 
 def test_nothing_in_the_ledger_depends_on_a_private_number_of_rows(tmp_path):
-    """Two tables of very different size: all but ids, hashes and fingerprints is equal; no count is stored."""
+    """For two tables of very different sizes, all but ids, hashes and fingerprints is equal, and no count is stored."""
     project = PROJECT.with_plan(neighbors="add-remove", rows=50)
     said = []
     for rows in (120, 12_345):
@@ -465,7 +465,7 @@ ALIKE = {
 
 @pytest.mark.parametrize("name", ALIKE.values(), ids=ALIKE)
 def test_a_name_that_looks_like_an_open_one_is_refused(tmp_path, name):
-    """The same people got a second total under a name that no screen distinguishes."""
+    """The same people got a second total under a name that looks the same on screen."""
     ledger = opened(tmp_path / "l.db", "café")
     terms = {"epsilon": 1.0, "delta": DELTA}
     for args in ((name,), ("other", name)):
@@ -675,7 +675,7 @@ def seen(ledger):
     "how", ["a link", "a link to its folder", "a relative path", "a copy elsewhere", "an old memory"]
 )
 def test_an_earlier_copy_is_refused_by_whatever_name(tmp_path, monkeypatch, how):
-    """A link, another spelling, or another place: it is the same ledger, and this machine has seen more of it."""
+    """By a link, another spelling or another place, it is the same ledger, and this machine has seen more of it."""
     folder = tmp_path / "real"
     path = folder / "l.db"
     ledger = opened(path, epsilon=1.0)
@@ -710,7 +710,7 @@ def test_a_ledger_that_was_deleted_and_made_anew_is_refused(tmp_path):
 
 
 def test_a_forged_first_hash_names_no_file(tmp_path, monkeypatch):
-    """The memory by identity is named after it, before anybody has checked it."""
+    """The memory by identity is named after this hash before anything has checked it."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     opened(tmp_path / "l.db")
     forged = "../../forged"
@@ -754,7 +754,7 @@ def test_a_total_s_delta_is_held_to_what_plans_are(tmp_path, delta):
 
 @contextmanager
 def served(folder):
-    """A port of this machine's that leads to the PostgreSQL socket in ``folder``."""
+    """A port on this machine that leads to the PostgreSQL socket in ``folder``."""
     from socketserver import StreamRequestHandler, ThreadingTCPServer
 
     class Handler(StreamRequestHandler):
@@ -828,7 +828,7 @@ def test_another_machine_learns_what_it_sees(where, tmp_path, monkeypatch):
 
 
 def test_events_that_are_added_while_somebody_reads_are_no_tampering(where, monkeypatch):
-    """They are remembered after they were read, and before the memory is asked."""
+    """They are remembered after they are read and before the memory is consulted."""
     ledger, other = opened(where), Ledger(where)
     read, calls = ledger_store.Store._read, itertools.count()
 
@@ -843,7 +843,7 @@ def test_events_that_are_added_while_somebody_reads_are_no_tampering(where, monk
 
 
 def test_what_is_read_is_of_one_moment(where):
-    """An event that is added between two questions of a reader is no tampering."""
+    """An event that is added between two queries of a reader is not tampering."""
     ledger, other = opened(where), Ledger(where)
     if ledger.store.path is not None:
         pytest.skip("SQLite allows no writer during a read")
@@ -912,7 +912,7 @@ def test_postgres_refuses_to_change_an_event(postgres, tmp_path, monkeypatch):
 
 
 def test_two_writers_cannot_follow_the_same_event(where):
-    """Should a lock ever fail: the database itself takes one successor only."""
+    """Should a lock ever fail, the database itself accepts only one successor."""
     ledger = opened(where)
     first = ledger.store.read()[0]
     row = {**first, "seq": 2, "hash": "h", "previous": first["hash"]}
@@ -1268,7 +1268,7 @@ def test_a_fingerprint_says_nothing_without_its_key():
 
 @pytest.mark.parametrize("what", ["a folder", "a pipe", "very large", "a link to no file"])
 def test_a_key_file_that_is_none_is_left_as_it_is(tmp_path, monkeypatch, what):
-    """A folder lost its rights, a pipe was waited for, and 40 GB were read."""
+    """A folder lost its permissions, a pipe was waited for, and 40 GB were read."""
     key = tmp_path / "key"
     if what == "a folder":
         key.mkdir()

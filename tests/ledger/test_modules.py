@@ -1,4 +1,4 @@
-"""The modules of the ledger are short and import each other in no circle."""
+"""The modules of the ledger are short and do not import each other in a circle."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ LEDGER = Path(__file__).resolve().parents[2] / "core" / "ledger"
 
 
 def imported(path: Path) -> set[str]:
-    """The modules of this package that a file imports, also inside functions and for types."""
+    """The modules of this package that a file imports, including those inside functions and for types."""
     nodes = [n for n in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(n, ast.ImportFrom)]
     within = {
         n.module.removeprefix("espalier.core.ledger.")

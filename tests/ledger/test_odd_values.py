@@ -1,4 +1,4 @@
-"""A value of a wrong kind is refused by name, and the ledger stays readable on both engines."""
+"""A value of the wrong type is refused by name, and the ledger stays readable on both engines."""
 
 from __future__ import annotations
 
@@ -142,9 +142,9 @@ def refusal(ledger: Ledger, act: str, field: str, value: object) -> EspalierErro
 
 @pytest.mark.parametrize(("act", "field"), CALLS, ids=map("-".join, CALLS))
 def test_no_odd_value_breaks_the_ledger(ledger, where, act, field):
-    """Each odd value of each field is refused with its name, or stored as what it is; both leave a whole ledger."""
+    """Each odd value of each field is refused with its name or stored as it is; either way, the ledger is intact."""
     refused, odd = 0, list((NUMBERS if field in NUMERIC else TEXTS).items())
-    if not str(where).endswith(".db"):  # on a server, a sixth of them: each field another sixth
+    if not str(where).endswith(".db"):  # on a server, a sixth of them: a different sixth for each field
         odd = odd[CALLS.index((act, field)) % 6 :: 6]
     for name, value in odd:
         before = len(ledger.events())
@@ -199,11 +199,11 @@ MEDDLES = {
         "CREATE TRIGGER meddles BEFORE INSERT ON espalier_events FOR EACH ROW EXECUTE FUNCTION meddle()",
     ),
 }
-"""How a database comes to store another value than it was given."""
+"""Ways in which a database may store a value other than the one it was given."""
 
 
 def test_a_database_that_stores_another_value_gets_no_commit(ledger, where):
-    """The event that is read back inside the transaction differs: it is rolled back, and the ledger is whole."""
+    """The event that is read back inside the transaction differs: it is rolled back, and the ledger is intact."""
     before, engine = ledger.head(), ledger.store._engine
     with engine.begin() as connection:
         for statement in MEDDLES[engine.dialect.name]:

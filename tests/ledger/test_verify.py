@@ -1,4 +1,4 @@
-"""What left the ledger is checked: whatever was changed in an export or in a release's folder is found and named."""
+"""What has left the ledger is checked: any change to an export or a release's folder is found and named."""
 
 from __future__ import annotations
 

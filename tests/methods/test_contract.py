@@ -159,7 +159,7 @@ def test_every_sigma_is_what_its_rho_buys(made):
     for d in made.spending.draws:
         assert d.scale == pytest.approx(d.sensitivity / math.sqrt(2 * d.rho), rel=1e-9)
     for m in made.to_json()["measurements"]:
-        if m["kind"] == "sums":  # their sensitivity is their recipe's
+        if m["kind"] == "sums":  # their recipe gives their sensitivity
             continue
         if m["pool"] == "explain":
             paid = made.to_json()["explained"]
@@ -214,7 +214,9 @@ def test_output_domain_and_rows(made):
 
 
 def test_one_way_counts_are_near_the_truth(counted):
-    """Each within six standard deviations of its noise and of the draw of 2,000 rows; merged categories together."""
+    """Each is within six standard deviations of its noise and of the draw of 2,000 rows; merged categories count
+    together.
+    """
     made = counted
     fitted = getattr(made.fitted, "base", made.fitted)
     cells = {m.clique: m.values.size for m in fitted.measurements}

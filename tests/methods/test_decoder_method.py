@@ -78,7 +78,7 @@ def test_every_step_is_booked_alike_and_the_model_knows_its_steps():
 @pytest.mark.parametrize("latent", [0, 2])
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
 def test_what_is_asked_hangs_on_answers_alone_and_is_paid_for_before(neighbors, latent, monkeypatch):
-    """The same answers for neighbouring tables: every request is then the same, byte by byte."""
+    """With the same answers for neighbouring tables, every request is the same, byte by byte."""
     rng, asked, seeded = np.random.default_rng, [], np.random.default_rng(1)
     monkeypatch.setattr(np.random, "default_rng", lambda seed=0: rng(seed))
 

@@ -1,4 +1,4 @@
-"""PRISM's effect regime: what is adjusted for, what is counted, and the effect that comes out."""
+"""PRISM's effect regime: what is adjusted for, what is counted, and the resulting effect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The second stage: what the gate lets through, what is refused, copies, files read again, and the report."""
+"""The second stage: what the gate admits, what is refused, copies, files read again, and the report."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def planned(**more):
 
 @pytest.fixture(autouse=True, scope="module")
 def small():
-    """Fewer rows and directions: the tests are about the steps, benchmarks/high_order.py about their quality."""
+    """Fewer rows and directions: the tests check the steps, benchmarks/high_order.py their quality."""
     with (
         mock.patch.object(tilted_module, "POOL", 8_000),
         mock.patch.object(embedding, "POOL", 8_000),

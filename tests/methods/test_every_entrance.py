@@ -1,4 +1,4 @@
-"""Every method, and every choice that it declares, goes through plan, release, evaluation, report and verifier."""
+"""Every method, with every choice that it declares, goes through plan, release, evaluation, report and verifier."""
 
 from __future__ import annotations
 

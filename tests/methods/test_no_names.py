@@ -1,4 +1,4 @@
-"""No file but a method's own names it: its `Method` holds all facts about a method."""
+"""Only a method's own files name it: its `Method` holds all facts about it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def own() -> set[str]:
 
 @cache
 def others() -> tuple[tuple[str, ast.Module], ...]:
-    """The files that are no method's own, each with its path and syntax tree."""
+    """The files that belong to no method, each with its path and syntax tree."""
     where = {str(path.relative_to(ROOT)): path for path in FILES}
     kept = tuple((name, ast.parse(path.read_text("utf-8"))) for name, path in where.items() if name not in own())
     assert len(kept) > 300
@@ -36,7 +36,7 @@ def others() -> tuple[tuple[str, ast.Module], ...]:
 
 
 def named(node: ast.AST | None) -> set[str]:
-    """The methods' names among the constants of an expression: itself, or items of a list, tuple or set."""
+    """Names of methods among the constants of an expression: itself, or items of a list, tuple or set."""
     if isinstance(node, ast.Constant):
         return {node.value} & NAMES if isinstance(node.value, str) else set()
     if isinstance(node, ast.Tuple | ast.List | ast.Set):
@@ -76,7 +76,7 @@ def uses(tree: ast.AST) -> Iterator[tuple[int, set[str]]]:
 
 
 KEYS_OF_OTHERS = {"independent", "linked"}
-"""Words that name a method and are English too: as the key of a figure they name no method."""
+"""Names of methods that are also English words: as the key of a figure, they name no method."""
 
 
 def test_no_other_file_tests_a_methods_name():

@@ -1,4 +1,4 @@
-"""Pools of a PRISM plan given by hand, and weights of its task that are bought."""
+"""Pools of a PRISM plan that are set by hand, and bought weights of its task."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_pools_that_cannot_be_are_refused(shares: dict[str, float]) -> None:
 
 
 def test_the_papers_split_is_a_plan() -> None:
-    """§5.4 in the causal regime: the selection's share goes to the task, and the rest is as given."""
+    """As in §5.4 for the causal regime: the selection's share goes to the task, and the rest is as given."""
     shares = {"one-way": 0.1, "selection": 0.1, "target": 0.6, "background": 0.2}
     seen = preview(project(regime="causal", pools=shares, features=None), 5000)
     parts = {pool: rho / seen.budget.rho for pool, rho in seen.pools.items()}

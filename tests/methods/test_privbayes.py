@@ -1,4 +1,4 @@
-"""PrivBayes: the drawn graph as it is, or a network found again from the data, never larger than its largest table."""
+"""PrivBayes: the drawn graph as it is, or a network learned from the data, never beyond its largest table."""
 
 from __future__ import annotations
 
@@ -41,7 +41,9 @@ def plan(epsilon=1.0, **changes):
 
 
 def exclusive_or(n=20_000):
-    """``x`` and ``y`` are coins, ``z`` is whether they differ (pairs show nothing), ``w`` nearly repeats ``z``."""
+    """``x`` and ``y`` are coin flips, ``z`` is whether they differ (pairs show nothing), and ``w`` nearly repeats
+    ``z``.
+    """
     rng = np.random.default_rng(0)
     x, y = rng.integers(0, 2, n), rng.integers(0, 2, n)
     z = x ^ y
@@ -113,7 +115,7 @@ def test_a_drawn_graph_whose_tables_meet_in_one_too_large_is_refused():
 
 
 def test_a_pair_too_large_is_refused_before_anything_is_spent():
-    """Wherever the two wide columns stand, and whatever release would choose, the rehearsal meets their pair."""
+    """Wherever the two wide columns are, and whatever the release would choose, the rehearsal includes their pair."""
     for i, j in ((0, 1), (2, 5), (4, 5)):
         sizes = [3] * 6
         sizes[i] = sizes[j] = 200

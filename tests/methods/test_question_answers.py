@@ -1,4 +1,4 @@
-"""Questions next to a method: the fence, direct answers or marginals, the released facts; and FPT's two methods."""
+"""Questions next to a method: the fence, direct answers or marginals, released facts; also FPT's two methods."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def made():
 
 
 def test_answers_are_near_the_truth_and_the_model_near_the_answers(made):
-    """All within the simultaneous bound, which fails once in twenty: widened to six σ here, once in 10⁸."""
+    """All are within the simultaneous bound. It fails once in twenty; here it is widened to six σ, for once in 10⁸."""
     facts, real = made.to_json(), table().codes
     for line in facts["questions"]:
         if line["name"] in TRUE:
@@ -150,7 +150,7 @@ def test_a_question_across_the_fence_is_refused_with_the_separation():
 @settings(max_examples=300)
 @given(st.data())
 def test_a_widened_separation_holds_in_the_methods_graph_and_the_questions_together(data):
-    """Whatever graph keeps the widened separation: with the questions' links it still keeps the one that was asked."""
+    """Any graph that keeps the widened separation still keeps the requested one once the questions' links are added."""
     names = "abcdefg"
     schema = Schema(tuple(Column(n, "categorical", ("0", "1")) for n in names))
     holder = asked()
@@ -233,7 +233,7 @@ def test_multiplicative_weights_pay_for_every_round_that_runs(neighbors):
 
 
 def test_multiplicative_weights_come_near_what_they_ask():
-    """At ε = 20 noise is a few rows: the worst answer is nearer than the uniform table's, which is off by hundreds."""
+    """At ε = 20, noise is a few rows: the worst answer is closer than the uniform table's, which is off by hundreds."""
     facts = release(project(method="fpt-mw", question_list=ASKED, epsilon=20.0, rounds=30), table()).to_json()
     real = table().codes
     met = int(((real["a"] == 0) & (real["y"] == 0)).sum())
@@ -254,7 +254,7 @@ def test_multiplicative_weights_start_from_one_way_counts():
 
 
 def test_the_published_noise_rule_is_the_papers_and_leaves_budget_unspent():
-    """2T draws of the noise's ε₀ are together within ε by the paper's formula; draws of 1 % more are not."""
+    """By the paper's formula, 2T draws with the noise's ε₀ are within ε together; draws with 1 % more are not."""
     plan = {"method": "fpt-mw", "question_list": ASKED, "rounds": 60}
     usual, made = (preview(project(**plan, noise=rule), 2000) for rule in ("zcdp", "published"))
     [ours], [margin] = ({line.sigma for line in seen.lines if line.sums} for seen in (usual, made))
@@ -270,7 +270,7 @@ def test_the_published_noise_rule_is_the_papers_and_leaves_budget_unspent():
 
 
 def test_the_published_noise_is_never_below_that_of_zcdp():
-    """One round at ε = 10: pure guarantees would cost six times the budget's ρ."""
+    """For one round at ε = 10, pure guarantees would cost six times the budget's ρ."""
     plan = {"method": "fpt-mw", "question_list": ASKED, "rounds": 1, "epsilon": 10.0}
     usual, made = (preview(project(**plan, noise=rule), 2000) for rule in ("zcdp", "published"))
     assert made.spent <= usual.spent

@@ -1,4 +1,5 @@
-"""A seventh method, known to the registry only, goes through everything headless; `tests/pages` does the pages."""
+"""A seventh method, known only to the registry, goes through everything without the app; `tests/pages` covers the
+pages."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True)
 class KeptModel(ConstantModel):
-    """A constant model that may be written."""
+    """A constant model that can be written."""
 
     def dumps(self) -> bytes | None:
         out = io.BytesIO()
@@ -56,7 +57,7 @@ class KeptModel(ConstantModel):
 
 @dataclass(frozen=True)
 class KeptToy(Toy):
-    """What a toy ends with whose model may be written."""
+    """The result of a toy method whose model can be written."""
 
     def model(self, report: Any = None) -> ConstantModel:  # noqa: ARG002
         return KeptModel(self.values, self.total)
@@ -68,7 +69,7 @@ def play_and_keep(*args: Any, **more: Any) -> KeptToy:
 
 @pytest.fixture(params=["kept", "never written"])
 def toy(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
-    """The method is registered; is its model written?"""
+    """Register the method; the parameter decides whether its model is written."""
     kept = bool(request.param == "kept")
     monkeypatch.setitem(METHODS, "toy", replace(TOY, fit=play_and_keep, load=KeptModel.loads) if kept else TOY)
     return kept

@@ -1,4 +1,4 @@
-"""Keys that every plan may have and a method does not read: the plan names them."""
+"""Keys that every plan may have but that a method does not read: the plan names them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_every_unread_key_is_reported_and_only_those(name: str) -> None:
     for key, value in OTHER.items():
         plan = Plan.from_json({"method": name, "epsilon": 1.0, key: value})
         assert unused_options(plan) == ([key] if key in method.capabilities.unread else [])
-        assert method.offers(plan, key)  # so that it can be put right
+        assert method.offers(plan, key)  # so that it can be corrected
         usual = Plan.from_json({"method": name, "epsilon": 1.0})
         assert method.offers(usual, key) == (key not in method.capabilities.unread)
 

@@ -39,7 +39,7 @@ def curator_of(plan, rows):
 
 
 def test_a_share_is_split_where_noise_left_nothing_to_weigh_by():
-    """Under add-remove noise may say that there are no rows: the release ended in a crash, with its budget spent."""
+    """Under add-remove, noise may suggest that there are no rows: the release crashed, with its budget spent."""
     budget = BudgetSplit(Budget.of(Plan("workload", 1.0, 1e-6), 9), {"a": 2, "b": 3, "c": 2}, "optimal", "zcdp")
     cliques = [("a", "b"), ("b", "c"), ("a", "c")]
     assert len(set(budget.split(0.5, cliques, [0.0] * 3).values())) == 1
@@ -80,7 +80,7 @@ def test_columns_of_no_weight_are_in_no_pair_and_a_triple_on_request_is_counted(
 
 @pytest.mark.parametrize("weights", [{"a × y": 0}, {"a × y": 0, "a × x": 2}], ids=["one by one", "together"])
 def test_a_pair_of_no_weight_is_never_counted(weights):
-    """a and y depend on each other most, so that a tree without weights begins with them."""
+    """a and y depend on each other most strongly, so a tree without weights begins with them."""
     made = project(method="workload", epsilon=20.0, weights=weights)
     measured = workload(curator_of(made.plan, table()), made, frame_of(made))
     assert not any({"a", "y"} <= set(q) for q in measured.cliques)
@@ -107,7 +107,7 @@ def test_a_release_of_prism_says_that_its_model_believes_less_than_was_counted(p
 
 @pytest.mark.parametrize(("signal", "part"), [(1.0, 1 / 6), (15.0, 1 / 3), (30.0, 2 / 3), (45.0, 1.0), (np.inf, 1.0)])
 def test_prisms_background_grows_with_what_can_be_told_of_the_target(signal, part, monkeypatch):
-    """Its own tables are cheap here, so it gets a slight share however little that is."""
+    """Its own tables are cheap here, so it gets a small share, however little can be told."""
     prism = import_module("espalier.core.methods.prism")
     monkeypatch.setattr(prism, "_signal", lambda *_: signal)
     made = project(method="prism", epsilon=50.0, features=10)
@@ -134,7 +134,7 @@ def test_more_pairs_are_counted_where_each_is_counted_well(epsilon, most, monkey
     [((9, 9), True), ((2, 2, 3), True), ((3, 3, 3), True), ((2, 2, 4), False), ((2, 2, 2, 3), True)],
 )
 def test_a_table_tells_its_pairs_where_summing_adds_less_noise_than_dividing_rho(values, told):
-    """The noisiest pair against one of C(k, 2) that share ρ: its variance is that of the cells it sums."""
+    """The noisiest pair is compared with one of C(k, 2) that share ρ: its variance is that of the cells it sums."""
     sizes = dict(zip("abcd", values, strict=False))
     pairs = list(itertools.combinations(sizes, 2))
     summed = max(np.prod([sizes[c] for c in sizes if c not in pair]) for pair in pairs)
@@ -228,7 +228,7 @@ def test_rows_are_even_unless_asked_otherwise():
 
 @pytest.mark.nightly
 def test_even_rows_of_200_fenced_runs_stay_at_the_sampling_floor():
-    """Independence, where it is true, is above its 95 % floor in 5 % of tables; 36 of 200 are, P < 1e-6, at 6 %."""
+    """Where independence is true, 5 % of tables exceed its 95 % floor; even at 6 %, 36 of 200 would have P < 1e-6."""
     assert binom.sf(35, 200, 0.06) < 1e-6
     rows, above = table(600), 0
     for i in range(200):

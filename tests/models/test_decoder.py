@@ -1,4 +1,4 @@
-"""The decoder as a model: what it draws, what it writes, which separations it holds, and how it is trained."""
+"""The decoder as a model: what it draws, what it writes, which separations it keeps, and how it is trained."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_a_file_that_somebody_changed_is_refused_in_words(number):
             read = Decoder.loads(data)
         except EspalierError:
             refused += 1
-        else:  # what was hit says nothing of the model
+        else:  # what was hit says nothing about the model
             assert read.heads.sizes == model.heads.sizes
     assert refused > 0.9 * len(files)
 

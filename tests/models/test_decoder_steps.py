@@ -1,4 +1,4 @@
-"""The decoder's training steps: where they come to rest, and that what is noise does not carry weights away."""
+"""The decoder's training steps: where they converge, and that noise does not carry weights away."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def answer(values, sigma):
 
 
 def descended(heads, rows, sigma, steps=60, seed=0):
-    """Where the steps on ``rows`` with noise of ``sigma`` rows have led, from all zeros, and their mean."""
+    """The end of the steps on ``rows`` with noise of ``sigma`` rows, from all zeros, and their mean."""
     rng, count = np.random.default_rng(seed), len(rows["a"])
     descent = Descent(Decoder(heads, np.zeros(heads.parameters), count), CLIP, steps)
     for step in range(steps):

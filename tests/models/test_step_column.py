@@ -13,7 +13,7 @@ MARGIN = np.array([0.5, 0.3, 0.15, 0.05])
 STAY = 0.6
 PEOPLE = 20_000.0
 LAW = STAY * np.diag(MARGIN) + (1 - STAY) * np.outer(MARGIN, MARGIN)
-"""Share of each (visit before, this visit): stay with probability `STAY`, else draw afresh."""
+"""Share of each (visit before, this visit): stay with probability `STAY`, otherwise draw afresh."""
 
 
 def fitted(counts: np.ndarray, sigma: float) -> np.ndarray:
@@ -62,7 +62,7 @@ def test_counts_that_noise_outweighs_are_closer_to_the_law_than_the_counts_are()
 
 
 def drawn_twice(even: bool, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Return the second visits of 2,000 people: two columns that depend on nothing but the visit before."""
+    """Return the second visits of 2,000 people: two columns that depend only on the visit before."""
     link = Linked("people", "visits", "id", "id", "at", 2)
     columns = tuple(StepColumn(f"visits.{n}", np.log(MARGIN), np.ones(4), 0.0, {}) for n in "xy")
     sizes = {"people.a": 2, link.number: 2} | {

@@ -17,7 +17,9 @@ from tests.support.app import field, finish, go, press, sample, sentences, state
 
 @pytest.mark.nightly
 def test_heart_failure_and_readmission_adjusted_for_age(app: AppTest) -> None:
-    """“Is heart failure associated with readmission after adjusting for age; how sure?” In under two minutes."""
+    """“Is heart failure associated with readmission after adjusting for age, and how sure is that?” In under two
+    minutes.
+    """
     begun = time.monotonic()
     sample(go(app, "data"), "readmission")
     state(app).editor.change_plan(regime="predictive", features=None, epsilon=2.0)

@@ -1,4 +1,4 @@
-"""The Analyse page opens releases of other sessions: from a zip, from the ledger, from a folder of this machine."""
+"""The Analyse page opens releases of other sessions: from a zip, from the ledger, or from a folder on this machine."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def damaged(files):
 
 
 def changed(files, name, **more):
-    """The file ``name`` with other things in its head."""
+    """The file ``name`` with a changed header."""
     with np.load(io.BytesIO(files[name])) as file:
         held = dict(file)
     head = json.loads(held["head"].tobytes()) | more
@@ -86,7 +86,7 @@ def changed(files, name, **more):
 
 
 def broken(files):
-    """Files of a release in which single bytes or facts are others: what reads them has errors of many kinds."""
+    """Files of a release with single bytes or facts changed, which cause errors of many kinds in what reads them."""
     rng = np.random.default_rng(0)
     for name in ("model.npz", "answers.npz") * 60:
         data = bytearray(files[name])

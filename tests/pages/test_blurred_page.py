@@ -1,4 +1,4 @@
-"""The method that is not private in the app: said, ticked, made, and nothing promised."""
+"""The method that is not private in the app: it is stated, ticked and run, and promises nothing."""
 
 from __future__ import annotations
 

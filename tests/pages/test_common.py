@@ -115,7 +115,9 @@ def test_a_name_is_code_whatever_it_holds() -> None:
 
 @pytest.mark.parametrize("mark", ["\r", "\n", "\r\n", "\x0b", "\x0c", "\x85", "\u2028", "\u2029"])
 def test_a_line_break_in_a_name_ends_no_code(mark: str) -> None:
-    """A column of a Parquet file could show a picture from elsewhere: two carriage returns end inline code."""
+    """A column of a Parquet file could show a picture from another server, because two carriage returns end inline
+    code.
+    """
     named = f"a{mark}{mark}![x](https://example.org/x.png)"
     for shown in (text.name(named), text.plain(named)):
         assert len(shown.splitlines()) == 1
@@ -140,7 +142,7 @@ def test_a_job_reports_cancels_and_ends() -> None:
 
 
 class Held:
-    """Work that goes on until it is let go."""
+    """Work that continues until it is released."""
 
     def __init__(self) -> None:
         self.began, self.let_go = threading.Event(), threading.Event()
@@ -154,7 +156,7 @@ class Held:
 
 @pytest.fixture
 def queue(monkeypatch: pytest.MonkeyPatch) -> Queue:
-    """A queue of its own with one place, and two to wait in."""
+    """A separate queue with one place, and two to wait in."""
     made = Queue(at_once=1, most=2)
     monkeypatch.setattr("espalier.core.server.queue.QUEUE", made)
     return made

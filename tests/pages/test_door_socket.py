@@ -1,4 +1,4 @@
-"""The door of a server that has just started, as a program meets it: pages, addresses and messages in any order."""
+"""The sign-in of a server that has just started, as a program meets it: pages, addresses and messages in any order."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ viewer = ["{viewer}"]
         )
 
     def get(self, path: str, posted: bytes | None = None) -> bytes:
-        """What the server answers to anybody; an error's body too."""
+        """What the server answers to anyone, including the body of an error."""
         try:
             with urllib.request.urlopen(f"{self.url}{path}", posted, timeout=20) as answer:
                 return bytes(answer.read())
@@ -78,7 +78,7 @@ viewer = ["{viewer}"]
             return error.read()
 
     def put(self, session: str, name: str, data: bytes) -> int:
-        """Upload a file into a session; the status."""
+        """Upload a file into a session; return the status."""
         token = generate_xsrf_token_string()
         body = b'--b\r\nContent-Disposition: form-data; name="f"; filename="t.csv"\r\n\r\n' + data + b"\r\n--b--\r\n"
         asked = urllib.request.Request(
@@ -98,7 +98,7 @@ viewer = ["{viewer}"]
             return error.code
 
     def visitor(self, email: str = "", session: str = "", **claims: Any) -> Visitor:
-        """A visitor with a socket; with an address, one who has signed in with it."""
+        """A visitor with a socket; given an address, one who has signed in with it."""
         token = generate_xsrf_token_string()
         cookies = [f"_streamlit_xsrf={token}"]
         if email:
@@ -127,7 +127,7 @@ class Visitor:
     session: str = ""
 
     def visit(self, page: str = "", by_hash: bool = False, press: tuple[str, ...] = ()) -> bytes:
-        """All that the server sends until the page is drawn, its buttons ``press`` clicked."""
+        """Everything that the server sends until the page is drawn; the buttons ``press`` are clicked."""
         asked = BackMsg()
         if by_hash:
             asked.rerun_script.page_script_hash = calc_hash(page)
@@ -191,12 +191,12 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 
 
 def media(came: bytes) -> list[str]:
-    """The addresses of files that a page offered."""
+    """The addresses of the files that a page offered."""
     return [found.decode() for found in re.findall(rb"/media/[0-9a-z]+\.\w+", came)]
 
 
 def test_a_stranger_sees_nothing_whatever_comes_first(server: Server) -> None:
-    """Fails where a page leaves the asking to ``app.py``: until ``st.navigation`` Streamlit serves pages without it."""
+    """Fails if a page leaves the check to ``app.py``: before ``st.navigation``, Streamlit serves pages without it."""
     asked = [
         *((page, by_hash) for page in PAGES for by_hash in (False, True)),
         ("SHARED", False),

@@ -1,4 +1,4 @@
-"""The doors: what the server lets in and out by default, and who may do what once people sign in."""
+"""What the server lets in and out by default, and who may do what once people sign in."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ROLES = {"steward": ["anna@hospital.example"], "viewer": ["ben@partner.example",
 
 
 class User(dict[str, Any]):
-    """What Streamlit knows of who has signed in."""
+    """What Streamlit knows about who has signed in."""
 
     @property
     def is_logged_in(self) -> bool:
@@ -44,7 +44,7 @@ def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def visit(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The app of a server that asks people to sign in, at a first visit."""
+    """The app of a server that asks people to sign in, on a first visit."""
 
     def come(page: str = "app.py", **user: Any) -> AppTest:
         now = {"sub": "1", "iat": time.time(), "email_verified": True}
@@ -95,7 +95,7 @@ def test_no_ceremony_by_default() -> None:
         ({"email": "anna@hospital.example\u2003"}, None),
         ({"email": "anna@hospital.example\n"}, None),
         ({"email": "anna@hospital.example."}, None),
-        ({"email": "MAR\u212a@HOSPITAL.EXAMPLE"}, "viewer"),  # not mark, who is a steward: the sign for Kelvin
+        ({"email": "MAR\u212a@HOSPITAL.EXAMPLE"}, "viewer"),  # not mark, who is a steward: this k is the Kelvin sign
         ({"email": "carl@ho\u017fpital.example"}, None),
         ({"email": "carl@sub.hospital.example"}, None),
         ({"email": "carl@evil.example@hospital.example"}, None),

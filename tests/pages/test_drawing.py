@@ -1,4 +1,4 @@
-"""What the drawing board sends, and what the page makes of it: checked, undone, shown, kept over a reload."""
+"""What the drawing board sends, and what the page does with it: checked, undone, shown, kept over a reload."""
 
 from __future__ import annotations
 

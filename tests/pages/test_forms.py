@@ -1,5 +1,5 @@
-"""What the forms may make of a private table: nothing. Two tables that differ in one row lead to the same plan, budget,
-ledger and report."""
+"""What the forms may derive from a private table: nothing. Two tables that differ in one row lead to the same plan,
+budget, ledger and report."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def opened(app: AppTest, n: int, **plan: Any) -> AppTest:
 
 
 def paid(app: AppTest, where: Path) -> tuple[dict[str, Any], str, Population]:
-    """Every default taken: a new budget is opened, and the plan released from it."""
+    """With every default: a new budget is opened, and the plan is released from it."""
     press(app, "Open this budget")
     finish(press(app, "Spend"))
     made = state(app).released
@@ -52,7 +52,7 @@ def paid(app: AppTest, where: Path) -> tuple[dict[str, Any], str, Population]:
 
 
 def settled(facts: dict[str, Any]) -> dict[str, Any]:
-    """``release.json`` without what is drawn anew each time: fit, strengths, clocks, the ledger's random marks."""
+    """``release.json`` without what differs each time: fit, strengths, clocks, and the ledger's random marks."""
     ledger = {k: v for k, v in facts["ledger"].items() if k in ("table", "reserved", "total", "spent", "neighbors")}
     links = [{k: v for k, v in link.items() if k != "strength"} for link in facts["links"]]
     kept = {k: v for k, v in facts.items() if k not in ("fit", "seconds", "date")}
@@ -136,14 +136,14 @@ PUBLIC = {
     "m.values",
     "column.values",
 }
-"""What plans, releases, measurements and declared columns say of themselves."""
+"""What plans, releases, measurements and declared columns say about themselves."""
 OTHERWISE = {
     "pages/02_data.py": {
         "linked_tables.rows",
         "rows_for_the_curator",
         "first_rows",
         "_people",
-    },  # shown to the curator when asked for, and nothing made of it
+    },  # shown to the curator on request, and used for nothing
     "pages/06_analyse.py": {"study.rows"},  # of the synthetic table
     "pages/release/not_private.py": {"_result"},  # of a table that says NOT PRIVATE, on the curator's screen
     "pages/diagnostics/many_targets.py": {"made.codes"},  # of the synthetic table
@@ -172,11 +172,11 @@ OTHERWISE = {
     "pages/session/session.py": {"self.rows", "mark_of"},  # set by open; keyed, to recognise a table after a reload
     "pages/release/payment.py": {"known_table", "diagnosed"},  # the digest, which the ledger keeps only keyed
 }
-"""By page, functions or expressions that may read a number of rows, codes, values or a digest off something."""
+"""By page, the functions or expressions that may read a number of rows, codes, values or a digest from something."""
 
 
 def read_off(path: str, source: str) -> list[str]:
-    """What a page reads off a table's rows other than through ``public_rows``."""
+    """What a page reads from a table's rows other than through ``public_rows``."""
     tree, allowed, excused = ast.parse(source), PUBLIC | OTHERWISE.get(path, set()), set()
     for node in ast.walk(tree):
         passed: list[ast.AST] = []

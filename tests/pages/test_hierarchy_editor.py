@@ -25,7 +25,7 @@ def opened(app: AppTest) -> AppTest:
 
 
 def paste(app: AppTest, text: str) -> AppTest:
-    """Into the field of the column that is chosen."""
+    """Paste into the field of the chosen column."""
     field(app, "text_area", "Code and group").set_value(text).run()
     assert not app.exception
     return app

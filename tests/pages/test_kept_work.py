@@ -36,7 +36,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def tab() -> threading.Event:
-    """Set while the tabs of all sessions are connected."""
+    """Set while the tabs of all sessions count as connected."""
     made = threading.Event()
     made.set()
     return made
@@ -44,7 +44,7 @@ def tab() -> threading.Event:
 
 @pytest.fixture(autouse=True)
 def kept(monkeypatch: pytest.MonkeyPatch, clock: Clock, tab: threading.Event) -> Registry:
-    """A registry of each test's own, whose clock the test sets."""
+    """A separate registry for each test, whose clock the test sets."""
     made = Registry(clock)
     monkeypatch.setattr(kept_work, "KEPT", made)
     monkeypatch.setattr(session, "_still_here", lambda: tab.is_set)
@@ -124,7 +124,9 @@ def test_a_reload_returns_to_the_release_without_its_rows(released: AppTest) -> 
 
 
 def test_rows_come_back_only_from_the_same_table(released: AppTest) -> None:
-    """A table of the same name with other rows was compared with the release, and rows kept back came back with all."""
+    """A table of the same name with other rows was compared with the release, and held-out rows came back with the
+    others.
+    """
     made = state(released).released
     assert made is not None
     assert made.mark is not None
@@ -145,7 +147,7 @@ def test_rows_come_back_only_from_the_same_table(released: AppTest) -> None:
 
 
 def test_a_table_read_in_place_comes_back_once_it_was_opened_again() -> None:
-    """The way to it outlived the session, so that a reload passed the list of allowed places by."""
+    """Its location outlived the session, so a reload bypassed the list of allowed places."""
     project, far = blank("far", Schema((Column("a", "categorical", ("x", "y")),))), ("warehouse", "people")
     relation = object()
     made = ReleaseBundle(1, project, None, {}, None, None, relation, far)  # type: ignore[arg-type]
@@ -162,7 +164,7 @@ def test_a_table_read_in_place_comes_back_once_it_was_opened_again() -> None:
 def test_results_of_a_tab_that_is_gone_leave_memory_and_come_back(
     released: AppTest, clock: Clock, kept: Registry, tab: threading.Event
 ) -> None:
-    """Twenty closed tabs held two gigabytes of files for fifteen minutes."""
+    """Twenty closed tabs kept two gigabytes of files for fifteen minutes."""
     made, token = state(released).released, state(released).token or ""
     tab.clear()
     kept.sweep()

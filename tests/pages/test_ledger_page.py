@@ -1,4 +1,4 @@
-"""The ledger in the app: opening a budget, paying from it, what is left, what may be taken home again."""
+"""The ledger in the app: opening a budget, paying from it, what is left, and what can be downloaded again."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def budget(where: Path, table: str = "hiring") -> Population:
 def test_an_interrupted_release_is_finished_on_the_ledger_page(
     app: AppTest, where: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The answers are stored, one is missing, and the open table gives it: nothing more is spent."""
+    """The answers are stored except for one, which comes from the open table: nothing more is spent."""
     opened(app)
     project, table = state(app).project, state(app).table()
     real = Journal.answer
@@ -144,7 +144,7 @@ def test_what_is_not_left_cannot_be_spent(app: AppTest, where: Path) -> None:
 
 
 def test_somebody_else_was_faster(app: AppTest, where: Path) -> None:
-    """Another release took the budget that the page shows: a clear refusal, nothing drawn, nothing spent."""
+    """Another release took the budget that the page shows: the refusal is clear, and nothing is drawn or spent."""
     opened(app, 1.2)
     from espalier.core.privacy.accounting import Budget
 
@@ -307,7 +307,7 @@ def test_a_ledger_in_trouble_is_said_on_every_page(app: AppTest, where: Path) ->
 
 
 def test_a_closed_tab_leaves_a_finished_entry(where: Path) -> None:
-    """The session is gone while the work is under way: it comes to its end, and the ledger keeps the release."""
+    """The session ends while the work is running: the work finishes, and the ledger keeps the release."""
     from espalier.core.tables.reading import read_table
 
     Ledger(where, create=True).open_table("hiring", epsilon=2.0, delta=1e-9)

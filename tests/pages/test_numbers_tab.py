@@ -1,4 +1,5 @@
-"""Numbers on the Diagnostics page: quantiles, distances in their unit, correlation, a regression; or why not."""
+"""Numbers on the Diagnostics page: quantiles, distances in their unit, correlation and a regression, or why there are
+none."""
 
 from __future__ import annotations
 

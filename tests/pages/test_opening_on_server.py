@@ -1,4 +1,4 @@
-"""A table on the server is opened where it is, planned and released, and none of its rows comes into the app."""
+"""A table on the server is opened in place, planned and released, and none of its rows enters the app."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def test_the_field_is_there_only_where_the_operator_allows_it(app, monkeypatch):
 
 
 def test_a_table_given_to_an_examples_project_is_no_example(state):
-    """It was: its release was not recorded unless the user asked, and Compare judged plans on it silently."""
+    """It counted as one: its release was recorded only on request, and Compare judged plans on it silently."""
     session, path = state
     whole = session.project
     for give in (
@@ -176,7 +176,7 @@ def test_a_table_given_to_an_examples_project_is_no_example(state):
 
 @pytest.fixture
 def ready(state, app, tmp_path, monkeypatch):
-    """The app with the table open where it is, planned, and a ledger of its own."""
+    """The app with the table open in place and planned, and with its own ledger."""
     monkeypatch.setenv("ESPALIER_LEDGER", str(tmp_path / "ledger.db"))
     session, path = state
     shown = here(app)
@@ -187,7 +187,7 @@ def ready(state, app, tmp_path, monkeypatch):
 
 
 def test_a_budget_opened_on_the_release_page_is_the_one_that_pays(ready):
-    """Its name was not filled in, and after it was opened the page showed the form for another one."""
+    """Its name was not filled in, and after it was opened, the page showed the form for another one."""
     app = go(ready, "release")
     assert field(app, "text_input", "Name of the table").value == "far"
     press(app, "Open this budget")
@@ -219,7 +219,7 @@ def test_a_table_that_the_ledger_knows_is_refused_until_somebody_has_read_why(re
 
 
 def test_diagnostics_show_pictures_and_further_tests_of_random_rows(ready):
-    """They had neither: a table that is read where it is was compared by figures alone."""
+    """They had neither: a table that is read in place was compared by figures alone."""
     app = go(ready, "release")
     field(app, "selectbox", "Paid from").set_value("Not recorded in a ledger").run()
     finish(press(app, "Spend"))

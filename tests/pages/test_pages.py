@@ -1,4 +1,4 @@
-"""The pages, driven without a browser: empty states, the whole way on a sample, errors, and what must never happen."""
+"""The pages, driven without a browser: empty states, all steps on a sample, errors, and what must never happen."""
 
 from __future__ import annotations
 

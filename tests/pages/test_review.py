@@ -1,4 +1,4 @@
-"""The grouped review without a browser: groups, confirmations, changes, and what depends on the rows."""
+"""The grouped review, without a browser: groups, confirmations, changes, and what depends on the rows."""
 
 from __future__ import annotations
 
@@ -68,12 +68,12 @@ def cells(seed: int, rows: int = 120) -> dict[str, list[str]]:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_neighbouring_tables_lead_to_one_project_unless_a_value_that_was_shown_differs(seed: int) -> None:
-    """A person who decides by what is shown alone gets the same project from both tables, if both show the same."""
+    """A person who decides only by what is shown gets the same project from both tables, if both show the same."""
     given = cells(seed)
     rng = np.random.default_rng(100 + seed)
     row, donor = rng.integers(0, 120, 2)
     other = {n: list(c) for n, c in given.items()}
-    for n in other:  # another person's row, and for odd seeds one with a value of its own
+    for n in other:  # another person's row, and for odd seeds one with a value that no other row has
         other[n][row] = given[n][donor]
     if seed % 2:
         other["ward"][row] = "west"

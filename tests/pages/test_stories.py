@@ -1,4 +1,4 @@
-"""Pictures of the samples: their figures belong to the files that are shipped, and can be worked out again."""
+"""Pictures of the samples: their figures belong to the shipped files and can be computed again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Plan page offers a field only where the method reads it, or where a value has to be put right."""
+"""The Plan page offers a field only where the method reads it, or where a value has to be corrected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bad input through the upload widget: a file that cannot be opened is explained, any other is shown."""
+"""Bad input through the upload widget: a file that cannot be opened is explained, and any other is shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A column of many codes with a hierarchy: planned without data, paid for, and resolved where the rows suffice."""
+"""A column of many codes with a hierarchy: planned without data, paid for, and resolved where there are enough rows."""
 
 from __future__ import annotations
 
@@ -107,7 +107,9 @@ def test_rows_held_out_people_and_both_relations(neighbors):
 
 
 def test_few_rows_tell_nothing_but_the_top_apart():
-    """All rows are a fifth of what divides a group of twenty codes: noise of nine σ would be needed, below 10⁻¹⁸."""
+    """All rows together are a fifth of what divides a group of twenty codes: that would take noise of nine σ, below
+    10⁻¹⁸.
+    """
     flat = HierarchyToBuy.of("code", {code: f"chapter {code[0]}" for code in CODES}, 30)
     project = a_project(epsilon=0.002)
     project = replace(project, schema=Schema((flat, project.schema["sex"])))
@@ -119,8 +121,9 @@ def test_few_rows_tell_nothing_but_the_top_apart():
 
 @pytest.mark.parametrize("unit", [Unit(r, k) for r in ("replace-one", "add-remove") for k in (1, 2)], ids=str)
 def test_a_level_is_one_histogram_and_only_its_noisy_answers_decide(unit, monkeypatch):
-    """Neighbouring columns, all answers made equal: the same questions are asked, and what is asked moves by at most Δ,
-    which is reached. The decision is a function of the answers alone."""
+    """For neighbouring columns with all answers made equal, the same questions are asked, and what is asked moves by at
+    most Δ, which is reached. The decision is a function of the answers alone.
+    """
     given = {"a": "g", "b": "g", "c": "h", "d": "h", "e": ""}
     column = HierarchyToBuy.of("code", given, 5, missing=True, unknown="missing")
     schema = Schema((column, Column("sex", "categorical", ("f", "m"))))
@@ -163,7 +166,7 @@ def test_a_level_is_one_histogram_and_only_its_noisy_answers_decide(unit, monkey
 
 @pytest.mark.parametrize("method", ["mst", "prism", "workload"])
 def test_the_top_of_a_hierarchy_may_be_named_in_constraints_and_questions(method):
-    """Its contents are known before: every code released inside it belongs to it, so no row may break it."""
+    """Its contents are known beforehand: every code released inside it belongs to it, so no row may break it."""
     given = {"impossible": [{"code": ["chapter A"], "sex": ["m"]}]}
     asked = QuestionList(
         (
@@ -193,7 +196,7 @@ def test_the_top_of_a_hierarchy_may_be_named_in_constraints_and_questions(method
 
 
 def test_places_are_kept_for_the_top_before_it_is_bought():
-    """Disjoint groups stay disjoint and together they are all there is, so sensitivities are those of the release."""
+    """Disjoint groups stay disjoint and together cover everything, so sensitivities are those of the release."""
     column = a_project().schema["code"]
     assert list(column.named) == ["chapter A", "chapter B", "chapter C"]
     assert sorted(itertools.chain(*column.named.values())) == list(range(30))

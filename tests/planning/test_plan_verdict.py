@@ -1,4 +1,4 @@
-"""The verdict before spending: from public facts alone, and with the words of the verdict after it."""
+"""The verdict before spending: from public facts alone, and in the words of the verdict after it."""
 
 import json
 import math
@@ -72,7 +72,7 @@ def test_it_rates_a_plan_by_what_is_spent():
 
 
 def test_an_outcome_is_noise_only_if_even_a_perfect_predictor_drowns():
-    """One column that is counted well may carry the whole prediction, whatever drowns beside it."""
+    """One column that is counted well may carry the whole prediction, whatever else is lost in noise."""
     sizes = {"a": 2, "b": 200, "y": 2}
 
     def rated(sigma):

@@ -62,7 +62,7 @@ def test_replace_one_is_the_root_of_four_less_twice_the_marked_part():
 
 
 class OneClassForgotten(ClassSums):
-    """A broken copy: two rows of one class are taken for orthogonal."""
+    """A broken copy: two rows of one class are treated as orthogonal."""
 
     def sensitivity(self, unit):
         return unit.rows_per_person * UNIT * math.sqrt(1 if unit.neighbors == "add-remove" else 2)
@@ -143,7 +143,7 @@ def test_scores_of_column_sets_move_by_their_sensitivity(relation):
 
 
 def test_scores_without_a_sensitivity_are_caught():
-    """A broken copy: a replaced row is taken for one that comes or goes."""
+    """A broken copy: a replaced row is treated as one that comes or goes."""
     with pytest.MonkeyPatch.context() as patch:
         right = ColumnSets.sensitivity
         patch.setattr(

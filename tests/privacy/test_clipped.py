@@ -1,4 +1,4 @@
-"""Clipped sums: ghost norms are the true ones, sums are whole, and no person moves them by more than is proved."""
+"""Clipped sums: ghost norms are the true ones, sums are whole numbers, and no person moves them more than is proved."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_the_sum_over_a_table_is_exactly_the_sum_over_its_rows_in_any_order(late
 
 @pytest.mark.parametrize("latent", [0, 2])
 def test_what_a_row_adds_hangs_on_no_chunk_that_it_stands_in(latent):
-    """Many inputs and categories: float sums of them depend on their order, and libraries choose it by shape."""
+    """With many inputs and categories, float sums depend on their order, which libraries choose by shape."""
     rng = np.random.default_rng(5)
     sizes = {f"c{i}": int(size) for i, size in enumerate(rng.integers(2, 40, 24))}
     net = Heads(sizes, {name: tuple(sizes)[:i] for i, name in enumerate(sizes)}, {"c9": 100.0}, latent)
@@ -143,8 +143,9 @@ def test_what_a_row_adds_hangs_on_no_chunk_that_it_stands_in(latent):
 
 
 def test_a_row_of_a_wide_table_counts_wherever_it_stands():
-    """Added up in single precision, squares of 8,000 residuals fell short of the norm: rows counted for nothing among
-    others and in full alone, so that one that came or went moved the sum by up to twice its sensitivity."""
+    """Added up in single precision, squares of 8,000 residuals fell short of the norm: a row counted for nothing among
+    others and in full on its own, so that one that came or went moved the sum by up to twice its sensitivity.
+    """
     sizes = {f"c{i}": 2 for i in range(4000)}
     net = Heads(sizes, {}, dict.fromkeys(sizes, 100.0))
     for weight in (-1.14, -0.9, 0.6):
@@ -161,7 +162,7 @@ def test_a_row_of_a_wide_table_counts_wherever_it_stands():
 @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
 @pytest.mark.parametrize("k", [1, 2])
 def test_no_person_moves_the_sum_by_more_than_its_sensitivity(latent, neighbors, k):
-    """All rows instead of all rows: the other rows add the same on both sides."""
+    """Every row is replaced by every other: the remaining rows add the same on both sides."""
     net, clip = heads(latent), 0.5
     bound = clipped_sensitivity(Unit(neighbors, k), clip)
     worst = 0
@@ -185,7 +186,7 @@ def test_the_enumeration_would_tell_one_clip_from_two():
 
 
 def test_no_row_is_above_the_norm_after_rounding_even_with_wild_parameters():
-    """At 1e6 exponentials leave the numbers; what is not a number adds nothing."""
+    """At 1e6, exponentials overflow; what is not a number adds nothing."""
     for latent in (0, 2):
         net = heads(latent)
         for seed in range(20):
@@ -264,7 +265,9 @@ def worst_move(sums):
 
 
 def test_broken_copies_cost_more_than_they_are_charged():
-    """A Gaussian of scale σ on a sum that moves by d is d²/(2σ²)-zCDP: that must be the ρ charged, and is not."""
+    """A Gaussian of scale σ on a sum that moves by d is d²/(2σ²)-zCDP: that must be the ρ that is charged, and here it
+    is not.
+    """
     net, clip, rho = heads(), 0.5, 0.01
     unit = Unit("replace-one")
 

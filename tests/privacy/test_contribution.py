@@ -34,7 +34,7 @@ SCHEMA = Schema((Column("a", "categorical", ("0", "1")), Column("b", "categorica
 CELLS = list(itertools.product((0, 1), repeat=2))
 MINE = [rows for size in range(3) for rows in itertools.combinations_with_replacement(CELLS, size)]
 MINE += [(cell,) * 3 for cell in CELLS] + [CELLS[:3]]
-"""What the one person in whom two tables differ may have: all of none to two rows, some of three."""
+"""What the one person in whom two tables differ may have: all sets of up to two rows, and some of three."""
 OTHERS = [
     {0: [(0, 0)], 1: [(1, 1)]},
     {0: [(0, 0), (0, 1), (1, 1)], 1: [(1, 0)]},
@@ -61,7 +61,7 @@ def drawn(monkeypatch, made, lots, seed, k, total):
     """Return ``bounded`` of a table in which everyone else, and every filler row, has the same lots as elsewhere."""
     rng = np.random.default_rng(seed)
     person = made.person
-    theirs = iter(rng.integers(0, 2**60, (len(person), 2)))  # by place among everybody else
+    theirs = iter(rng.integers(0, 2**60, (len(person), 2)))  # by position among everybody else
     every = np.array([lots[i] if who == 9 else next(theirs) for i, who in enumerate(person.tolist())])
     every = every.reshape(-1, 2).astype(np.uint64)
     fill = np.random.default_rng(seed + 1).integers(0, 2**60, (2, 20)).astype(np.uint64)
@@ -111,8 +111,8 @@ def test_a_person_that_comes_or_goes_moves_at_most_k_rows(monkeypatch, k):
 
 @pytest.mark.parametrize(("k", "total"), [(1, 3), (1, 8), (2, 3), (2, 4), (2, 9)])
 def test_a_person_that_becomes_any_other_changes_at_most_k_rows_of_a_declared_total(monkeypatch, k, total):
-    """Under replace-one, cut or filled, there are R rows before and after, and sums move at most as for k replaced
-    rows.
+    """Under replace-one, whether cut or filled, there are R rows before and after, and sums move at most as for k
+    replaced rows.
     """
     unit, edge, feature = Unit("replace-one", k), EdgeScore(lambda pair: np.full((2, 2), 0.4)), FeatureScore("b")
     worst, seen = 0.0, 0
@@ -202,7 +202,7 @@ def test_rows_without_people_are_not_bounded():
 
 
 def test_a_person_falls_into_one_part_whole_and_by_lot_alone(monkeypatch):
-    """No one is in both parts; with the same lots, other values in the rows change nothing; one person, one part."""
+    """No one is in both parts, and with the same lots, other values in the rows change nothing."""
     person = np.repeat(np.arange(50), 4)
     codes = np.random.default_rng(0).integers(0, 2, (2, 200))
     made = Table(SCHEMA, {"a": codes[0], "b": codes[1]}, 200, person=person, person_column="id")
@@ -245,7 +245,9 @@ def test_the_held_share_is_what_was_said(share):
 @pytest.mark.parametrize("k", [1, 2, 3, 7])
 @pytest.mark.parametrize("n", [1, 3, 40, 10**6])
 def test_a_person_whose_rows_fall_into_both_parts_costs_no_more_than_one(neighbors, k, n):
-    """The proof by row: Δ(j) ≤ (j/k)·Δ(k) for counts and both scores, so the two prices together stay below the max."""
+    """The proof by row: Δ(j) ≤ (j/k)·Δ(k) for counts and both scores, so the two prices add up to no more than the
+    larger.
+    """
     public = n if neighbors == "replace-one" else None
     bounds = [
         lambda unit: unit.count_sensitivity,
@@ -356,7 +358,7 @@ def read_by(column, schema=SCHEMA):
     ("read", "planned"), [("visit", "patient"), ("patient", "visit"), (None, "patient"), ("visit", None)]
 )
 def test_a_table_read_with_another_person_column_than_the_plan_names_is_refused(neighbors, read, planned):
-    """A bound of one row a visit keeps all rows of a patient."""
+    """A bound of one row per visit keeps all rows of a patient."""
     plan = replace(
         PROJECT.plan, neighbors=neighbors, person=planned, rows_per_person=1, rows=40, private_evaluation=0.2
     )
@@ -374,7 +376,7 @@ def test_a_table_read_with_another_person_column_than_the_plan_names_is_refused(
 
 @pytest.mark.parametrize("whose", [[0.0, math.nan, math.nan, 1.0], [0, -1, -1, 1]])
 def test_a_row_that_is_nobody_s_is_refused_in_a_table_built_by_hand(whose):
-    """NaN is not equal to itself: each such row would be a person of its own, and k would bound nothing."""
+    """NaN is not equal to itself: each such row would be a separate person, and k would bound nothing."""
     codes = {"a": np.zeros(4, int), "b": np.zeros(4, int)}
     with pytest.raises(TableError, match="whole numbers from 0"):
         Table(SCHEMA, codes, 4, person=np.array(whose), person_column="patient")

@@ -30,7 +30,7 @@ FLAT = EdgeScore(lambda pair: np.ones([SIZES[c] for c in pair]))
 
 
 class Counted(FakeSource):
-    """It remembers how often it was asked."""
+    """A table that remembers how often it was asked."""
 
     def __init__(self):
         super().__init__(24, **SIZES)
@@ -224,7 +224,9 @@ def test_a_pool_divides_into_exactly_its_share(sizes, share, rule, accounting):
 
 
 def test_optimal_allocation_is_the_minimum_of_its_objective():
-    """Any small move of budget between two cliques makes Σ a σ larger: zcdp by ρ, basic by ε."""
+    """Any small move of budget between two cliques makes Σ a σ larger, with zcdp in terms of ρ and with basic in terms
+    of ε.
+    """
     names = {"a": 2, "b": 30, "c": 400}
     for accounting in ("zcdp", "basic"):
         plan = Plan("mst", 1.0, 1e-9, allocation="optimal", accounting=accounting)
@@ -277,7 +279,7 @@ def test_by_hand_under_basic_accounting_shares_are_of_epsilon():
 
 
 def test_basic_accounting_is_prisms():
-    """40 equal marginals at ε = 1, δ = 1/39073²: the classical calibration gives σ ≈ 400 rows."""
+    """For 40 equal marginals at ε = 1 and δ = 1/39073², the classical calibration gives σ ≈ 400 rows."""
     names = {f"c{i}": 5 for i in range(40)}
     plan = Plan("independent", 1.0, 1 / 39073**2, accounting="basic")
     budget = Budget.of(plan, None)

@@ -1,4 +1,4 @@
-"""Bins put together from noisy counts: the best division is found, heavy values have bins, and Δ by enumeration."""
+"""Bins merged from noisy counts: the best division is found, heavy values have bins, and Δ holds by enumeration."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from espalier.core.privacy.unit import Unit
 
 
 def cost_of(cuts, counts, kept, bins):
-    """What the kept cuts cost, without noise, by the definition."""
+    """The cost of the kept cuts, without noise, by definition."""
     below = np.concatenate([[0.0], np.cumsum(counts)])
     spread = counts[counts <= below[-1] / bins].sum()
     out = 0.0
@@ -49,7 +49,7 @@ def test_a_value_that_many_share_gets_a_bin_of_its_own():
 
 
 def test_whole_numbers_lie_flat_by_how_many_they_are():
-    """The last bin is closed: from 4 to 6 there are three numbers, and ten rows of each are flat."""
+    """The last bin is closed: from 4 to 6 there are three numbers, and ten rows with each are flat."""
     cuts = np.array([0.0, 2.0, 4.0, 6.0])
     assert np.diff(flat_bins._places(cuts, True)).tolist() == [2, 2, 3]
     cost = flat_bins._unevenness(flat_bins._places(cuts, True), np.array([0.0, 20, 40, 70]), 0.0)
@@ -58,7 +58,7 @@ def test_whole_numbers_lie_flat_by_how_many_they_are():
 
 @pytest.mark.parametrize("unit", [Unit(r, k) for r in ("replace-one", "add-remove") for k in (1, 2)], ids=str)
 def test_one_person_moves_the_rows_between_cuts_by_at_most_delta(unit):
-    """All columns of four rows over three cells and missing, all neighbours: ‖move‖₂ ≤ Δ, and Δ is reached."""
+    """For all columns of four rows over three cells and missing, and all neighbours, ‖move‖₂ ≤ Δ, and Δ is reached."""
     inner, worst = np.array([1.0, 2.0]), 0.0
 
     def cells(rows):

@@ -40,7 +40,7 @@ def sums(rows, sizes, w):
 @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
 @pytest.mark.parametrize("k", [1, 2])
 def test_no_person_moves_the_gradient_by_more_than_its_sensitivity(sizes, neighbors, k):
-    """All rows instead of all rows: the sum over the other rows is the same on both sides and drops out."""
+    """Every row is replaced by every other: the sum over the remaining rows is the same on both sides and drops out."""
     rng = np.random.default_rng(0)
     cells = list(itertools.product(*map(range, sizes.values())))
     bound = gradient_sensitivity(Unit(neighbors, k), 2, sizes["y"])

@@ -22,11 +22,11 @@ from espalier.core.privacy.unit import Unit
 from tests.support.tables import FakeSource, bought
 
 FALSE_ALARM = 1e-7
-"""Each of the checks below fails by chance at most so often."""
+"""Probability with which each of the checks below may fail by chance."""
 
 
 class Fixed(FakeSource):
-    """Its every count is known."""
+    """A table whose counts are all known."""
 
     def __init__(self, counts, **sizes):
         self.counts = np.asarray(counts, dtype=np.int64)
@@ -37,7 +37,7 @@ class Fixed(FakeSource):
 
 
 def scale_interval(draws: np.ndarray, sigma: float) -> bool:
-    """Is the sample's second moment what variance ``sigma``² gives (χ² interval at FALSE_ALARM)?"""
+    """Whether the sample's second moment agrees with variance ``sigma``² (χ² interval at FALSE_ALARM)."""
     low, high = stats.chi2.ppf([FALSE_ALARM / 2, 1 - FALSE_ALARM / 2], len(draws))
     return bool(low <= float(np.sum(draws**2)) / sigma**2 <= high)
 
@@ -74,7 +74,7 @@ def test_two_way_counts_get_the_booked_noise_too():
 
 @pytest.mark.parametrize("unit", [Unit(), Unit("add-remove", 2)], ids=str)
 def test_bought_scores_carry_the_booked_noise(unit):
-    """3,240 scores at once, all 0: their spread is the scale booked, Δ = √m times that of one score, in rows."""
+    """For 3,240 scores at once, all 0, the spread is the booked scale, with Δ = √m times that of one score, in rows."""
     names = [f"c{i}" for i in range(81)]
     c = PrivateCurator(Fixed(np.full((2, 2), 4), **dict.fromkeys(names, 2)), unit, Budget(1.0, 1e-9, 0.5), 10**6)
     pairs = [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]]
@@ -124,7 +124,9 @@ def test_small_noise_is_a_discrete_gaussian():
 
 @pytest.mark.parametrize("factor", [0.8, 1.0, 1.25])
 def test_exponential_mechanism_chooses_with_the_booked_scale(factor):
-    """Two candidates a known distance apart: the odds show the scale; one 1.25 times off is detected."""
+    """Two candidates a known distance apart: the odds show the scale, and one that is off by a factor of 1.25 is
+    detected.
+    """
     gap, scale, draws = 3000, 2000.0, 6000
     wins = sum(mechanisms.noisy_max([gap, 0], scale * factor) == 0 for _ in range(draws))
     odds = 1 / (1 + math.exp(-gap / scale))

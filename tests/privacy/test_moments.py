@@ -1,4 +1,4 @@
-"""Every sensitivity, by enumeration over small neighbouring tables; and sums without their bound, which are caught."""
+"""Every sensitivity, by enumeration over small neighbouring tables; sums without their bound are caught."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Grid:
 
 @dataclass(frozen=True)
 class Six:
-    """Bins by a remainder; some lie outside."""
+    """Bins by a remainder; some values are outside."""
 
     def of(self, codes):
         return codes["i"] % 6
@@ -60,7 +60,7 @@ def rows(*held):
 
 
 def farthest(recipe, unit, values):
-    """The largest distance between the sums of neighbouring tables, over all that one or two rows can be."""
+    """The largest distance between the sums of neighbouring tables, over all possible values of one or two rows."""
     single = [recipe.sums(rows(v)) for v in values]
     k = unit.rows_per_person
     if unit.neighbors == "add-remove":
@@ -104,14 +104,14 @@ class Unbounded(Moments):
 
 
 class RootForgotten(Moments):
-    """A broken copy: the entries off the diagonal as if each were there once."""
+    """A broken copy: counts each off-diagonal entry once."""
 
     def sensitivity(self, unit):
         return super().sensitivity(unit) / np.sqrt(2)
 
 
 class OneRow(Moments):
-    """A broken copy: k rows of a person are taken for one."""
+    """A broken copy: k rows of a person are treated as one."""
 
     def sensitivity(self, unit):
         return super().sensitivity(Unit(unit.neighbors, 1))
@@ -167,7 +167,7 @@ def test_squares_too_large_for_floats_are_refused():
 
 
 def test_no_number_of_rows_is_refused():
-    """It may be private, and sums that could pass int64 were refused between one number of rows and the next."""
+    """The number may be private, and sums that could overflow int64 were refused between one number and the next."""
     most = (2**63 - 1) // (2**52 * BESIDE)
     held = [i % len(GRID) for i in range(most + 1)]
     for table in (held[:-1], held):
@@ -218,7 +218,7 @@ def test_side_by_side_keeps_columns_apart():
 
 @dataclass(frozen=True)
 class NoNumber(Grid):
-    """Lines with what a float that is not a number becomes: its square wraps around to 0 in int64."""
+    """Lines with the value that NaN becomes as a whole number: its square wraps around to 0 in int64."""
 
     def of(self, codes):
         return np.column_stack([np.ones(len(codes["i"])), np.full(len(codes["i"]), np.nan)]).astype(np.int64)

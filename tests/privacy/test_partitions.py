@@ -1,4 +1,4 @@
-"""Bought categories: distances by enumeration, the price by the noise's own distribution, what comes through.
+"""Bought categories: distances by enumeration, the price from the noise's own distribution, and what is released.
 
 A test of unseeded noise fails by chance less than once in a million runs.
 """
@@ -65,7 +65,7 @@ def test_a_recipe_costs_at_most_its_price(unit, rho, delta):
     assert recipe.rho == pytest.approx(rho, rel=1e-6)
     assert recipe.sigma == pytest.approx(unit.count_sensitivity / math.sqrt(2 * rho))
     assert cost(unit, recipe.sigma, recipe.threshold - 1)[1] > delta, "a lower threshold would cost more"
-    # new texts of one person come through with at most δ₀, however the k rows are divided among texts
+    # new texts of one person are released with probability at most δ₀, however the k rows are divided among texts
     k = unit.rows_per_person
     for parts in [(k,), (1,) * k]:
         slips = 1 - math.prod(1 - discrete_gaussian_tail(recipe.sigma, recipe.threshold - t) for t in parts)
@@ -73,7 +73,7 @@ def test_a_recipe_costs_at_most_its_price(unit, rho, delta):
 
 
 def test_a_text_of_one_person_comes_through_as_often_as_delta_says_and_no_more():
-    """δ₀ = 0.2 for one row under add-remove: 3,000 runs. In 10⁻⁷ of such tests the count is further out than this."""
+    """δ₀ = 0.2 for one row under add-remove, in 3,000 runs. In 10⁻⁷ of such tests, the count is further off."""
     recipe = threshold_for(Unit("add-remove"), 0.01, 0.2)
     hits = sum("rare" in find_categories({"rare": 1, "crowd": 10_000}, recipe, 5).counts for _ in range(3000))
     assert hits <= binom.isf(1e-7, 3000, 0.2)
@@ -81,7 +81,7 @@ def test_a_text_of_one_person_comes_through_as_often_as_delta_says_and_no_more()
 
 
 def test_large_texts_come_through_and_small_ones_do_not():
-    """σ = 10: a count of 10,000 stays below, or one of 1 rises above, with probability below 10⁻¹²."""
+    """At σ = 10, a count of 10,000 stays below, or a count of 1 rises above, with probability below 10⁻¹²."""
     recipe = threshold_for(Unit("replace-one"), 0.01, 1e-13)
     counts = {"big": 10_000, "bigger": 20_000, "once": 1, "": 50_000, "x" * 500: 50_000}
     found = find_categories(counts, recipe, 50)
@@ -111,7 +111,7 @@ def test_rho_is_converted_at_what_the_thresholds_leave_of_delta():
 
 
 def test_a_delta_that_no_threshold_reaches_is_refused():
-    """It was a traceback of a threshold beyond 64 bits."""
+    """A threshold beyond 64 bits ended in a traceback."""
     with pytest.raises(BudgetError, match="set a larger delta"):
         threshold_for(Unit("replace-one", 2), 1e-3, 1e-301)
 
@@ -125,7 +125,7 @@ def test_what_cannot_be_bought():
 
 
 def test_fewer_rows_never_cost_more_delta():
-    """What the proof for a part held out by row rests on: against j of k rows, δ₀ and ρ are no larger."""
+    """The proof for a part held out by row rests on this: for j of k rows, δ₀ and ρ are no larger."""
     for relation, k in itertools.product(("replace-one", "add-remove"), (2, 3, 5)):
         recipe = threshold_for(Unit(relation, k), 0.05, 1e-6)
         for j in range(1, k):

@@ -1,4 +1,4 @@
-"""Pure draws: discrete Laplace noise with the booked scale, L1 sensitivities, and ε that add up."""
+"""Pure draws: discrete Laplace noise with the booked scale, L1 sensitivities, and values of ε that add up."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_counts_move_by_the_rows_of_one_person(unit):
 @pytest.mark.parametrize("epsilon", [0.03, 0.7, 3.0])
 @pytest.mark.parametrize("sensitivity", [1, 2, 9])
 def test_no_answer_is_likelier_by_more_than_the_promise(sensitivity, epsilon):
-    """All answers to a count, enumerated: the likelihood ratio of two tables that are Δ rows apart reaches exp(ε)."""
+    """Over all answers to a count, the likelihood ratio of two tables Δ rows apart reaches exp(ε) and no more."""
     sigma = mechanisms.laplace_scale(sensitivity, epsilon**2 / 2)
     b = mechanisms.laplace_parameter(sigma)
     answers = np.arange(-400, 400)
@@ -112,7 +112,7 @@ def test_a_pure_budget_buys_no_gaussian_draw_and_no_more_than_its_epsilon():
     c.choose_question(WorstQuestion(QuestionSums(ASKED, (COUNT,), SIZES), np.zeros(5)), eighth)
     assert c.spending.epsilon_at(0.0) == pytest.approx(1.0, rel=1e-8)
     assert c.spending.epsilon_at(0.0) <= 1.0
-    assert c.spending.rho == pytest.approx(0.5**2 / 2 + 0.5**2 / 8, rel=1e-6)  # although ρ up to ½ would be left
+    assert c.spending.rho == pytest.approx(0.5**2 / 2 + 0.5**2 / 8, rel=1e-6)  # although ρ would be left, up to ½
     with pytest.raises(BudgetError, match="nothing was read"):
         c.measure({("b",): 1e-6})
 
@@ -135,7 +135,7 @@ def test_bounds_in_sigmas_hold_for_all_numbers_together(laplace):
 
 
 def test_an_answer_of_many_questions_costs_their_number():
-    """Five questions that one row changes all together: the noise of each is five times that of one."""
+    """One row changes all of five questions: the noise of each is five times that of a single question."""
     five = tuple(Question(f"q{i}", ({"a": (0,)},)) for i in range(5))
     sums = QuestionSums(five, (), SIZES)
     assert sums.total_sensitivity(Unit()) == 5 * sums.units

@@ -60,7 +60,7 @@ def edges_from(values, grid, *how):
 
 
 def scores_of(values, points, q):
-    """Of ``points`` as quantile ``q`` of ``values`` (both in order)."""
+    """Scores of ``points`` as quantile ``q`` of ``values`` (both in order)."""
     return quantile_scores(np.searchsorted(values, points, side="left"), len(values), q)
 
 
@@ -78,7 +78,7 @@ def test_a_score_moves_by_at_most_its_sensitivity_and_reaches_it(unit, q):
             here = scores_of(values(table), points, q)
             for other in neighbours(table, unit):
                 worst = max(worst, int(np.abs(scores_of(values(other), points, q) - here).max()))
-    # |s| reaches the bound where s keeps its sign, which needs rows enough on one side: nearly so on four rows
+    # |s| reaches the bound where s keeps its sign, which needs enough rows on one side: four rows nearly suffice
     assert worst <= score_sensitivity(unit, q)
     crowd = np.concatenate([np.full(40, 3.0)])
     far = {
@@ -95,7 +95,9 @@ def test_a_score_moves_by_at_most_its_sensitivity_and_reaches_it(unit, q):
 
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 def test_a_level_costs_what_is_said_of_it(unit):
-    """Σ over the parts of (move / sensitivity)² is at most `calls_of_level`, for all tables of two and three parts."""
+    """The sum of (move / sensitivity)² over the parts is at most `calls_of_level`, for all tables of two and three
+    parts.
+    """
     cuts_of = [(1.0,), (1.0, 2.0)]
     for cuts, q in itertools.product(cuts_of, (Fraction(1, 2), Fraction(1, 8))):
         worst = 0.0
@@ -177,7 +179,7 @@ def test_equal_values_get_a_bin_of_their_own_and_edges_stay_apart():
 
 
 def test_a_cut_that_no_value_tells_from_others_is_next_to_the_equal_values():
-    """Zeros and values from 1,000 on: without a price any cut between would do."""
+    """With zeros and values from 1,000 on, any cut between them would do if cuts had no price."""
     drawn = np.concatenate([np.zeros(9000), np.linspace(1000, 100_000, 1000)])
 
     def choose(scores, sensitivity):
@@ -189,7 +191,7 @@ def test_a_cut_that_no_value_tells_from_others_is_next_to_the_equal_values():
 
 
 def test_the_choices_asked_for_do_not_depend_on_the_values_but_through_earlier_choices():
-    """Two tables and the same answers: the same numbers of candidates and sensitivities, call by call."""
+    """Tables with the same answers: each call has the same number of candidates and the same sensitivity."""
     asked = []
     for drawn in (np.zeros(0), np.full(50, float("nan")), np.arange(50.0), np.array([np.inf, -np.inf, 1e300])):
         calls: list[tuple[int, int]] = []
@@ -206,7 +208,7 @@ def test_the_choices_asked_for_do_not_depend_on_the_values_but_through_earlier_c
 
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 def test_bought_edges_are_near_the_quantiles(unit):
-    """At ρ = 0.002 a call a choice is off by more than 40·k·scale rows with probability below e^−30."""
+    """At ρ = 0.002 per call, a choice is off by more than 40·k·scale rows with probability below e^−30."""
     drawn = np.random.default_rng(3).exponential(20.0, 40_000)
 
     def choose(scores, sensitivity):
@@ -240,7 +242,7 @@ COLUMNS = [
 
 
 def wide(found, held) -> bool:
-    """Does a range go two or more cells beyond the values, or to a cell far away?"""
+    """Whether a range goes two or more cells beyond the values, or to a cell far away."""
     low, high = found
     return high > 3 * max(abs(held[0]), abs(held[1])) or high - low > 5 * (held[1] - held[0])
 
@@ -255,7 +257,7 @@ def test_a_range_without_noise_holds_the_values_and_is_not_wide(drawn, held):
 
 @pytest.mark.parametrize(("drawn", "held"), COLUMNS)
 def test_a_bought_range_holds_the_values_and_is_seldom_wide(drawn, held):
-    """Of 200 ranges at most 29 are wide, but for one run of this test in 10⁷.
+    """Of 200 ranges, at most 29 are wide, except in one of 10⁷ runs of this test.
 
     At σ = 20 no cell with many rows is lost: the smallest of them holds 205 rows, 8.7 σ above its limit of 30. The
     fourth column's few tail rows (8 %) may be.
@@ -271,7 +273,7 @@ def test_a_bought_range_holds_the_values_and_is_seldom_wide(drawn, held):
 
 @pytest.mark.parametrize("looser", [{"LIKELY": 0.0, "TAIL": 0.0}, {"CERTAIN": 2.0}], ids=str)
 def test_a_range_by_looser_limits_is_often_wide(looser, monkeypatch):
-    """The test above would notice: more than half of the ranges are wide, and 30 of 200 are enough."""
+    """The test above would notice: more than half of the ranges are wide, and 30 of 200 would be enough."""
     for name, limit in looser.items():
         monkeypatch.setattr(quantiles, name, limit)
     drawn, held = COLUMNS[0]
@@ -284,7 +286,7 @@ def found_range(drawn, sigma):
 
 
 def test_a_range_leaves_out_a_few_values_far_away():
-    """A share of 0.005 of the rows is what a cell must hold."""
+    """A cell must hold a share of 0.005 of the rows."""
     crowd = np.linspace(17, 90, 5000)
     assert found_range(np.append(crowd, [1e9] * 20), 1.0)[1] == 100
     assert found_range(np.append(crowd, [1e9] * 40), 1.0)[1] == 2e9
@@ -300,7 +302,7 @@ def test_a_range_where_all_values_are_zero_or_missing():
 
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 def test_the_counts_of_a_range_move_by_the_sensitivity_of_a_histogram(unit):
-    """All tables of three rows in three cells of the grid and none, and all neighbours; the bound is reached."""
+    """For all tables of three rows in three cells of the grid or none, and all neighbours. The bound is reached."""
     places, worst = np.array([1.5, 3.0, -7.0, 1e15, float("nan")]), 0.0
     for table in tables(3):
         here = counts_on(places[list(table)], range_grid())

@@ -72,7 +72,7 @@ def test_the_sensitivity_is_reached_and_never_passed(recipe, unit):
 
 @pytest.mark.parametrize("unit", UNITS_OF_PRIVACY, ids=str)
 def test_the_score_of_a_choice_moves_by_its_sensitivity_at_most(unit):
-    """Every score, on both sides, whatever is expected; over all changes of one person's rows in a table of four."""
+    """Every score, on both sides, whatever is expected, over all changes of one person's rows in a table of four."""
     asked = QuestionSums(ASKED, (COUNT,), SIZES)
     rng = np.random.default_rng(0)
     recipe = WorstQuestion(asked, rng.normal(2, 3, len(ASKED)))
@@ -132,7 +132,7 @@ def test_questions_of_another_table_and_made_up_recipes_are_refused():
 
 
 def test_the_noise_has_the_scale_that_is_booked():
-    """200 answers of 5 questions: a standard deviation is off by more than 15 % less than once in 10⁶."""
+    """200 answers to 5 questions: a standard deviation is off by more than 15 % less than once in 10⁶ runs."""
     recipe, rho = QuestionSums(ASKED, (COUNT,), SIZES), 1e-3
     curator = PrivateCurator(table(ROWS), Unit(), Budget(1.0, 1e-6, 1.0), 1000)
     exact = recipe.sums(table(ROWS)) / UNITS
@@ -154,7 +154,7 @@ def test_what_is_too_wide_together_is_refused_before_anything_is_drawn():
 
 
 def test_the_private_choice_finds_a_question_that_is_far_off():
-    """Its score leads by 27 rows, 27 times the scale: another is chosen with probability below e⁻²⁵."""
+    """Its score leads by 27 rows, which is 27 times the scale: another is chosen with probability below e⁻²⁵."""
     asked = QuestionSums(ASKED, (COUNT,), SIZES)
     exact = answers(table(ROWS), ASKED, (COUNT,), SIZES).astype(float)
     curator = PrivateCurator(table(ROWS), Unit(), Budget(1.0, 1e-6, 10.0), 1000)

@@ -1,4 +1,4 @@
-"""Sums for a bought regression: sensitivity by enumeration, what they add up, and broken copies that are caught."""
+"""Sums for a bought regression: sensitivity by enumeration, what is added up, and broken copies that are caught."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def table(columns, rows):
 
 
 def each_alone(columns, recipe):
-    """The sums of each row that there can be, in floats."""
+    """The sums of each possible row, in floats."""
     return np.array([recipe.sums(table(columns, [row])) for row in every_row(columns)], dtype=float)
 
 
@@ -131,7 +131,7 @@ class OutcomeForgotten(RegressionSums):
 
 
 class AsIfAdded(RegressionSums):
-    """A broken copy: a row that changes is taken for one that comes."""
+    """A broken copy: a row that changes is treated as one that is added."""
 
     def squared(self, replace):  # noqa: ARG002
         return super().squared(False)

@@ -104,7 +104,7 @@ def test_edge_score_of_three_columns_has_the_same_sensitivity(unit):
 
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 def test_a_vector_of_scores_moves_by_at_most_its_l2_sensitivity_and_reaches_it(unit):
-    """All three pairs of three binary columns, all of one corner to the other: each gains above, loses below."""
+    """All three pairs of three binary columns, all rows from one corner to the other: each gains above, loses below."""
     pairs = [("a", "b"), ("a", "c"), ("b", "c")]
     drop = {("a", "b"): 2, ("a", "c"): 1, ("b", "c"): 0}
     rng = np.random.default_rng(8)
@@ -151,7 +151,7 @@ def test_folding_adds_up_along_every_axis():
 
 @pytest.mark.parametrize("k", [1, 2])
 def test_feature_score_under_replace_one_with_a_private_number_of_rows(k):
-    """A person's rows become as many others, fewer, more or none: at most k go and at most k come."""
+    """A person's rows become as many other rows, fewer, more or none: at most k go and at most k come."""
     score = FeatureScore("y")
 
     def value(counts):

@@ -168,7 +168,7 @@ def test_a_constraint_that_contradicts_a_separation_is_refused_with_the_path():
     assert "sex – pregnant – married" in one.conflict([apart], [("pregnant", "married")])[1]
     # a path that the plan has without any constraint is not a constraint's fault
     assert one.conflict([apart], [("sex", "married")]) is None
-    # through a column that is given nothing leaks
+    # nothing leaks through a given column
     assert Constraints((Impossible({"sex": ("male",), "age": Range(high=16)}),)).conflict([apart]) is None
 
 
@@ -184,7 +184,7 @@ def test_no_row_of_the_model_breaks_a_constraint(seed):
     assert [n for _, n in violations(ALL, SCHEMA, texts)] == [0] * 5
     plain = {c.name: c.decode(codes[c.name], rng) for c in SCHEMA.columns}
     assert violations(ALL, SCHEMA, plain)[3][1] > 100, "two numbers from one bin are not in order by themselves"
-    for column in SCHEMA.columns:  # what was settled is what the codes say
+    for column in SCHEMA.columns:  # the settled values agree with the codes
         assert np.array_equal(column.encode(texts[column.name]), codes[column.name])
 
 
@@ -204,7 +204,7 @@ def test_violations_are_counted_row_by_row():
 
 @pytest.mark.parametrize(("length", "bins"), [(40, 4), (6, 40)])
 def test_long_and_wide_chains_are_fitted_with_a_certificate(length, bins):
-    """All pairs of a chain are given: only neighbours are needed, so that the model stays a chain."""
+    """All pairs of a chain are given, but only neighbours are needed, so the model stays a chain."""
     names = [f"v{i}" for i in range(length)]
     schema = Schema(tuple(Column(n, "numeric", edges=tuple(float(x) for x in range(bins + 1))) for n in names))
     chain = Constraints(monotone=tuple(Monotone(a, b) for a, b in itertools.combinations(names, 2)))
@@ -232,7 +232,7 @@ def test_constraints_that_leave_no_row_together():
 
 
 def test_settled_numbers_in_one_bin_are_spread_as_the_order_says():
-    """Two uniform numbers given their order: means 1/3 and 2/3 of the bin; 20,000 rows, seven standard errors."""
+    """Two uniform numbers, given their order, have means 1/3 and 2/3 of the bin; 20,000 rows, seven standard errors."""
     schema = Schema((Column("a", "numeric", edges=(0, 1, 2)), Column("b", "numeric", edges=(0, 1, 2))))
     codes = {name: np.zeros(20_000, dtype=np.uint8) for name in "ab"}
     texts = decoded(schema, Constraints(monotone=(Monotone("a", "b"),)), codes, np.random.default_rng(4))

@@ -1,4 +1,4 @@
-"""Dates: bins that follow the calendar, the way from text to day numbers and back; invented identifiers."""
+"""Dates: bins that follow the calendar, conversion from text to day numbers and back, and invented identifiers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RANGES = [
 
 
 def period(day: date, by: str) -> object:
-    """Which period a day is in, from the calendar."""
+    """The period that a day is in, from the calendar."""
     return {
         "week": day.isocalendar()[:2],
         "month": (day.year, day.month),

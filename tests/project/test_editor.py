@@ -1,4 +1,4 @@
-"""Editing a project: what is set aside while columns are left out, undo, and changes that are refused whole."""
+"""Editing a project: what is set aside while columns are left out, undo, and changes that are refused as a whole."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def without(*names: str) -> Schema:
 
 
 def said(project: Project) -> dict[str, object]:
-    """What a project says about its columns, without the order."""
+    """What a project states about its columns, without their order."""
     found = References.of(project)
     return {
         "edges": set(found.edges),

@@ -1,4 +1,4 @@
-"""The answer that fixes the unit of privacy is one of four, also in a notebook."""
+"""The answer that fixes the unit of privacy is one of four, even in a notebook."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SCHEMA = Schema((Column("a", "categorical", ("x", "y")),))
 
 @pytest.mark.parametrize("answer", [0, 1, np.False_, np.True_, "false", "null", [], "yes"])
 def test_another_kind_of_answer_is_refused(answer):
-    """0, 1 and NumPy's truth values were read as unasked: "several rows" was released as one row per person."""
+    """0, 1 and NumPy's truth values counted as no answer: "several rows" was released as one row per person."""
     with pytest.raises(ProjectError, match="must be true, false or null"):
         Project("t", SCHEMA, Plan("mst", 1.0, 1e-6), one_row_per_person=answer)
 

@@ -71,7 +71,7 @@ def test_the_old_name_of_the_private_evaluation_still_reads():
 
 
 def opened(data):
-    """A project file as its reader sees it: only code that knows the methods checks the methods' own keys."""
+    """A project file as its reader sees it: only code that knows the methods checks their own keys."""
     project = Project.loads(json.dumps(data))
     check_options(project.plan)
     return project

@@ -1,4 +1,4 @@
-"""Columns: what they refuse, and that text → codes → text comes back."""
+"""Columns: what they refuse, and that text → codes → text gives the same text."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_missing_and_unknown():
 
 
 def test_text_is_compared_as_written():
-    """Numbers and truth values excepted: `tests/project/test_spellings.py`."""
+    """Except for numbers and truth values, which `tests/project/test_spellings.py` tests."""
     with pytest.raises(TableError):
         Column("a", "categorical", ("1", "x")).encode(["1.0"])
 
@@ -245,7 +245,7 @@ def test_smallest_type(size, bits):
     ],
 )
 def test_each_kind_of_column_has_its_type(column, kind):
-    """It prints as it is made, changes and compares as a value, and its texts for people are written if it has any."""
+    """It prints as constructed, changes and compares as a value, and writes its texts for people if it has any."""
     assert type(column) is kind
     assert eval(repr(column), {**globals(), "datetime": datetime}) == column
     assert hash(replace(column)) == hash(column)

@@ -1,4 +1,4 @@
-"""A schema bought from rows that stay in files and engines: the same as from a table in memory, and what is refused."""
+"""A schema bought from rows in files and engines is the same as from a table in memory; and what is refused."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_many_odd_texts_get_the_codes_that_a_table_in_memory_gets(tmp_path, requ
 
 
 def test_numbers_that_no_float_holds_are_in_the_outermost_cell_here_and_there(tmp_path):
-    """In memory they were clipped to edges that only hold the place of those to be bought: 1e999 was read as 4."""
+    """In memory they were clipped to placeholders of the edges to be bought: 1e999 was read as 4."""
     cells = ["-1e999", "1e999", "-1", "0", "50", "100", "inf", "nan", "x", ""]
     wanted = to_buy("a", "numeric", bins=4, range=(0.0, 100.0))
     schema = Schema((wanted, Column("b", "categorical", ("u",))))
@@ -172,7 +172,7 @@ def test_numbers_that_no_float_holds_are_in_the_outermost_cell_here_and_there(tm
     ("low", "high", "integer"), [(0.0, 1e23, True), (5e16, 5e16 + 16, True), (-1.7e308, 1.7e308, False)]
 )
 def test_a_range_that_floats_cannot_part_is_refused_before_anything_is_spent(low, high, integer):
-    """Its points were all the same, or no numbers: a crash, for some of them after the budget was debited."""
+    """Its points were all equal, or were not numbers: a crash, in some cases after the budget was debited."""
     wide = Schema((to_buy("a", "numeric", bins=4, range=(low, high), integer=integer), SCHEMA["ill"]))
     for refused in (lambda: preview(a_project(wide), ROWS), lambda: as_read(wide)):
         with pytest.raises(SchemaError, match="too wide for floats"):
@@ -195,7 +195,7 @@ def test_a_release_with_people_and_rows_held_out(relation):
 
 @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
 def test_neighbouring_files_move_what_is_counted_by_its_sensitivity(neighbors, tmp_path):
-    """All that is asked of codes is one histogram a column: over every neighbour of a small file, Δ is reached."""
+    """Codes are asked only for one histogram per column: over every neighbour of a small file, Δ is reached."""
     narrow = to_buy("paid", "numeric", bins=2, range=(0.0, 9.0), integer=True)
     small = Schema((replace(narrow, name="age"), narrow, HierarchyToBuy.of("code", SMALL, 4, missing=True)))
     unit, values = Unit(neighbors, 1), [(5, 0.0, "A1"), (5, 70.0, "B2"), (None, 0.2, "A1"), (101, 1e9, None)]

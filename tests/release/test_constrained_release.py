@@ -143,7 +143,7 @@ def wide(method: str, **plan: object) -> Project:
 
 @pytest.mark.parametrize("method", ["privbayes", "workload", "prism", "mst"])
 def test_constraints_make_no_model_too_large_once_the_counts_are_paid(method, monkeypatch):
-    """Whatever a private choice falls on: the model keeps within the plan's largest table, or the plan is refused."""
+    """Whatever is chosen privately, the model stays within the plan's largest table, or the plan is refused."""
     monkeypatch.setattr("espalier.core.methods.workload.FEW", 5)  # pairs one at a time, as in a table of many columns
     project = wide(method)
     rng = np.random.default_rng(4)
@@ -171,7 +171,7 @@ def test_a_drawn_star_is_not_refused_for_columns_that_it_does_not_take():
 
 
 def test_a_network_leaves_out_what_would_be_too_large_beside_constraints(monkeypatch):
-    """The choice made to fall on each candidate in turn: without constraints in view the loop would be closed."""
+    """Each candidate is chosen in turn: if constraints were ignored, the loop would be closed."""
     project = wide("privbayes")
     frame, sizes = frame_of(project), project.schema.sizes
     for place in range(0, 12, 4):

@@ -1,4 +1,4 @@
-"""Dates and identifiers are kinds of their own: from the project file through a release and back from its folder."""
+"""Dates and identifiers are separate kinds, from the project file through a release and back from its folder."""
 
 from __future__ import annotations
 

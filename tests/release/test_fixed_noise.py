@@ -1,4 +1,4 @@
-"""release.json of fixed projects under fixed noise: a rebuild of the code may add keys and change no number."""
+"""release.json of fixed projects under fixed noise: a change of the code may add keys but not change a number."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PROSE = {
     "what",
     "why",
 }
-"""Keys of texts and of running times."""
+"""Keys whose values are texts or running times."""
 CASES = {
     "hiring": {
         "method": "privci",

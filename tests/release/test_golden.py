@@ -1,4 +1,4 @@
-"""release.json holds every key that it held when there were only marginals, and folders of that time still read."""
+"""release.json has every key that it had when there were only marginals, and folders of that time can be read."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ VERDICT = """
     verdict.pairs.noise verdict.pairs.weak verdict.pairs.works verdict.purpose verdict.rating verdict.sentences
     verdict.smallest_epsilon verdict.steps
 """
-"""What the plan stated before anything was spent."""
+"""Paths of what the plan stated before anything was spent."""
 ADDED = {
     *VERDICT.split(),
     "measurements[].what",
@@ -65,7 +65,7 @@ ADDED = {
     *("links", "links[].columns", "links[].strength", "links[].noise"),
     *("errors", "errors[].columns", "errors[].error", "errors[].round", "errors[].sigma"),
 }
-"""What is new: nothing else may come without being listed here."""
+"""New paths: no other may appear without being listed here."""
 CASES = {
     "fenced": (
         {"method": "privci", "fair": True, "width": 2, "explain": 0.1, "compress": True, "looking": 0.02},

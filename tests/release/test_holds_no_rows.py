@@ -1,4 +1,4 @@
-"""A release holds nothing of the rows that it was made from, and a worker can hand it over."""
+"""A release contains nothing of the rows that it was made from, and a worker can hand it over."""
 
 from __future__ import annotations
 

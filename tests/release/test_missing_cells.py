@@ -43,7 +43,7 @@ def table(n: int = 8000) -> Table:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Much budget, so that the noise hardly matters."""
+    """A release with a budget so large that the noise hardly matters."""
     out = tmp_path_factory.mktemp("missing") / "made"
     plan = Plan.from_json(
         {"method": "prism", "epsilon": 60.0, "target": "y", "regime": "effect", "treatment": "t", "copies": 10}

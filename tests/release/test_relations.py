@@ -88,7 +88,7 @@ def test_a_release_from_a_relation_is_that_of_the_table(path, plan, kind):
         csv.write_csv(parquet.read_table(path), data)
     made = release(project(**plan), open_relation(data))
     real = Table.encode(read_table(path), SCHEMA)
-    if plan.get("rows") != 9_000:  # with that many filler rows the shares are others
+    if plan.get("rows") != 9_000:  # that many filler rows change the shares
         for name in SCHEMA.names:
             assert abs(shares(made.codes, name) - shares(real.codes, name)).max() < 0.05, name
     if plan.get("rows"):
@@ -120,7 +120,7 @@ def test_every_file_of_codes_is_closed_at_the_end(path, monkeypatch):
 
     with pytest.raises(Cancelled) as stopped:
         release(project(**plan), open_relation(path), cancel)
-    assert stopped.value.__traceback__ is not None  # which holds on to everything there was
+    assert stopped.value.__traceback__ is not None  # which keeps a reference to everything
     assert made
     assert not any(file.close.alive for file in made)
 
@@ -233,7 +233,7 @@ def test_a_release_from_postgres(in_postgres, path, plan, tmp_path):
     relation = open_relation(in_postgres, "far")
     made = release(project(**plan), relation, ledger=ledger.account("far", "me"))
     real = Table.encode(read_table(path), SCHEMA)
-    if plan.get("rows") != 9_000:  # with that many filler rows the shares are others
+    if plan.get("rows") != 9_000:  # that many filler rows change the shares
         for name in SCHEMA.names:
             assert abs(shares(made.codes, name) - shares(real.codes, name)).max() < 0.05, name
     if plan.get("neighbors") != "add-remove":
@@ -272,11 +272,11 @@ def test_an_engine_killed_in_the_middle_leaves_a_ledger_that_is_right(in_postgre
     assert entry.status == "reserved", "the release can be resumed"
     with psycopg.connect(in_postgres, autocommit=True) as con:
         left = "SELECT count(*) FROM pg_class WHERE relname LIKE 'espalier%' AND relpersistence = 't'"
-        assert con.execute(left).fetchone() == (0,)  # a ledger may lie in the same database
+        assert con.execute(left).fetchone() == (0,)  # a ledger may be in the same database
 
 
 def test_a_writer_that_commits_during_a_release_changes_nothing(in_postgres, path):
-    """It commits while the one statement runs, and before each later step; rows that all say z never come in."""
+    """It commits while the one statement runs and before each later step; its rows, all z, are never read."""
     import psycopg
 
     heard, during = set(), []
@@ -337,7 +337,7 @@ def test_a_file_that_is_replaced_while_it_is_read_is_refused_before_anything_is_
 
 
 def far_and_here(data, path, **plan):
-    """(what evaluate finds of a relation, and of the same table in memory, the release)."""
+    """(result of evaluate for a relation, its result for the same table in memory, the release)."""
     asked = QuestionList(({"name": "q", "where": {"a": ["x"]}},), ({"name": "c", "of": {"a": ["x"], "b": ["n"]}},))
     roles = Roles(outcome=("a",), protected=("b",))
     made = dataclasses.replace(project(**plan), roles=roles, question_list=asked)

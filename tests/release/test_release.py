@@ -202,7 +202,7 @@ def test_a_table_read_with_another_schema_is_refused():
 
 
 def test_whatever_could_be_chosen_is_checked_before_the_first_draw():
-    """A pair that the rehearsal would not meet, but a private choice could, is refused with the plan.
+    """A pair that the rehearsal would not include, but a private choice could, is refused with the plan.
 
     Of P × X (16 million cells) a tree could be made; prism's cap keeps it out.
     """
@@ -262,7 +262,7 @@ def test_a_damaged_release_folder_is_named(folder, tmp_path):
 
 
 def fenced(**plan):
-    """y follows s and a; b has 40 categories, most of them rare."""
+    """y depends on s and a; b has 40 categories, most of them rare."""
     rng = np.random.default_rng(5)
     n = 4000
     s, a = rng.integers(0, 2, n), rng.integers(0, 3, n)
@@ -329,7 +329,7 @@ def test_rare_categories_are_merged_said_and_drawn_again():
 
 
 def test_half_a_character_is_refused_before_anything_is_spent(monkeypatch):
-    """In a notebook it was found when the paid release was written."""
+    """In a notebook, it was noticed only when the paid release was written."""
     monkeypatch.setattr("espalier.core.release.run.carry_out", lambda *_: pytest.fail("spent"))
     frame = pd.DataFrame({"a": ["x", "y"] * 50})
     for name, categories in (("\ud800", ("x", "y")), ("t", ("x", "y", "\ud800"))):

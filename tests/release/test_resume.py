@@ -37,7 +37,7 @@ from tests.models.copula import test_fit
 
 
 class Crash(BaseException):
-    """A kill: nothing catches it but the guard of the reservation."""
+    """A kill, which only the guard of the reservation catches."""
 
 
 class Recorder:
@@ -142,7 +142,7 @@ def test_every_method_is_resumed(name, tmp_path, recorder):
 
 
 def test_a_release_with_all_answers_needs_no_rows_and_is_the_same_again(tmp_path, monkeypatch):
-    """Chance that is not noise is the same too, so two resumed runs write the same table."""
+    """Randomness other than noise is the same too, so two resumed runs write the same table."""
     given, out = project(**CASES["mst"], private_evaluation=0.2), tmp_path / "out"
 
     def fail(*_: Any, **__: Any) -> None:
@@ -188,7 +188,7 @@ def test_another_table_is_refused(tmp_path, recorder):
 
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
 def test_rows_are_chosen_again_independently(tmp_path, recorder, neighbors):
-    """The same lots were used by position: whether a person's row had moved showed in the rows of all others."""
+    """The same lots were used by position, so the rows of all others revealed whether a person's row had moved."""
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"who": rng.integers(0, 60, 300)}).astype(str)
     frame[["a", "b"]] = rng.choice(list("xy"), (300, 2))
@@ -234,7 +234,7 @@ def test_bought_bins_and_categories_are_stored(tmp_path, recorder):
 
 
 def test_nothing_in_a_journal_depends_on_a_row(tmp_path, recorder):
-    """Neighbouring tables, and tables of other sizes: but for seeds and keyed marks the facts are equal."""
+    """For neighbouring tables and tables of other sizes, the facts are equal except for seeds and keyed marks."""
     found = []
     for rows in (table(400), table(399), table(40, seed=3)):
         out = tmp_path / str(len(found))
@@ -312,7 +312,7 @@ def test_a_resume_that_stops_before_its_first_answer_keeps_what_is_stored(tmp_pa
 
 
 def test_held_out_people_of_bought_columns_are_not_dealt_again(tmp_path, recorder):
-    """The fingerprint of a part sees codes alone, and a bought column has none yet."""
+    """The fingerprint of a part sees only codes, and a bought column has none yet."""
     frame = pd.DataFrame({"city": ["Rome", "Oslo"] * 200, "sick": ["yes", "no", "no", "no"] * 100})
     schema = Schema((to_buy("city", "categorical", 10), Column("sick", "categorical", ("no", "yes"))))
     plan = Plan("independent", 3.0, 1e-5, schema_share=0.3, private_evaluation=0.2, target="sick")
@@ -337,7 +337,7 @@ def test_a_second_release_to_the_folder_is_refused_while_answers_are_kept(tmp_pa
 
 
 def test_an_entry_is_resumed_for_what_was_reserved(tmp_path, recorder):
-    """It stays reserved after a crash, is spent once, and another machine with the key file can finish it."""
+    """It stays reserved after a crash and is spent once; another machine with the key file can finish it."""
     where = str(tmp_path / "ledger.db")
     ledger = Ledger(where, create=True)
     ledger.open_table("people", epsilon=3.0, delta=1e-6)
@@ -384,13 +384,13 @@ def test_two_processes_cannot_both_draw_the_next_answer(tmp_path, recorder):
     (entry,) = ledger.population_of("people").entries
     reservation = ledger.account("people").resumed(entry.id)
     reservation.append(2, b"first")
-    reservation.append(2, b"first")  # the answer to the first try was lost
+    reservation.append(2, b"first")  # the answer to the first attempt was lost
     with pytest.raises(LedgerError, match="another process is working"):
         reservation.append(2, b"second")
 
 
 def test_an_entry_that_another_process_resumed_is_not_returned(tmp_path):
-    """The first process had drawn nothing, was cancelled, and the release of the other counted nothing."""
+    """The first process was cancelled before a draw, and the release of the other counted for nothing."""
     ledger = Ledger(str(tmp_path / "ledger.db"), create=True)
     ledger.open_table("people", epsilon=3.0, delta=1e-6)
     given, rows, resumed = project(**CASES["mst"], delta=None), table(400), []
@@ -514,7 +514,7 @@ def test_every_method_has_a_case():
 
 
 def test_a_disk_with_too_little_room_is_refused_before_anything_is_drawn(tmp_path, recorder, monkeypatch):
-    """The check counts what goes to one disk together, from public facts alone."""
+    """The check adds up what goes to one disk, from public facts alone."""
     free = SimpleNamespace(free=6 << 20)
     monkeypatch.setattr(space.shutil, "disk_usage", lambda _: free)
     given, rows = project(**CASES["mst"]), table(400)

@@ -95,7 +95,7 @@ def test_a_table_of_names_alone_is_released(neighbors, tmp_path):
 
 
 def test_a_column_of_which_nothing_was_found_is_told():
-    """Each of 3,000 ids is in one row; a threshold of hundreds is passed by chance with probability below 10⁻⁹."""
+    """Each of 3,000 ids is in one row; one passes a threshold of hundreds with probability below 10⁻⁹."""
     schema = Schema((to_buy("id", "categorical", 5), Column("ill", "categorical", ("no", "yes"))))
     project = replace(a_project(), schema=schema)
     lines = "id,ill\n" + "".join(f"p{i},{'no' if i % 3 else 'yes'}\n" for i in range(ROWS))
@@ -129,7 +129,7 @@ def test_what_cannot_be_is_refused_before_anything_is_read():
     about = Constraints.from_json({"impossible": [{"job": ["nurse"], "ill": ["yes"]}]})
     with pytest.raises(EspalierError, match="job.*bought at release"):
         preview(replace(a_project(), constraints=about), ROWS)
-    # 2 is an edge of the bins that only hold the place: without that check, refused after the schema was paid
+    # 2 is an edge of the placeholder bins: without that check, it was refused after the schema had been paid for
     for key, entry in (("impossible", {"age": {"below": 2}, "ill": ["yes"]}), ("monotone", ["age", "income"])):
         with pytest.raises(EspalierError, match="bought at release"):
             preview(replace(a_project(), constraints=Constraints.from_json({key: [entry]})), ROWS)

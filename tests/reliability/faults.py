@@ -60,7 +60,7 @@ ROUNDED = Fraction(1, 10**9)
 
 
 def table() -> Table:
-    """Some rows."""
+    """A table with some rows."""
     rng = np.random.default_rng(0)
     return Table(SCHEMA, {n: rng.integers(0, 3, 500).astype(np.uint8) for n in "abc"}, 500)
 
@@ -276,7 +276,7 @@ def full_disk(where: str) -> dict[str, Any]:
 
 
 def full_disk_before(where: str) -> dict[str, Any]:
-    """The same, met at the reservation: nothing is drawn."""
+    """The same fault during the reservation: nothing is drawn."""
     opened(where, 1000)
 
     def limited() -> str:
@@ -321,7 +321,7 @@ def read_only(where: str) -> dict[str, Any]:
         if os.getuid() == 0:  # root may write anywhere
             os.setgid(65534)
             os.setuid(65534)
-            os.environ["XDG_DATA_HOME"] = tempfile.mkdtemp()  # a person has a home of their own
+            os.environ["XDG_DATA_HOME"] = tempfile.mkdtemp()  # each person has their own home folder
         account = Ledger(where).account("people")
         release(PROJECT, private, ledger=account)
         return ""
@@ -384,7 +384,7 @@ def _still_reserved(found: dict[str, Any], where: str, table: str) -> dict[str, 
 
 
 def lost_connection(running: Server) -> dict[str, Any]:
-    """The server stops as by a power cut in the middle of a release, and is gone for the next; then it is back."""
+    """The server stops in the middle of a release, as in a power cut, and is down for the next; then it is back."""
     where = running.url
 
     def cut(fraction: float, _: str) -> None:
@@ -411,7 +411,9 @@ def lost_connection(running: Server) -> dict[str, Any]:
 
 
 def cancelled(where: str) -> dict[str, Any]:
-    """Cancelled at every stage: returned before the first draw, reserved after it until it is resumed or closed."""
+    """A release is cancelled at every stage: returned before the first draw, and after it reserved until it is resumed
+    or closed.
+    """
     ledger = opened(where, 20)
     moments, statuses = (0.0, 0.3, 0.5, 0.9, 1.0), []
     message = ""
@@ -433,7 +435,7 @@ def cancelled(where: str) -> dict[str, Any]:
 
 
 def closed_tab(where: str) -> dict[str, Any]:
-    """The app's job goes on when its session is gone, and the ledger keeps what it made."""
+    """The app's job continues after its session has ended, and the ledger keeps its result."""
     from espalier.core.server.queue import Job
 
     ledger, private = opened(where, 10), table()
@@ -451,7 +453,7 @@ def closed_tab(where: str) -> dict[str, Any]:
 
 
 def run(releases: int, processes: int, seed: int, postgres: bool) -> list[dict[str, Any]]:
-    """All faults, each on a ledger of its own."""
+    """All faults, each on a separate ledger."""
     with ExitStack() as stack:
         top = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="espalier-faults-")))
         os.environ["ESPALIER_LEDGER_KEY"] = str(top / "shared.key")

@@ -6,7 +6,8 @@
 A point is before a draw, between a draw and its storing, after the storing, and before and after the rows, the files,
 the ledger's entry and the folder are written. At each point of a release one fault happens: kill -9, SIGTERM, a full
 disk (of the folder, of TMPDIR, of the ledger), a lost PostgreSQL server, or a memory limit. A recording journal notes
-each answer that is drawn and each that is returned. Then the fault is mended and the release is resumed, with the rows.
+each answer that is drawn and each that is returned. Then the fault is repaired and the release is resumed, with the
+rows.
 
 Prints one line for each fault: the interrupted releases, how many of them had paid, and how many were lost, counted
 twice, changed or drawn twice. Exit status 1 unless these four are 0.
@@ -56,7 +57,7 @@ SPARE = 2 << 20
 
 
 class Points:
-    """Counts the points of one process, and strikes at one of them. ``log`` takes what is drawn and returned."""
+    """Counts the points of one process, and strikes at one of them. ``log`` receives what is drawn and returned."""
 
     def __init__(self, log: Path, at: int, strike: Callable[[], None]) -> None:
         self.count, self._at, self._strike = 0, at, strike
@@ -107,7 +108,7 @@ class Points:
 
 @dataclass
 class Case:
-    """A fault: where answers are stored, what strikes, and how it is mended."""
+    """A fault: where answers are stored, what strikes, and how it is repaired."""
 
     name: str
     ledger: str
@@ -231,7 +232,7 @@ def lines(log: Path) -> list[list[Any]]:
 
 @contextmanager
 def disk(place: Path) -> Iterator[Path]:
-    """A small file system of its own; raises :class:`Absent` where none may be mounted."""
+    """A separate small file system; raises :class:`Absent` where none may be mounted."""
     place.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", f"size={DISK}", "tmpfs", str(place)]
     if subprocess.run(mount, capture_output=True, check=False).returncode:

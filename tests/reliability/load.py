@@ -62,10 +62,10 @@ class Visitor:
 
 
 def prepare(number: int, rows: list[list[str]], folder: Path) -> Visitor:
-    """A table and a project with a column of values that are in no other session."""
+    """Write a table and a project with a column of values that are in no other session."""
     mark = f"mark-{secrets.token_hex(6)}"
     facts = adult_project("mst").to_json()
-    facts["name"] = f"adult {number}"  # the ledger names it, and is everybody's
+    facts["name"] = f"adult {number}"  # the ledger, which all share, names it
     facts["schema"].append({"name": "mark", "kind": "categorical", "categories": [f"{mark} a", f"{mark} b"]})
     project, table = folder / f"{number}.json", folder / f"{number}.csv"
     project.write_text(json.dumps(facts), "utf-8")
@@ -129,7 +129,7 @@ class Pulse:
 
 
 async def look(page: Any, visitor: Visitor) -> None:
-    """Take in what the tab shows."""
+    """Read what the tab shows."""
     text = await page.content()
     visitor.foreign |= set(MARK.findall(text)) - {visitor.mark}
     visitor.places |= set(re.findall(r"Waiting: \d+ \w+ before yours", text))
@@ -181,7 +181,7 @@ async def release(page: Any, visitor: Visitor, start: float) -> None:
 
 
 async def visit(address: str, pid: int, visitors: list[Visitor]) -> tuple[float, float, float]:
-    """All of them at once; returns the server's memory with all tables open, its highest, and the seconds it took."""
+    """Visit with all of them at once; return the server's memory with all tables open, its highest, and the seconds."""
     from playwright.async_api import async_playwright
 
     chromium = next(filter(None, map(shutil.which, CHROMIUMS)), None)

@@ -1,4 +1,4 @@
-"""The report's first pages: what they say follows from the facts, and the card next to it is JSON-LD."""
+"""The report's first pages: what they say follows from the facts, and the card next to them is JSON-LD."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_release_drowned_in_noise_says_so(made):
 
 
 def test_columns_called_noise_are_those_rated_as_noise(made):
-    """A column that moves 23 % of its rows was called noise in one place and rated "with care" in the next."""
+    """A column whose noise moves 23 % of its rows was called noise in one place and rated "with care" in another."""
     facts = json.loads(made.files["release.json"])
     name = facts["bounds"]["marginals"][0]["clique"][0]
     facts["bounds"]["marginals"][0]["expected_tv"] = 0.23
@@ -70,7 +70,7 @@ def test_columns_called_noise_are_those_rated_as_noise(made):
 
 
 def test_the_report_shows_only_what_was_paid_for(made):
-    """All of it follows from release.json and the statement, whose every number is public or paid for."""
+    """All of it follows from release.json and the statement, in which every number is public or paid for."""
     facts, claims = json.loads(made.files["release.json"]), json.loads(made.files["statement.json"])
     assert render(facts, label(claims)) == made.files["report.html"].decode()
 

@@ -1,4 +1,4 @@
-"""Audit events of a walk through the app: every kind is there, and no value of the table is."""
+"""Audit events of a walk through the app: every kind occurs, and no value from the table does."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_sessions_of_closed_tabs_end_on_an_idle_server():
     rounds = Rounds(lambda: list(stored), close, lambda: now[0])
     assert rounds.go() == 0
     now[0] = LASTS / 2
-    stored.remove("b")  # its tab came back
+    stored.remove("b")  # its tab reconnected
     rounds.go()
     stored.append("b")
     now[0] = LASTS
@@ -90,7 +90,7 @@ def test_sessions_of_closed_tabs_end_on_an_idle_server():
 
 
 def test_streamlit_has_what_the_rounds_use():
-    """Its session manager is not a public interface: a new version may rename what ends a session."""
+    """Its session manager is not a public interface: a new version may rename the function that ends a session."""
     from streamlit.runtime import Runtime
     from streamlit.runtime.memory_session_storage import MemorySessionStorage
     from streamlit.runtime.websocket_session_manager import WebsocketSessionManager

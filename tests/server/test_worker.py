@@ -1,4 +1,5 @@
-"""A release in a separate process: its result is whole, its limits hold, and no end of it is mistaken."""
+"""A release in a separate process: its result is complete, its limits hold, and no way of ending is mistaken for
+another."""
 
 # ruff: noqa: ARG001 (tasks share one signature)
 
@@ -186,7 +187,7 @@ def test_a_release_of_an_engine_s_table_states_its_kind(kind, tmp_path, monkeypa
 
 @pytest.mark.parametrize("method", ["mst", "privbayes", "decoder", "independent", "workload"])
 def test_a_release_of_each_kind_of_model_comes_back_whole(method, tmp_path, monkeypatch):
-    """The decoder's is made apart; the others are only sent, as the worker would."""
+    """The decoder's is made in a separate process; the others are only sent, as the worker would send them."""
     assert method in METHODS
     place = str(tmp_path / "ledger.db")
     monkeypatch.setenv("ESPALIER_LEDGER", place)

@@ -1,4 +1,4 @@
-"""Keys and signatures: encrypted, outside projects, and named where they sign."""
+"""Keys and signatures: keys are encrypted, stay outside projects, and are named where they sign."""
 
 from __future__ import annotations
 

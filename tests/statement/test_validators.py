@@ -63,7 +63,7 @@ def test_the_dcat_export_keeps_the_shapes_of_dcat_ap(made):
 
 
 def test_every_key_of_an_export_is_a_property(made):
-    """A key that its context does not know is left out silently by readers of JSON-LD."""
+    """Readers of JSON-LD silently leave out a key that its context does not know."""
     for name in ("dcat", "dpv"):
         found = graph(made, name)
         keys = {key for key in EXPORTS[name](statement(made)) if not key.startswith("@")}

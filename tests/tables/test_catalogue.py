@@ -52,7 +52,7 @@ def test_duckdb(tmp_path):
 
 
 def test_tables_that_sqlite_fills_from_many_rows_are_no_plain_tables(tmp_path):
-    """A search index and SQLite's statistics were stated as tables of rows."""
+    """A search index and SQLite's statistics were described as tables of rows."""
     con = sqlite3.connect(tmp_path / "t.db")
     con.execute("CREATE VIRTUAL TABLE f USING fts5(a)")
     con.execute("CREATE TABLE t (a TEXT UNIQUE)")
@@ -91,7 +91,7 @@ def test_postgres(postgres):
             assert kinds(postgres, "parts") == ["external"]
             con.execute("CREATE TABLE whole (a text) PARTITION BY LIST (a)")
             con.execute("ALTER TABLE whole ATTACH PARTITION parts DEFAULT")
-            assert kinds(postgres, "whole") == ["external"]  # a part of a part
+            assert kinds(postgres, "whole") == ["external"]  # a partition of a partition
         finally:
             con.execute("DROP TABLE IF EXISTS whole CASCADE; DROP SCHEMA s CASCADE")
             con.execute("DROP TABLE IF EXISTS t, parts, ruled CASCADE; DROP EXTENSION file_fdw CASCADE")

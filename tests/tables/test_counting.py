@@ -64,7 +64,7 @@ def test_batches_add_up_whichever_blocks_are_kept_until_the_end(kept, monkeypatc
 
 
 def test_pairs_on_planes_may_be_asked_for_in_any_order():
-    """A run of planes in another order than they lie, such as 1, 3, 2, 4, is not the run between its ends."""
+    """A run of planes in an order other than their own, such as 1, 3, 2, 4, is not the run between its ends."""
     sizes = {f"c{i}": 2 for i in range(7)}
     data, pairs = table(sizes, 200), list(itertools.combinations(sizes, 2))
     assert Counting(pairs, sizes)._pairs

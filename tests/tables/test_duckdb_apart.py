@@ -68,7 +68,7 @@ def test_the_checksums_are_duckdb_s(base):
     "seed", [range(12), pytest.param(range(12, 500), marks=pytest.mark.nightly)], ids=["few", "many"]
 )
 def test_damaged_files_end_in_rows_or_a_message(base, tmp_path, seed):
-    """They had never been tried. Checksums are made again, as the author of a file can."""
+    """They had never been tried. Checksums are recomputed, as the author of a file can do."""
     whole, found = base.read_bytes(), []
     used = [at for at, byte in enumerate(whole) if byte]
     names = next(at for at in range(len(whole)) if whole.startswith(b"DECIMAL", at) or whole.startswith(b"main", at))
@@ -99,12 +99,12 @@ def ends(path, **named):
 duckdb.connect = ends
 duckdb_apart.serve()
 """
-"""A DuckDB that ends its process at the question after so many answers."""
+"""A DuckDB that ends its process at the query after so many answers."""
 
 
 @pytest.mark.parametrize("answers", [0, 1], ids=["while it opens", "while it reads"])
 def test_a_crash_is_a_message(base, tmp_path, monkeypatch, answers):
-    """It ended this process, and with it the sessions of all others on a server."""
+    """It ended this process, and with it everyone else's sessions on a server."""
     path, server = shutil.copy(base, tmp_path / "t.duckdb"), duckdb_apart._Server()
     monkeypatch.setattr(duckdb_apart, "_PROGRAM", CRASHING.format(answers=answers))
     monkeypatch.setattr(duckdb_apart, "_server", server)
@@ -120,7 +120,7 @@ def test_a_program_that_was_ended_is_started_again(base):
 
 
 def test_a_file_that_is_replaced_after_it_was_opened_is_refused(base, tmp_path):
-    """Its rows could come from a view, while a table was stated."""
+    """Its rows could come from a view, although a table was stated."""
     path = tmp_path / "t.duckdb"
     shutil.copy(base, path)
     relation = open_relation(f"duckdb://{path}", "t")

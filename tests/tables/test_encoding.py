@@ -1,4 +1,4 @@
-"""One row never changes how another row is read: the breaks of a hostile review, and the encoder's theorem."""
+"""One row never changes how another row is read: the faults that a hostile review found, and the encoder's theorem."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def hostile_csv(path):
 
 
 def test_duckdb_reads_no_file_by_a_relation_or_a_view(tmp_path):
-    """Its own CSV reader lets one quoted line hide the rows of others."""
+    """DuckDB's own CSV reader lets one quoted line hide the rows of others."""
     hostile_csv(tmp_path / "t.csv")
     base = tmp_path / "t.duckdb"
     with duckdb.connect(str(base)) as con:
@@ -329,7 +329,7 @@ def test_shared_texts_have_a_limit(monkeypatch):
 
 
 def test_an_ordinary_sheet_of_a_million_rows_is_within_the_limits():
-    """By the sizes of a sheet of a thousand rows: 20 columns of numbers and texts."""
+    """Judged by the sizes of a sheet of a thousand rows, with 20 columns of numbers and texts."""
     rng, rows = np.random.default_rng(0), 1_000
     row = [*("17", "x", 0.5) * 6, "text", 7]
     data = sheet([f"c{i}" for i in range(20)], *([*row[:-1], int(i)] for i in rng.integers(0, 9999, rows)))
@@ -397,7 +397,7 @@ def streamed(cells, view):
 )
 @pytest.mark.parametrize("name", CELLS)
 def test_the_encoder_gives_the_codes_of_the_canonical_texts(name, view):
-    """In one batch, in every order of two cells, alone, as a slice and from a dictionary."""
+    """It does so in one batch, in every order of two cells, alone, as a slice and from a dictionary."""
     cells = CELLS[name]
     expected = Table.encode(from_arrow(pa.table({"x": cells}), "t"), Schema((view,))).codes["x"].tolist()
     if name == "t_zone" and view.dates:

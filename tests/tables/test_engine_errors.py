@@ -1,4 +1,4 @@
-"""The guard of engine errors: what an engine says is replaced, and what we say passes."""
+"""The guard of engine errors: an engine's messages are replaced, and our own pass."""
 
 from __future__ import annotations
 

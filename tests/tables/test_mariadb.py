@@ -105,7 +105,7 @@ def test_row_by_row(maria, tmp_path):
 
 
 def test_what_a_collation_would_merge_stays_apart(put):
-    """Case, accents and trailing blanks are all one to MySQL; a Ł and a Ş both a question mark in Latin letters."""
+    """MySQL ignores case, accents and trailing blanks; in Latin letters, Ł and Ş both become a question mark."""
     names = ["p", "P", "p ", "é", "e", "Ł", "Ş", "😀", "p"]
     relation, con = put({"id": names, "a": ["x"] * 9, "v": [1] * 9}, {"id": "varchar(9)", "a": "text", "v": "int"})
     with con.cursor() as cursor:
@@ -143,7 +143,7 @@ def test_a_limit_of_the_server_leaves_no_row_out(put, maria):
 
 
 def test_a_versioned_table_is_read_as_it_is_now(put, maria):
-    """With a time of the server's, the rows of that time were released."""
+    """If the server had set a time, the rows of that time were released."""
     _, con = put({"a": ["x"] * 5}, {"a": "text"})
     con.query("ALTER TABLE t ADD SYSTEM VERSIONING")
     con.query("SET GLOBAL system_versioning_asof = '2001-01-01 00:00:00'")
@@ -173,14 +173,14 @@ def test_the_same_rows_are_kept_as_in_memory_and_a_writer_changes_nothing(put, m
 
 
 def test_a_table_of_the_server_s_own_statistics_is_no_plain_table(maria):
-    """Its rows are computed from many others; it was stated as a table."""
+    """Its rows are computed from many others, but it was described as a table."""
     relation = open_relation(maria.url, "performance_schema.threads")
     assert relation.origin == "external"
     relation.close()
 
 
 def test_a_server_killed_in_the_middle_leaves_a_ledger_and_no_codes(put, maria, tmp_path, monkeypatch):
-    """The last test here: the server is gone."""
+    """This is the last test here, because the server is gone."""
     monkeypatch.setattr("espalier.core.tables.stream.BATCH_ROWS", 10_000)
     relation, con = put({"a": ["x"], "v": [1]}, {"a": "text", "v": "int"})
     with con.cursor() as cursor:

@@ -39,7 +39,7 @@ TOGETHER = Linked("people", "visits", "id", "id", "at", 3, "key", together=True)
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every reader hands over a few rows at a time."""
+    """Make every reader hand over a few rows at a time."""
     for module in (parquet_files, stream):
         monkeypatch.setattr(module, "BATCH_ROWS", 7)
     monkeypatch.setattr(parquet_files._batches, "__defaults__", (7,))
@@ -47,7 +47,7 @@ def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def made(rng: np.random.Generator, people: int = 20, visits: int = 100) -> tuple[pa.Table, pa.Table]:
-    """People, of whom some have no visit or two rows, and visits with ties, empty cells and people of no table."""
+    """People, some with no visit or two rows, and visits with ties, empty cells and people who are in no table."""
     whose = rng.permutation([*range(people), 0, 1])
     parents = pa.table({"id": [f"p{i}" for i in whose], "a": rng.choice(["n", "y"], len(whose)).tolist()})
     at = [None if i % 9 == 0 else int(rng.integers(-3, 12)) for i in range(visits)]
@@ -61,7 +61,7 @@ def made(rng: np.random.Generator, people: int = 20, visits: int = 100) -> tuple
 
 
 def told(of: Panel) -> list[Any]:
-    """Each person with all codes. The order of people says nothing."""
+    """Each person with all codes. The order of people does not matter."""
     names, numbers = of.schema.names, of.steps.numbers
     rows = [tuple(int(of.codes[n][i]) for n in names) for i in range(of.rows)]
     later = [tuple(v[i, : numbers[i]].tolist() for v in of.visits.values()) for i in range(of.rows)]

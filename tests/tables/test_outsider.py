@@ -1,4 +1,4 @@
-"""What an outsider found in the readers: rows that vanish, a file that was not named, one person with two texts."""
+"""What an outsider found in the readers: vanishing rows, a file that was not named, and one person with two texts."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def stored(path, values):
 
 @pytest.mark.parametrize("read", [read_data, read_table, located])
 def test_a_pipe_is_refused_and_not_read(tmp_path, read):
-    """The look for Parquet took the first bytes away: a private cell became the header, and 2,000 rows were gone."""
+    """The check for Parquet consumed the first bytes: a private cell became the header, and 2,000 rows were gone."""
     path = tmp_path / "pipe.csv"
     os.mkfifo(path)
 
@@ -63,7 +63,7 @@ def test_a_pipe_is_refused_and_not_read(tmp_path, read):
 
 
 def test_a_path_like_a_url_names_its_own_file(tmp_path, monkeypatch):
-    """PyArrow took the path file:/… of an existing file for a URL, and read another file."""
+    """PyArrow took the path file:/… of an existing file for a URL and read another file."""
     stored(tmp_path / "other" / "t.parquet", ["y"])
     monkeypatch.chdir(tmp_path)
     named = f"file:{tmp_path}/other/t.parquet"
@@ -108,7 +108,7 @@ def test_a_part_that_is_no_file_is_refused(tmp_path, make):
 
 
 class Colour(str, enum.Enum):  # noqa: UP042 (its text is Colour.RED)
-    """A text that is written in another way than the equal plain text."""
+    """A text that is written differently from the equal plain text."""
 
     RED = "red"
 
@@ -155,7 +155,7 @@ def test_both_zeros_of_decimals_are_one_person():
 @pytest.mark.parametrize("odd", [0.5, None], ids=str)
 @pytest.mark.parametrize("several", [False, True])
 def test_one_cell_of_an_index_never_changes_another(odd, several):
-    """pandas' reset_index made floats of all whole numbers of an index, because of one odd cell."""
+    """Because of one odd cell, pandas' reset_index turned all whole numbers of an index into floats."""
     large = 2**53 + 1
     index = pd.Index([large, odd], dtype=object, name="a")
     frame = pd.DataFrame({"b": ["x", "y"]}, index=pd.MultiIndex.from_arrays([index]) if several else index)
@@ -173,13 +173,13 @@ ODD_CATEGORIES = [
     (Decimal("7.50"), Decimal("7.5")),
     (1.0, True),
 ]
-"""Pairs of cells that pandas takes for one category, which is then written as the first of them."""
+"""Pairs of cells that pandas treats as one category, which is then written as the first of them."""
 
 
 @pytest.mark.parametrize("several", [False, True])
 @pytest.mark.parametrize(("odd", "plain"), ODD_CATEGORIES, ids=str)
 def test_one_cell_never_names_the_category_of_others(odd, plain, several):
-    """One cell, True, made True of all cells that hold 1; yes with a zero character renamed all cells yes."""
+    """One cell True turned all cells that hold 1 into True; a “yes” with a zero character renamed all cells “yes”."""
     cells = pd.Series([odd, plain, "other"], dtype=object, name="a")
     frame = pd.DataFrame({"a": cells, "b": range(3)})
     frame = frame.set_index(["a", "b"], drop=True).assign(c=1) if several else frame.astype({"a": "category"})
@@ -198,7 +198,7 @@ def test_categories_that_pandas_never_merges(cells, several):
 
 @pytest.mark.parametrize("odd", [3, 2.5, None], ids=str)
 def test_a_query_of_ibis_is_no_frame(tmp_path, odd):
-    """Ibis reads SQLite through pandas: a cell without a number took the last digits of all whole numbers."""
+    """Ibis reads SQLite through pandas: one cell without a number cost all whole numbers their last digits."""
     import sqlite3
 
     import ibis
@@ -218,14 +218,14 @@ def test_a_number_of_very_many_digits_is_refused():
 
 
 def test_moments_of_different_nanoseconds_have_different_texts():
-    """A nanosecond after midnight was midnight."""
+    """A nanosecond after midnight was read as midnight."""
     read = text_of(pa.table({"a": pa.array([0, 1], pa.timestamp("ns"))})).columns["a"]
     assert read.values == ("1970-01-01", "1970-01-01T00:00:00.000000001")
 
 
 @pytest.mark.parametrize("text", ["", "x"])
 def test_one_row_never_hides_others_of_a_transport_file(tmp_path, text):
-    """Rows of blanks at the end are filling, so that an empty last row took all empty rows before it along."""
+    """Rows of blanks at the end are padding, so an empty last row removed all empty rows before it."""
     pyreadstat = pytest.importorskip("pyreadstat")
     path = tmp_path / "t.xpt"
     pyreadstat.write_xport(pd.DataFrame({"a": ["x", *[""] * 20, text]}), str(path), file_format_version=5)
@@ -236,7 +236,7 @@ def test_one_row_never_hides_others_of_a_transport_file(tmp_path, text):
 
 
 def test_a_number_of_blanks_in_a_transport_file_is_refused(tmp_path):
-    """A row that holds only such numbers is filling, too."""
+    """A row that holds only such numbers is padding too."""
     pyreadstat = pytest.importorskip("pyreadstat")
     path = tmp_path / "t.xpt"
     pyreadstat.write_xport(pd.DataFrame({"a": [1.0, 2.0]}), str(path), file_format_version=5)
@@ -263,7 +263,7 @@ DICTIONARIES = [
 
 @pytest.mark.parametrize("values", DICTIONARIES, ids=lambda values: str(values.type))
 def test_a_second_part_of_a_column_changes_no_cell(values):
-    """Arrow failed to join the parts' dictionaries. For narrow floats it took their bits for whole numbers."""
+    """Arrow failed to join the parts' dictionaries. It took the bits of narrow floats for whole numbers."""
     part = pa.DictionaryArray.from_arrays([0, 1], values)
     alone, twice = (text_of(pa.table({"a": pa.chunked_array([part] * n)})).columns["a"] for n in (1, 2))
     assert alone.values == twice.values
@@ -271,7 +271,7 @@ def test_a_second_part_of_a_column_changes_no_cell(values):
 
 
 def test_a_frame_that_fails_quotes_no_cell():
-    """DuckDB's error, which quotes a cell, went through."""
+    """DuckDB's error, which quotes a cell, was shown."""
     import duckdb
 
     with pytest.raises(TableError, match="cannot be read as a table") as refused:
@@ -297,7 +297,7 @@ def test_damaged_gzip_is_refused_where_it_is_read_in_place(tmp_path):
 
 
 def test_a_packed_line_without_end_is_refused(tmp_path):
-    """400 kB took 400 MB of memory; the limit on unpacked bytes was missing where a file is read in place."""
+    """400 kB took 400 MB of memory, because the limit on unpacked bytes was missing where a file is read in place."""
     with gzip.open(tmp_path / "t.csv", "wb", 1) as file:
         file.write(b"a\nx\n" + bytes(60_000_000).replace(b"\0", b"x"))
     with pytest.raises(TableError, match="more than 150 times its size"):
@@ -330,7 +330,7 @@ def test_too_many_columns_are_refused_at_once():
 
 
 def test_a_hidden_first_sheet_is_refused():
-    """Its rows were released, and not those that Excel shows."""
+    """Its rows were released instead of those that Excel shows."""
     import openpyxl
 
     book = openpyxl.Workbook()
@@ -363,7 +363,7 @@ def test_a_small_workbook_of_very_many_texts_is_refused_at_once():
 
 @pytest.fixture
 def shared(tmp_path):
-    """A DuckDB file that this process has open already, with a view of a file outside it."""
+    """A DuckDB file that this process already has open, with a view of a file outside it."""
     import duckdb
 
     (tmp_path / "outside.csv").write_text("a\nx\n")
@@ -423,7 +423,7 @@ def test_a_row_beyond_excel_is_refused_at_once():
 
 
 def test_a_decimal_beyond_its_precision_is_refused_where_it_is_read_in_place(tmp_path):
-    """Its upper 64 bits were dropped: memory and file gave two codes."""
+    """Its upper 64 bits were dropped, so memory and file gave two codes."""
     path = tmp_path / "t.parquet"
     cells = pa.array([Decimal(2**64 + 7), Decimal(7)], pa.decimal128(38, 0))
     parquet.write_table(pa.table({"a": cells}), path, store_schema=False, use_dictionary=False, write_statistics=False)
@@ -572,13 +572,13 @@ DROPPED = {
     "double": pa.array([2.0**53, 2.0**53 + 2]),
     "float": pa.array([2.0**24, 2.0**24 + 2], pa.float32()),
 }
-"""Identifiers whose types drop digits: of a day, of a time, or of whole numbers that a frame's maker converted."""
+"""Identifiers whose types drop digits: of a day, of a time, or of whole numbers that a frame's producer converted."""
 
 
 @pytest.mark.parametrize("kind", DROPPED)
 @pytest.mark.parametrize("coded", [False, True], ids=["plain", "dictionary"])
 def test_persons_of_a_type_that_drops_digits_are_refused(kind, coded):
-    """Two values of date64 and time64 had one text, so two persons were one."""
+    """Two values of date64 or time64 had one text, so two people became one."""
     cells = DROPPED[kind].dictionary_encode() if coded else DROPPED[kind]
     with pytest.raises(TableError, match="the person column 'p' mixes types or drops digits"):
         as_table(pa.table({"a": ["x", "y"], "p": cells}), SCHEMA, "p")
@@ -591,7 +591,7 @@ def test_persons_of_smaller_numbers_stay_allowed(cells):
 
 @pytest.mark.parametrize("categories", [False, True])
 def test_whole_numbers_that_pandas_made_floats_are_no_persons(categories):
-    """One fraction made floats of all whole numbers, and 2⁵³ and 2⁵³ + 1 were one person."""
+    """One fraction turned all whole numbers into floats, and 2⁵³ and 2⁵³ + 1 became one person."""
     cells = pd.Series([2**53, 2**53 + 1, 0.5], dtype="category" if categories else None)
     with pytest.raises(TableError, match="'p' has categories of numbers beyond 2⁵³|'p' mixes types or drops digits"):
         as_table(pd.DataFrame({"a": ["x"] * 3, "p": cells}), SCHEMA, "p")
@@ -599,7 +599,7 @@ def test_whole_numbers_that_pandas_made_floats_are_no_persons(categories):
 
 @pytest.mark.parametrize("several", [False, True])
 def test_a_fraction_never_renames_categories_of_whole_numbers(several):
-    """The text of 10¹⁸ was 1e+18 where another cell holds a fraction."""
+    """The text of 10¹⁸ was 1e+18 if another cell held a fraction."""
     large, odd = pd.Series([10**18, 7], dtype="category", name="a"), pd.Series([10**18, 0.5], dtype="category")
     assert set(text_of(pd.DataFrame({"a": large})).columns["a"].values) == {str(10**18), "7"}
     frame = pd.DataFrame({"a": odd, "b": range(2)})
@@ -610,7 +610,7 @@ def test_a_fraction_never_renames_categories_of_whole_numbers(several):
 
 @pytest.mark.parametrize("last", [None, ""], ids=["no value", "an empty text"])
 def test_a_line_of_a_sheet_is_a_row_if_it_holds_a_cell(last):
-    """Whether a line is a row depends on that line alone: its number of rows is a function of its lines."""
+    """Whether a line is a row depends on that line alone: a sheet's number of rows is a function of its lines."""
     for before in (["x"], ["x", "y"], ["y"] * 5):
         for count in (1, 2):
             data = sheet([["a"], *([cell] for cell in before), *([last] for _ in range(count))], _empty_texts)
@@ -626,7 +626,7 @@ def _empty_texts(xml):
 
 @pytest.mark.parametrize("encoding", ["UTF-16le", "UTF-16be"])
 def test_a_sqlite_file_of_utf_16_is_refused(tmp_path, encoding):
-    """The damaged half of a pair read as the text of another person."""
+    """Half of a damaged pair was read as the text of another person."""
     import sqlite3
 
     con = sqlite3.connect(tmp_path / "t.db")

@@ -47,7 +47,7 @@ def read(one: pd.DataFrame, other: pd.DataFrame, link: Linked = LINK, schema: Sc
 
 
 def told(made: Panel) -> list[tuple[Any, ...]]:
-    """Each person: the person column and the kept visits. The order of people says nothing."""
+    """Each person: the person column and the kept visits. The order of people does not matter."""
     numbers = made.codes[LINK.number].astype(int) + 1
     out = [
         (int(made.codes["people.a"][i]), *made.visits["visits.x"][i, : numbers[i]].tolist()) for i in range(made.rows)
@@ -128,7 +128,9 @@ def test_gaps_are_days_since_the_visit_before_and_are_clipped():
 
 
 def test_one_person_never_changes_how_another_is_read():
-    """The generated test of the two-file reader: any rows of one more person leave all others as they were."""
+    """The generated test of the two-file reader: the rows of an additional person, whatever they are, leave all others
+    as they were.
+    """
     rng = np.random.default_rng(0)
     texts = ["1", "01", "1.0", "2", "-3", "1e2", "2020-01-01", "2020-01-01T05:00", "b", "NaN", "inf", "", "é", "10"]
 

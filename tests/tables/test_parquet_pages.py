@@ -59,7 +59,7 @@ def test_a_page_that_unpacks_to_more_than_its_footer_states_is_refused(tmp_path,
 @both
 @pytest.mark.parametrize("fields", [TEXT, DECIMAL], ids=["text", "decimal"])
 def test_texts_that_share_a_page_are_read_a_few_at_a_time(tmp_path, monkeypatch, read, fields):
-    """A file of 2 kB, whose footer was honest, took 4.2 GB as texts and 6 GB as decimals."""
+    """A file of 2 kB with an honest footer took 4.2 GB as texts and 6 GB as decimals."""
     path = tmp_path / "t.parquet"
     pages = repeated(b"7" * 4_000_000, 100)
     path.write_bytes(written([(100, [Chunk(b"a", pages, 100, BYTE_ARRAY, fields)])], 100))
@@ -85,7 +85,7 @@ def test_more_rows_than_a_file_can_hold_are_refused(tmp_path, read):
 
 @pytest.mark.parametrize("cell", [1_000_000_000, -1_000_000_000, 2**62, -(2**63)])
 def test_a_decimal_of_more_digits_than_its_type_is_refused_in_place(tmp_path, cell):
-    """Within 64 bits it was in another bin than the file in memory gave it."""
+    """Within 64 bits, it was put in a different bin from the one that the file has in memory."""
     path = tmp_path / "t.parquet"
     for cells, fits in ((numbers(999_999_999, -999_999_999), True), (numbers(7, cell), False)):
         path.write_bytes(written([(2, [Chunk(b"a", cells, 2, INT64, DECIMAL)])], 2))
@@ -129,7 +129,7 @@ CONTRADICTIONS = {
 @both
 @pytest.mark.parametrize("data", CONTRADICTIONS.values(), ids=CONTRADICTIONS)
 def test_parts_that_disagree_on_the_rows_are_refused(tmp_path, read, data):
-    """Rows that only some part stated were left out, and a short column took rows of the next group."""
+    """Rows that only some parts stated were left out, and a short column took rows of the next group."""
     path = tmp_path / "t.parquet"
     path.write_bytes(data)
     with pytest.raises(TableError, match="damaged Parquet file"):
@@ -158,7 +158,7 @@ def test_a_long_header_of_a_page_is_read(tmp_path):
 
 
 def test_no_changed_byte_of_a_footer_ends_the_process(tmp_path):
-    """PyArrow ended it where the statistics of a column contradicted its schema."""
+    """PyArrow ended the process if the statistics of a column contradicted its schema."""
     from pyarrow import parquet
 
     path = tmp_path / "t.parquet"
@@ -176,14 +176,14 @@ def test_no_changed_byte_of_a_footer_ends_the_process(tmp_path):
 
 
 def swapped(path):
-    """Put another file of the same types in the place of ``path``."""
+    """Replace ``path`` by another file with the same types."""
     other = path.with_suffix(".other")
     other.write_bytes(written([(2, [Chunk(b"a", numbers(1, 2), 2)])], 2))
     os.replace(other, path)
 
 
 def overwritten(path):
-    """Write other rows of the same size into the same file, and set its time back."""
+    """Write other rows of the same size into the same file, and restore its time."""
     before = path.stat()
     path.write_bytes(written([(1, [Chunk(b"a", numbers(15), 1)])], 1))
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))

@@ -27,7 +27,7 @@ def lot(number):
 
 @pytest.fixture
 def con(postgres):
-    with psycopg.connect(postgres) as con:  # one transaction, rolled back in the end
+    with psycopg.connect(postgres) as con:  # one transaction, rolled back at the end
         yield con
         con.rollback()
 
@@ -82,7 +82,7 @@ def test_a_replaced_row_keeps_its_lot_and_changes_one_row_of_one_part(con):
 
 
 def test_a_person_changes_at_most_k_rows_of_a_declared_total(con):
-    """As proved at `bounded`: any rows of a person become any others, lot after lot; the filler rows are last."""
+    """As proved at `bounded`: any rows of a person become any others, lot by lot, with the filler rows last."""
     rng = np.random.default_rng(1)
     for _ in range(6):
         others = [(*rng.integers(0, (3, 2)).tolist(), lot(int(rng.integers(0, 6)))) for _ in range(5)]
@@ -142,8 +142,8 @@ def test_people_are_held_out_whole_by_chance_and_drawn_once(visits):
         splits.append(other)
         rest.close()
         held.close()
-    assert splits[0] != splits[1]  # alike with a chance below 10⁻⁵⁰
-    assert rows_in(snapshot)  # closing a part closes nothing else
+    assert splits[0] != splits[1]  # equal with a probability below 10⁻⁵⁰
+    assert rows_in(snapshot)  # closing one part closes nothing else
     snapshot.close()
 
 

@@ -49,14 +49,14 @@ def read(url, name="t"):
 
 @pytest.mark.parametrize("what", ["VIEW espalier_codes AS SELECT 0 AS c0 FROM t, generate_series(1, 1000)", "TABLE"])
 def test_a_relation_of_the_name_of_the_codes_is_never_counted(database, what):
-    """A view of that name multiplied each row by a thousand, and was stated as a table."""
+    """A view of that name multiplied each row by a thousand and was described as a table."""
     url, con = database
     con.execute(f"CREATE {what}" if what != "TABLE" else "CREATE TABLE espalier_codes AS SELECT 0 AS c0 FROM t, t AS u")
     assert read(url)[:2] == ("table", [2, 1])
 
 
 def test_no_function_of_another_user_sees_the_codes(database):
-    """One that fits the arguments better than PostgreSQL's own was called with the codes of each row."""
+    """A function that fits the arguments better than PostgreSQL's own was called with the codes of each row."""
     url, con = database
     before = read(url)
     for name, of in (("hashint8extended", "bigint, integer"), ("max", "integer"), ("md5", "varchar")):
@@ -85,7 +85,7 @@ def test_a_relation_is_found_where_the_search_path_leads(database):
 
 @pytest.mark.parametrize("keeps", [True, False], ids=["codes stay there", "codes are streamed"])
 def test_a_user_with_another_encoding_reads_the_same_texts(database, keeps):
-    """Streamed, a category with an accent was read as an undeclared text."""
+    """When rows were streamed, a category with an accent was read as an undeclared text."""
     url, con = database
     con.execute("CREATE TABLE u AS SELECT unnest(ARRAY['é', 'Ω', 'é']) AS a")
     con.execute("ALTER ROLE reader SET client_encoding = 'LATIN1'")
@@ -106,7 +106,7 @@ def test_a_ledger_of_a_user_with_another_encoding_holds_any_name(database, tmp_p
 
 
 def test_no_cast_of_another_user_reads_the_cells(database):
-    """It was called with each cell, and could read other rows, while a plain table was stated."""
+    """It was called with each cell and could read other rows, although a plain table was stated."""
     url, con = database
     for statement in (
         "CREATE TYPE mood AS ENUM ('x', 'y')",

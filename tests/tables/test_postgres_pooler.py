@@ -73,7 +73,7 @@ LEFT_BEHIND = (
 @pytest.mark.parametrize("keeps", [True, False], ids=["codes stay there", "codes are streamed"])
 @pytest.mark.parametrize("left", [(), LEFT_BEHIND], ids=["fresh sessions", "settings of another client"])
 def test_a_table_is_read_as_without_the_pooler(pooled, keeps, left):
-    """It could not be opened, or another table of the name was read, and statements had another limit of time."""
+    """It could not be opened, or another table of that name was read, and statements had a different time limit."""
     url, _ = pooled
     in_each_session(url, *left)
     assert counted(url, keeps=keeps) == [2, 1, 1]
@@ -85,7 +85,7 @@ def test_a_table_is_read_as_without_the_pooler(pooled, keeps, left):
 
 
 def test_no_setting_reaches_another_client(pooled):
-    """Every later client of a session had a closed search path and this program's limits of time."""
+    """Every later client of a session had a closed search path and this program's time limits."""
     url, _ = pooled
     asked = [f"SHOW {name}" for name in ASKED]
     before = in_each_session(url, *asked)
@@ -105,7 +105,7 @@ def test_a_statement_has_this_program_s_limit_of_time(pooled):
 
 
 def test_a_role_that_another_client_took_is_left(pooled):
-    """Its rights and its row policies would have decided what is read."""
+    """Its permissions and its row policies would have decided what is read."""
     url, con = pooled
     con.execute("CREATE ROLE other")
     try:
@@ -131,7 +131,7 @@ def _without_a_ledger(con: Any) -> None:
 
 
 def test_a_ledger_works_through_a_pooler_and_leaves_no_setting(pooled, tmp_path, monkeypatch):
-    """PgBouncer refuses the options that carried its limits of time, or drops them."""
+    """PgBouncer refuses the options that carried the ledger's time limits, or drops them."""
     url, con = pooled
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     asked = [f"SHOW {name}" for name in ASKED]

@@ -75,7 +75,7 @@ MALFORMED = {
 @pytest.mark.parametrize("name", MALFORMED)
 @pytest.mark.parametrize("around", ["plain", "quoted", "last", "without a last line break"])
 def test_a_malformed_row_is_refused_with_its_line_and_no_cell_is_quoted(name, around):
-    """Otherwise one row could swallow others: the number of rows and all that is counted would be its own doing."""
+    """Otherwise one row could swallow others and decide the number of rows and everything that is counted."""
     row, words = MALFORMED[name]
     good = b'"Z; ""q""","",1\n' if around == "quoted" else b"Zelda,0,1\n"
     after = b"" if around in ("last", "without a last line break") else good * 3
@@ -257,7 +257,7 @@ def test_marks_of_joined_files_do_not_let_one_row_decide_how_others_read(mark):
 
 @pytest.mark.parametrize("said", ["1", "2", "30"])
 def test_a_row_of_a_sheet_that_has_the_number_of_another_hides_none(said):
-    """openpyxl passes over rows until their numbers are above the last again."""
+    """openpyxl skips rows until their numbers exceed the last one again."""
     whole, out = workbook(("a", "b"), *((i, i) for i in range(100))), io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(whole)) as book, zipfile.ZipFile(out, "w") as changed:
         for part in book.infolist():
@@ -403,7 +403,7 @@ def test_what_hardly_repeats_looks_like_an_identifier():
 
 
 def test_every_field_of_a_guess_that_the_rows_decide_is_marked(samples):
-    """Only the name, the policy for undeclared values and the (empty) groups do not come from the rows."""
+    """Everything comes from the rows except the name, the policy for undeclared values and the (empty) groups."""
     for path in sorted(samples.glob("*.csv")):
         for column in guess_schema(read_table(path)).columns:
             stated = {key for key, value in vars(column).items() if value not in ((), False, None, "")}
@@ -519,7 +519,7 @@ def test_a_guess_says_why_and_leaves_marks_out():
 
 
 def test_marks_stand_in_the_order_in_which_they_were_said():
-    """Not in that of the rows: the marks are released with the schema."""
+    """They are not in the order of the rows, because the marks are released with the schema."""
     rows = ["?", "NA", *map(str, range(30))]
     one, other = (guess_column("a", TextColumn.of(cells), ("NA", "?")) for cells in (rows, rows[::-1]))
     assert one == other

@@ -1,4 +1,4 @@
-"""Tables that stay in an engine: the schema's own codes, lots that are the same everywhere, one state of the rows."""
+"""Tables that stay in an engine: the schema's own codes, the same lots everywhere, and one state of the rows."""
 
 from __future__ import annotations
 
@@ -324,7 +324,7 @@ def test_gradient_and_digest(tmp_path):
 
 
 def test_a_digest_stays_what_ledgers_have_written_down():
-    """Row by row, as it is defined: however the columns are joined to be quick."""
+    """It is row by row, as defined, however the columns are joined for speed."""
     sizes = {"a": 2, "b": 40, "c": 70, "d": 3, "e": 5_000, "f": 2}
     schema = Schema(tuple(Column(n, "categorical", tuple(f"v{i}" for i in range(s))) for n, s in sizes.items()))
     rng, n = np.random.default_rng(0), (1 << 14) + 5

@@ -1,7 +1,7 @@
 """The encoding theorem, for each engine, type, special value and layout: one row never changes how another is read.
 
-`tests.support.row_by_row` states what is checked, `tests.support.layouts` for what. The broken readers at the end prove
-that the checker finds the breaks that Espalier's readers once had.
+`tests.support.row_by_row` states what is checked, `tests.support.layouts` for which tables. The broken readers at the
+end prove that the checker finds the breaks that Espalier's readers once had.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ POSTGRES_REFUSES = "timestamptz bytes bit varbit interval inet json"
 
 
 def confirmed(outcome: Outcome, least: int, refused: str = "") -> None:
-    """No break, at least this many combinations, and only these kinds refused. `pytest -rP` shows what was covered."""
+    """Check that there is no break, that there are at least this many combinations, and that only these kinds are
+    refused. `pytest -rP` shows what was covered.
+    """
     print(f"{outcome.combinations} combinations; refused: {', '.join(sorted(outcome.refused)) or 'none'}")
     assert not outcome.broken, "\n".join([f"{len(outcome.broken)} breaks", *outcome.broken[:SHOWN]])
     assert outcome.combinations >= least
@@ -33,7 +35,7 @@ def confirmed(outcome: Outcome, least: int, refused: str = "") -> None:
 
 
 def whole(outcome: Outcome, least: int, kind: str) -> None:
-    """As `confirmed`, where a table may be refused as a whole."""
+    """Like `confirmed`, for tables that may be refused as a whole."""
     outcome.unnamed.clear()
     confirmed(outcome, least, kind)
 
@@ -75,7 +77,7 @@ def test_excel(layout, tmp_path):
 
 
 STEPS = pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.nightly)])
-"""Engines encode slowly: in each commit every value is in the base table, and a third of them in the odd row."""
+"""Engines encode slowly: for each commit, every value is in the base table, and a third of them in the odd row."""
 
 
 @STEPS

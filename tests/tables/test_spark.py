@@ -41,7 +41,7 @@ def session():
 
 @pytest.fixture
 def table(session, tmp_path):
-    """Puts an Arrow table where Spark finds it under a name; returns the path of the Parquet file too."""
+    """Puts an Arrow table where Spark finds it under a name; also returns the path of the Parquet file."""
 
     def put(data, name="t"):
         path = tmp_path / f"{name}.parquet"
@@ -54,7 +54,7 @@ def table(session, tmp_path):
 
 def test_spark_encodes_as_the_schema_does(table):
     more = {name: [*cells, *cells[:4]] for name, cells in HOSTILE.items()}
-    more["n"][-4:] = ["5\u0085", "5\u2028", "5\n", "5d"]  # what Java would take for numbers, and Python not
+    more["n"][-4:] = ["5\u0085", "5\u2028", "5\n", "5d"]  # what Java would take for numbers and Python would not
     relation, path = table(pa.table(more))
     expected = Table.encode(read_table(path), SCHEMA)
     assert local_rows(relation.snapshot(SCHEMA)) == rows_of(expected.codes)

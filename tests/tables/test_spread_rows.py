@@ -1,4 +1,4 @@
-"""Rows for a guess come from all over a table, in few reads; one scan on request finds every value."""
+"""Rows for a guess are spread over a table and need few reads; on request, one scan finds every value."""
 
 from __future__ import annotations
 

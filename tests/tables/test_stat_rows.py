@@ -38,7 +38,7 @@ def kinds(suffix):
 
 
 def written(suffix):
-    """A writer of one file, whose table gets its long names back: no format allows blanks in a name."""
+    """A writer of one file; its table gets its long names back, because no format allows blanks in a name."""
 
     def write(cells, held, folder):
         short = {name: f"c{i}" for i, name in enumerate(cells)}
@@ -96,7 +96,7 @@ def test_a_damaged_file_is_refused_without_a_traceback(start):
 
 
 def test_a_small_file_of_spss_with_very_many_rows_is_refused_before_they_are_read(tmp_path, monkeypatch):
-    """12 kB held a million rows, and a megabyte would have taken gigabytes."""
+    """A file of 12 kB held a million rows, and one of a megabyte would have taken gigabytes."""
     monkeypatch.setattr(stat_rows, "BOMB_BYTES", 100_000)
     place = tmp_path / "t.zsav"
     pyreadstat.write_sav(pd.DataFrame({"a": [0.0] * 100_000}), str(place), compress=True)

@@ -42,7 +42,7 @@ KINDS = {
 
 @pytest.fixture
 def put(tmp_path):
-    """Makes a table ``t`` of a file of its own from columns; returns its relation and a connection that writes."""
+    """Makes a table ``t`` from columns, in a separate file; returns its relation and a connection that writes."""
     made = []
 
     def there(columns, kinds):
@@ -105,14 +105,14 @@ def test_days_are_binned_as_the_schema_does(put):
     [("INTEGER", "secret"), ("INTEGER", 7.25), ("BOOLEAN", 2), ("BOOLEAN", "yes"), ("TEXT", b"x"), ("REAL", "secret")],
 )
 def test_a_cell_of_another_type_is_refused_before_anything_is_spent(put, tmp_path, kind, cell):
-    """SQLite keeps whatever is written: a person 7.25 would be read as 7, bytes as the text that they spell."""
+    """SQLite keeps whatever is written: a person 7.25 would be read as 7, and bytes as the text that they spell."""
     relation, con = put({"v": [1] * 40, "a": ["x"] * 40}, {"v": kind, "a": "TEXT"})
     con.execute("INSERT INTO t VALUES (?, 'x')", (cell,))
     schema = Schema((Column("v", "categorical", ("1",), missing=True, unknown="missing"), SMALL["a"]))
     ledger = Ledger(tmp_path / "ledger.db", create=True)
     ledger.open_table("t", epsilon=9.0, delta=1e-6, delta_for_draws=5e-7)
     tries = [lambda: release(Project("t", schema, Plan("mst", 1.0)), relation, ledger=ledger.account("t"))]
-    if kind in ("INTEGER", "TEXT"):  # no person has another type
+    if kind in ("INTEGER", "TEXT"):  # no person has a different type
         tries.append(lambda: relation.snapshot(Schema(schema.columns[1:]), "v", 1))
     for refuse in tries:
         with pytest.raises(TableError, match="'v' contains a cell that is not of its declared type") as refused:
@@ -123,8 +123,9 @@ def test_a_cell_of_another_type_is_refused_before_anything_is_spent(put, tmp_pat
 
 
 def test_no_row_says_how_the_others_are_read(put):
-    """A column without a type, as that of a view: Ibis takes the type of the first row's cell, and 2⁵³ + 2 as a float
-    is written in another way than as a whole number, so that one row changed what all others were counted as."""
+    """In a column without a type, such as a view's, Ibis takes the type of the first row's cell. 2⁵³ + 2 is written
+    differently as a float than as a whole number, so one row changed what all others were counted as.
+    """
     cells = [str(2**53 + 2)] * 6 + ["y", None]
     relation, con = put({"v": [1, *cells], "a": ["x"] * 9}, {"v": "", "a": "TEXT"})
     con.execute("CREATE VIEW cast_to_text AS SELECT CAST(v AS TEXT) AS v, a FROM t")
@@ -256,7 +257,7 @@ def test_a_release_by_command_line_leaves_no_codes_and_says_where_they_were(put,
 
 
 def test_another_thread_than_the_one_that_opened_it_may_read(put):
-    """The app opens a table in a session's thread, and releases in a thread of its own."""
+    """The app opens a table in a session's thread and releases in a separate one."""
     relation, _ = put({"a": ["x"] * 50, "v": [1] * 50}, {"a": "TEXT", "v": "INTEGER"})
     with ThreadPoolExecutor(1) as other:
         assert other.submit(relation.snapshot, SMALL).result().rows == 50
@@ -333,7 +334,7 @@ def test_batches_of_an_engine_that_speaks_arrow_come_in_the_catalogues_types(put
 
 
 def test_columns_that_differ_in_case_only_are_two_columns(tmp_path):
-    """One was read for the other."""
+    """One was read in place of the other."""
     (tmp_path / "t.csv").write_text("a,A\nx,y\n")
     schema = Schema(tuple(Column(name, "categorical", ("x", "y")) for name in ("a", "A")))
     assert open_relation(tmp_path / "t.csv").snapshot(schema).count(("a", "A")).tolist() == [[0, 1], [0, 0]]

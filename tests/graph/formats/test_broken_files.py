@@ -33,7 +33,7 @@ SEEDS = {
 
 
 def mutated(data: bytes, number: int) -> bytes:
-    """The data cut short, with bits flipped, bytes put in or pieces taken out or doubled."""
+    """The data cut short, or with bits flipped, bytes inserted, or pieces removed or doubled."""
     rng = random.Random(number)
     changed = bytearray(data)
     if number % 4 == 0:

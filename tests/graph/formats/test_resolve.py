@@ -160,7 +160,7 @@ def test_a_latent_node_is_marginalised_or_left_out() -> None:
     st.sets(st.sampled_from("abcdefg"), max_size=5),
 )
 def test_marginalising_keeps_every_separation_of_what_is_left(pairs: list[tuple[str, str]], hidden: set[str]) -> None:
-    """The DAG with its unmeasured causes separates what the whole DAG separates, for all triples and sets."""
+    """The DAG with its unmeasured causes has the separations of the whole DAG, for all triples and sets."""
     nodes = tuple(Node(name, latent=name in hidden) for name in "abcdefg")
     done = resolve(MixedGraph(nodes, tuple(Edge(a, b) for a, b in pairs)))
     assert done.dag is not None

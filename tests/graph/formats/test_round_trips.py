@@ -125,7 +125,7 @@ def graphs(draw: st.DrawFn, marks: tuple[str, ...] = ("->",)) -> MixedGraph:
 
 
 def held(graph: MixedGraph, format: str) -> tuple[list[Node], set[Edge]]:
-    """What of a graph a format promises to hold."""
+    """The parts of a graph that a format promises to keep."""
     kind = FORMATS[format]
     nodes = [
         replace(
@@ -233,7 +233,7 @@ def test_what_networkx_writes_is_read(graph: MixedGraph) -> None:
     given_.add_nodes_from(n.name for n in graph.nodes)
     given_.add_edges_from((e.left, e.right) for e in graph.edges)
     same("gml", graph, "\n".join(nx.generate_gml(given_)))
-    if not any(re.search(r"[\n\r\t]", n.name) for n in graph.nodes):  # networkx writes these so that XML loses them
+    if not any(re.search(r"[\n\r\t]", n.name) for n in graph.nodes):  # networkx writes these in a way that XML loses
         same("graphml", graph, "\n".join(nx.generate_graphml(given_)))
 
 

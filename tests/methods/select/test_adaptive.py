@@ -1,4 +1,4 @@
-"""Tables in addition to a tree: none with more noise than the model's largest possible error."""
+"""Tables in addition to a tree: none has more noise than the model's largest possible error."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_no_new_table_has_more_noise_than_the_model_can_be_wrong(neighbors, tabl
 
 
 def test_a_plan_does_not_reckon_with_tables_that_are_never_counted():
-    """Six columns of six categories are 46,656 cells; 400 rows at ε = 1 support a few hundred."""
+    """Six columns of six categories have 46,656 cells; 400 rows at ε = 1 support a few hundred."""
     shown = preview(project(width=6), ROWS)
     assert shown.size.measured_cells < 20_000
     assert preview(project(width=6, epsilon=100.0), 10**6).size.measured_cells > 10 * shown.size.measured_cells

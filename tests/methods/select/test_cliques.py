@@ -1,4 +1,4 @@
-"""Further cliques: chordal, no wider than asked, inside the frame, and nothing that may join is left out."""
+"""Further cliques: chordal, no wider than requested, inside the frame, and nothing that may join is left out."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def separation_of(where):
 
 @st.composite
 def frames(draw):
-    """Up to three random role partitions, overlapping as they like."""
+    """Up to three random role partitions, which may overlap."""
     found = [separation_of(draw(st.text("LRG-", min_size=7, max_size=7))) for _ in range(draw(st.integers(0, 3)))]
     return [s for s in found if s is not None]
 

@@ -59,7 +59,7 @@ def test_no_forest_inside_the_frame_is_stronger(seed: int) -> None:
 
 
 def test_the_greedy_tree_falls_short_where_its_first_edge_takes_a_side() -> None:
-    """y–x takes x to the outcome's side; then s reaches nothing but the gate, where x would have been worth more."""
+    """y–x puts x on the outcome's side; s can then reach only the gate, though a link with x would be worth more."""
     fence = (Separation(("y",), ("s",), ("a",)),)
     value = {("x", "y"): 10.0, ("s", "x"): 9.0, ("x", "a"): 9.5, ("a", "y"): 9.8, ("s", "a"): 1.0}
     sizes = dict.fromkeys(("s", "x", "a", "y"), 2)

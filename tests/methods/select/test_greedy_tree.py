@@ -66,7 +66,7 @@ def test_there_are_125_trees_on_five_columns():
 
 @pytest.mark.parametrize("how_many", [1, 2, 3])
 def test_a_spanning_tree_is_found_whenever_one_exists(how_many):
-    """Enumeration on five columns: plain greedy runs into dead ends here, this loop never does."""
+    """By enumeration on five columns: plain greedy runs into dead ends here, and this loop never does."""
     rng = random.Random(7)
     admitted = 0
     for _ in range(150):
@@ -83,7 +83,7 @@ def test_a_spanning_tree_is_found_whenever_one_exists(how_many):
 
 
 def test_plain_greedy_does_run_into_dead_ends():
-    """Or else the test above would not show anything."""
+    """Otherwise the test above would show nothing."""
     rng = random.Random(7)
     dead = 0
     for _ in range(150):
@@ -218,7 +218,7 @@ def test_each_step_pays_an_equal_share_and_the_rest_is_handed_back():
 
 
 def test_what_the_star_explains_is_not_chosen_again():
-    """b and c depend on each other only through y; d and e directly. Without noise the star expects b–c right."""
+    """b and c depend on each other only through y, d and e directly. Without noise, the star predicts b–c correctly."""
     rng = np.random.default_rng(4)
     y = rng.integers(0, 2, 200_000)
     copy = lambda: np.where(rng.random(len(y)) < 0.9, y, rng.integers(0, 2, len(y)))  # noqa: E731

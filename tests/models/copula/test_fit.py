@@ -1,4 +1,4 @@
-"""The fit: what it spends, what comes out, what it refuses, and that its file comes back the same."""
+"""The fit: what it spends, what it returns, what it refuses, and that its file is read back unchanged."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def test_even_counts_stay_even_under_noise_and_a_step_is_kept():
 
 
 def test_empty_bins_add_up_to_no_tail():
-    """A table of 1,000 rows in four of 64 bins, at a noise of 35: single bins alone would put rows everywhere."""
+    """1,000 rows are in four of 64 bins, with noise of 35: judged one by one, the bins would put rows everywhere."""
     rng, true = np.random.default_rng(8), np.zeros(64)
     true[4:8] = 250
     found = np.mean([pyramid(true, 35.0, rng).chances(1000)[16:].sum() for _ in range(50)])

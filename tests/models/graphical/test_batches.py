@@ -51,7 +51,7 @@ def test_the_whole_output_keeps_the_quotas(model):
 
 
 def test_batches_are_exchangeable(model):
-    """Each row of the first batch is a row of the model: its mean over many runs is the model's share."""
+    """Each row of the first batch follows the model: its mean over many runs is the model's share."""
     fitted, share = model._calibrated, model.marginal(("a", "b"))
     share = share / share.sum()
     runs, step, n = 400, 50, 200
@@ -59,7 +59,7 @@ def test_batches_are_exchangeable(model):
     for seed in range(runs):
         batch = next(draw_batches(fitted.tree, fitted.conditionals, n, np.random.default_rng(seed), step=step))
         first += np.bincount(np.ravel_multi_index((batch["a"], batch["b"]), (3, 4)), minlength=12)
-    spread = np.sqrt(runs * step * share.ravel())  # binomial; drawing without putting back spreads less
+    spread = np.sqrt(runs * step * share.ravel())  # binomial; drawing without replacement spreads less
     assert (abs(first - runs * step * share.ravel()) < 6 * spread).all()
 
 
@@ -90,7 +90,7 @@ def test_columns_that_follow_one_another_are_drawn_in_one_run(model):
 
 @pytest.mark.nightly
 def test_every_place_of_a_batch_is_as_good_as_every_other(model):
-    """Quotas are drawn once; then each place of a batch holds each cell as often as they say."""
+    """Quotas are drawn once; then each place in a batch contains each cell as often as they require."""
     fitted, n, step, times = model._calibrated, 30, 10, 1_500
     rng, found, share = np.random.default_rng(0), np.zeros((step, 12)), np.zeros(12)
     for _ in range(times):
@@ -148,5 +148,5 @@ def test_rows_are_shuffled_within_their_groups_and_nowhere_else(groups):
         assert np.array_equal(np.sort(order), np.arange(rows))
         assert group is None or (np.diff(group[order]) >= 0).all()
     size = rows if group is None else int((group == 0).sum())
-    places = np.array([order[:size].argmin() for order in orders])  # where the group's first row comes to stand
+    places = np.array([order[:size].argmin() for order in orders])  # the position of the group's first row
     assert abs(places.mean() / size - 0.5) < 6 * np.sqrt(1 / 12 / 200)

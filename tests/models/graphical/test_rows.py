@@ -18,7 +18,9 @@ def counts(rows, sizes, columns):
 @pytest.mark.parametrize("even", [False, True])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_frequencies_are_those_of_the_joint(shape, even):
-    """Chi-square below its mean + 6 standard deviations: false alarms about once in 10⁷ runs; seeded anyway."""
+    """Chi-square is below its mean plus 6 standard deviations, with a false alarm about once in 10⁷ runs; seeded
+    anyway.
+    """
     n = 20_000
     for seed in range(6):
         rng = np.random.default_rng([SHAPES.index(shape), seed])
@@ -44,7 +46,7 @@ def star(children, sizes):
 
 @pytest.mark.parametrize("even", [False, True])
 def test_children_of_one_parent_stay_conditionally_independent(even):
-    """The sampler that mbi 1.x shipped fails this: total variation 0.6 where sampling noise gives 0.01."""
+    """The sampler of mbi 1.x fails this: total variation is 0.6 where sampling noise gives 0.01."""
     model = star(3, (4, 6))
     n = 50_000
     rows = model.sample(n, np.random.default_rng(2), even=even)
@@ -71,7 +73,7 @@ def test_even_rows_bring_small_tables_close_to_the_measured_pairs():
 
 
 def test_even_rows_do_not_bias_a_cell():
-    """Mean count over 4,000 tables of 7 rows within 5 standard errors of its expectation."""
+    """The mean count over 4,000 tables of 7 rows is within 5 standard errors of its expectation."""
     model = star(2, (2, 3))
     rng = np.random.default_rng(4)
     repeats, n = 4_000, 7
@@ -117,10 +119,10 @@ def test_progress_is_told_and_cancels():
 
 @pytest.mark.parametrize("even", [False, True])
 def test_a_separation_stays_at_its_sampling_floor(even):
-    """The mean of n·I(child 0; child 1 | hub) over 200 tables is what independence given the hub allows.
+    """The mean of n·I(child 0; child 1 | hub) over 200 tables is as small as independence given the hub makes it.
 
-    2n·I is then χ² with 4 · (4 − 1)(6 − 1) = 60 degrees of freedom, for even rows too: each column is shuffled on
-    its own. The mean of 200 is within six standard errors, and within a twentieth of the 60 for the small counts' bias.
+    2n·I is then χ² with 4 · (4 − 1)(6 − 1) = 60 degrees of freedom, even for even rows: each column is shuffled on its
+    own. The mean of 200 is within six standard errors, and within a twentieth of the 60 for the small counts' bias.
     """
     draws = np.random.default_rng(8)
     potentials = {("hub", f"child {i}"): draws.normal(0, 0.5, (4, size)) for i, size in enumerate((4, 6))}

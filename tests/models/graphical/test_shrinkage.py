@@ -1,4 +1,4 @@
-"""What a second fit believes of each pair's association."""
+"""How much of each pair's association a second fit believes."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_noise_is_drawn_to_independence_and_an_association_is_kept():
 
 
 def test_it_errs_less_than_the_first_fit():
-    """Squared error of all pairs over twelve tables: it falls by a tenth or more."""
+    """The squared error of all pairs over twelve tables falls by a tenth or more."""
     error = np.zeros(2)
     for seed in range(12):
         true, found = star(np.random.default_rng(seed))

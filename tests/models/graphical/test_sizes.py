@@ -1,4 +1,4 @@
-"""Sizes from the graph alone, and refusals a person can act on."""
+"""Sizes from the graph alone, and refusals that a person can act on."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_a_grid_reaches_its_treewidth():
 
 
 def test_a_star_beside_a_tree_costs_at_most_the_trees_tables_times_the_hub():
-    """Min-fill and min-weight can be thirty times above that bound, which a plan is checked against."""
+    """Min-fill and min-weight can exceed that bound, which a plan is checked against, by a factor of thirty."""
     rng = random.Random(1)
     for _ in range(150):
         d = rng.randint(2, 14)

@@ -26,7 +26,7 @@ from tests.support.enumeration import answers, every_row, workload
 
 @pytest.fixture(params=[(seed, direct) for seed in range(30) for direct in (4096, 1)], ids=str)
 def case(request, monkeypatch):
-    """A workload, asked of marginals where they are small, and by automata throughout."""
+    """A workload, answered from marginals where they are small, and by automata throughout."""
     seed, direct = request.param
     monkeypatch.setattr(lowering, "DIRECT_CELLS", direct)
     rng = np.random.default_rng(seed)

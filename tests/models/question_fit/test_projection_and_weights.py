@@ -113,7 +113,7 @@ def test_the_public_rule_grows_with_rows_and_shrinks_with_rows_per_person():
 
 
 def test_predicted_errors_are_those_of_simulated_noise():
-    """1,000 draws of 5 scales: a standard deviation is off by more than 20 % once in 10⁹."""
+    """1,000 draws of 5 scales: a standard deviation is off by more than 20 % once in 10⁹ runs."""
     sizes = {"a": 3, "b": 4}
     questions = [
         Question("x", ({"a": (0,), "b": (1, 2)},)),
