@@ -57,7 +57,8 @@ many = f"{len(project.dag.edges)} arrow{'s' * (len(project.dag.edges) != 1)}"
 with st.expander(f"All arrows as a table to edit ({many})"):
     arrow_table.show(state)
 with st.expander(f"All arrows as text ({many})"):
-    lines = [f"{name(n)} ← {names(parents, 40)}" for n in project.schema.names if (parents := project.dag.parents(n))]
+    causes_of = {n: parents for n in project.schema.names if (parents := project.dag.parents(n))}
+    lines = [f"{name(n, project.schema)} ← {names(p, 40, schema=project.schema)}" for n, p in causes_of.items()]
     lines += [f"{name(key)}: {plain(note)}" for key, note in project.dag.notes.items() if isinstance(note, str)]
     st.markdown("\n".join(f"- {line}" for line in lines))
     if not project.dag.edges:
@@ -85,7 +86,7 @@ else:
                 f"{term('separations', 'separation')}:"
             )
             for s in frame.separations:
-                st.markdown(f"- {text.separation(s)}")
+                st.markdown(f"- {text.separation(s, project.schema)}")
         else:
             shows = method_of(project.plan).guidance.unseparated(bool(project.dag.edges))
             st.markdown(f"The method of the plan is {chosen}. {shows} Change it on the Plan page.")

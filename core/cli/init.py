@@ -14,6 +14,7 @@ from espalier.core.cli import linked
 from espalier.core.cli.number_types import whole
 from espalier.core.cli.release import TABLE
 from espalier.core.errors import ProjectError
+from espalier.core.project.date_orders import DATE_ORDERS
 from espalier.core.project.people import KEY, ROWS_KEPT, in_words, proposed
 
 if TYPE_CHECKING:
@@ -58,6 +59,12 @@ def add(commands: Any) -> None:
         default=(),
         metavar="TEXT",
         help="texts that mean an empty cell in any column, such as '?' or -9",
+    )
+    init.add_argument(
+        "--date-order",
+        choices=tuple(DATE_ORDERS),
+        default="",
+        help="for dates such as 03/04/2020 if the rows leave open whether the day (dmy) or the month (mdy) is first",
     )
     init.add_argument(
         "--dictionary",
@@ -109,6 +116,7 @@ def run(opt: argparse.Namespace) -> None:
     from espalier.core.tables.frames import read_data, relation_of
     from espalier.core.tables.guessing import guess_schema
     from espalier.core.tables.relation import is_url
+    from espalier.core.tables.review import unclear_orders
 
     if linked.wanted(opt):
         linked.draft(opt)
@@ -150,7 +158,7 @@ def run(opt: argparse.Namespace) -> None:
             "every row once: --every-row",
             file=sys.stderr,
         )
-    schema, used = _drafted(text, opt) if opt.dictionary else (guess_schema(text, opt.missing), ())
+    schema, used = _drafted(text, opt) if opt.dictionary else (guess_schema(text, opt.missing, opt.date_order), ())
     schema = _with_books(schema, opt)
     if strange := [m for m in opt.missing if not any(m in c.missing_marks for c in schema.columns)]:
         raise ProjectError(f"no column of {opt.table} holds {', '.join(map(repr, strange))}; see --missing")
@@ -172,11 +180,21 @@ def run(opt: argparse.Namespace) -> None:
             '"month"}',
             file=sys.stderr,
         )
+    unclear = [c.name for c in schema.columns if c.dates is None and unclear_orders(text.columns[c.name])]
+    if unclear:
+        print(
+            f"Dates kept as text: {', '.join(unclear)}. No value shows whether the day or the month comes first. "
+            f"To get months, delete {out} and begin again with --date-order dmy or mdy",
+            file=sys.stderr,
+        )
     marked = _marks(text, schema)
     many = [
         f"{c.name} ({c.size:,})"
         for c in schema.columns
-        if c.kind == "categorical" and c not in schema.undeclared and c.size > MANY and c.name not in (*dates, *marked)
+        if c.kind == "categorical"
+        and c not in schema.undeclared
+        and c.size > MANY
+        and c.name not in (*dates, *unclear, *marked)
     ]
     if many:
         print(
@@ -221,7 +239,7 @@ def _drafted(read: TextTable, opt: argparse.Namespace) -> tuple[Schema, tuple[De
         named = colon and not Path(given).exists()
         dictionaries.append(read_dictionary(place if named else given, column=column if named else None))
     choices = _paired(opt.undeclared, "--undeclared", tuple(CHOICES))
-    draft = draft_schema(dictionaries, read, opt.missing, choices)  # type: ignore[arg-type]
+    draft = draft_schema(dictionaries, read, opt.missing, choices, opt.date_order)  # type: ignore[arg-type]
     draft.check()
     for found in dictionaries:
         for note in found.notes:

@@ -84,7 +84,7 @@ def draft(opt: argparse.Namespace) -> None:
     keep = opt.keep or linked_text.KEEP
     link = Linked(*names, opt.by, opt.by, opt.order, keep, opt.visit_key or "", together)
     (method,) = (m.name for m in METHODS.values() if m.capabilities.linked)
-    made = linked_text.draft(read, link, method, opt.person_columns or (), opt.missing)
+    made = linked_text.draft(read, link, method, opt.person_columns or (), opt.missing, opt.date_order)
     people, visits = link.person_columns(made.schema), link.visit_columns(made.schema)
     try:
         out.write_text(made.dumps(), "utf-8")

@@ -1,7 +1,8 @@
 """A schema from a dictionary. Declared columns are public; the others are guessed and marked as guesses.
 
 A declared column depends only on the dictionary and on the user's choices. So two tables that differ in one row give
-the same declared columns, or ask for a choice.
+the same declared columns, or ask for a choice. One part is read from the rows and marked as a guess: the order of day,
+month and year in declared dates that are not written as ISO dates.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from espalier.core.dictionaries.base import Declared, Dictionary
 from espalier.core.errors import SchemaError
 from espalier.core.project.dates import DateBins, Period, day_number
 from espalier.core.project.declared_by import DeclaredBy
-from espalier.core.project.schema import MISSING, NUMBER, Column, Identifier, LeftOut, Schema
-from espalier.core.tables.guessing import FEW, guess_bounds, guess_column, identifiers
+from espalier.core.project.schema import MISSING, NUMBER, Column, Dates, Identifier, LeftOut, Schema
+from espalier.core.tables.guessing import FEW, guess_bounds, guess_column, guessed_order, identifiers
 from espalier.core.tables.text_table import TextColumn, TextTable
 
 Choice = Literal["missing", "guess", "leave-out"]
@@ -72,10 +73,12 @@ def draft_schema(
     text: TextTable,
     marks: Sequence[str] = (),
     choices: Mapping[str, Choice] | None = None,
+    date_order: str = "",
 ) -> Draft:
     """Return a schema for the columns of ``text``. A later dictionary adds to an earlier one.
 
-    Columns that no dictionary names are guessed. ``choices`` state how to treat cells that are not declared.
+    Columns that no dictionary names are guessed, as in `espalier.core.tables.guessing.guess_schema`. ``choices`` state
+    how to treat cells that are not declared.
     """
     named, chosen = [n for n in text.columns if n], choices or {}
     declared = merged(dictionaries)
@@ -94,13 +97,13 @@ def draft_schema(
             if name in looks_like_id and (about is None or about.kind == "open"):
                 left_out.append(LeftOut(name))
             else:
-                columns.append(_labelled(_guessed(name, text.columns[name], about, marks), about))
+                columns.append(_labelled(_guessed(name, text.columns[name], about, marks, date_order), about))
         elif about.kind == "identifier":
             aside.append(Identifier(name, place=place))
         elif about.kind == "text":
             free.append(name)
         else:
-            column = _labelled(_column(about, text.columns[name], marks), about)
+            column = _labelled(_column(about, text.columns[name], marks, date_order), about)
             if choice == "missing":
                 column = replace(column, missing=True, unknown="missing")
             undecided += _problems(column, text.columns[name])
@@ -178,17 +181,23 @@ def _without_zeros(taken: Sequence[str], categories: Sequence[str]) -> tuple[tup
     return tuple(out)
 
 
-def _column(about: Declared, read: TextColumn, marks: Sequence[str]) -> Column:
+def _column(about: Declared, read: TextColumn, marks: Sequence[str], date_order: str) -> Column:
     """Return the declared column, with guessed values or bounds if the dictionary declares none."""
     complete = declared_column(about)
     if complete is not None:
-        return complete
+        return _in_order(complete, read, date_order) if isinstance(complete, Dates) else complete
     own = tuple(dict.fromkeys((*about.missing, *(m for m in marks if m in read.values))))
     edges = guess_bounds(read, own, about.number_style, whole=about.integer) if about.kind == "numeric" else None
     if edges is not None:
         missing = not about.required or bool(own)
         return replace(_numeric(about, edges, missing=missing, marks=own), guessed=("edges",))
-    return _guessed(about.name, read, about, marks)
+    return _guessed(about.name, read, about, marks, date_order)
+
+
+def _in_order(column: Dates, read: TextColumn, date_order: str) -> Dates:
+    """Return declared dates with the order of day, month and year in which the rows have them, marked as a guess."""
+    order = guessed_order([v for v in read.values if not column.is_empty(v)], date_order)
+    return replace(column, date_order=order, guessed=("date_order",)) if order else column
 
 
 def _numeric(about: Declared, edges: tuple[float, ...], *, missing: bool, marks: tuple[str, ...]) -> Column:
@@ -206,9 +215,9 @@ def _numeric(about: Declared, edges: tuple[float, ...], *, missing: bool, marks:
     )
 
 
-def _guessed(name: str, read: TextColumn, about: Declared | None, marks: Sequence[str]) -> Column:
+def _guessed(name: str, read: TextColumn, about: Declared | None, marks: Sequence[str], date_order: str) -> Column:
     own = tuple(dict.fromkeys((*(about.missing if about else ()), *(m for m in marks if m in read.values))))
-    made = guess_column(name, read, own)
+    made = guess_column(name, read, own, date_order)
     return replace(made, missing=True) if own and not made.missing else made
 
 

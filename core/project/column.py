@@ -41,6 +41,7 @@ FIELDS = {
     "edges": "bin edges",
     "integer": "whole numbers",
     "missing": "empty cells",
+    "date_order": "order of day, month and year",
 }
 """Fields that can be guessed from a table, and their names on screen and in the report."""
 LONGEST_LABEL = 10_000
@@ -198,6 +199,11 @@ class Column:
     @property
     def number_style(self) -> str:
         """How the table writes numbers; empty for a plain point."""
+        return ""
+
+    @property
+    def date_order(self) -> str:
+        """The order of day, month and year in which the table writes dates; empty for ISO dates."""
         return ""
 
     @property

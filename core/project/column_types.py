@@ -15,6 +15,7 @@ from espalier.core.errors import first_twice
 from espalier.core.project.bin_density import places
 from espalier.core.project.cells import MISSING
 from espalier.core.project.column import NUMBER, Column, plain_text
+from espalier.core.project.date_orders import DATE_ORDERS
 from espalier.core.project.dates import DateBins, date_texts, day_number
 from espalier.core.project.numerals import STYLES, plain_number
 
@@ -211,18 +212,20 @@ class Numbers(Column, kinds=("numeric",)):
 class Dates(Numbers, kinds=("date",)):
     """Dates: their numbers are days, their bins calendar periods, their texts ISO dates.
 
-    In the project file the kind is ``date``.
+    ``date_order`` is one of `espalier.core.project.date_orders.DATE_ORDERS`: the table then writes days in this order,
+    or as ISO dates. In the project file the kind is ``date``.
     """
 
     dates: DateBins | None = None
-
-    _why_unknown = "is not a date written as 2024-01-31"
+    date_order: str = ""
 
     def _check(self) -> None:
         if self.dates is None or (self.kind, self.edges, self.integer) != ("numeric", self.dates.edges, True):
             raise self.error("a column of dates takes its bins from its range and period")
         if self.number_style:
             raise self.error(f"number_style is only for numbers, and must be one of {', '.join(STYLES)}")
+        if self.date_order and self.date_order not in DATE_ORDERS:
+            raise self.error(f"date_order is {self.date_order!r}; it must be one of {', '.join(DATE_ORDERS)}")
         super()._check()
 
     @classmethod
@@ -241,8 +244,14 @@ class Dates(Numbers, kinds=("date",)):
         return None
 
     def number_of(self, text: str) -> float | None:
-        """Return the day of an ISO date; `None` for a missing mark and for other texts."""
-        return None if text in self.missing_marks else day_number(text)
+        """Return the day of a date; `None` for a missing mark and for other texts."""
+        return None if text in self.missing_marks else day_number(text, self.date_order)
+
+    @property
+    def _why_unknown(self) -> str:  # type: ignore[override]
+        if not self.date_order:
+            return "is not a date written as 2024-01-31"
+        return f"is not a date such as {DATE_ORDERS[self.date_order]}"
 
     def _whole_texts(self, numbers: NDArray[np.float64]) -> list[str]:
         return date_texts(np.floor(numbers))

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from espalier.core.errors import SchemaError
 from espalier.core.project.cells import MISSING
+from espalier.core.project.date_orders import iso_text
 
 Period = Literal["week", "month", "quarter", "year"]
 MOST_PERIODS = 1000
@@ -108,9 +109,12 @@ def _label(day: date, by: Period) -> str:
     return f"{day.year}-{day.month:02d}" if by == "month" else f"{day.year}"
 
 
-def day_number(text: str) -> int | None:
-    """Return the day of an ISO date, ignoring a time of day; `None` if ``text`` is not a date."""
-    found = _ISO.fullmatch(text)
+def day_number(text: str, order: str = "") -> int | None:
+    """Return the day of an ISO date, or of one in this ``order``; `None` if ``text`` is not a date.
+
+    A time of day is ignored.
+    """
+    found = _ISO.fullmatch(iso_text(text, order) if order else text)
     if not found:
         return None
     try:

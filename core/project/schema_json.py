@@ -18,6 +18,7 @@ from espalier.core.project.columns_to_buy import (
     ToBuy,
     with_categories,
 )
+from espalier.core.project.date_orders import DATE_ORDERS
 from espalier.core.project.dates import DateBins
 from espalier.core.project.schema import Identifier, LeftOut, Schema
 
@@ -26,7 +27,7 @@ _TEXTS = ("label", "unit", "description", "shown")
 _KEYS = {
     *("name", "kind", "categories", "groups", "edges", "integer", "decimals", "missing", "unknown", "missing_marks"),
     *("guessed", "confirmed", "dates", "at_most", "bins", "range", "hierarchy", "code_book", "number_style"),
-    *(*_TEXTS, "labels"),
+    *("date_order", *_TEXTS, "labels"),
 }
 
 
@@ -100,6 +101,7 @@ def column_to_json(column: Column) -> dict[str, Any]:
             return {**out, **_marks_to_json(column), **_texts_to_json(column)}
         case Dates(dates=DateBins() as dates):
             out |= {"kind": "date", "dates": dates.to_json()}
+            out |= {"date_order": column.date_order} if column.date_order else {}
         case Numbers():
             out["edges"] = [int(e) if e == int(e) and abs(e) < 2**53 else e for e in column.edges]
         case Categories():
@@ -180,9 +182,13 @@ def _declared(data: Mapping[str, Any], more: Mapping[str, Any]) -> Column:
             dates = DateBins.from_json(data.get("dates"))
         except SchemaError as error:
             raise SchemaError(f"column {name!r}: {error}", column=name) from None
-        return Dates.of(name, dates, **common)
-    if "dates" in data:
-        raise SchemaError(f'column {name!r}: "dates" belongs to the kind "date"', column=name)
+        order = data.get("date_order", "")
+        if "date_order" in data and (not isinstance(order, str) or order not in DATE_ORDERS):
+            known = ", ".join(f'"{key}" ({example})' for key, example in DATE_ORDERS.items())
+            raise SchemaError(f"column {name!r}: date_order is {order!r}; it must be one of {known}", column=name)
+        return Dates.of(name, dates, date_order=order, **common)
+    if odd := {"dates", "date_order"} & set(data):
+        raise SchemaError(f'column {name!r}: "{min(odd)}" belongs to the kind "date"', column=name)
     if kind == "numeric":
         if data.get("categories") or data.get("groups") or data.get("code_book"):
             raise SchemaError(f"column {name!r}: a numeric column has edges, not categories or groups", column=name)

@@ -198,7 +198,7 @@ def _way(column: Column, kind: Any, shown: str) -> Callable[[Any], Codes]:
             column=column.name,
         )
     plain: Callable[[Any], Codes] = _by_value(column)
-    by_text = bool(column.code_book or column.number_style)
+    by_text = bool(column.code_book or column.number_style or column.date_order)
     if (types.is_integer(kind) or types.is_floating(kind)) and not by_text:
         plain = _Numbers(column, kind)
     elif not by_text and not column.missing_marks:

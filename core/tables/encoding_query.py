@@ -20,6 +20,7 @@ import ibis
 
 from espalier.core.code_books import code_book
 from espalier.core.errors import TableError
+from espalier.core.project.date_orders import BLANK, MONTHS, SPELLINGS, Spelling, month_pattern
 from espalier.core.project.schema import MISSING, Column, Schema
 from espalier.core.tables.code_file import PERSON
 from espalier.core.tables.row_limits import runs
@@ -188,16 +189,30 @@ def _between(value: Any, edges: Sequence[Any], first: int = 0) -> Any:
 
 
 def _periods(value: Any, column: Column, unknown: Any, dialect: str) -> Any:
-    """The calendar bins of days: of dates, of moments without a time zone, and of texts written as ISO dates."""
+    """The calendar bins of days: of dates, of moments without a time zone, and of texts in ISO form or in the column's
+    order.
+    """
     kind = value.type()
+    if column.date_order and kind.is_integer():
+        value, kind = value.cast("string"), value.cast("string").type()
+    if column.date_order and (kind.is_floating() or kind.is_decimal()):
+        raise TableError(
+            f"column {column.name!r} holds {kind} values, from which this engine cannot read dates; provide whole "
+            "numbers, texts or dates in a view",
+            column=column.name,
+        )
     if kind.is_timestamp() and kind.timezone is not None:
         raise TableError(
             f"column {column.name!r} holds moments with a time zone, whose day depends on the zone; give them as dates",
             column=column.name,
         )
     if kind.is_string():
-        day = value.re_extract(_ISO_DAY, 0)
-        odd = ~_is_like(value, _DATE, dialect) | ~_in_calendar(day)
+        forms = [(_is_like(value, _DATE, dialect), value.re_extract(_ISO_DAY, 0))]
+        for spelling in SPELLINGS.get(column.date_order, ()):
+            pattern = f"^{BLANK}*{spelling.pattern}{BLANK}*$"
+            forms.append((_is_like(value, pattern, dialect), _iso_day(value, pattern, spelling)))
+        day = ibis.cases(*forms, else_="")
+        odd = ~_in_calendar(day)
     elif kind.is_date() or kind.is_timestamp():
         last = "9999-12-31" if kind.is_date() else "9999-12-31 23:59:59.999999"
         day, odd = value, (value < _day("0001-01-01", kind)) | (value > _day(last, kind))  # infinities
@@ -207,6 +222,13 @@ def _periods(value: Any, column: Column, unknown: Any, dialect: str) -> Any:
     ends = (dt.date.fromordinal(int(edge)).isoformat() for edge in column.edges[1:-1])
     steps = [(day < _day(end, kind), _int(i)) for i, end in enumerate(ends)]
     return ibis.cases((odd, unknown), *steps, else_=_int(column.values - 1))
+
+
+def _iso_day(value: Any, pattern: str, spelling: Spelling) -> Any:
+    """The day of a text that matches ``pattern``, in ISO form."""
+    year, month, day = (value.re_extract(pattern, group) for group in (spelling.year, spelling.month, spelling.day))
+    named = [(month.re_search(month_pattern(name)), f"{i:02d}") for i, name in enumerate(MONTHS, 1)]
+    return year + "-" + ibis.cases(*named, else_=month.lpad(2, "0")) + "-" + day.lpad(2, "0")
 
 
 def _day(text: str, kind: Any) -> Any:

@@ -25,6 +25,7 @@ from espalier.core.tables.value_patterns import (
     no_yes,
     number_style,
     periods_in_order,
+    possible_orders,
     ranges_in_order,
 )
 
@@ -60,11 +61,12 @@ _NEGATIVE = {-1.0, -7.0, -8.0, -9.0, -99.0, -999.0, -9999.0}
 _NINES = {99.0, 999.0, 9999.0, 99999.0}
 
 
-def guess_schema(text: TextTable, marks: Sequence[str] = ()) -> Schema:
+def guess_schema(text: TextTable, marks: Sequence[str] = (), date_order: str = "") -> Schema:
     """Return a schema for ``text``. Each field taken from the data is marked as guessed. Columns that look like
     identifiers are left out, which is also marked as a guess, unless every column looks like one.
 
-    ``marks`` are texts that mean an empty cell, in each column that contains them.
+    ``marks`` are texts that mean an empty cell, in each column that contains them. ``date_order`` ("dmy" or "mdy")
+    decides where the rows leave open whether the day or the month comes first; without it, such columns stay text.
 
     >>> import espalier as es, pandas as pd
     >>> pd.DataFrame({"smoker": ["yes", "no"], "age": ["61", "35"]}).to_csv("clinic.csv", index=False)
@@ -80,7 +82,7 @@ def guess_schema(text: TextTable, marks: Sequence[str] = ()) -> Schema:
     if len(out) == len(named):
         out = ()
     held = {n: tuple(m for m in marks if m in text.columns[n].values) for n in named}
-    kept = tuple(guess_column(n, text.columns[n], held[n]) for n in named if n not in out)
+    kept = tuple(guess_column(n, text.columns[n], held[n], date_order) for n in named if n not in out)
     return Schema(kept, tuple(LeftOut(n) for n in out))
 
 
@@ -114,26 +116,30 @@ def _hardly_repeats(name: str, column: TextColumn, marks: Sequence[str]) -> bool
     if 2 * len(values) <= cells:
         people = len(values) >= MANY_PEOPLE and cells <= ROWS_EACH * len(values) and named_like_a_person(name)
         return people and all(v.isascii() and v.isdigit() for v in values)
+    orders = possible_orders(values)
+    if len(orders) > 1 or (orders and date_bins(values, orders[0]) is not None):
+        return False
     style = number_style(values)
     if style:
         values = [str(plain_number(v, style)) for v in values]
     if not all(NUMBER.fullmatch(v) for v in values):
-        return date_bins(values) is None and ranges_in_order(values) is None
+        return ranges_in_order(values) is None
     whole = all(math.isfinite(x) and x.is_integer() for x in map(float, values))
     return whole and not amounts(name, values, cells)
 
 
-def guess_column(name: str, column: TextColumn, marks: tuple[str, ...] = ()) -> Column:
+def guess_column(name: str, column: TextColumn, marks: tuple[str, ...] = (), date_order: str = "") -> Column:
     """Guess one column: numbers with many distinct values get about ten bins, dates months or quarters, all else
     categories; ranges such as ``18 to 25`` are categories in their order.
 
     ``marks`` are texts that the person declared to mean an empty cell. They keep the declared order: the schema is
-    released, and the order in which rows contain them must not be.
+    released, and the order in which rows contain them must not be. ``date_order`` is used if dates leave it open.
     """
     values = [v for v in column.values if v != MISSING and v not in marks]
     missing = len(values) < len(column.values)
     guessed = ("kind", "missing")
-    if (dates := date_bins(values)) is not None:
+    order = guessed_order(values, date_order)
+    if order is not None and (dates := date_bins(values, order)) is not None:
         return Column(
             name,
             "numeric",
@@ -142,7 +148,8 @@ def guess_column(name: str, column: TextColumn, marks: tuple[str, ...] = ()) -> 
             missing=missing,
             missing_marks=marks,
             dates=dates,
-            guessed=(*guessed, "edges", "integer"),
+            date_order=order,
+            guessed=(*guessed, "edges", "integer", *(["date_order"] if order else [])),
         )
     style = number_style(values)
     numeric, numbers = _numbers(values, style)
@@ -171,6 +178,15 @@ def guess_column(name: str, column: TextColumn, marks: tuple[str, ...] = ()) -> 
         missing_marks=marks,
         guessed=(*guessed, "categories"),
     )
+
+
+def guessed_order(values: Sequence[str], wanted: str = "") -> str | None:
+    """Return the order in which all values are days, "" for ISO dates; `None` if there is none, or several.
+
+    ``wanted`` decides between several.
+    """
+    orders = possible_orders(values)
+    return orders[0] if len(orders) == 1 else wanted if wanted in orders and wanted else None
 
 
 def guess_bounds(column: TextColumn, marks: Sequence[str], style: str = "", *, whole: bool) -> tuple[float, ...] | None:

@@ -17,6 +17,7 @@ from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, LeftOut, Schema
 from espalier.core.tables.guessing import guess_schema
 from espalier.core.tables.panel import digest_of_both
+from espalier.core.tables.review import unclear_orders
 from espalier.core.tables.table import column_of, person_codes
 from espalier.core.tables.text_table import TextColumn, TextTable
 
@@ -83,21 +84,30 @@ def draft(
     method: str,
     person_columns: Sequence[str] = (),
     missing: Sequence[str] = (),
+    date_order: str = "",
 ) -> Project:
     """Return a project that links ``tables``, people first, with a guessed schema; for one table, ``person_columns``
     name the columns of the person.
 
-    Gaps between visits are drafted if the order column contains dates.
+    Gaps between visits are drafted if the order column contains dates. ``date_order`` is used if the rows leave open
+    whether the day or the month comes first.
 
-    Raises :class:`TableError` if a table lacks a column of the link, and :class:`ProjectError` for an invalid project.
+    Raises :class:`TableError` if a table lacks a column of the link or leaves the order of visits open, and
+    :class:`ProjectError` for an invalid project.
     """
     for table, named in ((tables[0], [linked.key]), (tables[-1], [linked.by, linked.order])):
         for name in named:
             if name not in table.columns:
                 raise TableError(f"{table.source}: there is no column {name!r}", column=name)
     names = (linked.people, linked.visits)
-    guessed = [guess_schema(table, missing) for table in tables]
+    guessed = [guess_schema(table, missing, date_order) for table in tables]
     order = next((c for c in guessed[-1].columns if c.name == linked.order), None)
+    if not isinstance(order, Dates) and unclear_orders(tables[-1].columns[linked.order], missing):
+        raise TableError(
+            f"column {linked.order!r} orders the visits, but its dates do not show whether the day or the month comes "
+            "first. Write them as 2024-01-31, or choose the order (espalier init --date-order dmy or mdy)",
+            column=linked.order,
+        )
     linking = {linked.key, linked.by, linked.visit_key, *([] if isinstance(order, Dates) else [linked.order])}
     if linked.together:
         parts = _parted(guessed[0], person_columns, linking)

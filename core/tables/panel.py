@@ -7,8 +7,8 @@ A panel's data about a person depend on that person's rows alone. The rules:
 
 - Visits are ordered by the text of the order column, ties by the text of the visit's identifier, then by the visit's
   codes, and, if both tables are one file, by the person columns' codes. Texts are compared as numbers, then days, then
-  other texts; an empty cell comes last. The place of a row in a file never matters: visits that still tie have equal
-  codes.
+  other texts; an empty cell comes last. Dates with a ``date_order`` are compared as ISO dates. The place of a row in a
+  file never matters: visits that still tie have equal codes.
 - The first ``keep`` visits are kept. The days between two visits are clipped to the declared range.
 - A person counts if both tables have a row of that person. People without visits, and visits of people without a row
   among the people, are left out.
@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from espalier.core.errors import TableError
+from espalier.core.project.date_orders import iso_text
 from espalier.core.project.linked import Linked, Pair, Steps
 from espalier.core.project.schema import MISSING, Schema, smallest_unsigned
 from espalier.core.tables import random_rows
@@ -162,7 +163,9 @@ def panel_of(
     child = _encoded(linked, schema, visits, linked.visit_columns(schema))
     parent = _encoded(linked, schema, both, linked.person_columns(schema))
     cells = {**child, **parent} if linked.together else child
-    kept = _ordered(visits, order or (linked.order, linked.visit_key), person, cells, ranks or {})
+    dated = schema[linked.dated].date_order if linked.dated in schema else ""
+    spelled = {linked.order: dated} if dated and not order else {}
+    kept = _ordered(visits, order or (linked.order, linked.visit_key), person, cells, ranks or {}, spelled)
     kept = kept[person[kept] >= 0]
     start = np.flatnonzero(np.diff(person[kept], prepend=-1))
     place = np.arange(len(kept)) - np.repeat(start, np.diff(start, append=len(kept)))
@@ -211,9 +214,13 @@ def _ordered(
     person: NDArray[np.int64],
     codes: Mapping[str, NDArray[Any]],
     ranks: Mapping[str, NDArray[np.int64]],
+    spelled: Mapping[str, str],
 ) -> NDArray[np.int64]:
-    """Return the rows sorted by person, order, visit identifier, and codes."""
-    keys = [ranks[name] if name in ranks else _ranks(column_of(text, name)) for name in order if name]
+    """Return the rows sorted by person, order, visit identifier, and codes. ``spelled`` is the order in which a column
+    writes dates.
+    """
+    named = (name for name in order if name)
+    keys = [ranks[n] if n in ranks else _ranks(column_of(text, n), spelled.get(n, "")) for n in named]
     return np.asarray(np.lexsort([*reversed(list(codes.values())), *reversed(keys), person]))
 
 
@@ -224,10 +231,11 @@ def _first_rows(linked: Linked, schema: Schema, text: TextTable, person: NDArray
     return np.asarray(rows[np.flatnonzero(np.diff(person[rows].astype(np.int64), prepend=-1))])
 
 
-def _ranks(column: TextColumn) -> NDArray[np.int64]:
+def _ranks(column: TextColumn, date_order: str = "") -> NDArray[np.int64]:
     """Return the rank of each cell's text. The order of two texts depends on them alone."""
-    place = {key: i for i, key in enumerate(sorted({_key(text) for text in column.values}))}
-    return np.asarray(np.array([place[_key(text)] for text in column.values], dtype=np.int64)[column.codes])
+    keys = [_key(iso_text(text, date_order) if date_order else text) for text in column.values]
+    place = {key: i for i, key in enumerate(sorted(set(keys)))}
+    return np.asarray(np.array([place[key] for key in keys], dtype=np.int64)[column.codes])
 
 
 def _key(text: str) -> tuple[int, Decimal, str]:

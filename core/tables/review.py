@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 
 from espalier.core.code_books import CODE_BOOKS, code_book
-from espalier.core.project.schema import MISSING, NUMBER, Column, Schema
+from espalier.core.project.schema import MISSING, NUMBER, Column, Schema, ToBuy
 from espalier.core.project.schema_json import column_to_json
 from espalier.core.tables.guessing import FEW, looks_like_contacts
 from espalier.core.tables.text_table import TextColumn, TextTable
@@ -26,6 +26,7 @@ from espalier.core.tables.value_patterns import (
     no_yes,
     number_style,
     other_dates,
+    possible_orders,
     two_styles,
 )
 
@@ -35,6 +36,8 @@ RARE = 20
 """A value in fewer rows than this is rare: someone may recognise the person behind it."""
 LONG = 30
 """Largest number of values that a person can check at a glance."""
+ORDERED = {"dmy": "with the day first", "mdy": "with the month first", "ymd": "with the year first"}
+"""The orders of day, month and year in words."""
 HARDLY_REPEATS = "It has many values with few rows each, like an identifier or a name."
 TELLING = 5
 """Number of distinct values at or above which a code book is proposed."""
@@ -46,7 +49,8 @@ class Reviewed:
 
     ``reason`` explains it without quoting a value. ``shown`` lists all that a person must see before the confirmation
     counts: the proposed values, bins and missing marks, in order. ``digest`` identifies it. ``books`` are code books
-    that contain every value; choosing one declares the whole book.
+    that contain every value; choosing one declares the whole book. ``orders`` are those of day, month and year that a
+    person must choose from.
     """
 
     name: str
@@ -55,6 +59,7 @@ class Reviewed:
     shown: tuple[str, ...] = ()
     digest: str = ""
     books: tuple[str, ...] = ()
+    orders: tuple[str, ...] = ()
 
 
 def review(text: TextTable, schema: Schema) -> tuple[Reviewed, ...]:
@@ -75,12 +80,19 @@ def review_column(read: TextColumn, column: Column) -> Reviewed:
     books = () if group == "identifies someone" else fitting_books(read, column.missing_marks)
     if books and group == "look closely" and not column.dates:
         reason = f"{reason} A code book contains all of its values: {', '.join(books)}."
-    return Reviewed(column.name, group, reason, shown(column), shown_digest(column), books)
+    orders = () if column.dates is not None or isinstance(column, ToBuy) else unclear_orders(read, column.missing_marks)
+    return Reviewed(column.name, group, reason, shown(column), shown_digest(column), books, orders)
+
+
+def unclear_orders(read: TextColumn, marks: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return the orders of day, month and year that all values allow, if there are several. Private."""
+    orders = possible_orders([v for v in read.values if v != MISSING and v not in marks])
+    return orders if len(orders) > 1 else ()
 
 
 def shown(column: Column) -> tuple[str, ...]:
     """All that a person must see of a description before confirming it: kind, values or bins, and missing marks."""
-    kind = "date" if column.dates else column.kind
+    kind = f"date {column.date_order}".strip() if column.dates else column.kind
     if column.code_book:
         return (kind, f"code book {column.code_book}", *column.missing_marks)
     listed = (*column.labels[: column.values], *(text for _, members in column.groups for text in members))
@@ -119,15 +131,19 @@ def _place(read: TextColumn, column: Column) -> tuple[Group, str]:
     if looks_like_contacts(read):
         return "identifies someone", "Most values are e-mail addresses, telephone numbers or similar texts."
     if column.dates is not None:
-        return "look closely", "Dates: choose a range that is public knowledge without the table."
+        order = f" {ORDERED[column.date_order]}" if column.date_order else ""
+        return "look closely", f"Dates{order}: choose a range that is public knowledge without the table."
     if column.kind == "numeric":
         if column.integer and named_like_a_person(column.name):
             return "look closely", "Its name suggests an identifier: numbers in bins make sense for amounts only."
         if column.number_style and two_styles(values):
             return "look closely", "A comma may be a decimal comma or separate thousands."
         return "look closely", "Numbers: the bounds are round numbers beyond those in the table."
+    if len(possible_orders(values)) > 1:
+        return "look closely", "Dates as text: no value shows whether the day or the month comes first. Choose one."
     if other_dates(values):
-        return "look closely", "Dates as text. Write them as 2024-01-31 in the table to get months or quarters."
+        why = "Dates as text in mixed orders, with years of two digits, or with months that are not in English."
+        return "look closely", f"{why} Write them as 2024-01-31 in the table to get months or quarters."
     if no_yes(values):
         return "obviously public", "Yes and no."
     if leading_zeros(values):

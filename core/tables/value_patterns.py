@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from datetime import date
 
+from espalier.core.project.date_orders import DATE_ORDERS
 from espalier.core.project.dates import DateBins, Period, day_number
 from espalier.core.project.numerals import STYLES, plain_number
 from espalier.core.project.schema import NUMBER
@@ -127,12 +128,46 @@ def leading_zeros(values: Sequence[str]) -> bool:
     return any(len(v) > 1 and v[0] == "0" and v.isascii() and v.isdigit() for v in values)
 
 
-def date_bins(values: Sequence[str]) -> DateBins | None:
-    """Months, quarters or years over whole calendar years around the days; `None` unless all values are ISO dates."""
-    days = [day_number(v) for v in values]
-    if len(days) < 2 or any(day is None for day in days):
+PLAUSIBLE = (date(1900, 1, 1).toordinal(), date(2100, 1, 1).toordinal())
+"""Digits alone are guessed to be dates, such as 20201231, if every day lies between these."""
+
+
+def possible_orders(values: Sequence[str]) -> tuple[str, ...]:
+    """Every order in which all values are days (`espalier.core.project.date_orders`); "" alone for ISO dates.
+
+    More than one means that only a person can say whether the day or the month comes first.
+    """
+    if not values or not values[0].strip()[:1].isalnum():
+        return ()
+    digits = any(v.isdigit() for v in values)
+    found = []
+    for order in ("", *DATE_ORDERS):
+        days = _days(values, order)
+        if days and (not digits or (PLAUSIBLE[0] <= min(days) and max(days) < PLAUSIBLE[1])):
+            found.append(order)
+            if not order:
+                break
+    return tuple(found)
+
+
+def _days(values: Sequence[str], order: str) -> list[int]:
+    """The day of each value; none at all unless all are days."""
+    days = []
+    for value in values:
+        day = day_number(value, order)
+        if day is None:
+            return []
+        days.append(day)
+    return days
+
+
+def date_bins(values: Sequence[str], order: str = "") -> DateBins | None:
+    """Months, quarters or years over whole calendar years around the days; `None` unless all values are ISO dates or
+    dates in this ``order``.
+    """
+    found = _days(values, order)
+    if len(found) < 2:
         return None
-    found = [day for day in days if day is not None]
     first, last = date.fromordinal(min(found)).year, date.fromordinal(max(found)).year
     years = last - first + 1
     by: Period = "month" if years <= 5 else "quarter" if years <= 20 else "year"

@@ -18,7 +18,7 @@ from espalier.core.graph.adjustment import Effect, choices
 from espalier.core.methods import planned_effect
 from espalier.core.project.asked import AskedQuestion
 from espalier.core.project.file import Project
-from espalier.pages.common.text import name, names, plain
+from espalier.pages.common.text import called, name, names, plain
 
 FEW = 8
 """Largest number of figures whose sentences are unfolded."""
@@ -201,7 +201,7 @@ def _regression(project: Project, key: str) -> AskedQuestion | None:
             [c for c in columns if c != outcome],
             key=f"{key}-predictors",
             placeholder="Choose columns",
-            format_func=partial(_called, project),
+            format_func=partial(called, project.schema),
             persist_state="session",
         )
     if outcome is None or not predictors:
@@ -262,15 +262,9 @@ def _column(
         index,
         key=key,
         placeholder=nothing,
-        format_func=partial(_called, project),
+        format_func=partial(called, project.schema),
         persist_state="session",
     )
-
-
-def _called(project: Project, column: str) -> str:
-    """A column's name, with its label."""
-    label = project.schema[column].label
-    return f"{column}: {label}" if label else column
 
 
 def _said(project: Project, level: Level) -> str:

@@ -279,7 +279,7 @@ function make(parent) {
     while (!at && boxes.some(taken)) down += 20;
     data.tray = data.tray.filter((n) => n !== column);
     typed.value = "";
-    showTray(tray, data.tray);
+    showTray(tray, data.tray, data.labels);
     act({ do: "bring", column, at: [Math.round(x), Math.round(down)] });
     typed.focus({ preventScroll: true });
   }
@@ -402,7 +402,7 @@ function make(parent) {
 
   function describe() {
     host.setAttribute("aria-label", data.alt);
-    showTray(tray, data.tray);
+    showTray(tray, data.tray, data.labels);
     showItems($(".told"), data.told);
     if (same(lifted, data.arrows)) return;
     lifted = data.arrows.map((a) => [...a]);
@@ -418,9 +418,9 @@ function make(parent) {
     full: enlarge,
   };
   root.addEventListener("fullscreenchange", enlarged);
-  typed.addEventListener("input", () => showTray(tray, data.tray));
+  typed.addEventListener("input", () => showTray(tray, data.tray, data.labels));
   typed.addEventListener("keydown", (e) => {
-    const found = matching(data.tray, typed.value);
+    const found = matching(data.tray, typed.value, data.labels);
     if (e.key === "Enter" && typed.value && found.length) bring(found[0]);
     e.stopPropagation();
   });

@@ -14,6 +14,7 @@ from espalier.core.graph.paths import arrows_of
 from espalier.core.graph.roles import Roles
 from espalier.pages.board import drawing
 from espalier.pages.board.boxes import COLORS, apart, label, load_vis, width
+from espalier.pages.common.text import called
 from espalier.pages.session.session import Session
 from espalier.pages.structure import effects, implications
 
@@ -152,6 +153,7 @@ def data(state: Session, now: Implied) -> dict[str, Any]:
         "roles": {n: role for n in columns if (role := roles.of(n))},
         "selected": {"columns": list(chosen), "arrow": list(arrow) if arrow else None},
         "tray": [n for n in project.schema.names if n not in visible],
+        "labels": {c.name: called(project.schema, c.name) for c in project.schema.columns if c.label},
         "centre": drawing.centre(state),
         "undo": bool(state.editor.past),
         "redo": bool(state.editor.future),

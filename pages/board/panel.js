@@ -34,17 +34,17 @@ function showItems(list, items) {
 // The tray: columns that are not on the drawing, those that match what is typed.
 const MOST_CHIPS = 40;
 
-function matching(names, typed) {
+function matching(names, typed, labels) {
   const part = typed.trim().toLowerCase();
-  return names.filter((n) => n.toLowerCase().includes(part));
+  return names.filter((n) => (labels[n] || n).toLowerCase().includes(part));
 }
 
-function showTray(tray, names) {
-  const found = matching(names, tray.querySelector("input").value), shown = found.slice(0, MOST_CHIPS);
+function showTray(tray, names, labels) {
+  const found = matching(names, tray.querySelector("input").value, labels), shown = found.slice(0, MOST_CHIPS);
   tray.hidden = !names.length;
   tray.querySelector("ul").replaceChildren(...shown.map((n) => {
     const item = document.createElement("li"), chip = document.createElement("button");
-    chip.textContent = n;
+    chip.textContent = labels[n] || n;
     chip.dataset.bring = n;
     chip.draggable = true;
     item.append(chip);

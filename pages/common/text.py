@@ -16,6 +16,7 @@ from espalier.core.privacy.accounting import round_up
 from espalier.core.privacy.unit import Unit
 from espalier.core.project.file import LINKED_UNIT, Project
 from espalier.core.project.plan import Neighbors
+from espalier.core.project.schema import Schema
 
 NEIGHBORS: dict[Neighbors, str] = {
     "replace-one": "One person's rows may change in place. The number of rows is public.",
@@ -36,6 +37,8 @@ ROLES = {
 }
 
 
+LONGEST_LABEL = 60
+"""Characters of a column's label that a list shows."""
 _BREAKS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 """Line breaks of any kind, which end inline code in markdown, and control characters."""
 
@@ -48,18 +51,33 @@ def plain(text: object) -> str:
     return re.sub(r"([\\`*_{}\[\]()#+\-.!|<>~$:^=&])", r"\\\1", shown)
 
 
-def name(column: str) -> str:
-    """A column's name as inline code."""
+def label_of(schema: Schema, column: str) -> str:
+    """The label of a column, cut where it is long; an empty text if it has none."""
+    label = schema[column].label if column in schema else ""
+    return label if len(label) <= LONGEST_LABEL else f"{label[: LONGEST_LABEL - 1]}…"
+
+
+def called(schema: Schema, *columns: str) -> str:
+    """Columns with their labels as plain text for a list of choices; arrows join several."""
+    labels = (label_of(schema, c) for c in columns)
+    return " → ".join(f"{c}: {label}" if label else c for c, label in zip(columns, labels, strict=True))
+
+
+def name(column: str, schema: Schema | None = None) -> str:
+    """A column's name as inline code; with ``schema``, followed by its label in brackets."""
+    label = label_of(schema, column) if schema is not None else ""
+    if label:
+        return f"{name(column)} ({plain(label)})"
     text = _BREAKS.sub(" ", column)
     ticks = "`" * (max((len(run) for run in re.findall("`+", text)), default=0) + 1)
     pad = " " if text.startswith("`") or text.endswith("`") or len(ticks) > 1 else ""
     return f"{ticks}{pad}{text}{pad}{ticks}"
 
 
-def names(columns: Iterable[str], cap: int = 12, nothing: str = "nothing") -> str:
-    """Several names, and the number of the rest."""
+def names(columns: Iterable[str], cap: int = 12, nothing: str = "nothing", schema: Schema | None = None) -> str:
+    """Several names, and the number of the rest; with ``schema``, each with its label."""
     columns = list(columns)
-    shown = ", ".join(name(c) for c in columns[:cap])
+    shown = ", ".join(name(c, schema) for c in columns[:cap])
     more = f" and {len(columns) - cap} more" if len(columns) > cap else ""
     return shown + more if columns else nothing
 
@@ -74,15 +92,12 @@ def size(count: int) -> str:
     return f"{count / 2**30:.1f} GiB" if count >= 2**30 else f"{max(count / 2**20, 0.1):.1f} MiB"
 
 
-def separation(s: Separation) -> str:
+def separation(s: Separation, schema: Schema | None = None) -> str:
     """Describe the effect of a separation."""
-    far = names(s.right)
+    left, far, gate = (names(side, schema=schema) for side in (s.left, s.right, s.given))
     if not s.given:
-        return f"{names(s.left)} will show **no association at all** with {far}."
-    return (
-        f"{names(s.left)} and {far} will be **independent given** {names(s.given)}: any other link in the real table "
-        f"will not appear."
-    )
+        return f"{left} will show **no association at all** with {far}."
+    return f"{left} and {far} will be **independent given** {gate}: any other link in the real table will not appear."
 
 
 def sides(project: Project, frame: Frame) -> list[dict[str, str]]:

@@ -15,6 +15,7 @@ import streamlit as st
 from espalier.core.code_books import CODE_BOOKS, code_book
 from espalier.core.errors import EspalierError
 from espalier.core.project.schema import MOST_FOUND, Column, HierarchyToBuy, ToBuy, to_buy
+from espalier.core.tables.review import ORDERED
 from espalier.pages.common import shell
 from espalier.pages.common.text import CONFIDENTIAL, name, names, plain
 from espalier.pages.data.review_draft import DECLARED, SECTIONS, Row
@@ -31,6 +32,7 @@ TITLES = {
     DECLARED: ("Declared", "None of these was guessed from the rows."),
 }
 KINDS = {"categorical": "names", "ordinal": "names in an order", "numeric": "numbers in bins"}
+ORDER_CHOICES = {"dmy": "Day first, as in 31/12/2020", "mdy": "Month first, as in 12/31/2020"}
 STAGES = {
     "open": "guessed",
     "confirmed": "confirmed",
@@ -116,14 +118,27 @@ def _confirm(state: Session, columns: Sequence[str]) -> None:
 
 
 def _proposals(state: Session, section: str, rows: Sequence[Row]) -> None:
-    """One button per code book and per mark of a missing value, for all columns of the group together."""
+    """One button per code book, per mark of a missing value and per order of dates, for all columns of the group."""
     books: dict[str, list[str]] = {}
     marks: dict[str, list[str]] = {}
+    orders: dict[tuple[str, ...], list[str]] = {}
     for row in rows:
         for book in row.books[:1]:
             books.setdefault(book, []).append(row.name)
         for mark in row.marks:
             marks.setdefault(mark, []).append(row.name)
+        if row.orders:
+            orders.setdefault(row.orders, []).append(row.name)
+    for choices, columns in orders.items():
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.markdown(f"How are the dates in {names(columns)} written?", width="stretch")
+            for order in choices:
+                st.button(
+                    ORDER_CHOICES[order],
+                    key=f"review-order-{section}-{order}-{columns[0]}-{state.opened}",
+                    on_click=_use_order,
+                    args=(state, order, columns),
+                )
     for book, columns in books.items():
         with st.container(horizontal=True, vertical_alignment="center"):
             st.markdown(f"{plain(code_book(book).title)} contains every value of {names(columns)}.", width="stretch")
@@ -149,6 +164,11 @@ def _use_book(state: Session, book: str, columns: Sequence[str]) -> None:
         state.drafts.review.use_book(state.editor, state.text, book, columns)
     except EspalierError as error:
         state.trouble["review"] = str(error)
+
+
+def _use_order(state: Session, order: str, columns: Sequence[str]) -> None:
+    if state.text is not None:
+        state.drafts.review.use_date_order(state.editor, state.text, order, columns)
 
 
 def _mean_missing(state: Session, mark: str, columns: Sequence[str]) -> None:
@@ -177,7 +197,8 @@ def _sent(state: Session, row: Row) -> dict[str, Any]:
 
 def _described(column: Column, waits: bool, row: Row) -> dict[str, Any]:
     """Kind, values and texts of a column; all values until its guess is confirmed."""
-    kind = "dates" if column.dates else KINDS[column.kind]
+    order = f" {ORDERED[column.date_order]}" if column.date_order else ""
+    kind = f"dates{order}" if column.dates else KINDS[column.kind]
     if isinstance(column, ToBuy):
         what = "bins" if column.kind == "numeric" else "categories"
         count = f"{what} are bought from the budget"

@@ -3,6 +3,8 @@ let opened = null;
 
 const KINDS = [["categorical", "Names"], ["ordinal", "Names in an order"], ["numeric", "Numbers in bins"],
   ["date", "Dates"], ["identifier", "Identifier: never read"]];
+const ORDERS = [["", "2024-01-31"], ["dmy", "31.1.2024 or 31 Jan 2024"], ["mdy", "1/31/2024 or Jan 31, 2024"],
+  ["ymd", "2024/1/31 or 20240131"]];
 const DOES = [["keep", "Keep"], ["out", "Leave out"], ["person", "Identifies the person"]];
 
 function make(tag, attributes, ...inside) {
@@ -75,6 +77,7 @@ function form(row, own) {
     field("categories", "Values, separated by ;", text(f.categories, true),
       "Quote a value that holds a semicolon. “at most 50”: bought from the budget.", true),
     field("edges", "Bins", text(f.edges), ""),
+    field("date_order", "Written in the table as", choice(ORDERS, f.date_order), "ISO dates are always read too."),
     field("decimals", "Decimals", text(f.decimals)),
     field("marks", "Also count as empty, separated by ;", text(f.marks)),
     field("label", "Label", text(f.label)), field("unit", "Unit", text(f.unit)),
@@ -86,7 +89,7 @@ function form(row, own) {
   const shows = () => {
     const kind = made.elements.kind.value, names = kind === "categorical" || kind === "ordinal";
     const seen = { book: kind === "categorical", categories: names && !made.elements.book.value,
-      edges: kind === "numeric" || kind === "date", decimals: kind === "numeric", integer: kind === "numeric",
+      edges: kind === "numeric" || kind === "date", date_order: kind === "date", decimals: kind === "numeric", integer: kind === "numeric",
       marks: kind !== "identifier", labels: names, missing: kind !== "identifier", unknown: kind !== "identifier",
       invented: kind === "identifier" };
     for (const [name, is] of Object.entries(seen)) made.querySelector(`[data-of=${name}]`).hidden = !is;

@@ -47,7 +47,7 @@ class Row:
     """A column in the review: its section, its stage, and the reason.
 
     ``digest`` identifies what must be shown before a guess can be confirmed. ``books`` are code books that contain all
-    of its values, and ``marks`` are values that may mean an empty cell.
+    of its values, ``marks`` are values that may mean an empty cell, and ``orders`` are orders of day and month.
     """
 
     name: str
@@ -58,6 +58,7 @@ class Row:
     digest: str = ""
     books: tuple[str, ...] = ()
     marks: tuple[str, ...] = ()
+    orders: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,8 @@ class ReviewDraft:
             return Row(column.name, place, stage, NOT_OPEN, column, shown_digest(column))
         placed, marks = self._place(column, read)
         section = self._section(column.name, placed.group)
-        return Row(column.name, section, stage, placed.reason, column, placed.digest, placed.books, marks)
+        orders = placed.orders if stage == "open" else ()
+        return Row(column.name, section, stage, placed.reason, column, placed.digest, placed.books, marks, orders)
 
     def _place(self, column: Column, read: TextColumn) -> tuple[Reviewed, tuple[str, ...]]:
         """The place of a column, and the values of an open guess that may mean an empty cell."""
@@ -303,6 +305,13 @@ class ReviewDraft:
             editor.change_column(replace(made, shown=shown_digest(made)))
         if not editor.project.plan.schema_share:
             editor.change_plan(schema_share=SCHEMA_SHARE)
+
+    def use_date_order(self, editor: ProjectEditor, text: TextTable, order: str, names: Iterable[str]) -> None:
+        """Read these columns as dates with day, month and year in this order. Their bins are guessed again."""
+        for name in names:
+            now = editor.project.schema[name]
+            made = guess_column(name, text.columns[name], now.missing_marks, order)
+            editor.change_column(replace(made, missing=made.missing or now.missing, unknown=now.unknown, **now.about))
 
     def mean_missing(self, editor: ProjectEditor, text: TextTable, mark: str, names: Iterable[str]) -> None:
         """Treat ``mark`` as an empty cell of these columns. An unchanged guess is made again."""

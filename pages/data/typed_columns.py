@@ -32,6 +32,7 @@ def row_of(column: Column) -> dict[str, Any]:
         "kind": column.kind if column.dates is None else "date",
         "categories": _categories(column),
         "edges": _edges(column),
+        "date_order": column.date_order,
         "decimals": "" if column.decimals is None else str(column.decimals),
         "marks": join(column.missing_marks),
         "label": column.label,
@@ -87,7 +88,7 @@ def _declared(row: Mapping[str, Any], origin: Column) -> Column:
     unknown = "missing" if row["unknown"] else "refuse"
     common: dict[str, Any] = {"missing": row["missing"], "unknown": unknown, "missing_marks": marks}
     if row["kind"] == "date":
-        return Dates.of(name, _dates(row["edges"], name), **common)
+        return Dates.of(name, _dates(row["edges"], name), date_order=row.get("date_order", ""), **common)
     if row["kind"] == "numeric":
         edges, style = numbers(row["edges"], name), origin.number_style
         return Numbers(name, "numeric", edges, row["integer"], _decimals(row), style, **common)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -14,7 +15,7 @@ from espalier.core.graph.paths import between
 from espalier.pages.board import drawing
 from espalier.pages.common import text
 from espalier.pages.common.fields import field, taken
-from espalier.pages.common.text import names, plain
+from espalier.pages.common.text import called, names, plain
 from espalier.pages.session.session import Session
 from espalier.pages.structure import implications
 
@@ -59,6 +60,7 @@ def _around(state: Session) -> None:
         "Find a column (type a part of its name)",
         columns,
         columns.index(find.default),
+        format_func=partial(called, state.project.schema),
         key=find.key,
         on_change=_take_effect,
         args=(state, "find"),
@@ -77,12 +79,14 @@ def _around(state: Session) -> None:
 def causes(state: Session) -> None:
     """Effect, causes, target: the same choices as on the drawing, as fields."""
     project, columns = state.project, list(state.project.schema.names)
+    shown = partial(called, project.schema)
     effect, target = drawing.centre(state), project.plan.target
     box = field(state, "effect", effect, columns)
     st.selectbox(
         "Effect",
         columns,
         columns.index(box.default),
+        format_func=shown,
         key=box.key,
         on_change=_take_effect,
         args=(state, "effect"),
@@ -95,6 +99,7 @@ def causes(state: Session) -> None:
         "Causes of it",
         [c for c in columns if c != effect],
         default=box.default,
+        format_func=shown,
         key=box.key,
         on_change=_take_causes,
         args=(state, effect, name),
@@ -108,6 +113,7 @@ def causes(state: Session) -> None:
         "Target",
         columns,
         None if box.default is None else columns.index(box.default),
+        format_func=shown,
         key=box.key,
         on_change=_take_target,
         args=(state,),
@@ -131,6 +137,7 @@ def roles(state: Session) -> None:
             default=box.default,
             help=meaning,
             wrap=True,
+            format_func=partial(called, state.project.schema),
             key=box.key,
             on_change=_take_role,
             args=(state, role),
@@ -146,6 +153,7 @@ def _outcome(state: Session, columns: list[str], given: str | None, meaning: str
         columns,
         None if box.default is None else columns.index(box.default),
         help=meaning,
+        format_func=partial(called, state.project.schema),
         key=box.key,
         on_change=_take_role,
         args=(state, "outcome"),
@@ -167,7 +175,7 @@ def annotation(state: Session) -> None:
         key=box.key,
         on_change=_take_selected,
         args=(state,),
-        format_func=" → ".join,
+        format_func=lambda of: called(state.project.schema, *of),
         placeholder="Select one on the drawing, or here",
         help="Give your confidence and your source. Readers of the report see both.",
     )
@@ -239,6 +247,7 @@ def pair(state: Session) -> None:
             label,
             columns,
             None if box.default is None else columns.index(box.default),
+            format_func=partial(called, project.schema),
             key=box.key,
             placeholder="Choose",
             on_change=_take_pair,
@@ -249,10 +258,11 @@ def pair(state: Session) -> None:
     if one is None or other is None or one == other:
         return
     found = between(project.dag.links, one, other)
+    listed = partial(names, cap=30, nothing="none", schema=project.schema)
     st.markdown(
-        f"- **Confounders**, causes of both: {names(found.confounders, 30, 'none')}.\n"
-        f"- **Mediators**, on a causal path from one to the other: {names(found.mediators, 30, 'none')}.\n"
-        f"- **Colliders**, effects of both: {names(found.colliders, 30, 'none')}. Selecting some values of a collider "
+        f"- **Confounders**, causes of both: {listed(found.confounders)}.\n"
+        f"- **Mediators**, on a causal path from one to the other: {listed(found.mediators)}.\n"
+        f"- **Colliders**, effects of both: {listed(found.colliders)}. Selecting some values of a collider "
         "makes the two seem linked although they are not."
     )
 

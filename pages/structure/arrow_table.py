@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -12,7 +13,7 @@ import streamlit as st
 from espalier.core.errors import EspalierError
 from espalier.core.graph.annotations import BELIEFS, Annotation
 from espalier.core.graph.dag import Dag
-from espalier.pages.common.text import plain
+from espalier.pages.common.text import called, plain
 from espalier.pages.session.session import Session
 
 Row = dict[str, Any]
@@ -22,7 +23,7 @@ FIELDS = ("cause", "effect", "belief", "may_break", "source", "note")
 def show(state: Session) -> None:
     """The table. Valid rows go into the project at once; an incomplete row stays in the table."""
     dag, columns = state.project.dag, list(state.project.schema.names)
-    draft = state.drafts.arrows
+    shown, draft = partial(called, state.project.schema), state.drafts.arrows
     if draft.dag is not dag and draft.dag != dag:
         draft.revision, draft.dag, draft.rows = draft.revision + 1, dag, [*rows_of(dag), *draft.half]
     key = f"arrows-{state.opened}-{draft.revision}"
@@ -35,8 +36,8 @@ def show(state: Session) -> None:
         on_change=_take,
         args=(state, key),
         column_config={
-            "cause": st.column_config.SelectboxColumn("cause", options=columns, width="medium"),
-            "effect": st.column_config.SelectboxColumn("effect", options=columns, width="medium"),
+            "cause": st.column_config.SelectboxColumn("cause", options=columns, width="medium", format_func=shown),
+            "effect": st.column_config.SelectboxColumn("effect", options=columns, width="medium", format_func=shown),
             "belief": st.column_config.SelectboxColumn("how sure", options=list(BELIEFS)),
             "may_break": st.column_config.CheckboxColumn("may break elsewhere", default=False),
             "source": st.column_config.TextColumn("source"),

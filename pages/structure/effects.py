@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import streamlit as st
 
 from espalier.core.errors import EspalierError
 from espalier.core.graph.adjustment import Effect, choices, verdict, ways
 from espalier.core.graph.paths import arrows_of
 from espalier.core.methods import planned_effect
-from espalier.pages.common.text import name, names, plain
+from espalier.pages.common.text import called, name, names, plain
 from espalier.pages.session.session import Session
 
 
@@ -24,6 +26,7 @@ def show(state: Session) -> None:
             "Effect of",
             columns,
             columns.index(planned) if planned in columns else None,
+            format_func=partial(called, project.schema),
             key=f"effect-of-{state.opened}",
             placeholder="Choose the treatment",
         )
@@ -31,6 +34,7 @@ def show(state: Session) -> None:
             "on",
             columns,
             columns.index(target) if target in columns else None,
+            format_func=partial(called, project.schema),
             key=f"effect-on-{state.opened}",
             placeholder="Choose the outcome",
         )
@@ -84,9 +88,9 @@ def _answer(state: Session, question: Effect) -> None:
     schema = project.schema
     valid = choices(question, schema.sizes)
     if not question.on_causal_paths - {question.outcome} and question.outcome not in question.on_causal_paths:
-        st.markdown(f"The drawing has no directed path from {name(question.treatment)}: it implies no effect.")
+        st.markdown(f"The drawing has no directed path from {name(question.treatment, schema)}: it implies no effect.")
     if valid:
-        listed = "\n".join(f"- {names(c.columns, 40, 'nothing')} ({c.strata:,} strata)" for c in valid[:8])
+        listed = "\n".join(f"- {names(c.columns, 40, 'nothing', schema)} ({c.strata:,} strata)" for c in valid[:8])
         st.markdown(f"**Valid sets to adjust for**, the cheapest first:\n{listed}")
     else:
         st.warning("No columns of the table close every path that is not the effect.")
@@ -94,6 +98,7 @@ def _answer(state: Session, question: Effect) -> None:
         "Try a set",
         [n for n in schema.names if n not in (question.treatment, question.outcome)],
         schema.clique(valid[0].columns) if valid else [],
+        format_func=partial(called, schema),
         key=_set_key(state, question),
         placeholder="No adjustment",
     )

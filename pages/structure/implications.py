@@ -124,14 +124,15 @@ def now(state: Session) -> tuple[Dag, Implied]:
 def show(state: Session, dag: Dag, found: Implied) -> None:
     """Show the sets as text, and the fence that the drawing implies."""
     project = state.project
-    target, roles = project.plan.target, project.roles
+    target, roles, schema = project.plan.target, project.roles, project.schema
     if target is not None:
-        st.markdown(f"**Direct causes of {name(target)}:** {names(found.parents, 40, 'none drawn')}.")
-        st.markdown(f"**Its neighbourhood** ({term('Markov blanket')}): {names(found.blanket, 40, 'none drawn')}.")
+        parents, blanket = (names(some, 40, "none drawn", schema) for some in (found.parents, found.blanket))
+        st.markdown(f"**Direct causes of {name(target, schema)}:** {parents}.")
+        st.markdown(f"**Its neighbourhood** ({term('Markov blanket')}): {blanket}.")
     if found.separated is not None:
-        ends = f"{names(roles.protected)} and {names(roles.outcome)}"
+        ends = f"{names(roles.protected, schema=schema)} and {names(roles.outcome, schema=schema)}"
         if found.separated:
-            gate = f" given the admissible {names(roles.admissible)}" if roles.admissible else ""
+            gate = f" given the admissible {names(roles.admissible, schema=schema)}" if roles.admissible else ""
             st.markdown(f"**Separation:** the drawing itself keeps {ends} apart{gate}.")
         else:
             _open(found, dag, project, ends)

@@ -15,6 +15,7 @@ from espalier.core.graph.formats.resolve import resolve
 from espalier.core.graph.merge import Difference, Side, differences, inside, merge
 from espalier.core.graph.roles import Roles
 from espalier.core.project.file import FORMAT, Project
+from espalier.core.project.schema import Schema
 from espalier.pages.board import drawing, graph_picture
 from espalier.pages.common.fields import field, taken
 from espalier.pages.common.text import name, names, plain
@@ -98,7 +99,7 @@ def _decide(state: Session, theirs: OtherDrawing) -> None:
     for difference in found:
         box = field(state, f"settle-{difference.kind}-{difference.of!r}", decided.get(difference), theirs.title)
         st.segmented_control(
-            _question(difference),
+            _question(difference, project.schema),
             list(SIDES),
             default=box.default,
             key=box.key,
@@ -127,12 +128,13 @@ def _choice(d: Difference, side: Side) -> str:
     return f"{SIDES[side]}: {_has(d, side)}"
 
 
-def _question(d: Difference) -> str:
+def _question(d: Difference, schema: Schema) -> str:
+    ends = [name(column, schema) for column in d.of]
     if d.kind == "arrow":
-        return f"{name(d.of[0])} → {name(d.of[1])}: is it an arrow?"
+        return f"{ends[0]} → {ends[1]}: is it an arrow?"
     if d.kind == "reversed":
-        return f"{name(d.of[0])} and {name(d.of[1])}: which one is the cause?"
-    return f"Notes on {' → '.join(map(name, d.of))}"
+        return f"{ends[0]} and {ends[1]}: which one is the cause?"
+    return f"Notes on {' → '.join(ends)}"
 
 
 def _has(d: Difference, side: Side) -> str:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import streamlit as st
 
 from espalier.core.errors import GraphError
 from espalier.core.graph.separations import Separation
 from espalier.core.methods import METHODS, may_be_fenced, offered
 from espalier.pages.common import text
-from espalier.pages.common.text import names, plain
+from espalier.pages.common.text import called, names, plain
 from espalier.pages.session.session import Session
 
 
 def show(state: Session) -> None:
     """The further separations of the open project."""
     project = state.project
-    listed = project.separations
+    listed, named = project.separations, partial(names, cap=40, schema=project.schema)
     fenced = "; ".join(METHODS[n].title for n in offered(project) if METHODS[n].capabilities.fence != "never")
     with st.expander(
         f"Further separations ({len(listed)})" if listed else "Further separations", expanded=bool(listed)
@@ -27,8 +29,8 @@ def show(state: Session) -> None:
         for i, s in enumerate(listed):
             left, right = st.columns([6, 1], vertical_alignment="center")
             left.markdown(
-                f"- {names(s.left, 40)} and {names(s.right, 40)}: "
-                + (f"only through {names(s.given, 40)}" if s.given else "no link at all")
+                f"- {named(s.left)} and {named(s.right)}: "
+                + (f"only through {named(s.given)}" if s.given else "no link at all")
                 + (f"  \n  :small[{plain(s.why)}]" if s.why else "")
             )
             right.button(
@@ -36,10 +38,12 @@ def show(state: Session) -> None:
             )
         columns = list(project.schema.names)
         key = f"separation-{state.opened}"
-        a, b, c = st.columns(3)
-        a.multiselect("These columns", columns, key=f"{key}-left", placeholder="Choose columns")
-        b.multiselect("and these", columns, key=f"{key}-right", placeholder="Choose columns")
-        c.multiselect("only through (the gate)", columns, key=f"{key}-given", placeholder="Nothing: no link at all")
+        ends = (("These columns", "left", "Choose columns"), ("and these", "right", "Choose columns"))
+        gate = ("only through (the gate)", "given", "Nothing: no link at all")
+        for place, (label, side, hint) in zip(st.columns(3), (*ends, gate), strict=True):
+            place.multiselect(
+                label, columns, format_func=partial(called, project.schema), key=f"{key}-{side}", placeholder=hint
+            )
         st.text_input("Why (for screen and report)", key=f"{key}-why", placeholder="such as: required by section 4")
         st.button("Add this separation", key=f"{key}-add", on_click=_add, args=(state, key))
         if trouble := state.trouble.get("separation"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from dataclasses import replace
+from functools import partial
 from html import escape
 
 import streamlit as st
@@ -15,7 +16,7 @@ from espalier.core.project.file import Project
 from espalier.core.project.linked import Pair
 from espalier.pages.board.boxes import COLORS
 from espalier.pages.common.fields import field, taken
-from espalier.pages.common.text import name, plain
+from espalier.pages.common.text import called, name, plain
 from espalier.pages.session.session import Session
 
 WIDE, HIGH, GAP, TOP = 210, 34, 96, 34
@@ -39,13 +40,15 @@ def show(state: Session) -> None:
     alt = escape(f"Two slices. Arrows from one visit to the next: {said}")
     st.html(f'<div style="overflow-x:auto"><img src="data:image/svg+xml;base64,{data}" alt="{alt}"></div>')
     one, two = st.columns(2)
-    effect = one.selectbox("Column of the next visit", columns, key=f"next-effect-{state.opened}")
+    shown = partial(called, project.schema)
+    effect = one.selectbox("Column of the next visit", columns, format_func=shown, key=f"next-effect-{state.opened}")
     causes = [a for a, b in link.arrows if b == effect]
     box = field(state, f"next-causes-{effect}", causes, columns)
     two.multiselect(
         "Its causes at the visit before",
         columns,
         default=box.default,
+        format_func=shown,
         key=box.key,
         on_change=_take,
         args=(state, effect),
@@ -54,7 +57,7 @@ def show(state: Session) -> None:
     )
     if "next-visit" in state.trouble:
         st.error(plain(state.trouble.pop("next-visit")))
-    lines = [f"- {name(a)} at a visit → {name(b)} at the next" for a, b in link.arrows]
+    lines = [f"- {name(a, project.schema)} at a visit → {name(b, project.schema)} at the next" for a, b in link.arrows]
     st.markdown("\n".join(lines) if lines else "No arrow leads from one visit to the next yet.")
 
 

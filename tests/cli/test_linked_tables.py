@@ -190,6 +190,19 @@ def test_a_draft_refuses_with_a_clear_message(tables, tmp_path, capsys, given, w
     assert not (tmp_path / "p.json").exists()
 
 
+def test_visits_with_dates_of_unclear_order_are_not_drafted_until_one_is_chosen(tmp_path, capsys):
+    (tmp_path / "patients.csv").write_text("patient,age\n" + "".join(f"q{i},old\n" for i in range(40)))
+    lines = "".join(f"q{i % 40},{1 + i % 12}/{1 + i % 5}/2020,{'ab'[i % 2]}\n" for i in range(120))
+    (tmp_path / "visits.csv").write_text("patient,admitted,diag\n" + lines)
+    given = [str(tmp_path / f) for f in ("patients.csv", "visits.csv")] + ["--by", "patient", "--order", "admitted"]
+    out = tmp_path / "p.json"
+    assert main(["init", *given, "--out", str(out)]) == 2
+    assert "whether the day or the month comes first" in capsys.readouterr().err
+    assert main(["init", *given, "--out", str(out), "--date-order", "mdy"]) == 0
+    (dates,) = (c for c in json.loads(out.read_text())["schema"] if c["name"] == "visits.admitted")
+    assert dates["date_order"] == "mdy"
+
+
 def test_a_release_refuses_another_number_of_tables(tables, tmp_path, capsys):
     project = confirmed(draft(tables, tmp_path))
     for data in ([str(tables / "visits.csv")], [str(tables / "visits.csv")] * 3):

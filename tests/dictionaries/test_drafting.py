@@ -152,6 +152,20 @@ def test_one_row_changes_no_declared_column(seed):
         assert name in {*one.schema.unconfirmed, *two.schema.unconfirmed}
 
 
+def test_declared_dates_are_read_in_the_order_of_the_table_which_is_a_guess():
+    declared = book(Declared("seen", "date", range=("2020-01-01", "2020-12-31")))
+    days = [f"{d}.3.2020" for d in range(1, 31)]
+    iso = draft_schema([declared], table(seen=["2020-03-05"])).schema["seen"]
+    made = draft_schema([declared], table(seen=[*days, ""])).schema["seen"]
+    assert (made.date_order, made.guessed, made.edges) == ("dmy", ("date_order",), iso.edges)
+    assert not iso.guessed
+    unclear = table(seen=days[:12])
+    assert draft_schema([declared], unclear).undecided, "a person must say"
+    chosen = draft_schema([declared], unclear, date_order="mdy")
+    assert not chosen.undecided
+    assert chosen.schema["seen"].date_order == "mdy"
+
+
 def test_the_code_list_of_a_real_table():
     from tests.dictionaries.test_public_dictionaries import place
 

@@ -42,6 +42,31 @@ def test_dictionaries_and_books_make_a_draft(work, capsys):
     assert project["dictionaries"][0]["columns"] == ["sex"]
 
 
+def test_the_order_of_day_and_month_is_guessed_or_asked(work, capsys):
+    rows = "".join(f"{1 + i % 28}.{1 + i % 12}.2020,{1 + i % 12}/{1 + i % 7}/2021,{i % 2}\n" for i in range(90))
+    (work / "t.csv").write_text("seen,left,ill\n" + rows)
+    assert init() == 0
+    said = capsys.readouterr().err
+    assert "Columns of dates: seen." in said
+    assert "Dates kept as text: left." in said
+    assert "--date-order dmy or mdy" in said
+    columns = {c["name"]: c for c in json.loads((work / "p.json").read_text())["schema"]}
+    assert columns["seen"]["date_order"] == "dmy"
+    assert "date_order" in columns["seen"]["guessed"]
+    assert columns["left"]["kind"] == "categorical"
+    (work / "p.json").unlink()
+    assert init("--date-order", "mdy") == 0
+    columns = {c["name"]: c for c in json.loads((work / "p.json").read_text())["schema"]}
+    assert [columns[n].get("date_order") for n in ("seen", "left", "ill")] == ["dmy", "mdy", None]
+    project = (work / "p.json").read_text().replace('"guessed"', '"confirmed"')
+    (work / "p.json").write_text(project)
+    assert main(("release", "p.json", "--data", "t.csv", "--out", "out")) == 0, capsys.readouterr().err
+    header, *made = (work / "out" / "synthetic.csv").read_text().splitlines()
+    assert header == "seen,left,ill"
+    assert all(line.startswith("2020-") and line.split(",")[1].startswith("2021-") for line in made), "as ISO dates"
+    assert main(("evaluate", "out", "--data", "t.csv")) == 0, capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("more", "why"),
     [

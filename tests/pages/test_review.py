@@ -63,6 +63,7 @@ def cells(seed: int, rows: int = 120) -> dict[str, list[str]]:
         "ward": rng.choice(["north", "south", "east", "?"], rows, p=[0.5, 0.35, 0.1, 0.05]).tolist(),
         "amount": rng.gamma(2, 400, rows).astype(int).astype(str).tolist(),
         "seen": [f"2023-{m:02}-11" for m in rng.integers(1, 13, rows)],
+        "born": [f"{d}.{m}.1960" for d, m in zip(rng.integers(13, 29, rows), rng.integers(1, 13, rows), strict=True)],
     }
 
 
@@ -204,6 +205,45 @@ def test_one_press_makes_a_word_mean_missing_in_all_columns() -> None:
     assert schema["ill"].categories == ("no", "yes")
     assert schema["age"].edges[0] >= 0
     assert all(schema[name].missing_marks for name in marks)
+
+
+def test_one_press_says_whether_the_day_or_the_month_comes_first() -> None:
+    table = cells(9)
+    table["left"] = [f"{1 + i % 12}/{1 + i % 7}/2023" for i in range(120)]
+    person = Reviewer(table)
+    assert person.rows()["left"].orders == ("dmy", "mdy")
+    assert person.rows()["born"].orders == ()
+    person.act("change", "left", label="Discharge")
+    person.draft.use_date_order(person.editor, person.text, "mdy", ["left"])
+    column = Project.loads(person.editor.project.dumps()).schema["left"]
+    assert (column.date_order, column.dates.by, column.label) == ("mdy", "month", "Discharge")
+    assert "date_order" in column.guessed, "it counts once the person has confirmed it"
+    assert column.judge(["7/1/2023"])[0] == 6
+    rows = person.rows()
+    assert rows["left"].orders == ()
+    person.confirm(*rows)
+    assert "date_order" in person.editor.project.schema["left"].confirmed
+
+
+def test_the_order_of_a_date_is_changed_in_place() -> None:
+    person = Reviewer(cells(10))
+    assert person.editor.project.schema["born"].date_order == "dmy"
+    person.confirm(*person.rows())
+    person.act("change", "born", date_order="")
+    assert person.editor.project.schema["born"].date_order == ""
+    assert person.editor.project.unconfirmed == ("born",), "changed since it was shown"
+    person.act("change", "seen", kind="categorical", categories="2023-01-11; 2023-02-11")
+    person.act("change", "seen", kind="date", edges="2023-01-01; 2023-12-31; quarter", date_order="ymd")
+    assert person.editor.project.schema["seen"].date_order == "ymd"
+
+
+def test_the_page_asks_for_the_order_of_unclear_dates(app: AppTest) -> None:
+    rows = "".join(f"p{i},{1 + i % 12}/{1 + i % 7}/2023,{'fm'[i % 2]}\n" for i in range(60))
+    press(upload(app, f"patient,left,sex\n{rows}", "ward.csv"), "Guess")
+    assert "How are the dates in `left` written?" in sentences(app)
+    press(app, "Day first, as in 31/12/2020")
+    assert state(app).project.schema["left"].date_order == "dmy"
+    assert "How are the dates" not in sentences(app)
 
 
 def test_the_page_confirms_group_by_group_and_leads_on(app: AppTest) -> None:

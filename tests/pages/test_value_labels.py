@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,10 +13,15 @@ from streamlit.testing.v1 import AppTest
 import espalier as es
 from espalier.core.analysis.answer_text import asked, event_name, value_names
 from espalier.core.analysis.estimands import Level, Proportion
+from espalier.core.graph.dag import Dag
+from espalier.core.graph.separations import Separation
 from espalier.core.project.schema import Column, Schema
 from espalier.core.report.release_picture import release_picture
+from espalier.pages.board import board
 from espalier.pages.common import charts
+from espalier.pages.common.text import called, names, separation
 from espalier.pages.diagnostics import distributions, fairness
+from espalier.pages.structure import implications
 from tests.support.app import go, state
 
 SEX = Column("sex", "categorical", ("1", "2"), label="Sex", value_labels=(("1", "male"), ("2", "<b>female</b>")))
@@ -57,6 +63,41 @@ def test_the_plan_page_offers_values_with_their_labels(app: AppTest) -> None:
     offered = {box.label: list(box.options) for box in app.selectbox}
     assert "sex=1 (male)" in offered["Event"]
     assert "sex=1 (male)" in offered["Outcome"]
+
+
+LABELLED = Schema(
+    (
+        SEX,
+        *(Column(name, "categorical", ("a", "b"), label=f"{name} [x](http://y)") for name in ("age", "ward")),
+        Column("bare", "categorical", ("a", "b")),
+    )
+)
+
+
+def test_the_structure_page_lists_columns_with_their_labels(app: AppTest) -> None:
+    project = es.Project("t", LABELLED, es.Plan("mst", epsilon=1, delta=1e-6), one_row_per_person=True)
+    state(app).open(replace(project, dag=Dag((("age", "sex"), ("sex", "ward")))))
+    go(app, "structure")
+    offered = {box.label: list(box.options) for box in [*app.selectbox, *app.multiselect]}
+    known = ["sex: Sex", "age: age [x](http://y)", "ward: ward [x](http://y)", "bare"]
+    for field in ("Effect", "Target", "Outcome", "Protected", "One column", "Effect of", "on", "These columns"):
+        assert offered[field] == known, field
+    assert "age: age [x](http://y) → sex: Sex" in offered["Arrow or column"]
+    text = "\n".join(m.value for m in app.markdown)
+    assert "- `sex` (Sex) ← `age` (age" in text
+    assert "[x](http" not in text, "a label is no link"
+    data = board.data(state(app), implications.now(state(app))[1])
+    assert data["labels"] == {"sex": "sex: Sex", "age": "age: age [x](http://y)", "ward": "ward: ward [x](http://y)"}
+
+
+def test_a_long_label_is_cut_in_lists_and_a_separation_names_labels() -> None:
+    long = Schema((Column("a", "categorical", ("x", "y"), label="L" * 300), *SCHEMA.columns))
+    assert called(long, "a") == "a: " + "L" * 59 + "…"
+    assert called(long, "a", "ward", "gone") == "a: " + "L" * 59 + "… → ward → gone"
+    assert names(["sex", "ward"], schema=SCHEMA) == "`sex` (Sex), `ward`"
+    assert "`sex` (Sex) and `ward` will be **independent given** `a`" in separation(
+        Separation(("sex",), ("ward",), ("a",)), SCHEMA
+    )
 
 
 def test_charts_of_one_column_and_of_a_pair_have_labels(drawn: list[list[str]]) -> None:

@@ -53,6 +53,11 @@ NEAR = (
     dt.datetime(2020, 1, 2, 0, 0, 1),
 )
 ZONED = tuple(None if m is None else m.replace(tzinfo=dt.UTC) for m in NEAR)
+SPELLED = (
+    *("31.12.2020", "12/31/2020", "1/2/2021 9:30 PM", "2020/12/31", "20201231", "05JAN2020:10:30", "5 Jan 2020", None),
+    *("31.02.2020", "31.12.20", "2020-12-31", " 3-4-2022 ", "٣/٤/٢٠٢٢", ""),
+)
+ORDERS = ("dmy", "mdy", "ymd")
 TIMES = (dt.time(10), None, dt.time(0), dt.time(23, 59, 59, 999999))
 WRITTEN_TIMES = ("10:00:00", "00:00:00", "23:59:59.999999")
 
@@ -74,6 +79,8 @@ ARROW = [
     Kind("wide", pa.decimal128(38, 0), (Decimal(1), Decimal(2)), (Decimal(10**37), None, Decimal(-7)), NUMBERS, ("1",)),
     Kind("bool", pa.bool_(), (True, True), (True, False, None), NUMBERS, ("True", "False")),
     Kind("string", pa.string(), ("x", "1"), TEXTS, ("numeric", "categorical", "dates"), WRITTEN_TEXTS),
+    Kind("spelled", pa.string(), ("1.2.2021", "x"), SPELLED, ORDERS, ()),
+    Kind("digits", pa.int64(), (20210102, 7), (20201231, None, 20200231, 5, -20201231), ORDERS[2:], ()),
     Kind("large", pa.large_string(), ("x", "1"), TEXTS[:8], ("categorical",), WRITTEN_TEXTS),
     Kind("dictionary", pa.dictionary(pa.int32(), pa.string()), ("x", "1"), TEXTS[:8], NUMBERS, WRITTEN_TEXTS),
     Kind("date32", pa.date32(), (dt.date(2000, 1, 1), dt.date(2001, 5, 6)), DATES, DAYS, WRITTEN_DATES),
@@ -101,7 +108,10 @@ ARROW = [
 ]
 PER_FILE = [Kind("number", None, (1, 2), (7, None, 0.4, 2.5), NUMBERS, ("1", "7", "2.5", "0.4"))]
 """Numbers whose type differs from file to file."""
-CELLS = [Kind("cell", pa.string(), ("x", "1"), TEXTS, ("numeric", "categorical", "dates"), WRITTEN_TEXTS)]
+CELLS = [
+    Kind("cell", pa.string(), ("x", "1"), TEXTS, ("numeric", "categorical", "dates"), WRITTEN_TEXTS),
+    Kind("spelled", pa.string(), ("1.2.2021", "x"), SPELLED, ORDERS, ()),
+]
 """Columns of a text file."""
 RAW = [
     Kind(
@@ -119,7 +129,8 @@ SHEET = [
         *("cell", None, ("x", "y")),
         (7, "7", 7.5, 7.0, "07", True, "True", None, 1e300, "NaN", dt.datetime(2020, 1, 2), "2020-01-02", dt.time(10)),
         *(("numeric", "categorical", "dates"), ("x", "y", "7", "07", "True", "2020-01-02", "10:00:00")),
-    )
+    ),
+    Kind("spelled", None, ("1.2.2021", "x"), (*SPELLED, dt.datetime(2020, 1, 2), 20201231, 44196.0), ORDERS, ()),
 ]
 OBJECTS = [
     Kind(
@@ -305,6 +316,15 @@ def _sql(name: str, declared: str, ordinary: tuple[Any, Any], special: Any, view
     return Kind(name, declared, ordinary, tuple(special), views, said)
 
 
+def _spelled(text: str, whole: str) -> list[Kind]:
+    """Dates in texts and in whole numbers."""
+    digits = ("20201231", None, "20200231", "5", "-20201231")
+    return [
+        _sql("spelled", text, ("1.2.2021", "x"), SPELLED, ORDERS, ()),
+        _sql("digits", whole, ("20210102", "7"), digits, ORDERS[2:], ()),
+    ]
+
+
 def _dates(name: str, declared: str, special: Sequence[Any]) -> Kind:
     return _sql(name, declared, ("2000-01-01", "2001-05-06"), special, DAYS, WRITTEN_MOMENTS)
 
@@ -321,6 +341,7 @@ DUCKDB = [
     _sql("boolean", "BOOLEAN", ("true", "true"), ("true", "false", None), NUMBERS, ("True", "False")),
     _sql("text", "VARCHAR", ("x", "1"), TEXTS, ANY_TEXT, WRITTEN_TEXTS),
     _sql("enum", "ENUM ('x', '1', '7', '07')", ("x", "1"), ("7", "07", None), NUMBERS, WRITTEN_TEXTS),
+    *_spelled("VARCHAR", "BIGINT"),
     _dates("date", "DATE", SAID_DAYS),
     _dates("timestamp", "TIMESTAMP", SAID_MOMENTS),
     _dates("timestamp_s", "TIMESTAMP_S", SAID_MOMENTS[:6]),
@@ -354,6 +375,7 @@ POSTGRES = [
     _sql("varchar", "varchar(40)", ("x", "1"), TEXTS[:8], NUMBERS, WRITTEN_TEXTS),
     _sql("padded", "char(5)", ("x", "1"), ("7", "07", " 7", "", None, "a ", "12345"), ANY_TEXT, (*WRITTEN_TEXTS, " 7")),
     _sql("enum", "espalier_kind", ("x", "1"), ("7", "07", None), NUMBERS, WRITTEN_TEXTS),
+    *_spelled("text", "int4"),
     _dates("date", "date", (*SAID_DAYS, "0044-03-15 BC", "10000-01-01")),
     _dates("timestamp", "timestamp", (*SAID_MOMENTS, "0044-03-15 BC", "10000-01-01")),
     _dates("timestamptz", "timestamptz", SAID_MOMENTS[:8]),
@@ -382,6 +404,7 @@ SQLITE = [
         NUMBERS,
         ("1", "2.5", "7", "7.25", "07"),
     ),
+    *_spelled("TEXT", "INTEGER"),
     _sql("boolean", "BOOLEAN", (1, 1), (1, 0, None, 2, "true"), NUMBERS, ("True", "False", "1", "0")),
     _sql(
         "date",
@@ -419,6 +442,7 @@ MARIA = [
     _sql("text", "text", ("x", "1"), TEXTS, ANY_TEXT, WRITTEN_TEXTS),
     _sql("padded", "char(5)", ("x", "1"), ("7", "07", " 7", "", None, "a ", "12345"), ANY_TEXT, (*WRITTEN_TEXTS, " 7")),
     _sql("enum", "enum('x', '1', '7', '07')", ("x", "1"), ("7", "07", None), NUMBERS, WRITTEN_TEXTS),
+    *_spelled("text", "int"),
     _dates("date", "date", (*SAID_DAYS[:6], "0000-00-00", "2020-00-00")),
     _dates(
         "datetime", "datetime(6)", (*SAID_DAYS[:6], "9999-12-31 23:59:59.999999", "0000-00-00", "2020-01-02 00:00:01")

@@ -25,6 +25,7 @@ import numpy as np
 
 from espalier.core.errors import EspalierError
 from espalier.core.privacy.contribution import bounded
+from espalier.core.project.date_orders import DATE_ORDERS
 from espalier.core.project.schema import Column, Schema
 from espalier.core.project.schema_json import column_from_json
 from espalier.core.tables.frames import opened
@@ -85,12 +86,14 @@ class Outcome:
 
 
 def described(name: str, view: str, categories: Sequence[str]) -> Column:
-    """The public description of a column under a view: "numeric", "categorical" or "dates"."""
+    """The public description of a column under a view: "numeric", "categorical", "dates", or an order of dates."""
     if view == "categorical":
         return Column(name, "categorical", tuple(categories), missing=True, unknown="missing")
-    if view == "dates":
+    if view == "dates" or view in DATE_ORDERS:
         bins = {"from": "1990-01-01", "to": "2024-12-31", "by": "year"}
-        return column_from_json({"name": name, "kind": "date", "dates": bins, "missing": True, "unknown": "missing"})
+        order = {"date_order": view} if view in DATE_ORDERS else {}
+        more = {"missing": True, "unknown": "missing", **order}
+        return column_from_json({"name": name, "kind": "date", "dates": bins, **more})
     return Column(name, "numeric", edges=(0, 0.3, 1, 2.5, 7, 9), missing=True, unknown="missing")
 
 

@@ -26,7 +26,19 @@ from tests.support import layouts
 from tests.support.mariadb import server
 from tests.support.postgres import Absent
 from tests.support.row_by_row import Layout, check, check_people
-from tests.tables.test_relation import CALENDAR, DATES, HOSTILE, SCHEMA, SMALL, in_memory, people, rows_in, rows_of
+from tests.tables.test_relation import (
+    BY_ORDER,
+    CALENDAR,
+    DATES,
+    HOSTILE,
+    ORDERS,
+    SCHEMA,
+    SMALL,
+    in_memory,
+    people,
+    rows_in,
+    rows_of,
+)
 
 
 @pytest.fixture(scope="module")
@@ -84,6 +96,11 @@ def test_days_are_binned_as_the_schema_does(put, tmp_path):
     cells = {name: list(CALENDAR[name]) for name in ("t", "d", "m", "n")}
     relation, _ = put(cells, {"t": "text", "d": "date", "m": "datetime(6)", "n": "int"})
     assert rows_in(relation.snapshot(DATES)) == expected(cells, DATES, tmp_path)
+
+
+def test_days_in_each_order_are_read_as_the_schema_does(put, tmp_path):
+    relation, _ = put(BY_ORDER, {"dmy": "text", "mdy": "text", "ymd": "text", "whole": "int"})
+    assert rows_in(relation.snapshot(ORDERS)) == expected(BY_ORDER, ORDERS, tmp_path)
 
 
 def test_row_by_row(maria, tmp_path):

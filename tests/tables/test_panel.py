@@ -127,6 +127,15 @@ def test_gaps_are_days_since_the_visit_before_and_are_clipped():
     assert "visits.at" not in made.visits
 
 
+def test_visits_are_ordered_by_their_day_in_any_spelling():
+    rows = (("1", "01.03.2020", "a", "p"), ("1", "2. Feb 2020 9:30 PM", "b", "q"), ("1", "02.02.2020 10:15", "c", "r"))
+    schema = Schema(tuple(replace(c, date_order="dmy") if isinstance(c, Dates) else c for c in DAYS.columns))
+    made = read(people(("1", "n")), visits(*rows), DATED, schema)
+    assert made.visits["visits.x"].tolist() == [["pqrs".index(x) for x in "rqp"]], "as text, 01.03. would come first"
+    assert made.codes["visits.at"].tolist() == [1]
+    assert made.visits[DATED.gap_name].tolist() == [[DATED.gap_column(schema).size, 0, 1]]
+
+
 def test_one_person_never_changes_how_another_is_read():
     """The generated test of the two-file reader: the rows of an additional person, whatever they are, leave all others
     as they were.

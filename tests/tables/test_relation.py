@@ -12,6 +12,8 @@ import subprocess
 import sys
 import textwrap
 from collections import Counter
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +21,7 @@ import pytest
 from pyarrow import csv, parquet
 
 from espalier.core.errors import Cancelled, TableError
+from espalier.core.project.date_orders import DATE_ORDERS
 from espalier.core.project.schema import Column, Schema
 from espalier.core.project.schema_json import schema_from_json
 from espalier.core.tables.digest import _MIXES, Digest, _hash
@@ -223,6 +226,50 @@ def test_engines_bin_days_as_the_schema_does(tmp_path, postgres):
             snapshot.close()
         finally:
             con.execute("DROP TABLE days")
+
+
+SPELLED = [
+    *("31.12.2024", "1/2/2024", "2-1-2024 9:30 PM", "5 Jan 2024", "05JAN2024:10:30:00", "Sept 5, 2024", "2024/2/3"),
+    *("20240203", "2024-02-03", "31.02.2024", "29.2.2024", "1. 2. 2024\n", "1.2.24", "1.2.2024x", "x1.2.2024", None),
+    *("", "JUNI 5, 2024", "june5,2024", "5may 2024", "2024 Dec 31", "0.1.2024", "1.1.0000", "١/٢/٢٠٢٤", "5 Janu 2024"),
+    *("5\u00a0Jan 2024", "1.2.2024\u2028", "12/31/2024 10:00 pm", "12/31/2024, 10:00PM  "),
+]
+BY_ORDER: dict[str, list[Any]] = dict.fromkeys(DATE_ORDERS, SPELLED)
+BY_ORDER["whole"] = [20240203, 20240230, 5, None, -20240203, 202402031] + [20241231] * (len(SPELLED) - 6)
+ORDERS = schema_from_json(
+    [
+        {"name": name, "kind": "date", "dates": DATES["t"].dates.to_json(), "date_order": order, **BINS}
+        for name, order in (*((order, order) for order in DATE_ORDERS), ("whole", "ymd"))
+    ]
+)
+
+
+def test_engines_read_days_in_each_order_as_the_schema_does(tmp_path, postgres):
+    import psycopg
+
+    data, path = pa.table(BY_ORDER), tmp_path / "t.parquet"
+    parquet.write_table(data, path)
+    read = read_table(path)
+    expected = rows_of(Table.encode(read, ORDERS).codes, ORDERS)
+    for name in ORDERS.names:
+        column = ORDERS[name]
+        known = [t for t in read.columns[name].values if column.judge([t])[0] < column.values]
+        assert len(known) >= 2, name
+    assert rows_in(open_relation(path).snapshot(ORDERS)) == expected
+    with psycopg.connect(postgres, autocommit=True) as con:
+        con.execute("CREATE TABLE spelled (dmy text, mdy text, ymd text, whole int, broken float8)")
+        with con.cursor().copy("COPY spelled FROM STDIN") as copy:
+            for row in zip(*BY_ORDER.values(), strict=True):
+                copy.write_row((*row, 20240101.0))
+        try:
+            snapshot = PostgresSnapshot(open_relation(postgres, "spelled"), ORDERS)
+            assert rows_in(snapshot) == expected
+            snapshot.close()
+            odd = Schema((replace(ORDERS["ymd"], name="broken"),))
+            with pytest.raises(TableError, match="cannot read dates"):
+                open_relation(postgres, "spelled").snapshot(odd)
+        finally:
+            con.execute("DROP TABLE spelled")
 
 
 def test_moments_with_a_zone_and_texts_that_are_no_days_are_refused(tmp_path):

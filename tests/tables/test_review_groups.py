@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from espalier.core.errors import SchemaError
 from espalier.core.project.dates import DateBins
 from espalier.core.project.numerals import STYLES, plain_number
 from espalier.core.project.schema import Column
@@ -143,11 +144,62 @@ def test_months_quarters_and_decades_are_categories_in_their_order(order):
     assert guess(*order, "1234-56").kind == "categorical"
 
 
-@pytest.mark.parametrize("spelling", ["{d}.3.2021", "{d:02d}/03/2021", "{d}-MAR-2021", "Mar {d}, 2021", "2021/3/{d}"])
-def test_days_in_another_spelling_are_looked_at_closely(spelling):
-    found = placed(*(spelling.format(d=d) for d in range(1, 28) for _ in range(30)))
+@pytest.mark.parametrize(
+    ("spelling", "order"),
+    [
+        *(("{d}.3.2021", "dmy"), ("{d:02d}/03/2021 14:05", "dmy"), ("{d}-MAR-2021", "dmy"), ("{d:02d}mar2021", "dmy")),
+        *(("03/{d:02d}/2021", "mdy"), ("Mar {d}, 2021", "mdy"), ("2021/3/{d}", "ymd"), ("202103{d:02d}", "ymd")),
+    ],
+)
+def test_days_in_another_spelling_become_months_like_iso_dates(spelling, order):
+    cells = [spelling.format(d=d) for d in range(1, 28)]
+    column, iso = guess(*cells), guess(*(f"2021-03-{d:02d}" for d in range(1, 28)))
+    assert (column.date_order, column.dates, column.edges) == (order, iso.dates, iso.edges)
+    assert "date_order" in column.guessed
+    assert identifiers(TextTable({"x": TextColumn.of(cells)}, 27)) == ()
+    assert column.judge(cells).tolist() == [2] * 27
+    found = placed(*cells)
+    assert found.group == "look closely"
+    assert {"dmy": "day first", "mdy": "month first", "ymd": "year first"}[order] in found.reason
+    assert column_from_json(column_to_json(column)) == column
+    assert shown_digest(column) != shown_digest(replace(column, date_order=""))
+
+
+def test_whether_the_day_or_the_month_comes_first_is_asked_and_never_guessed():
+    cells = [f"{d:02d}/{m:02d}/2021" for d in range(1, 13) for m in (1, 2, 12)]
+    column, found = guess(*cells), placed(*cells)
+    assert column.dates is None
+    assert found.orders == ("dmy", "mdy")
+    assert "day or the month comes first" in found.reason
+    table = TextTable({"x": TextColumn.of(cells)}, len(cells))
+    assert identifiers(table) == (), "dates that hardly repeat are no identifiers"
+    assert guess_schema(table)["x"].dates is None
+    for order, first in (("dmy", 0), ("mdy", 0)):
+        made = guess_schema(table, (), order)["x"]
+        assert (made.date_order, made.judge(["01/01/2021"])[0]) == (order, first)
+    assert guess_schema(table, (), "dmy")["x"].judge(["01/02/2021"])[0] == 1
+    assert guess_schema(table, (), "mdy")["x"].judge(["01/02/2021"])[0] == 0
+    shows = guess(*cells, "13/01/2021")
+    assert shows.date_order == "dmy", "one value shows the order"
+    assert guess(*cells, "01/13/2021").date_order == "mdy"
+    assert guess(*cells, "13/01/2021", "01/13/2021").dates is None, "no single order"
+
+
+@pytest.mark.parametrize("spelling", ["{d}.3.21", "{d}/02/2021", "{d}-Mai-2021"])
+def test_dates_that_no_order_reads_are_looked_at_closely(spelling):
+    found = placed(*(spelling.format(d=d) for d in range(1, 31)))
+    assert found.orders == ()
     assert found.group == "look closely"
     assert "Write them as 2024-01-31" in found.reason
+
+
+@pytest.mark.parametrize("order", ["DMY", "", 5, None, ["dmy"], True])
+def test_an_unknown_order_of_dates_is_refused(order):
+    data = {"name": "d", "kind": "date", "dates": {"from": "2020-01-01", "to": "2020-12-31", "by": "month"}}
+    with pytest.raises(SchemaError, match=r"column 'd': date_order is .* it must be one of \"dmy\" \(31.12.2020"):
+        column_from_json({**data, "date_order": order})
+    with pytest.raises(SchemaError, match='"date_order" belongs to the kind "date"'):
+        column_from_json({"name": "d", "kind": "numeric", "edges": [0, 1], "date_order": "dmy"})
 
 
 def test_numbers_of_people_may_repeat_in_a_table_of_visits():

@@ -24,7 +24,19 @@ from espalier.core.tables.relation import open_relation
 from espalier.core.tables.table import Table
 from tests.support import layouts
 from tests.support.row_by_row import Layout, check
-from tests.tables.test_relation import CALENDAR, DATES, HOSTILE, SCHEMA, SMALL, in_memory, local_rows, people, rows_of
+from tests.tables.test_relation import (
+    BY_ORDER,
+    CALENDAR,
+    DATES,
+    HOSTILE,
+    ORDERS,
+    SCHEMA,
+    SMALL,
+    in_memory,
+    local_rows,
+    people,
+    rows_of,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 URL = "pyspark://?spark.driver.memory=1g&spark.ui.showConsoleProgress=false"
@@ -66,6 +78,12 @@ def test_spark_bins_days_as_the_schema_does(table):
     assert local_rows(relation.snapshot(DATES)) == rows_of(expected.codes, DATES)
 
 
+def test_spark_reads_days_in_each_order_as_the_schema_does(table):
+    relation, path = table(pa.table(BY_ORDER))
+    expected = Table.encode(read_table(path), ORDERS)
+    assert local_rows(relation.snapshot(ORDERS)) == rows_of(expected.codes, ORDERS)
+
+
 def test_the_same_rows_are_kept_as_in_memory_and_by_duckdb(table):
     data = people()
     relation, path = table(data)
@@ -82,7 +100,7 @@ def test_row_by_row(session, tmp_path):
         session.read.parquet(str(path)).createOrReplaceTempView("t")
         return open_relation(URL, "t")
 
-    names = ("constant", "int64", "decimal", "bool", "date32", "string")
+    names = ("constant", "int64", "decimal", "bool", "date32", "string", "spelled")
     for kind in (kind for kind in layouts.ARROW if kind.name in names):
         own = tmp_path / kind.name
         own.mkdir()

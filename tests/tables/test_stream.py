@@ -25,7 +25,19 @@ from espalier.core.tables.relation import open_relation
 from espalier.core.tables.stream import Stream
 from espalier.core.tables.table import Table
 from espalier.core.tables.text_table import TextColumn, TextTable
-from tests.tables.test_relation import CALENDAR, DATES, HOSTILE, SCHEMA, SMALL, in_memory, people, rows_in, rows_of
+from tests.tables.test_relation import (
+    BY_ORDER,
+    CALENDAR,
+    DATES,
+    HOSTILE,
+    ORDERS,
+    SCHEMA,
+    SMALL,
+    in_memory,
+    people,
+    rows_in,
+    rows_of,
+)
 
 KINDS = {
     "f": "REAL",
@@ -98,6 +110,12 @@ def test_days_are_binned_as_the_schema_does(put):
     cells, kinds = {n: written(c) for n, c in CALENDAR.items()}, {"t": "TEXT", "d": "DATE", "m": "DATETIME", "n": "INT"}
     relation, con = put(cells, kinds)
     assert rows_in(relation.snapshot(DATES)) == rows_of(encoded(con, kinds, DATES).codes, DATES)
+
+
+def test_days_in_each_order_are_read_as_the_schema_does(put):
+    kinds = {"dmy": "TEXT", "mdy": "TEXT", "ymd": "TEXT", "whole": "INT"}
+    relation, con = put(BY_ORDER, kinds)
+    assert rows_in(relation.snapshot(ORDERS)) == rows_of(encoded(con, kinds, ORDERS).codes, ORDERS)
 
 
 @pytest.mark.parametrize(
