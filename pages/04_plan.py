@@ -85,6 +85,9 @@ with spots["consequences"]:
 with below:
     if seen.stage:
         st.info(plain(seen.stage))
+    if seen.families:
+        with st.expander("What each column with its causes becomes"):
+            st.markdown("\n".join(f"- {plain(family)}" for family in seen.families))
     for warning in seen.warnings:
         st.warning(plain(warning))
     if seen.verdict is not None:

@@ -44,6 +44,11 @@ class Model:
             for i, name in enumerate(self.head.get("tables", [])):  # these columns have a full table instead
                 clique = next(q for q in self.potentials if q[-1] == name)
                 self.potentials[clique] = np.log(np.maximum(found.pop(f"table_{i}"), 1e-300))
+            for i, (name, causes) in enumerate(self.head.get("interactions", [])):  # further factors of these causes
+                clique = next(q for q in self.potentials if q[-1] == name)
+                shape = [self.sizes[n] if n in {*causes, name} else 1 for n in clique]
+                logits = self.potentials[clique] + found.pop(f"interaction_{i}").reshape(shape)
+                self.potentials[clique] = log_softmax(logits)
         else:
             self.potentials, self.first = (
                 self._tables(found, *of) for of in (("potentials", "potential"), ("first", "first"))
@@ -91,12 +96,17 @@ def heads(head: Any, sizes: Mapping[str, int], flat: Array) -> dict[Clique, Arra
         for i, (parent, rows) in enumerate(zip(given, weights, strict=size > 1)):
             full = np.insert(rows, head["base"].get(parent, 0), 0.0, axis=0)
             logits += full.reshape([sizes[parent] if j == i else 1 for j in range(len(given))] + [size])
-        peak = logits.max(axis=-1, keepdims=True)
-        done[name] = (*given, name), logits - peak - np.log(np.exp(logits - peak).sum(axis=-1, keepdims=True))
+        done[name] = (*given, name), log_softmax(logits)
     while done:  # causes before effects
         name = next(n for n, (q, _) in done.items() if not (set(q) - {n}) & set(done))
         clique, out[clique] = done.pop(name)
     return out
+
+
+def log_softmax(logits: Array) -> Array:
+    """Logarithms of the probabilities, over the last axis."""
+    below = logits - logits.max(axis=-1, keepdims=True)
+    return below - np.log(np.exp(below).sum(axis=-1, keepdims=True))
 
 
 def calibrate(sizes: Mapping[str, int], potentials: Tables, order: Iterable[str]) -> Nodes:

@@ -165,6 +165,10 @@ def run(opt: argparse.Namespace) -> None:
         print(f"analyses: ε = {shown.analyses_epsilon:.3g} reaches every desired half-width, with these shares")
     if shown.stage:
         print(f"second stage: {shown.stage}")
+    for family in shown.families[:MOST_SHOWN]:
+        print(f"family {family}")
+    if len(shown.families) > MOST_SHOWN:
+        print(f"… {len(shown.families) - MOST_SHOWN:,} more families, all in --json")
     for need in shown.needs:
         print(f"regression {need.sentence}")
     for test in shown.tests:

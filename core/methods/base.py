@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from espalier.core.graph.separations import Clique, Separation
 from espalier.core.methods.frame import Frame
@@ -12,6 +12,7 @@ from espalier.core.models.base import Model
 from espalier.core.models.graphical import Size
 from espalier.core.models.tilted import loads
 from espalier.core.privacy.curator import Curator
+from espalier.core.privacy.draws import Measurement
 from espalier.core.progress import Report, silent
 from espalier.core.project.file import Project
 from espalier.core.project.options import read_options
@@ -53,6 +54,21 @@ class Fitted(Protocol):
 
     def facts(self, project: Project) -> Mapping[str, Any]:
         """Entries of release.json in addition to the draws."""
+        ...
+
+
+@runtime_checkable
+class DrawnFamilies(Protocol):
+    """A fit that counts some columns together with their drawn causes."""
+
+    @property
+    def becomes(self) -> tuple[str, ...]:
+        """What each column with its drawn causes becomes, one sentence for each."""
+        ...
+
+    @property
+    def tables(self) -> tuple[Measurement, ...]:
+        """The noisy counts of columns with their causes."""
         ...
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import graphlib
 import itertools
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -19,6 +20,7 @@ from espalier.core.errors import ProjectError
 from espalier.core.graph.dag import find_cycle
 from espalier.core.graph.separations import Clique, Separation
 from espalier.core.methods.base import Capabilities, Guidance, Method
+from espalier.core.methods.decoder_families import Family, Noise, families_of
 from espalier.core.methods.frame import Frame
 from espalier.core.methods.marginals import Marginals, one_ways
 from espalier.core.methods.select.expected import noisy_total
@@ -26,13 +28,12 @@ from espalier.core.models.decoder import Decoder, separated
 from espalier.core.models.decoder_steps import LARGEST_BLOCK
 from espalier.core.models.decoder_training import (
     COUNTS_SHARE,
+    NoisyInteraction,
     Training,
     distributions,
     family_table,
     rake,
-    shares,
     train,
-    untrained,
     without_effect,
 )
 from espalier.core.models.graphical import Size
@@ -55,9 +56,6 @@ SECONDS_PER_PARAMETER, SECONDS_PER_COLUMN, SECONDS_PER_ENTRY = 14e-6, 350e-6, 25
 """CPU seconds of a step for each parameter (its noise), each column (its solver) and each category of a column and row.
 For eight releases of 12 to 222 columns and 2,000 to 147,000 rows they predict 0.9 to 1.1 times the measured seconds;
 with a latent z, 0.7 times."""
-
-TABLE_NOISE = 0.05
-"""A family is counted as a full table, and needs no training, if σ·√cells is at most this share of the rows."""
 
 USUAL_ROWS = 50_000
 """Number of rows assumed for the planned seconds if n is private."""
@@ -103,12 +101,15 @@ class DecoderOptions:
             "columns depend on each other.",
         },
     )
-    families: Literal["additive", "tables"] = option(
-        "additive",
+    families: Literal["auto", "tables", "additive"] = option(
+        "auto",
         "Causes of a column",
         choices={
+            "auto": "May interact where the budget allows: a column and its causes are counted as one table, or with "
+            "two causes at a time. Elsewhere the effects of causes add up, except for drawn interactions.",
+            "tables": "May interact where the budget allows one table of a column and its causes. Elsewhere the "
+            "effects of causes add up, except for drawn interactions.",
             "additive": "Act separately: their effects add up.",
-            "tables": "May interact: a column and its causes are counted as one table if the budget allows.",
         },
     )
     steps: int = option(
@@ -138,7 +139,8 @@ class Trained:
     decoder: Decoder
     ones: tuple[Measurement, ...]
     rows: int | None
-    families: tuple[Measurement, ...] = ()
+    tables: tuple[Measurement, ...] = ()
+    families: tuple[Family, ...] = ()
     features: tuple[str, ...] = ()
 
     @property
@@ -150,12 +152,12 @@ class Trained:
     def told(self) -> Marginals:
         """The counts alone. They do not contain what the training steps learned about associations."""
         sizes = self.decoder.heads.sizes
-        return Marginals(sizes, sizes, self.rows, (*self.ones, *self.families))
+        return Marginals(sizes, sizes, self.rows, (*self.ones, *self.tables))
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
         """Single columns, and the families that were counted as tables."""
-        return (*((name,) for name in self.counts), *(m.clique for m in self.families))
+        return (*((name,) for name in self.counts), *(m.clique for m in self.tables))
 
     @property
     def edges(self) -> tuple[tuple[str, str], ...]:
@@ -166,117 +168,108 @@ class Trained:
     def size(self, max_cells: int, further: tuple[Clique, ...] = ()) -> Size:  # noqa: ARG002
         """Return parameters instead of cells: there is no junction tree, so no limit on its width."""
         count, steps = self.decoder.heads.parameters, self.decoder.steps
+        cells = sum(m.values.size for m in self.tables)
         heads, rows = self.decoder.heads, self.decoder.total if self.decoder.total > 1 else USUAL_ROWS
         a_step = count * SECONDS_PER_PARAMETER + len(heads.sizes) * SECONDS_PER_COLUMN
         seconds = steps * (a_step + rows * heads.width * SECONDS_PER_ENTRY)
-        return Size(count, count * steps, (64 + 8 * LARGEST_BLOCK) * count, seconds, (), count, ())
+        bytes_needed = (64 + 8 * LARGEST_BLOCK) * count + 32 * cells
+        return Size(count + cells, count * steps + cells, bytes_needed, seconds, (), count, ())
+
+    def counted(self, family: Family) -> list[NoisyInteraction]:
+        """Return the counts of a family's table or interactions, the axis of its column last."""
+        counts, out = {m.clique: m for m in self.tables}, []
+        for causes, clique in zip(family.together, family.cliques(self.decoder.heads.sizes), strict=True):
+            m = counts[clique]
+            out.append(NoisyInteraction(causes, np.moveaxis(m.values, clique.index(family.column), -1), m.sigma))
+        return out
 
     def model(self, report: Report = silent) -> Decoder:
-        """The decoder, its intercepts raked to the one-way counts (post-processing)."""
+        """The decoder with its tables, its intercepts and interactions raked to the counts (post-processing)."""
         report(0.0, "Raking the intercepts to the one-way counts")
-        return rake(self.decoder, distributions(self.counts), np.random.default_rng())
+        alone = distributions(self.counts)
+        counted = {f.column: self.counted(f) for f in self.families}
+        tables = {f.column: counted.pop(f.column)[0] for f in self.families if f.table}
+        made = {n: family_table(table.values, table.sigma, alone[n]) for n, table in tables.items()}
+        return rake(replace(self.decoder, tables=made), alone, np.random.default_rng(), counted)
+
+    @property
+    def becomes(self) -> tuple[str, ...]:
+        """What each drawn family becomes, one sentence for each."""
+        return tuple(family.sentence(self.decoder.heads.sizes) for family in self.families)
 
     def facts(self, project: Project) -> dict[str, Any]:  # noqa: ARG002
-        """Return the families that were counted as tables, with the arrows that the data do not support."""
-        if not self.families:
-            return {}
+        """Return what each family became, with the arrows that the tables contradict."""
         out = []
-        for name, m in zip(self.decoder.tables, self.families, strict=True):
-            values, causes = _last(m, name), self.decoder.heads.inputs(name)
-            idle = [c for i, c in enumerate(causes) if without_effect(values, m.sigma, i)]
-            out.append({"column": name, "causes": list(causes), "cells": m.values.size, "without_effect": idle})
-        return {"families": out}
+        for family in self.families:
+            idle: list[str] = []
+            if family.table:
+                (table,) = self.counted(family)
+                idle = [c for i, c in enumerate(family.causes) if without_effect(table.values, table.sigma, i)]
+            out.append({**family.to_json(self.decoder.heads.sizes), "without_effect": idle})
+        return {"families": out} if out else {}
 
 
 def decoder(curator: Curator, project: Project, frame: Frame, report: Report = silent) -> Trained:  # noqa: ARG001
-    """Pay for all steps, spend 30 % of ρ on one-way counts, and train the drawing's heads by full-batch noisy
-    gradients.
+    """Spend 30 % of ρ on one-way counts, and divide the rest over the drawn families.
+
+    1. Count every column.
+    2. Decide what each family becomes, from public numbers (`decoder_families`).
+    3. Count the tables and interactions of families.
+    4. Train the heads of the other families by full-batch noisy gradients, with their shares together.
 
     Every step is one Gaussian of sensitivity kC (add-remove) or 2kC (replace-one), so ρ adds up exactly;
     `espalier.core.privacy.clipped` explains why no rows are sampled.
     """
-    options = read_options(DecoderOptions, project.plan.options)
-    heads = heads_of(project)
-    training = Training(options.steps, options.clip)
-    if options.families == "tables" and not options.latent:
-        return _with_tables(curator, heads, options, project.plan.max_cells, report)
-    each, step = shares(curator.budget.rho, len(heads.sizes), options.steps)
-    start = ClippedGradient(heads, np.zeros(heads.parameters), options.clip)
-    noisy = curator.prepay(start, step, options.steps, "training")
-    report(0.0, "Counting every column")
-    ones = curator.measure(dict.fromkeys(one_ways(curator), each), "one-way")
-    counts = {m.clique[0]: m.values for m in ones}
-    heads = replace(heads, base={name: int(values.argmax()) for name, values in counts.items()})
-
-    def gradient(parameters: FloatArray, at: int) -> SumMeasurement:
-        return noisy(replace(start, heads=heads, parameters=parameters, step=at))
-
-    made = train(heads, counts, gradient, training, curator.chance(), part(report, 0.05, 1.0))
-    rows = math.fsum(float(v.sum()) for v in counts.values()) / len(counts) if curator.rows is None else curator.rows
-    return Trained(replace(made, total=max(float(rows), 1.0)), tuple(ones), curator.rows)
-
-
-def _with_tables(curator: Curator, heads: Heads, options: DecoderOptions, max_cells: int, report: Report) -> Trained:
-    """Count each family as a full table if `TABLE_NOISE` and ``max_cells`` allow it, and train the heads of the others.
-
-    30 % of ρ goes to one-way counts. The rest is divided evenly over the columns with causes. Those without a table
-    train with their share. A counted column keeps only its intercept in training, with almost no weight.
-    """
-    rho = curator.budget.rho
+    options, heads, rho = read_options(DecoderOptions, project.plan.options), heads_of(project), curator.budget.rho
     report(0.0, "Counting every column")
     ones = curator.measure(dict.fromkeys(one_ways(curator), COUNTS_SHARE * rho / len(heads.sizes)), "one-way")
     counts = {m.clique[0]: m.values for m in ones}
-    rows = float(curator.rows or noisy_total(curator, ones))
-    base = {name: int(values.argmax()) for name, values in counts.items()}
-    effects = [name for name in heads.sizes if heads.inputs(name)]
-    each = (1 - COUNTS_SHARE) * rho * (1 - 1e-9) / max(1, len(effects))
-    noise = curator.unit.count_sensitivity / math.sqrt(2 * each)
-    family = {n: tuple(c for c in heads.sizes if c == n or c in heads.inputs(n)) for n in effects}
-    cells = {n: math.prod(heads.sizes[c] for c in family[n]) for n in effects}
-    counted = [n for n in effects if cells[n] <= max_cells and noise * math.sqrt(cells[n]) <= TABLE_NOISE * rows]
+    rows, rest = noisy_total(curator, ones), (1 - COUNTS_SHARE) * rho * (1 - 1e-9)
+    known = curator.rows or project.plan.rows or rows
+    noise = Noise(curator.unit.count_sensitivity, rest, known, project.plan.max_cells)
+    families = families_of(heads, project.dag.drawn_interactions, noise, options.families)
     report(0.05, "Counting causes and effects together")
     bought: dict[Clique, float] = {}
-    for name in counted:  # two families may have the same columns
-        bought[family[name]] = bought.get(family[name], 0.0) + each
-    tables = {m.clique: m for m in curator.measure(bought, "families")} if bought else {}
-    left = [n for n in effects if n not in counted]
-    whole, made = replace(heads, base=base), untrained(replace(heads, base=base), counts, curator.chance())
-    if left or not effects:
-        trained = replace(
-            heads,
-            parents={n: () if n in counted else heads.parents.get(n, ()) for n in heads.sizes},
-            importance={**heads.importance, **dict.fromkeys(counted, 1e-6)},
-        )
-        start = ClippedGradient(trained, np.zeros(trained.parameters), options.clip)
-        part_left = len(left) / len(effects) if effects else 1.0
-        step = (1 - COUNTS_SHARE) * rho * (1 - 1e-9) * part_left / options.steps
-        noisy = curator.prepay(start, step * (1 - 1e-9), options.steps, "training")
-        trained = replace(trained, base=base)
-
-        def gradient(parameters: FloatArray, at: int) -> SumMeasurement:
-            return noisy(replace(start, heads=trained, parameters=parameters, step=at))
-
-        training = Training(options.steps, options.clip)
-        found = train(trained, counts, gradient, training, curator.chance(), part(report, 0.1, 1.0))
-        parameters = made.parameters.copy()
-        blocks, own = whole.blocks(parameters)[0], trained.blocks(found.parameters)[0]
-        for name in heads.sizes:
-            if name not in counted:
-                blocks[name][:] = own[name]
-        made = replace(made, parameters=parameters, steps=found.steps)
-    shares_of = distributions(counts)
-    measured = {n: tables[family[n]] for n in counted}
-    made = replace(
-        made,
-        total=max(rows, 1.0),
-        tables={n: family_table(_last(m, n), m.sigma, shares_of[n]) for n, m in measured.items()},
-    )
-    return Trained(made, tuple(ones), curator.rows, tuple(measured.values()))
+    for family in families:
+        for clique in family.cliques(heads.sizes):  # two families may have the same columns
+            bought[clique] = bought.get(clique, 0.0) + rest * family.share * family.counted / len(family.together)
+    tables = tuple(curator.measure(bought, "families")) if bought else ()
+    made = Decoder(replace(heads, base={n: int(v.argmax()) for n, v in counts.items()}), np.zeros(heads.parameters))
+    left = math.fsum(f.share * (1 - f.counted) for f in families) if families else 1.0
+    if left > 0:
+        made = _trained(curator, made.heads, families, counts, rest * left, options, part(report, 0.1, 1.0))
+    return Trained(replace(made, total=max(rows, 1.0)), tuple(ones), curator.rows, tables, families)
 
 
-def _last(m: Measurement, name: str) -> FloatArray:
-    """Return the counts with the axis of ``name`` last."""
-    return np.moveaxis(m.values, m.clique.index(name), -1)
+def _trained(
+    curator: Curator,
+    heads: Heads,
+    families: tuple[Family, ...],
+    counts: Mapping[str, FloatArray],
+    rho: float,
+    options: DecoderOptions,
+    report: Report,
+) -> Decoder:
+    """Train the heads of all columns but those of counted tables.
+
+    In training those keep only their intercept, with almost no weight, because their heads are not used.
+    """
+    tables = {f.column for f in families if f.table}
+    parents = {n: () if n in tables else heads.inputs(n) for n in heads.sizes}
+    some = replace(heads, parents=parents, importance={**heads.importance, **dict.fromkeys(tables, 1e-6)})
+    start = ClippedGradient(some, np.zeros(some.parameters), options.clip)
+    noisy = curator.prepay(start, rho * (1 - 1e-9) / options.steps, options.steps, "training")
+
+    def gradient(parameters: FloatArray, at: int) -> SumMeasurement:
+        return noisy(replace(start, parameters=parameters, step=at))
+
+    made = train(some, counts, gradient, Training(options.steps, options.clip), curator.chance(), report)
+    whole = np.zeros(heads.parameters)
+    (blocks, encoder), (own, trained) = heads.blocks(whole), some.blocks(made.parameters)
+    for name in set(heads.sizes) - tables:
+        blocks[name][:] = own[name]
+    encoder[:] = trained
+    return Decoder(heads, whole, steps=made.steps)
 
 
 def heads_of(project: Project) -> Heads:

@@ -36,6 +36,9 @@ LARGEST_PARAMETER = 1e100
 
 _CHUNK = 16_384
 
+Causes = tuple[str, ...]
+"""Some causes of a column, in schema order."""
+
 
 @dataclass(frozen=True)
 class Decoder:
@@ -43,7 +46,8 @@ class Decoder:
 
     ``total`` is the number of rows that it represents, ``steps`` the number of its training steps. ``tables`` has
     p(column | its inputs), the column's axis last, for columns whose family was counted as a full table. Their
-    heads are not used.
+    heads are not used. ``interactions`` has log factors of interacting causes, the column's axis last, that are added
+    to a head's logits.
     """
 
     heads: Heads
@@ -51,6 +55,7 @@ class Decoder:
     total: float = 1.0
     steps: int = 0
     tables: Mapping[str, FloatArray] = field(default_factory=dict)
+    interactions: Mapping[str, Mapping[Causes, FloatArray]] = field(default_factory=dict)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -92,9 +97,12 @@ class Decoder:
         return out
 
     def odds(self, block: FloatArray, name: str, made: Mapping[str, NDArray[Any]], z: FloatArray) -> FloatArray:
-        """Return log odds of ``name``, categories × rows: from its table, or from its head."""
+        """Return log odds of ``name``, categories × rows: from its table, or from its head and interactions."""
         if name not in self.tables:
-            return logits(self.heads, block, name, made, z)
+            out = logits(self.heads, block, name, made, z)
+            for causes, factors in self.interactions.get(name, {}).items():
+                out += factors[tuple(made[cause] for cause in causes)].T
+            return out
         given = tuple(made[cause] for cause in self.heads.inputs(name))
         return np.asarray(np.log(np.maximum(self.tables[name][given], 1e-300)).T)
 
@@ -130,21 +138,26 @@ class Decoder:
                 if name in self.tables:
                     out[cause, name] = self._table_strength(cause, name)
                     continue
-                p = probabilities((CONSTANT * blocks[name][0] + weights).T).T
+                odds = CONSTANT * blocks[name][0] + weights
+                for causes, factors in self.interactions.get(name, {}).items():
+                    odds = odds + factors[self._others_at_base(cause, causes)]
+                p = probabilities(odds.T).T
                 apart = 0.5 * np.abs(p[:, None] - p[None]).sum(axis=2)
                 out[cause, name] = float(apart.sum() / (len(p) * (len(p) - 1)))
         return out
 
     def _table_strength(self, cause: str, name: str) -> float:
         """Return `strength` of one arrow, from the table of its family."""
-        inputs = self.heads.inputs(name)
-        others = tuple(slice(None) if c == cause else self.heads.base.get(c, 0) for c in inputs)
-        p = self.tables[name][others]
+        p = self.tables[name][self._others_at_base(cause, self.heads.inputs(name))]
         apart = 0.5 * np.abs(p[:, None] - p[None]).sum(axis=2)
         return float(apart.sum() / (len(p) * (len(p) - 1)))
 
+    def _others_at_base(self, cause: str, causes: Causes) -> tuple[Any, ...]:
+        """Return the index of a table of ``causes`` at all categories of ``cause`` and the base of the others."""
+        return tuple(slice(None) if c == cause else self.heads.base.get(c, 0) for c in causes)
+
     def dumps(self) -> bytes:
-        """Return its file: a tag, sizes, arrows, importance, latent and bases as JSON, the parameters, the tables."""
+        """Return its file: a tag, sizes, arrows, importance, latent and bases as JSON, and its numbers as arrays."""
         head = {
             "format": FORMAT,
             "sizes": list(self.heads.sizes.items()),
@@ -157,6 +170,10 @@ class Decoder:
             **({"tables": list(self.tables)} if self.tables else {}),
         }
         tables = {f"table_{i}": table for i, table in enumerate(self.tables.values())}
+        if self.interactions:
+            each = [(name, causes, f) for name, of in self.interactions.items() for causes, f in of.items()]
+            head["interactions"] = [[name, causes] for name, causes, _ in each]
+            tables |= {f"interaction_{i}": factors for i, (_, _, factors) in enumerate(each)}
         text = np.frombuffer(json.dumps(head).encode(), dtype=np.uint8)
         out = io.BytesIO()
         np.savez_compressed(out, allow_pickle=False, head=text, parameters=self.parameters, **tables)
@@ -192,7 +209,12 @@ class Decoder:
                         block[:1] /= CONSTANT
                 tables = {str(n): file[f"table_{i}"].astype(np.float64) for i, n in enumerate(head.get("tables", []))}
                 _check_tables(heads, tables)
-                return Decoder(heads, parameters, total, steps, tables)
+                interactions: dict[str, dict[Causes, FloatArray]] = {}
+                for i, (name, causes) in enumerate(head.get("interactions", [])):
+                    factors = file[f"interaction_{i}"].astype(np.float64, casting="safe")
+                    _check_interaction(heads, name, tuple(causes), factors)
+                    interactions.setdefault(name, {})[tuple(causes)] = factors
+                return Decoder(heads, parameters, total, steps, tables, interactions)
         except (*DAMAGED, GraphError, SizeError) as error:
             raise EspalierError("This is not a decoder saved by this program.") from error
 
@@ -203,6 +225,14 @@ def _check_tables(heads: Heads, tables: Mapping[str, FloatArray]) -> None:
         shape = tuple(heads.sizes[n] for n in (*heads.inputs(name), name))
         if table.shape != shape or not (table >= 0).all() or not np.allclose(table.sum(axis=-1), 1.0):
             raise ValueError(f"the table of {name} is not a distribution given its causes")
+
+
+def _check_interaction(heads: Heads, name: str, causes: Causes, factors: FloatArray) -> None:
+    """Raise :class:`ValueError` for factors that do not belong to causes of ``name``, or are not numbers."""
+    known = tuple(n for n in heads.inputs(name) if n in causes)
+    shape = tuple(heads.sizes[n] for n in (*causes, name))
+    if causes != known or factors.shape != shape or not np.all(np.abs(factors) <= LARGEST_PARAMETER):
+        raise ValueError(f"the interaction of {', '.join(causes)} on {name} is not one of its causes")
 
 
 def _rebased(heads: Heads, whole: FloatArray) -> FloatArray:

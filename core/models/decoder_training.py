@@ -8,17 +8,16 @@ rows instead of a Poisson sample.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from espalier.core.models.decoder import Decoder, causes_of, draw, probabilities
+from espalier.core.models.decoder import Causes, Decoder, causes_of, draw, probabilities
 from espalier.core.models.decoder_steps import Descent
 from espalier.core.models.even import uniforms
-from espalier.core.privacy.accounting import total_up
 from espalier.core.privacy.draws import SumMeasurement
 from espalier.core.privacy.softmax_heads import CONSTANT, FloatArray, Heads
 from espalier.core.progress import Report, silent
@@ -32,6 +31,20 @@ RAKING_ROWS = 20_000
 RAKING_ROUNDS = 30
 RAKING_ERROR = 2e-4
 """Number of drawn rows for raking the intercepts, largest number of rounds, and L1 tolerance of the shares."""
+
+SMALL_EFFECT, FALSE_ALARM = 0.1, 0.05
+"""An arrow is reported as one without an effect only if an effect of this size (Cohen's w, for two columns of two
+values their correlation) would be reported with at most this chance."""
+
+
+@dataclass(frozen=True)
+class NoisyInteraction:
+    """Noisy counts of interacting ``causes`` with their effect, whose axis is last."""
+
+    causes: Causes
+    values: FloatArray
+    sigma: float
+
 
 NoisySum = Callable[[FloatArray, int], SumMeasurement]
 """(parameters, step) → the noisy clipped gradient sum, in rows, laid out like the parameters. The callee pays for
@@ -52,16 +65,6 @@ class Training:
     def __post_init__(self) -> None:
         if not 1 <= self.steps <= 1000:
             raise ValueError(f"steps ({self.steps}) must be between 1 and 1000")
-
-
-def shares(rho: float, columns: int, steps: int) -> tuple[float, float]:
-    """ρ of each one-way count and of each step; together they never exceed ``rho``."""
-    counts = COUNTS_SHARE * rho / columns
-    left = rho - total_up([counts] * columns)
-    step = left / steps
-    while total_up([counts] * columns + [step] * steps) > rho:
-        step = math.nextafter(step, 0)
-    return counts, step
 
 
 def train(
@@ -91,24 +94,34 @@ def train(
         return Decoder(heads, descent.mean, steps=training.steps)
 
 
-def rake(decoder: Decoder, targets: Mapping[str, FloatArray], rng: np.random.Generator) -> Decoder:
+def rake(
+    decoder: Decoder,
+    targets: Mapping[str, FloatArray],
+    rng: np.random.Generator,
+    interactions: Mapping[str, Sequence[NoisyInteraction]] | None = None,
+) -> Decoder:
     """The decoder with its intercepts adjusted until every column has its distribution in ``targets``.
 
     Columns are taken in topological order. Given rows drawn from the columns before it, a column's intercepts are
     scaled (iterative proportional fitting of one margin) until the mean of its conditional probabilities is the target.
+    The factors of its ``interactions`` are scaled likewise, until the column has its counted distribution, with noise
+    shrunk, at every combination of the interacting causes.
     """
     heads = decoder.heads
     parameters, tables = decoder.parameters.copy(), dict(decoder.tables)
     blocks, _ = heads.blocks(parameters)
     z = rng.standard_normal((heads.latent, RAKING_ROWS))
     made: dict[str, NDArray[Any]] = {}
+    factors: dict[str, dict[Causes, FloatArray]] = {}
     for name in heads.order:
         block = blocks[name]
         odds = decoder.odds(block, name, made, z)
+        together = [_Raked.of(one, made, odds) for one in (interactions or {}).get(name, ())]
         if len(block):
             for _ in range(RAKING_ROUNDS):
+                error = max((one.rake(odds) for one in together), default=0.0)
                 mean = probabilities(odds).mean(axis=1)
-                if np.abs(mean - targets[name]).sum() < RAKING_ERROR:
+                if max(error, np.abs(mean - targets[name]).sum()) < RAKING_ERROR:
                     break
                 moved = np.log(targets[name] / np.maximum(mean, 1e-12))
                 if name in tables:
@@ -117,29 +130,69 @@ def rake(decoder: Decoder, targets: Mapping[str, FloatArray], rng: np.random.Gen
                 else:
                     block[0] += moved / CONSTANT
                 odds += moved[:, None]
+        if together:
+            factors[name] = {one.causes: one.factors for one in together}
         made[name] = draw(odds, uniforms(RAKING_ROWS, causes_of(heads, name, made), rng))
-    return replace(decoder, parameters=parameters, tables=tables)
+    return replace(decoder, parameters=parameters, tables=tables, interactions=factors)
+
+
+@dataclass
+class _Raked:
+    """Factors of one interaction, raked to ``targets`` in the rows of each combination of its causes (``cells``)."""
+
+    causes: Causes
+    factors: FloatArray
+    cells: NDArray[np.intp]
+    rows: FloatArray
+    targets: FloatArray
+
+    @classmethod
+    def of(cls, counted: NoisyInteraction, made: Mapping[str, NDArray[Any]], odds: FloatArray) -> _Raked:
+        shape = counted.values.shape
+        places = [made[cause].astype(np.intp) for cause in counted.causes]
+        cells = np.asarray(np.ravel_multi_index(places, shape[:-1]))
+        rows = np.bincount(cells, minlength=math.prod(shape[:-1])).astype(np.float64)
+        out = cls(counted.causes, np.zeros(shape), cells, rows, np.zeros(0))
+        out.targets = family_table(counted.values.reshape(-1, shape[-1]), counted.sigma, out._means(odds))
+        return out
+
+    def rake(self, odds: FloatArray) -> float:
+        """Scale the factors and ``odds`` once; return the L1 distance from the targets before."""
+        means = self._means(odds)
+        moved = np.where(self.rows[:, None] > 0, np.log(self.targets / means), 0.0)
+        self.factors += moved.reshape(self.factors.shape)
+        odds += moved[self.cells].T
+        return float((np.abs(means - self.targets).sum(axis=1) @ self.rows) / self.rows.sum())
+
+    def _means(self, odds: FloatArray) -> FloatArray:
+        """Return the mean probabilities at each combination of the causes, combinations × categories."""
+        sums = np.stack([np.bincount(self.cells, p, len(self.rows)) for p in probabilities(odds)], axis=1)
+        means = (sums + 1e-9) / (self.rows[:, None] + 1e-9 * len(odds))
+        return np.asarray(means / means.sum(axis=1, keepdims=True))
 
 
 def family_table(noisy: FloatArray, sigma: float, alone: FloatArray) -> FloatArray:
     """Return p(column | causes) from noisy counts of a family, the column's axis last.
 
-    Given each combination of causes, the counts are shrunk towards ``alone``, the column's own distribution, by the
-    share of their distance that noise explains (James & Stein).
+    Given each combination of causes, the counts are shrunk towards ``alone``, the column's distribution without them,
+    by the share of their distance that noise explains (James & Stein).
     """
     rows = np.maximum(noisy.sum(axis=-1, keepdims=True), 0.0)
     apart = noisy - rows * alone
-    by_noise = (len(alone) - 1) * sigma**2 / np.maximum((apart**2).sum(axis=-1, keepdims=True), 1e-12)
+    by_noise = (alone.shape[-1] - 1) * sigma**2 / np.maximum((apart**2).sum(axis=-1, keepdims=True), 1e-12)
     kept = np.maximum(rows * alone + np.maximum(1 - by_noise, 0.0) * apart, 0.0) + 1e-6 * alone
     return np.asarray(kept / kept.sum(axis=-1, keepdims=True))
 
 
 def without_effect(noisy: FloatArray, sigma: float, axis: int) -> bool:
-    """Return whether noise and sampling alone explain the effect of the cause on ``axis`` in a family's noisy counts.
+    """Return whether a family's noisy counts contradict an effect of the cause on ``axis``.
 
-    χ² of the counts against those in which the column is independent of the cause given the other causes.
+    The statistic is χ² of the counts against those in which the column is independent of the cause given the other
+    causes. It is compared with its distribution under the effect `SMALL_EFFECT`, spread evenly over the cells: a
+    noncentral χ². If there is such an effect or a stronger one, the answer is wrong with a chance of at most
+    `FALSE_ALARM`.
     """
-    from scipy.special import gammaincc
+    from scipy.stats import ncx2
 
     given = np.maximum(noisy.sum(axis=-1, keepdims=True), 0.0)
     others = np.maximum(noisy.sum(axis=axis, keepdims=True), 0.0)
@@ -147,12 +200,8 @@ def without_effect(noisy: FloatArray, sigma: float, axis: int) -> bool:
     expected = given * others / all_others
     square = float(np.sum((noisy - expected) ** 2 / (sigma**2 + expected)))
     degrees = noisy.size / (noisy.shape[axis] * noisy.shape[-1]) * (noisy.shape[axis] - 1) * (noisy.shape[-1] - 1)
-    return bool(gammaincc(degrees / 2, square / 2) > 0.05)
-
-
-def untrained(heads: Heads, counts: Mapping[str, FloatArray], rng: np.random.Generator) -> Decoder:
-    """Return a decoder whose columns are independent, with the distributions of ``counts``."""
-    return Decoder(heads, _start(heads, distributions(counts), rng))
+    seen = SMALL_EFFECT**2 * float(np.sum(expected**2 / (sigma**2 + expected + 1e-9)))
+    return bool(square < ncx2.ppf(FALSE_ALARM, degrees, max(seen, 1e-9)))
 
 
 def distributions(counts: Mapping[str, FloatArray]) -> dict[str, FloatArray]:

@@ -20,6 +20,7 @@ from espalier.core.evaluation.private.evaluation import PrivateFigure
 from espalier.core.evaluation.private.held_out import rehearse
 from espalier.core.graph.separations import Clique
 from espalier.core.methods import METHODS, Frame, asks, asks_causes_only, frame_of, method_of, unused_options
+from espalier.core.methods.base import DrawnFamilies
 from espalier.core.methods.embedding import SECONDS, Embedded
 from espalier.core.models.graphical import Size
 from espalier.core.planning.budget_lines import Line, given_by_hand, grouped, lines_of
@@ -56,7 +57,8 @@ class Preview:
 
     ``private_evaluation`` lists the draws on the held-out part, which are not in ``lines`` and not in ``spent``;
     ``expected`` lists the private figures with intervals of the expected width (empty if n is not known).
-    ``asked`` has the expected error of each answer to a question or count.
+    ``asked`` has the expected error of each answer to a question or count. ``families`` states what each column with
+    its drawn causes becomes, if the method decides that.
     """
 
     project: Project
@@ -86,6 +88,7 @@ class Preview:
     """The codes that the release will distinguish in columns with a hierarchy."""
     stage: str = ""
     """Cost and detection limit of a second stage for whole rows; empty without one."""
+    families: tuple[str, ...] = ()
     verdict: Verdict | None = None
     """The verdict; None if the number of rows is neither known nor declared, or if nothing is counted."""
 
@@ -154,6 +157,7 @@ class Preview:
             **({"regression_needs": [one.to_json() for one in self.needs]} if self.needs else {}),
             "forest": self.forest,
             **({"embedding": self.stage} if self.stage else {}),
+            **({"families": list(self.families)} if self.families else {}),
             "warnings": self.warnings,
             "verdict": self.verdict.to_json() if self.verdict else None,
         }
@@ -222,9 +226,8 @@ def _preview(project: Project, rows: int | None, assumed: Mapping[str, float] | 
     if plan.neighbors == "replace-one":
         rows = public_rows(plan, rows)
     budget = budget_of(project, Budget.of(plan, rows))
-    held, all_rows = held_rows(plan, rows), rows or plan.rows
+    held, all_rows, of_schema = held_rows(plan, rows), rows or plan.rows, Spending.of(budget)
     rows = None if rows is None else rows - held
-    of_schema = Spending.of(budget)
     carried = carry_out(project, budget, frame, _NoRows(rows, of_schema))
     curator, fitted = carried.curator, carried.fitted
     counted = NoisyCounts.of(fitted)
@@ -268,6 +271,7 @@ def _preview(project: Project, rows: int | None, assumed: Mapping[str, float] | 
         apart=foreseen(project.schema, of_schema.draws, rows),
         analyses=carried.analyses,
         stage=stage,
+        families=fitted.becomes if isinstance(fitted, DrawnFamilies) else (),
         needs=wanted,
         verdict=_verdict(project, budget, draws, rows or plan.rows, bool(fitted.features), assumed or {}),
     )

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from espalier import __version__
 from espalier.core.analysis.drawing import Test, test_facts
+from espalier.core.analysis.drawn_families import family_contradictions
 from espalier.core.analysis.independence_test import Tested
 from espalier.core.analysis.noisy_counts import COUNTS, NoisyCounts
 from espalier.core.dictionaries.writing import dictionary_csv, dictionary_json
@@ -216,6 +217,7 @@ class Release:
             "bounds": self._bounds.to_json(),
             **({} if self.verdict is None else {"verdict": self.verdict.to_json()}),
             **self.fitted.facts(self.project),
+            **family_contradictions(self.project, self.fitted),
             **question_facts(self.fitted, self.model, self.codes, self.shown),
             "choices": [_choice(d) for d in s.draws if d.kind == "choice"],
             "looking": None if self.private_evaluation is None else self.private_evaluation.to_json(),

@@ -19,6 +19,7 @@ from espalier.core.report import front, measurement_section, story
 from espalier.core.report.conclusions import conclusions
 from espalier.core.report.effect_section import effect_section
 from espalier.core.report.evaluation_section import evaluation_methods, private_evaluation
+from espalier.core.report.family_section import family_section
 from espalier.core.report.html import made_with
 from espalier.core.report.html import table as _table
 from espalier.core.report.question_section import question_section
@@ -62,7 +63,7 @@ def render(facts: Mapping[str, Any], label: str = "") -> str:
         _frame(facts),
         _notes(project),
         _stage(facts.get("embedding")),
-        _families(facts.get("families", [])),
+        family_section(facts),
         _schema_bought(facts),
         _constraints(facts.get("constraints")),
         _of_method(facts.get("method_notes", [])),
@@ -128,18 +129,6 @@ def _stage(made: Mapping[str, Any] | None) -> str:
         f"<h2>Second stage</h2><p>Used: the rows reproduce noisy sums of features of whole rows, by class of "
         f"{escape(made['target'])}.{joint}{probe} Figures with intervals come from the counts alone.</p>"
     )
-
-
-def _families(made: Sequence[Mapping[str, Any]]) -> str:
-    """Return the columns that were counted with their drawn causes, and the arrows that the counts do not support."""
-    if not made:
-        return ""
-    counted = escape(", ".join(f["column"] for f in made))
-    idle = [escape(f"{cause} → {f['column']}") for f in made for cause in f["without_effect"]]
-    said = "Every drawn cause has a visible effect in these tables."
-    if idle:
-        said = f"The counts show no effect of these drawn arrows beyond noise: {', '.join(idle)}. Check the drawing."
-    return f"<h2>Columns and their causes</h2><p>Counted together with their causes: {counted}. {said}</p>"
 
 
 def _confirmed(schema: Sequence[Mapping[str, Any]], left_out: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -72,7 +72,7 @@ def test_arrows_that_the_data_contradict_are_reported(made):
 
 
 def test_a_family_that_is_too_large_is_trained_and_the_others_are_counted():
-    arrows = (*ARROWS, ("w", "c"))
+    arrows = (*ARROWS, ("w", "c"), ("a", "c"))
     made = release(project(WIDE, arrows, epsilon=0.4, steps=3), table(schema=WIDE))
     assert 0.999 * made.budget.rho < made.spending.rho <= made.budget.rho
     assert set(made.model.tables) == {"b", "y"}

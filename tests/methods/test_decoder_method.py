@@ -66,7 +66,7 @@ def test_without_a_drawing_the_schema_is_an_order_and_that_is_said():
 
 
 def test_every_step_is_booked_alike_and_the_model_knows_its_steps():
-    made = release(project(steps=4), random_table(SCHEMA, 400, 0))
+    made = release(project(steps=4, families="additive"), random_table(SCHEMA, 400, 0))
     steps = bought(made.spending, "sums")
     assert len(steps) == 4
     assert len({(d.rho, d.scale, d.sensitivity) for d in steps}) == 1
@@ -75,16 +75,19 @@ def test_every_step_is_booked_alike_and_the_model_knows_its_steps():
     assert made.model.steps == 4
 
 
-@pytest.mark.parametrize("latent", [0, 2])
+@pytest.mark.parametrize(("latent", "families", "answers"), [(0, "additive", 8), (2, "auto", 8), (0, "auto", 2)])
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
-def test_what_is_asked_hangs_on_answers_alone_and_is_paid_for_before(neighbors, latent, monkeypatch):
-    """With the same answers for neighbouring tables, every request is the same, byte by byte."""
+def test_what_is_asked_hangs_on_answers_alone_and_is_paid_for_before(
+    neighbors, latent, families, answers, monkeypatch
+):
+    """The same answers for neighbouring tables: every request is then the same, byte by byte."""
     rng, asked, seeded = np.random.default_rng, [], np.random.default_rng(1)
     monkeypatch.setattr(np.random, "default_rng", lambda seed=0: rng(seed))
 
     def counts(self, cliques, scales):
         asked.append((tuple(cliques), tuple(scales.values()), self.spending.rho))
-        return [500.0 / self.sizes[q[0]] + seeded.normal(size=self.sizes[q[0]]) for q in cliques]
+        shapes = [tuple(self.sizes[name] for name in q) for q in cliques]
+        return [500.0 / np.prod(shape) + seeded.normal(size=shape) for shape in shapes]
 
     def sums(self, recipe, scale):
         heads = recipe.heads
@@ -104,14 +107,27 @@ def test_what_is_asked_hangs_on_answers_alone_and_is_paid_for_before(neighbors, 
     for one in (table, neighbour):
         asked.clear()
         seeded = rng(1)
-        made = release(project(steps=7, neighbors=neighbors, latent=latent, rows=100), one)
+        plan = project(steps=7, neighbors=neighbors, latent=latent, families=families, rows=100)
+        made = release(plan, one)
         seen.append(list(asked))
         parameters.append(made.model.parameters.tobytes())
-        assert len(asked) == 8
-        assert {request[-1] for request in asked} == {made.spending.rho}, "all is paid for before the first answer"
+        assert len(asked) == answers
+        assert asked[0][-1] < made.spending.rho
+        assert {request[-1] for request in asked[1:]} == {made.spending.rho}, "all steps are paid for before the first"
         assert 0.999 * made.budget.rho < made.spending.rho <= made.budget.rho
     assert seen[0] == seen[1]
     assert parameters[0] == parameters[1]
+
+
+@pytest.mark.parametrize("families", ["auto", "additive"])
+@pytest.mark.parametrize(("epsilon", "steps", "columns"), [(0.01, 999, 30), (1.0, 1, 2), (10.0, 50, 200)])
+def test_a_plan_spends_all_and_never_more(epsilon, steps, columns, families):
+    names = [f"c{i:03}" for i in range(columns)]
+    wide = Dag(tuple((names[j], names[i]) for i in range(columns) for j in range(max(0, i - 4), i)))
+    schema = schema_of(**{name: 2 + i % 4 for i, name in enumerate(names)})
+    given = project(wide, schema=schema, target=names[-1], epsilon=epsilon, steps=steps, families=families)
+    seen = preview(given, 5_000)
+    assert 0.999 * seen.budget.rho < seen.spent <= seen.budget.rho
 
 
 @pytest.mark.nightly
@@ -141,7 +157,7 @@ def test_training_is_cancelled_between_steps():
             raise Cancelled("enough")
 
     with pytest.raises(Cancelled):
-        release(project(steps=20), random_table(SCHEMA, 200, 0), report)
+        release(project(steps=20, families="additive"), random_table(SCHEMA, 200, 0), report)
     assert [fraction for fraction, _ in said] == sorted(fraction for fraction, _ in said)
     assert not any("step 4" in message for _, message in said)
 

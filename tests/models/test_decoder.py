@@ -13,7 +13,7 @@ import pytest
 
 from espalier.core.errors import Cancelled, EspalierError
 from espalier.core.models.decoder import Decoder, draw, logits, parents_of, separated
-from espalier.core.models.decoder_training import Training, rake, shares, train
+from espalier.core.models.decoder_training import NoisyInteraction, Training, rake, train
 from espalier.core.privacy.clipped import UNITS, clipped_sums
 from espalier.core.privacy.draws import SumMeasurement
 from espalier.core.privacy.softmax_heads import CONSTANT, Heads
@@ -256,12 +256,31 @@ def test_raking_gives_back_the_one_way_counts():
         assert np.abs(np.bincount(rows[name], minlength=len(shares_)) / 200_000 - shares_).max() < 0.015
 
 
-def test_the_budget_is_never_passed():
-    for rho, columns, steps in ((0.0115, 12, 50), (1.0, 1, 1), (3.3e-7, 222, 999), (0.1, 1000, 50)):
-        counts, step = shares(rho, columns, steps)
-        total = sum(map(float, [counts] * columns + [step] * steps))
-        assert 0.999 * rho < total
-        assert np.longdouble(counts) * columns + np.longdouble(step) * steps <= np.longdouble(rho) * (1 + 1e-15)
+def test_an_interaction_is_raked_to_its_counts_and_read_again():
+    """y is the XOR of a and b in the counts, and independent in the head."""
+    heads = Heads({"a": 2, "b": 2, "c": 3, "y": 2}, {"y": ("a", "b", "c")}, base={"a": 1})
+    counts = 1_000 * np.array([[[0.9, 0.1], [0.1, 0.9]], [[0.1, 0.9], [0.9, 0.1]]])
+    even = {name: np.full(size, 1 / size) for name, size in heads.sizes.items()}
+    start = Decoder(heads, np.zeros(heads.parameters))
+    made = rake(start, even, np.random.default_rng(0), {"y": [NoisyInteraction(("a", "b"), counts, 5.0)]})
+    for one in (made, Decoder.loads(made.dumps())):
+        rows = one.sample(20_000, np.random.default_rng(1))
+        assert 0.88 < np.mean((rows["a"] ^ rows["b"]) == rows["y"]) < 0.92
+        assert one.strength()["a", "y"] == pytest.approx(0.8, abs=0.03)
+        assert one.strength()["c", "y"] < 0.01
+    quiet = rake(start, even, np.random.default_rng(0), {"y": [NoisyInteraction(("a", "b"), counts, 1e4)]})
+    assert np.abs(quiet.interactions["y"]["a", "b"]).max() < 0.1, "what noise explains is left out"
+
+
+@pytest.mark.parametrize("wrong", ["shape", "causes", "number"])
+def test_a_file_with_a_wrong_interaction_is_refused(wrong):
+    heads = Heads({"a": 2, "b": 2, "y": 2}, {"y": ("a", "b")})
+    factors = np.zeros((2, 2, 3) if wrong == "shape" else (2, 2, 2))
+    factors[0, 0, 0] = np.nan if wrong == "number" else 0.0
+    causes = ("a", "y") if wrong == "causes" else ("a", "b")
+    made = Decoder(heads, np.zeros(heads.parameters), interactions={"y": {causes: factors}})
+    with pytest.raises(EspalierError, match="not a decoder saved by this program"):
+        Decoder.loads(made.dumps())
 
 
 def test_progress_is_told_at_every_step_and_raising_stops_it():
