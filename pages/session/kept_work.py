@@ -126,10 +126,10 @@ class Registry:
                     idle.append((work.seen, token))
             for _, token in sorted(idle)[: max(0, len(self._work) - MOST)]:
                 self._work.pop(token).forget()
-            waiting = [work for seen, token in idle if now - seen >= AWAY and (work := self._work.get(token))]
-            waiting = [work for work in waiting if work.results is not None and work.job is None and not work.stays]
-        for work in waiting:
-            self._put_away(work)
+            quiet = [self._work[token] for seen, token in idle if now - seen >= AWAY and token in self._work]
+            waiting = [one for one in quiet if one.results is not None and one.job is None and not one.stays]
+        for one in waiting:
+            self._put_away(one)
 
     def _put_away(self, work: Work) -> None:
         """Move results to a file, which takes a while for a large release and must not stop other tabs."""
