@@ -20,6 +20,8 @@ HERE = Path(__file__).with_name("public")
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 R = Path("/usr/lib/R/library/foreign/files")
 """Examples of R's package foreign, where Debian installs R."""
+PSPP = Path("/usr/share/pspp/examples")
+"""Examples of PSPP, where Debian installs it."""
 EXPECTED = json.loads((HERE / "expected.json").read_text())
 MISSING_CODES = json.loads((HERE / "expected_missing.json").read_text())
 STAT = (".sav", ".dta")
@@ -28,7 +30,7 @@ MOST_WRONG = 0.05
 
 
 def place(name: str) -> Path:
-    for folder in (HERE, SHARED, R):
+    for folder in (HERE, SHARED, R, PSPP):
         if (folder / name).exists():
             return folder / name
     spec = importlib.util.find_spec("statsmodels")
