@@ -31,7 +31,7 @@ SHARED = {
     "rows": "rows to release; with a person column under replace-one, the declared total",
     "target": "column to predict",
     "targets": "further columns to predict, with weights; the target's weight is 1",
-    "fair": "require the fence; without it, what the method implies",
+    "fair": "whether the fence is required; if not set, the method decides",
     "strict": "also separate inadmissible columns from the outcome",
     "allocation": '`auto`, `optimal`, `uniform`, or shares of named marginals: `{"age × income": 0.3}`',
     "accounting": "`zcdp`; `basic` composition to compare with a paper; `pure` for δ = 0 with `fpt-lp` and `fpt-mw`",

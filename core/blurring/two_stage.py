@@ -101,7 +101,8 @@ class TwoStageOptions:
         high=5_000,
         whole=True,
         empty="exact up to 5,000 rows, then 1,000",
-        help="Number of landmark rows of the regression. The cost of an exact one grows with the cube of the rows.",
+        help="Number of landmark rows of the regression. The cost of an exact one grows with "
+        "the cube of the number of rows.",
     )
 
 

@@ -31,7 +31,7 @@ class PrismOptions:
             "graphical": "The drawn Markov blanket: causes, effects, and other causes of the effects. More accurate, "
             "but only while the world stays the same.",
             "predictive": "Features are chosen privately by association. Reads no graph.",
-            "effect": "Counts the tables that a treatment effect on the target needs: both, with each adjustment "
+            "effect": "Counts the tables for a treatment's effect on the target: treatment, target and each adjustment "
             "column of the drawing.",
         },
     )
@@ -96,7 +96,7 @@ class PrismOptions:
         high=1,
         weights=True,
         example="target: 0.65",
-        help="The division of the budget between " + ", ".join(NAMES) + ". A pool not listed gets nothing.",
+        help="How the budget is divided among " + ", ".join(NAMES) + ". A pool not listed gets nothing.",
         only={"regime": ("causal", "graphical", "predictive")},
     )
 

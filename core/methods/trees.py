@@ -46,8 +46,8 @@ class TreeOptions:
         high=6,
         whole=True,
         help="The largest group of columns counted together, minus one. At 2 or more, further pairs and triples are "
-        "chosen privately where the tree errs most; separations stay exact. On Adult and COMPAS, width 2 made "
-        "pairs and predictions better at the same budget.",
+        "chosen privately where the tree errs most; separations stay exact. On Adult and COMPAS, width 2 "
+        "improved pairs and predictions at the same budget.",
     )
     explain: float = option(
         0.0,
@@ -74,7 +74,7 @@ class TreeOptions:
         False,
         "Merge rare categories",
         help="Categories whose noisy count is below three standard deviations of its noise are counted together, "
-        "and drawn with equal chance. Useful for columns with many categories; it blurs rare groups.",
+        "and drawn with equal probability. Useful for columns with many categories; it blurs rare groups.",
     )
 
 

@@ -39,7 +39,7 @@ class WorkloadOptions:
         weights=True,
         low=0.0,
         high=1000.0,
-        help="Importance of each, by default 1. A column's weight applies to all its pairs; 0 excludes "
+        help="How much each counts; 1 by default. A column's weight applies to all its pairs; 0 excludes "
         'them. "age × income" weights one pair; three names add a table of three columns as a candidate.',
     )
     triples: int = option(

@@ -57,7 +57,7 @@ def check_depth(value: Any, what: str) -> None:
 
 
 def _no_constant(word: str) -> Any:
-    raise ProjectError(f"{word} is not a number that a file may contain")
+    raise ProjectError(f"{word} is not allowed as a number in a file")
 
 
 def _finite(digits: str) -> float:

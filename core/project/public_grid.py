@@ -50,8 +50,8 @@ def _finest(column: Column) -> Column:
             return column
     raise ProjectError(
         f"column {column.name!r}: {lacks} cannot be bought from rows that stay in a database or a large file. "
-        f"These are read once, as codes that are public beforehand, and {has} none: declare {declare}, or release "
-        "from a file that fits into memory",
+        f"Such rows are read once, as codes that must be known beforehand, and {has} none: declare {declare}, or "
+        "release from a file that fits into memory",
         column=column.name,
         key="schema_share",
     )

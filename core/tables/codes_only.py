@@ -50,7 +50,7 @@ class CodesOnly:
         """Return the number of rows between adjacent points of ``grid``, which the column was read at."""
         described = self.schema[column]
         if not np.array_equal(described.edges, grid):
-            raise TableError(f"column {column!r} was read at another grid; read the table again", column=column)
+            raise TableError(f"column {column!r} was read with a different grid; read the table again", column=column)
         return self.count((column,))[: described.values]
 
 

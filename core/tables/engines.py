@@ -36,7 +36,7 @@ FIRST = {
     "mysql": (
         "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
         "SET SESSION time_zone = '+00:00'",
-        # MariaDB alone reads the second variable, without which a versioned table may show its rows of another time
+        # only MariaDB reads the second variable; without it, a versioned table may show its rows at another time
         "SET SESSION sql_select_limit = 18446744073709551615 /*M!100304 , system_versioning_asof = DEFAULT */",
         f"SET SESSION lock_wait_timeout = {LOCKED}",
     ),
@@ -158,8 +158,8 @@ def _named(backend: Any, name: str) -> Any:
 def _as_made(table: Any, columns: Sequence[tuple[str, int, str]]) -> Any:
     """``table`` with an unknown type for PostgreSQL's domains, composites and ranges.
 
-    Ibis takes them for another type if their name is known elsewhere, such as ``tinyint`` or ``string``. Then a cast
-    that a user wrote for what is beneath would see each cell.
+    Ibis takes them for another type if their name is known elsewhere, such as ``tinyint`` or ``string``. A user's own
+    cast for the underlying type would then see each cell.
     """
     made = {column for column, _, kind in columns if kind not in ("b", "e")}
     types = {column: ibis.expr.datatypes.unknown if column in made else kind for column, kind in table.schema().items()}
@@ -167,7 +167,7 @@ def _as_made(table: Any, columns: Sequence[tuple[str, int, str]]) -> Any:
 
 
 def _check_same(backend: Any, name: str, kind: Origin, columns: Sequence[tuple[str, int, str]]) -> None:
-    """Refuse a relation of PostgreSQL that is of another kind than when it was opened: a view, while a table is stated.
+    """Refuse a relation of PostgreSQL whose kind has changed since it was opened, such as a view in place of a table.
 
     Call it in the transaction that reads the rows, after its first statement, which locks the relation.
     """
@@ -265,7 +265,7 @@ def at_random(table: Any, rows: int, total: int) -> Any:
 def streamed_rows(
     backend: Any, query: str, rows: int = 1 << 16, check: Callable[[], None] = lambda: None
 ) -> Iterator[list[Any]]:
-    """Yield the rows that answer ``query`` in an engine of `ENGINES`, ``rows`` at a time; ``check`` runs among them."""
+    """Yield the rows for ``query`` in an engine of `ENGINES`, ``rows`` at a time; ``check`` runs between them."""
     if backend.name == "pyspark":
         left = iter(backend._session.sql(query).toLocalIterator())
         while part := [tuple(row) for row in itertools.islice(left, rows)]:
@@ -301,7 +301,7 @@ def _postgres(url: str) -> Any:
 
 
 def _spark(url: str) -> Any:
-    """Spark on this machine: ``pyspark:///WAREHOUSE?setting=value&…``, or the session that there is.
+    """Spark on this machine: ``pyspark:///WAREHOUSE?setting=value&…``, or the existing session.
 
     Its log is off: an error there may quote a cell.
     """

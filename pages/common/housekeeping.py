@@ -28,7 +28,7 @@ _started = threading.Lock()
 
 
 class Rounds:
-    """The sessions without a tab, and since when. ``close`` ends one; ``stored`` lists them."""
+    """The sessions without a tab, and when each lost it. ``close`` ends one, ``stored`` lists them."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ def start() -> None:
                 kept_work.KEPT.sweep()
                 ended, now = rounds.go(), manager.num_active_sessions()
                 if ended:
-                    time.sleep(1.0)  # the loop closes them meanwhile
+                    time.sleep(1.0)  # in the meantime, the loop closes them
                 if ended or now < before:
                     downloads.forget([info.session.id for info in manager.list_sessions()])
                     give_back()

@@ -1,4 +1,4 @@
-"""The picture that a sample ends in, on a page."""
+"""The picture that sums up a sample, on a page."""
 
 from __future__ import annotations
 

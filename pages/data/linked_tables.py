@@ -181,10 +181,10 @@ def show(state: Session) -> None:
         more = f" {name(link.visit_key)} breaks ties." if link.visit_key else ""
         st.markdown(
             f"- **Who are the people?** Each value of {name(link.key)} in {name(link.people)}. Each person is "
-            "protected with all rows of both tables.\n"
+            "protected with all their rows in both tables.\n"
             f"- **What links the tables?** {name(link.by)}, in {where}.\n"
             f"- **What orders the visits?** {name(link.order)}.{more}"
-            + (" Released dates follow from the days since the visit before." if link.gap else "")
+            + (" Released dates are computed from the days since the previous visit." if link.gap else "")
         )
         key = f"linked-kept-{state.opened}"
 

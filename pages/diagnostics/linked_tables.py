@@ -102,7 +102,7 @@ def _figures(found: LinkedVerdict) -> None:
         st.caption(f"The next visit was not predicted: {plain(task.reason)}.")
         return
     st.markdown(
-        f"**Predicting {plain(task.target)} of the next visit** from the person and the visit before. AUC "
+        f"**Predicting {plain(task.target)} of the next visit** from the person and the previous visit. AUC "
         f"{task.auc_synthetic:.3f} when trained on synthetic people, {task.auc_real:.3f} when trained on real ones, "
         f"both tested on {task.tested_steps:,} real visits: {found.grades['next_visit']}."
     )

@@ -18,7 +18,7 @@ from espalier.pages.session.session import ReleaseBundle
 
 INTRODUCTION = (
     "Could an attacker infer from the synthetic table whether one person's row was in the real one? A game answers "
-    f"it. The attacker sees {MODELS} tables, each released under this plan from half of up to 1,000 real rows, and "
+    f"this. The attacker sees {MODELS} tables, each released under this plan from half of up to 1,000 real rows, and "
     "guesses which rows were in. The tables are created only for the game, then deleted. It takes minutes."
 )
 
@@ -41,7 +41,7 @@ def work(released: ReleaseBundle, real: Table, rows: str, report: Any) -> Played
     targets = [int(word) - 1 for word in words] or TARGETS
     project = released.release.project.with_plan(
         delta=released.release.budget.delta
-    )  # numbered among all rows, not these
+    )  # row numbers refer to the whole table, not to these rows
     return play(project, real, np.random.default_rng(), targets=targets, report=report)
 
 

@@ -1,4 +1,4 @@
-"""An unsaved draft outlives a reload of the browser's tab, and nothing else.
+"""An unsaved draft outlives a reload of the browser's tab, but nothing more.
 
 The tab itself keeps it (``sessionStorage``), so no other user of the server, no other tab and no later session can
 see it. It contains the project file, never a row of a table. While the project holds open guesses, the draft has the
@@ -168,7 +168,7 @@ def keep(state: Session) -> None:
 
 def offer(state: Session) -> None:
     """Offer to restore the draft that the tab kept from before a reload."""
-    found, place = state.found, st.empty()  # a place in any case: what stands below must not move while it is used
+    found, place = state.found, st.empty()  # reserved in any case: what is below must not move while it is in use
     if found is None or not fits(state, found):
         return
     arrows = f"{len(found.dag.edges)} arrow{'s' * (len(found.dag.edges) != 1)}"

@@ -36,7 +36,7 @@ def show(state: Session) -> None:
         "affects the next one."
     )
     said = "; ".join(f"{a} to {b}" for a, b in link.arrows) or "none"
-    data = b64encode(picture(project).encode()).decode()  # Streamlit takes SVG out of HTML, except as an image
+    data = b64encode(picture(project).encode()).decode()  # Streamlit removes SVG from HTML, except as an image
     alt = escape(f"Two slices. Arrows from one visit to the next: {said}")
     st.html(f'<div style="overflow-x:auto"><img src="data:image/svg+xml;base64,{data}" alt="{alt}"></div>')
     one, two = st.columns(2)
@@ -45,7 +45,7 @@ def show(state: Session) -> None:
     causes = [a for a, b in link.arrows if b == effect]
     box = field(state, f"next-causes-{effect}", causes, columns)
     two.multiselect(
-        "Its causes at the visit before",
+        "Its causes at the previous visit",
         columns,
         default=box.default,
         format_func=shown,
@@ -120,7 +120,7 @@ def _box(shown: str, x: float, y: float, roles: Roles, column: str) -> str:
 
 
 def _arrow(one: tuple[float, float], two: tuple[float, float], *, between: bool) -> str:
-    """An arrow between two boxes; one that leads within a slice bends to its left side."""
+    """An arrow between two boxes; an arrow within a slice bends to the left."""
     (x, y), (u, v) = one, two
     y, v = y + HIGH / 2, v + HIGH / 2
     if x == u:

@@ -1,11 +1,11 @@
-"""The privacy audit of what buys a schema: quantiles, ranges, bins, categories, hierarchies; and their broken copies.
+"""The privacy audit of buying a schema: quantiles, ranges, bins, categories, hierarchies; and their broken copies.
 
     python -m tests.audits.audit_schema                every case and every broken copy
-    python -m tests.audits.audit_schema --only range   the cases whose names hold this
+    python -m tests.audits.audit_schema --only range   the cases whose names contain this
     python -m tests.audits.audit_schema --runs 500     fewer runs on each table: faster, weaker
 
 As in `tests.audits.audit`: an attacker who knows both tables sees every answer and computes the log-likelihood ratio. A
-case that is δ₀-approximate zCDP is held against the curve of its ρ with δ₀ added to it.
+case that is δ₀-approximate zCDP is compared with the curve of its ρ with δ₀ added to it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from tests.audits.distinguish import Verdict, audit
 
 TEXTS = {"a text of many": (60, 0.05), "a new text": (0, 0.2)}
 """Cases of categories: number of other rows with the text, and δ₀ of the threshold. For a new text, δ₀ is so large that
-any excess shows in a few thousand runs: at ρ = 0.125 the count of just the threshold has probability 0.12."""
+any excess shows in a few thousand runs: at ρ = 0.125 a count exactly at the threshold has probability 0.12."""
 CERTAIN = 60.0
 """The evidence of an answer that only one table can give."""
 
@@ -67,7 +67,7 @@ def quantile_cases(broken: bool) -> Iterator[Case]:
             pair = _pair(unit, crowd, grid[0], grid[-1])
             buy = _buy_edges(grid, bins, unit)
             ways = ["half the noise", "seeded"] if bins == 2 else []
-            # a half moves by one row alone under add-remove: 1 is its sensitivity
+            # under add-remove, one row moves a half by only 1, which is its sensitivity
             ways += ["no sensitivity"] * (bins == 2 and relation == "replace-one")
             for way in ways if broken else [""]:
                 yield _case(f"edges of {bins} bins", unit, rho, _choices(pair, buy, one), way)
@@ -188,7 +188,7 @@ def _case(name: str, unit: Unit, rho: float, run: Callable[[int], float], way: s
 
 
 def _pair(unit: Unit, crowd: Values, before: float, after: float) -> tuple[Values, Values]:
-    """Two neighbouring columns: the person's rows are ``before`` (are not there: add-remove) or ``after``."""
+    """Two neighbouring columns: the person's rows are ``before`` (absent under add-remove) or ``after``."""
     k = unit.rows_per_person
     one = np.concatenate([crowd, np.full(k, before)]) if unit.neighbors == "replace-one" else crowd
     return one, np.concatenate([crowd, np.full(k, after)])
@@ -260,7 +260,7 @@ def _texts(
 
 @contextmanager
 def breaking_schema(way: str, seed: int = 0) -> Iterator[None]:
-    """The code with one thing broken on purpose: the ways of `tests.audits.audit`, and those of this file."""
+    """The code with one thing broken on purpose, in the ways of `tests.audits.audit` and of this file."""
     threshold_for = partitions.threshold_for
 
     def halved(unit: Unit, rho: float, delta: float) -> partitions.Threshold:
@@ -303,7 +303,7 @@ def judge(case: Case, runs: int, alpha: float) -> Verdict:
 def main() -> int:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
-    parser.add_argument("--only", default="", metavar="NAME", help="the cases whose names hold this")
+    parser.add_argument("--only", default="", metavar="NAME", help="the cases whose names contain this")
     parser.add_argument("--runs", type=int, default=600, help="runs on each table (each case takes a multiple)")
     opt = parser.parse_args()
     return audited(opt.only, opt.runs)

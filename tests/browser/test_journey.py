@@ -14,7 +14,7 @@ import pytest
 pytestmark = [pytest.mark.browser]
 
 
-@pytest.mark.nightly  # the last test walks the same way
+@pytest.mark.nightly  # the last test takes the same steps
 def test_a_fairness_officer_releases_in_four_clicks_and_reads_the_gap(person) -> None:
     person.visit("Home", "Espalier")
     person.press("Open hiring")
@@ -78,7 +78,7 @@ def test_a_clinician_reviews_her_own_table_and_draws_what_she_knows(person, tmp_
     line["age"].get_by_text("3 bins · years").wait_for()
     person.visit("Structure")
     person.visit("Data")
-    line["smoker"].get_by_text("none counts as empty").wait_for()  # nothing that was answered is lost
+    line["smoker"].get_by_text("none counts as empty").wait_for()  # no answer is lost
     last = person.page.locator('[data-column="ill"] .values li').last
     button = person.page.get_by_role("button", name="Confirm these 2 columns: obviously public")
     assert button.bounding_box()["y"] > last.bounding_box()["y"], "the button follows the last value"

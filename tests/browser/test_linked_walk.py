@@ -37,7 +37,7 @@ def test_two_files_are_opened_drawn_released_judged_and_analysed(person: Person,
     person.visit("Structure")
     page.get_by_role("img", name="Two slices").wait_for()
     person.rests()
-    person.pick("Its causes at the visit before", "visits.diag")
+    person.pick("Its causes at the previous visit", "visits.diag")
     person.sees("at a visit →")
 
     person.visit("Plan")

@@ -63,7 +63,7 @@ def test_two_files_become_a_release_of_two_files(opened: AppTest) -> None:
     assert not state(app).project.unconfirmed
     go(app, "structure")
     choose(app, "Column of the next visit", "visits.back")
-    next(m for m in app.multiselect if m.label == "Its causes at the visit before").select("visits.diag").run()
+    next(m for m in app.multiselect if m.label == "Its causes at the previous visit").select("visits.diag").run()
     assert not app.exception
     assert state(app).project.linked.arrows == (("visits.diag", "visits.back"),)
     assert ["visits.diag@before", "visits.back"] in json.loads(state(app).project.dumps())["dag"]["edges"]

@@ -1,4 +1,4 @@
-"""A release with missing cells, asked on the command line and in the report."""
+"""A release with missing cells, queried on the command line and described in the report."""
 
 from __future__ import annotations
 
