@@ -42,6 +42,7 @@ _API = (
     *("matrix_ranking", "field_annotation"),
 )
 """Names of the same columns in files from REDCap's API."""
+_OF_API = {"field_name", "field_type", "form_name"}
 _CHOICES = {"radio", "dropdown", "select"}
 _NO_CELLS = {"descriptive", "file", "signature"}
 """Field types that do not become a column of an exported table, or that contain a document."""
@@ -49,9 +50,13 @@ _YES_NO = {"yesno": (("1", "Yes"), ("0", "No")), "truefalse": (("1", "True"), ("
 
 
 def is_redcap(header: Sequence[str]) -> bool:
-    """Return whether the first line of a CSV file is the header of a REDCap data dictionary."""
+    """Return whether the first line of a CSV file is the header of a REDCap data dictionary.
+
+    The first column may have another name, since editors of such files rename it: it always names the field.
+    """
     named = {cell.strip().strip('"').casefold() for cell in header}
-    return {"variable / field name", "field type"} <= named or {"field_name", "field_type", "form_name"} <= named
+    kept = {"form name", "field type", "field label", "choices, calculations, or slider labels"} <= named
+    return kept or any(both <= named for both in ({"variable / field name", "field type"}, _OF_API))
 
 
 def read_redcap(data: bytes, source: str) -> Dictionary:
@@ -84,7 +89,7 @@ def _places(header: Sequence[str]) -> dict[str, int]:
     """Return the position of each column of the format, by its name in the API."""
     named = {cell.strip().casefold(): i for i, cell in enumerate(header)}
     both = zip(_API, HEADER, strict=True)
-    return {api: named[name] for api, shown in both for name in (api, shown.casefold()) if name in named}
+    return {"field_name": 0} | {api: named[n] for api, shown in both for n in (api, shown.casefold()) if n in named}
 
 
 def _declared(field: Mapping[str, str], notes: list[str], *, first: bool) -> Iterator[Declared]:
@@ -130,7 +135,8 @@ def _of_text(field: Mapping[str, str], kind: str, plain_text: Declared) -> Decla
         style = "1234,5" if "comma_decimal" in check else ""
         places = int(digits[0]) if digits else None
         return replace(plain_text, kind="numeric", range=ends, decimals=places, number_style=style)
-    if kind == "sql":
+    ontology = field.get("select_choices_or_calculations", "").casefold().startswith("bioportal:")
+    if kind == "sql" or (kind == "text" and ontology):  # codes that another system lists
         return replace(plain_text, kind="open")
     if kind == "text" and check.startswith("date"):
         return replace(plain_text, kind="date", range=(ends[0][:10], ends[1][:10]))

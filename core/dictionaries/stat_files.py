@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,8 @@ from espalier.core.tables.stat_rows import READERS, read_stat
 
 MOST_MARKS = 50
 """Largest number of missing codes into which a range of whole numbers is expanded."""
-_NO_DECIMALS = re.compile(r"F\d+\.0|N\d+(\.0)?")
-"""SPSS formats for whole numbers: plain, and padded with zeros."""
+_NO_DECIMALS = re.compile(r"F\d+\.0|(N|COMMA|DOT|DOLLAR)\d+(\.0)?")
+"""SPSS formats for whole numbers: plain, padded with zeros, with separators, and in dollars."""
 
 
 def is_stat_file(name: str) -> bool:
@@ -53,7 +53,7 @@ def _declared(name: str, facts: Any, notes: list[str]) -> Declared:
     missing += [code for code in named if len(code) == 1 and code.isalpha() and _numeric(name, facts)]
     codes = tuple(code for code in named if code not in missing)
     measure = str(facts.variable_measure.get(name, "unknown"))
-    complete = measure != "scale" and declares_all(codes, named)
+    complete = (measure != "scale" or _two(codes)) and declares_all(codes, named)
     kind, integer = _kind(name, facts, measure, complete=complete, labelled=bool(codes))
     return Declared(
         name,
@@ -64,6 +64,15 @@ def _declared(name: str, facts: Any, notes: list[str]) -> Declared:
         integer=integer,
         label=plain(facts.column_names_to_labels.get(name) or ""),
     )
+
+
+def _two(codes: Sequence[str]) -> bool:
+    """Whether the codes are two whole numbers in sequence, such as 0 and 1.
+
+    Many programs write the measure "scale" for any number. Labels at the two ends of a true scale leave room between.
+    """
+    whole = sorted(int(code) for code in codes if code.isascii() and code.isdigit())
+    return len(codes) == len(whole) == 2 and whole[1] == whole[0] + 1
 
 
 def _numeric(name: str, facts: Any) -> bool:

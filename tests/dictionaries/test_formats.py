@@ -157,6 +157,33 @@ def test_a_stat_file_declares_labels_and_missing_codes_and_keeps_its_rows(tmp_pa
     assert "77" not in repr(found), "no row is read"
 
 
+def test_a_redcap_dictionary_may_rename_its_first_column_and_ontologies_hold_codes():
+    header = '1,Form Name,Field Type,Field Label,"Choices, Calculations, OR Slider Labels"'
+    text = f"{header}\nrecord_id,a,text,Record,\ndiag,a,text,Diagnosis,BIOPORTAL:ICD10CM\nnote,a,text,Note,\n"
+    found = columns(text, "d.csv")
+    assert {name: c.kind for name, c in found.items()} == {"record_id": "identifier", "diag": "open", "note": "text"}
+
+
+def test_two_labels_in_sequence_are_a_list_even_of_a_scale_and_its_ends_are_none(tmp_path):
+    pyreadstat = pytest.importorskip("pyreadstat")
+    import pandas as pd
+
+    place = tmp_path / "t.sav"
+    labels = {"sex": {0: "m", 1: "f"}, "pain": {0: "none", 10: "worst"}, "kids": {0: "none", 1: "one", 2: "two"}}
+    frame = pd.DataFrame({"sex": [0.0], "pain": [0.0], "kids": [0.0], "pay": [7.0], "rate": [7.0]})
+    pyreadstat.write_sav(
+        frame,
+        str(place),
+        variable_value_labels=labels,
+        variable_measure=dict.fromkeys(frame, "scale"),
+        variable_format={"pay": "DOLLAR12", "rate": "COMMA8.2"},
+    )
+    found = {c.name: c for c in read_dictionary(place).columns}
+    assert found["sex"].categories == ("0", "1")
+    assert [found[n].kind for n in ("pain", "kids", "pay", "rate")] == ["numeric"] * 4
+    assert (found["pay"].integer, found["rate"].integer) == (True, False)
+
+
 def test_formats_of_spss_say_which_numbers_are_whole(tmp_path):
     pyreadstat = pytest.importorskip("pyreadstat")
     import pandas as pd

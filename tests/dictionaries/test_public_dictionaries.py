@@ -65,8 +65,8 @@ def test_columns_need_no_edit(name):
 def test_there_are_twelve_public_dictionaries_in_four_formats():
     """Without the files that only some machines have."""
     formats = [read_dictionary(path).format for name in EXPECTED if (path := HERE / name).exists()]
-    assert {"REDCap data dictionary", "DDI codebook", "SPSS file"} == set(formats)
-    assert len(formats) == 10
+    assert {"REDCap data dictionary", "DDI codebook", "SPSS file", "Stata file"} == set(formats)
+    assert len(formats) == 12
     everywhere = ("macrodata.dta", "griliches76.dta", "diabetes_ids_mapping.csv")
     assert {*everywhere} <= EXPECTED.keys(), "Stata files of statsmodels, and a code list"
 
