@@ -1,4 +1,4 @@
-"""Quality and cost of the decoder: `python -m benchmarks.decoder [choose adult diabetes wide scm families]`.
+"""Quality and cost of the decoder: `python -m benchmarks.decoder WHAT …`, each of the words below.
 
     --seeds N      runs per figure (default 3)
     --epsilon E …  (default 1 3; wide: 1 5.62)
@@ -8,14 +8,18 @@
   a weak target, PRISM's SCM and small noisy-OR networks. Two other results were seen before the settings were final:
   Adult's TV while the share of the counts was
   chosen, and Adult and diabetes at ε = 1 while the rule for the target's weight was.
-- **adult**, **diabetes**: AUC of one-hot logistic regression on held-out real rows, two- and one-way total variation,
-  CPU seconds of a release. Public bins, replace-one, δ = 1e-9, an 80/20 split per seed; the drawings are in
-  `decoder_tables`.
+- **adult**, **diabetes**, **compas**, **insurance**: AUC of one-hot logistic regression on held-out real rows, two- and
+  one-way total variation, CPU seconds of a release. Public bins, replace-one, δ = 1e-9, an 80/20 split per seed; the
+  drawings are in `decoder_tables`. `--families additive` gives the figures without tables.
 - **wide**: 222 binary columns, n = 5,000, a noisy-OR network. The table is simulated from the decoder's own drawing. So
   half, double and random drawings are compared too, and so are a shared latent with a single arrow (a DP-VAE),
   mst, privbayes and prism (with the ten targets given). `--neighbors add-remove` halves the sensitivity.
-- **families**: interacting causes, with ``families`` set to "additive" and to "tables". Marks: XOR 0.87 at ε = 3;
-  family TV 0.010 at ε = 10 on child and alarm; slope 0.75 of arrows of 222 columns with 3,000 rows at ε = 5.62.
+- **families**: interacting causes, with ``families`` set to "auto" and to "additive". Marks: XOR 0.87 at ε = 3;
+  family TV 0.010 at ε = 10 and 8,000 rows or more on child, alarm and tables like sachs; slope 0.75 of arrows of 222
+  columns with 3,000 rows at ε = 5.62. The last lines are a family too large for a table, in which two causes interact,
+  with and without the interaction drawn.
+- **noise**: the largest noise of a table (`MOST_NOISE`) on the tables used to choose it: XOR with 2 to 5 levels,
+  networks with a weak target, noisy-OR networks, and Adult on splits that **adult** does not use.
 - **scm**: PRISM's spurious shift: the target's outgoing arrows cut, the full drawing, and with a shared latent.
 
 Every figure comes from a release through the curator.
@@ -35,11 +39,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.common import auc, fit_auc
-from benchmarks.decoder_tables import ADULT, COMPAS, DIABETES, arrows, diabetes, drawings, noisy_or, weak_target
-from benchmarks.tables import CHOSEN, FOLDER, by_codes, drawn, judge, network_arrows
+from benchmarks.decoder_tables import (
+    ADULT,
+    COMPAS,
+    DIABETES,
+    INSURANCE,
+    arrows,
+    diabetes,
+    drawings,
+    noisy_or,
+    sachs,
+    weak_target,
+)
+from benchmarks.tables import CHOSEN, FOLDER, REPORTED, by_codes, drawn, judge, network_arrows
 from espalier.core.errors import EspalierError
-from espalier.core.graph.dag import Dag
+from espalier.core.graph.dag import Dag, Interaction
 from espalier.core.methods import decoder as method
+from espalier.core.methods import decoder_families
 from espalier.core.models import decoder as decoder_model
 from espalier.core.models import decoder_steps, decoder_training
 from espalier.core.privacy import clipped
@@ -53,11 +69,16 @@ Codes = Mapping[str, NDArray[Any]]
 Arrows = Sequence[tuple[str, str]]
 
 
-def released(real: Codes, sizes: Mapping[str, int], drawn: Arrows, **plan: Any) -> Codes:
-    """Rows of a release of ``real``: by the decoder on ``drawn``, unless ``plan`` says otherwise."""
+def released(
+    real: Codes, sizes: Mapping[str, int], drawn: Arrows, said: tuple[Interaction, ...] = (), **plan: Any
+) -> Codes:
+    """Rows of a release of ``real``: by the decoder on ``drawn`` with the interactions ``said``, unless ``plan`` names
+    another method."""
     table = by_codes(real, sizes)
     settings = {"method": "decoder", "epsilon": 1.0, "delta": DELTA, **plan}
-    return release(Project("benchmark", table.schema, Plan.from_json(settings), Dag(tuple(drawn))), table).codes
+    return release(
+        Project("benchmark", table.schema, Plan.from_json(settings), Dag(tuple(drawn), interactions=said)), table
+    ).codes
 
 
 def show(name: str, rows: Iterable[Sequence[float]], heading: str) -> None:
@@ -99,7 +120,8 @@ SETTINGS: dict[str, tuple[dict[str, Any], Constants]] = {
 def choose(seeds: int) -> None:
     """AUC and two-way TV (noisy-OR: AUC and slope) by setting at ε = 1."""
     cases = [c for c in CHOSEN if c.name.startswith(("compas", "asia 3k", "child 20k", "alarm 8k"))]
-    for name, (plan, constants) in SETTINGS.items():
+    for name, (changed, constants) in SETTINGS.items():
+        plan = {"families": "additive", **changed}  # every head is trained
         with ExitStack() as patched:
             for module, constant, value in constants:
                 patched.enter_context(mock.patch.object(module, constant, value))
@@ -139,27 +161,34 @@ def _noisy_or(seed: int, layers: Sequence[int], count: int, **plan: Any) -> list
 # --- Adult and diabetes -------------------------------------------------------------------------------------------
 
 
-def quality(name: str, seeds: int, epsilons: Sequence[float]) -> None:
-    """The `adult` and `diabetes` figures."""
-    if name == "adult":
-        from benchmarks.prism import adult_public_bins
-
-        table = adult_public_bins()
-        codes, sizes, target, drawing = table.codes, dict(table.schema.sizes), "income", ADULT
-    else:
-        codes, sizes = diabetes(FOLDER / "diabetes_readmission_20k.csv.gz")
-        target, drawing = "readmitted", DIABETES
-    splits = [split(codes, target, seed) for seed in range(seeds)]
+def quality(name: str, seeds: int, epsilons: Sequence[float], first: int = 0, **plan: Any) -> None:
+    """The figures of a table with its drawing; seeds start at ``first``."""
+    codes, sizes, target, drawing = _real(name)
+    splits = [split(codes, target, seed) for seed in range(first, first + seeds)]
     show(f"{name}, real rows", ([fit_auc(a, b, sizes, target)] for a, b in splits), "AUC")
     for epsilon in epsilons:
         rows = []
         for real, held in splits:
             start = time.process_time()
-            codes = released(real, sizes, arrows(drawing), target=target, epsilon=epsilon)
+            codes = released(real, sizes, arrows(drawing), target=target, epsilon=epsilon, **plan)
             seconds = time.process_time() - start
             fidelity = [total_variation(real, codes, sizes, width) for width in (2, 1)]
             rows.append([fit_auc(codes, held, sizes, target), *fidelity, seconds])
         show(f"{name}, decoder, ε = {epsilon:g}", rows, "AUC, two-way TV, one-way TV, CPU s")
+
+
+def _real(name: str) -> tuple[Codes, dict[str, int], str, dict[str, str]]:
+    """Return codes, sizes, target and drawing of a real table."""
+    if name == "adult":
+        from benchmarks.prism import adult_public_bins
+
+        table = adult_public_bins()
+        return table.codes, dict(table.schema.sizes), "income", ADULT
+    if name == "diabetes":
+        return *diabetes(FOLDER / "diabetes_readmission_20k.csv.gz"), "readmitted", DIABETES
+    (case,) = [c for c in (*CHOSEN, *REPORTED) if c.name == name]
+    table = case.load()
+    return table.codes, dict(table.schema.sizes), case.target, COMPAS if name == "compas" else INSURANCE
 
 
 def split(codes: Codes, target: str, seed: int) -> tuple[Codes, Codes]:
@@ -185,7 +214,7 @@ def total_variation(a: Codes, b: Codes, sizes: Mapping[str, int], width: int) ->
 # --- a wide table -------------------------------------------------------------------------------------------------
 
 
-def wide(seeds: int, epsilons: Sequence[float], neighbors: str, only: str) -> None:
+def wide(seeds: int, epsilons: Sequence[float], neighbors: str, only: str, way: str) -> None:
     """Mean AUC over 10 symptoms, the slope of arrow correlations and CPU seconds; or the text of a refusal."""
     rows: dict[tuple[str, float], list[list[float]]] = {}
     for seed in range(seeds):
@@ -195,7 +224,7 @@ def wide(seeds: int, epsilons: Sequence[float], neighbors: str, only: str) -> No
         targets = _symptoms(real, 10, rng)
         rows.setdefault(("real rows", 0.0), []).append([_mean_auc(real, held, sizes, targets), 1.0, 0.0])
         ways: dict[str, tuple[Arrows, dict[str, Any]]] = {
-            f"decoder, {name}": (edges, {}) for name, edges in drawings(drawn, list(codes), rng).items()
+            f"decoder, {name}": (edges, {"families": way}) for name, edges in drawings(drawn, list(codes), rng).items()
         }
         ways["latent VAE (4, one arrow)"] = (drawn[:1], {"latent": 4})  # with no arrow the schema's order is drawn
         ways["mst"] = (drawn, {"method": "mst"})
@@ -255,12 +284,12 @@ def _mean_auc(train: Codes, held: Codes, sizes: Mapping[str, int], targets: Sequ
 SPURIOUS_TEST_FLIP = 0.5
 
 
-def shift(seeds: int, epsilons: Sequence[float]) -> None:
+def shift(seeds: int, epsilons: Sequence[float], causes: str) -> None:
     """PRISM's spurious shift: the children of Y copy it in training and are coin flips (err in half) in the test."""
     ways: dict[str, Callable[[int, float], float]] = {
-        "causal regime": lambda seed, epsilon: _shifted(seed, epsilon=epsilon),
+        "causal regime": lambda seed, epsilon: _shifted(seed, epsilon=epsilon, families=causes),
         "causes + latent 4": lambda seed, epsilon: _shifted(seed, "cut", epsilon=epsilon, latent=4),
-        "full drawing": lambda seed, epsilon: _shifted(seed, "full", epsilon=epsilon),
+        "full drawing": lambda seed, epsilon: _shifted(seed, "full", epsilon=epsilon, families=causes),
     }
     for (name, way), epsilon in itertools.product(ways.items(), epsilons):
         show(f"scm, decoder, {name}, ε = {epsilon:g}", ([way(seed, epsilon)] for seed in range(seeds)), "AUC")
@@ -280,8 +309,8 @@ def _shifted(seed: int, drawn: str = "causal", **plan: Any) -> float:
 
 
 def families(seeds: int) -> None:
-    """Additive causes and tables of families: XOR, family TV on draws of networks, arrows of a wide table, Adult."""
-    for way in ("additive", "tables"):
+    """Interacting causes: XOR, family TV on draws of networks, arrows of a wide table, one large family."""
+    for way in ("auto", "additive"):
         plan: dict[str, Any] = {"families": way}
         for rows, levels in ((5_000, 2), (5_000, 4), (2_000, 4)):
             show(
@@ -289,20 +318,55 @@ def families(seeds: int) -> None:
                 (_xor(s, rows, levels, plan) for s in range(seeds)),
                 "y = xor",
             )
-        for network, rows in (("child", 10_000), ("alarm", 20_000)):
+        for network, rows in (("child", 10_000), ("child", 8_000), ("alarm", 20_000), ("alarm", 8_000)):
             table, edges = drawn(network, rows, 21), network_arrows(network)
             made = (released(table.codes, table.schema.sizes, edges, epsilon=10.0, **plan) for _ in range(seeds))
             show(f"{network}, {rows:,} rows, {way}, ε = 10", ([_family_tv(table, m, edges)] for m in made), "family TV")
+        like = []
+        for seed in range(seeds):
+            codes, sizes, edges = sachs(seed, 8_000)
+            made_like = released(codes, sizes, edges, epsilon=10.0, **plan)
+            like.append([_family_tv(by_codes(codes, sizes), made_like, edges)])
+        show(f"like sachs, 8,000 rows, {way}, ε = 10", like, "family TV")
         wide_rows = []
         for seed in range(seeds):
             codes, edges = noisy_or(seed, 3_000)
             made_wide = released(codes, dict.fromkeys(codes, 2), edges, epsilon=5.62, **plan)
             wide_rows.append([slope(codes, made_wide, edges)])
         show(f"222 columns, 3,000 rows, {way}, ε = 5.62", wide_rows, "slope of arrows")
+        show(f"XOR of 2 of 5 causes, {way}, ε = 3", (_xor(s, 5_000, 5, plan, 3) for s in range(seeds)), "y = xor")
+    said = (_xor(s, 5_000, 5, {}, 3, ((("x0", "x1"), "y"),)) for s in range(seeds))
+    show("XOR of 2 of 5 causes, drawn, ε = 3", said, "y = xor")
 
 
-def _xor(seed: int, rows: int, levels: int, plan: Mapping[str, Any]) -> list[float]:
-    """Return twelve columns: y is the XOR of two causes being high in 90 % of the rows, and the others form a chain."""
+NOISES = (0.1, 0.2, 0.4)
+
+
+def noise(seeds: int) -> None:
+    """Figures of the tables used to choose `MOST_NOISE`, by its value; 0 is the plan with additive causes."""
+    for most in (0.0, *NOISES):
+        with mock.patch.object(decoder_families, "MOST_NOISE", most):
+            plan: dict[str, Any] = {} if most else {"families": "additive"}
+            print(f"# {most:g}")
+            for rows, levels in ((2_000, 2), (2_000, 5), (5_000, 3), (20_000, 5)):
+                found = (_xor(100 + s, rows, levels, plan) for s in range(seeds))
+                show(f"XOR, {rows:,} rows, {levels} levels", found, "y = xor")
+            for epsilon in (1.0, 3.0):
+                weak = [_weak_target(200 + s, epsilon=epsilon, **plan) for s in range(seeds)]
+                show(f"weak target, ε = {epsilon:g}", weak, "AUC, two-way TV")
+                wide_ = [_noisy_or(200 + s, (15, 30, 75), 420, epsilon=epsilon, **plan) for s in range(seeds)]
+                show(f"noisy-OR 120, ε = {epsilon:g}", wide_, "AUC, slope")
+            quality("adult", seeds, [1.0, 3.0], 100, **plan)
+
+
+def _xor(
+    seed: int, rows: int, levels: int, plan: Mapping[str, Any], further: int = 0, said: tuple[Interaction, ...] = ()
+) -> list[float]:
+    """Return how often y is the XOR of two causes, of twelve columns.
+
+    y is the XOR of two causes being high in 90 % of the rows. It has ``further`` drawn causes without an effect. The
+    others form a chain. ``said`` are the drawn interactions.
+    """
     rng = np.random.default_rng(seed)
     codes: dict[str, NDArray[Any]] = {f"x{i}": rng.integers(0, levels, rows) for i in range(11)}
 
@@ -310,8 +374,9 @@ def _xor(seed: int, rows: int, levels: int, plan: Mapping[str, Any]) -> list[flo
         return np.asarray((held["x0"] >= levels // 2) ^ (held["x1"] >= levels // 2))
 
     codes["y"] = (rule(codes) ^ (rng.random(rows) < 0.1)).astype(np.int64)
-    edges = [("x0", "y"), ("x1", "y"), *((f"x{i}", f"x{i + 1}") for i in range(2, 10))]
-    made = released(codes, {**{f"x{i}": levels for i in range(11)}, "y": 2}, edges, epsilon=3.0, **plan)
+    edges = [(f"x{i}", "y") for i in range(2 + further)] + [(f"x{i}", f"x{i + 1}") for i in range(2, 10)]
+    sizes = {**{f"x{i}": levels for i in range(11)}, "y": 2}
+    made = released(codes, sizes, edges, said, epsilon=3.0, **plan)
     return [float(np.mean(rule(made) == made["y"]))]
 
 
@@ -335,20 +400,23 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--epsilon", type=float, nargs="+")
     parser.add_argument("--neighbors", default="replace-one", choices=("replace-one", "add-remove"), help="for wide")
+    parser.add_argument("--families", default="auto", choices=("auto", "tables", "additive"))
     parser.add_argument("--only", default="", metavar="WORD", help="for wide: the variants whose name contains this")
     opt = parser.parse_args()
     epsilons = opt.epsilon or [1.0, 3.0]
     for what in opt.what:
         if what == "choose":
             choose(opt.seeds)
-        elif what in ("adult", "diabetes"):
-            quality(what, opt.seeds, epsilons)
+        elif what == "noise":
+            noise(opt.seeds)
+        elif what in ("adult", "diabetes", "compas", "insurance"):
+            quality(what, opt.seeds, epsilons, families=opt.families)
         elif what == "wide":
-            wide(opt.seeds, opt.epsilon or [1.0, 5.62], opt.neighbors, opt.only)
+            wide(opt.seeds, opt.epsilon or [1.0, 5.62], opt.neighbors, opt.only, opt.families)
         elif what == "families":
             families(opt.seeds)
         elif what == "scm":
-            shift(opt.seeds, epsilons)
+            shift(opt.seeds, epsilons, opt.families)
         else:
             parser.error(f"there is no benchmark {what!r}")
 

@@ -44,6 +44,26 @@ COMPAS = {
     "is_recid": "age sex race priors_count juv_fel_count juv_misd_count juv_other_count c_charge_degree decile_score",
 }
 
+INSURANCE = {
+    "bmi": "age sex region",
+    "children": "age",
+    "smoker": "age sex",
+    "charges": "age sex bmi children smoker region",
+}
+
+SACHS = {
+    "PKA": "PKC",
+    "Raf": "PKC PKA",
+    "Mek": "PKC PKA Raf",
+    "Erk": "PKA Mek",
+    "Akt": "PKA Erk",
+    "P38": "PKC PKA",
+    "Jnk": "PKC PKA",
+    "PIP3": "Plcg",
+    "PIP2": "Plcg PIP3",
+}
+"""The consensus network of protein signals (Sachs et al. 2005)."""
+
 DRUGS = ("metformin", "glimepiride", "glipizide", "glyburide", "pioglitazone", "rosiglitazone", "insulin")
 
 DIABETES = {
@@ -209,6 +229,17 @@ def weak_target(seed: int, rows: int) -> tuple[Codes, dict[str, int], list[tuple
         codes[name] = draw(odds, rng.random(rows)).astype(np.uint8)
         drawn += [(cause, name) for cause in causes]
     return codes, sizes, drawn
+
+
+def sachs(seed: int, rows: int) -> tuple[Codes, dict[str, int], list[tuple[str, str]]]:
+    """Rows of eleven columns with three categories along `SACHS`, with random tables of families, sizes and arrows."""
+    rng, codes = np.random.default_rng(seed), Codes()
+    for name in ("PKC", "Plcg", *SACHS):
+        causes = SACHS.get(name, "").split()
+        table = np.log(rng.dirichlet(np.full(3, 0.8), [3] * len(causes)))
+        odds = np.broadcast_to(table[tuple(codes[c] for c in causes)], (rows, 3))
+        codes[name] = draw(odds.T, rng.random(rows))
+    return codes, dict.fromkeys(codes, 3), arrows(SACHS)
 
 
 def drawings(

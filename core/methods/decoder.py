@@ -20,7 +20,7 @@ from espalier.core.errors import ProjectError
 from espalier.core.graph.dag import find_cycle
 from espalier.core.graph.separations import Clique, Separation
 from espalier.core.methods.base import Capabilities, Guidance, Method
-from espalier.core.methods.decoder_families import Family, Noise, families_of
+from espalier.core.methods.decoder_families import Family, Noise, conditional, families_of
 from espalier.core.methods.frame import Frame
 from espalier.core.methods.marginals import Marginals, one_ways
 from espalier.core.methods.select.expected import noisy_total
@@ -28,10 +28,8 @@ from espalier.core.models.decoder import Decoder, separated
 from espalier.core.models.decoder_steps import LARGEST_BLOCK
 from espalier.core.models.decoder_training import (
     COUNTS_SHARE,
-    NoisyInteraction,
     Training,
     distributions,
-    family_table,
     rake,
     train,
     without_effect,
@@ -175,22 +173,11 @@ class Trained:
         bytes_needed = (64 + 8 * LARGEST_BLOCK) * count + 32 * cells
         return Size(count + cells, count * steps + cells, bytes_needed, seconds, (), count, ())
 
-    def counted(self, family: Family) -> list[NoisyInteraction]:
-        """Return the counts of a family's table or interactions, the axis of its column last."""
-        counts, out = {m.clique: m for m in self.tables}, []
-        for causes, clique in zip(family.together, family.cliques(self.decoder.heads.sizes), strict=True):
-            m = counts[clique]
-            out.append(NoisyInteraction(causes, np.moveaxis(m.values, clique.index(family.column), -1), m.sigma))
-        return out
-
     def model(self, report: Report = silent) -> Decoder:
         """The decoder with its tables, its intercepts and interactions raked to the counts (post-processing)."""
         report(0.0, "Raking the intercepts to the one-way counts")
-        alone = distributions(self.counts)
-        counted = {f.column: self.counted(f) for f in self.families}
-        tables = {f.column: counted.pop(f.column)[0] for f in self.families if f.table}
-        made = {n: family_table(table.values, table.sigma, alone[n]) for n, table in tables.items()}
-        return rake(replace(self.decoder, tables=made), alone, np.random.default_rng(), counted)
+        together = {f.column: f.counts(self.tables) for f in self.families if not f.table}
+        return rake(self.decoder, distributions(self.counts), np.random.default_rng(), together)
 
     @property
     def becomes(self) -> tuple[str, ...]:
@@ -203,7 +190,7 @@ class Trained:
         for family in self.families:
             idle: list[str] = []
             if family.table:
-                (table,) = self.counted(family)
+                (table,) = family.counts(self.tables)
                 idle = [c for i, c in enumerate(family.causes) if without_effect(table.values, table.sigma, i)]
             out.append({**family.to_json(self.decoder.heads.sizes), "without_effect": idle})
         return {"families": out} if out else {}
@@ -234,27 +221,27 @@ def decoder(curator: Curator, project: Project, frame: Frame, report: Report = s
         for clique in family.cliques(heads.sizes):  # two families may have the same columns
             bought[clique] = bought.get(clique, 0.0) + rest * family.share * family.counted / len(family.together)
     tables = tuple(curator.measure(bought, "families")) if bought else ()
-    made = Decoder(replace(heads, base={n: int(v.argmax()) for n, v in counts.items()}), np.zeros(heads.parameters))
+    heads = replace(heads, base={name: int(values.argmax()) for name, values in counts.items()})
+    made = Decoder(heads, np.zeros(heads.parameters), tables=conditional(families, tables, distributions(counts)))
     left = math.fsum(f.share * (1 - f.counted) for f in families) if families else 1.0
     if left > 0:
-        made = _trained(curator, made.heads, families, counts, rest * left, options, part(report, 0.1, 1.0))
+        made = _trained(curator, made, counts, rest * left, options, part(report, 0.1, 1.0))
     return Trained(replace(made, total=max(rows, 1.0)), tuple(ones), curator.rows, tables, families)
 
 
 def _trained(
     curator: Curator,
-    heads: Heads,
-    families: tuple[Family, ...],
+    counted: Decoder,
     counts: Mapping[str, FloatArray],
     rho: float,
     options: DecoderOptions,
     report: Report,
 ) -> Decoder:
-    """Train the heads of all columns but those of counted tables.
+    """Train the heads of all columns but those with a table in ``counted``.
 
     In training those keep only their intercept, with almost no weight, because their heads are not used.
     """
-    tables = {f.column for f in families if f.table}
+    heads, tables = counted.heads, set(counted.tables)
     parents = {n: () if n in tables else heads.inputs(n) for n in heads.sizes}
     some = replace(heads, parents=parents, importance={**heads.importance, **dict.fromkeys(tables, 1e-6)})
     start = ClippedGradient(some, np.zeros(some.parameters), options.clip)
@@ -263,13 +250,14 @@ def _trained(
     def gradient(parameters: FloatArray, at: int) -> SumMeasurement:
         return noisy(replace(start, parameters=parameters, step=at))
 
-    made = train(some, counts, gradient, Training(options.steps, options.clip), curator.chance(), report)
+    training = Training(options.steps, options.clip)
+    made = train(some, counts, gradient, training, curator.chance(), report, counted)
     whole = np.zeros(heads.parameters)
     (blocks, encoder), (own, trained) = heads.blocks(whole), some.blocks(made.parameters)
     for name in set(heads.sizes) - tables:
         blocks[name][:] = own[name]
     encoder[:] = trained
-    return Decoder(heads, whole, steps=made.steps)
+    return replace(counted, parameters=whole, steps=made.steps)
 
 
 def heads_of(project: Project) -> Heads:

@@ -13,12 +13,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
+
 from espalier.core.graph.dag import Interaction
 from espalier.core.graph.separations import Clique
-from espalier.core.privacy.softmax_heads import Heads
+from espalier.core.models.decoder import Causes
+from espalier.core.models.decoder_training import NoisyInteraction, family_table
+from espalier.core.privacy.draws import Measurement
+from espalier.core.privacy.softmax_heads import FloatArray, Heads
 
 Way = Literal["auto", "tables", "additive"]
-Causes = tuple[str, ...]
 
 MOST_NOISE = 0.2
 """Largest expected noise of a table, as a share of the rows. Only cells that additive causes would not need anyway are
@@ -74,6 +78,14 @@ class Family:
         out = {"column": self.column, "causes": list(self.causes), "becomes": kind, "cells": self.cells(sizes)}
         return {**out, "interactions": [list(causes) for causes in self.together]} if kind == "interactions" else out
 
+    def counts(self, tables: Sequence[Measurement]) -> list[NoisyInteraction]:
+        """Return the counts of each of ``together`` among ``tables``, the axis of the column last."""
+        out = []
+        for causes in self.together:
+            m = next(m for m in tables if set(m.clique) == {self.column, *causes})
+            out.append(NoisyInteraction(causes, np.moveaxis(m.values, m.clique.index(self.column), -1), m.sigma))
+        return out
+
     def cliques(self, sizes: Mapping[str, int]) -> tuple[Clique, ...]:
         """The tables to count, columns in schema order."""
         return tuple(tuple(n for n in sizes if n == self.column or n in causes) for causes in self.together)
@@ -100,7 +112,10 @@ class Noise:
 
 
 def families_of(heads: Heads, drawn: Sequence[Interaction], noise: Noise, way: Way) -> tuple[Family, ...]:
-    """Return what the family of each column with causes becomes; shares follow the weights of columns.
+    """Return what the family of each column with causes becomes.
+
+    A family's share is about that of its head in the squared norm of a row's gradient: the square of the column's
+    weight, times one more than its causes. So a target keeps the part of the budget that training would give it.
 
     1. A table, if its further noise is at most `MOST_NOISE`.
     2. Otherwise additive causes with all their pairs, and the drawn interactions, if theirs together is.
@@ -109,7 +124,7 @@ def families_of(heads: Heads, drawn: Sequence[Interaction], noise: Noise, way: W
     No table has more than ``noise.max_cells`` cells. A latent z leaves all causes additive.
     """
     effects = [n for n in heads.sizes if heads.inputs(n) and heads.sizes[n] > 1]
-    weights = {n: heads.weight(n) ** 2 for n in effects}
+    weights = {n: heads.weight(n) ** 2 * (1 + len(heads.inputs(n))) for n in effects}
     out = []
     for column in effects:
         causes, share = heads.inputs(column), weights[column] / math.fsum(weights.values())
@@ -122,6 +137,18 @@ def families_of(heads: Heads, drawn: Sequence[Interaction], noise: Noise, way: W
             together = able[0] if able else said
         out.append(Family(column, causes, share, together))
     return tuple(out)
+
+
+def conditional(
+    families: Sequence[Family], tables: Sequence[Measurement], alone: Mapping[str, FloatArray]
+) -> dict[str, FloatArray]:
+    """Return p(column | causes) of the families that are tables; ``alone`` are the columns' own distributions."""
+    out = {}
+    for family in families:
+        if family.table:
+            (counted,) = family.counts(tables)
+            out[family.column] = family_table(counted.values, counted.sigma, alone[family.column])
+    return out
 
 
 def _drawn(heads: Heads, column: str, drawn: Sequence[Interaction], max_cells: int) -> tuple[Causes, ...]:

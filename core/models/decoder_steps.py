@@ -65,9 +65,12 @@ LARGEST_WEIGHT = 50.0
 class Descent:
     """The state of the steps: the current ``parameters``, and their ``mean`` without the first steps."""
 
-    def __init__(self, start: Decoder, clip: float, steps: int) -> None:
-        """Start from ``start``, whose ``total`` is the (noisy) number of rows, and take ``steps`` steps."""
-        self._start, self._clip, self._steps = start, clip, steps
+    def __init__(self, start: Decoder, clip: float, steps: int, counted: Decoder | None = None) -> None:
+        """Start from ``start``, whose ``total`` is the (noisy) number of rows, and take ``steps`` steps.
+
+        Columns with a table in ``counted`` have no causes in ``start``; drawn rows follow their tables.
+        """
+        self._start, self._clip, self._steps, self._counted = start, clip, steps, counted or start
         self.parameters = start.parameters
         self._layers = list(_layers(start.heads))
         self._variances = [_first_variances(layer) for layer in self._layers]
@@ -99,7 +102,7 @@ class Descent:
             for i, (layer, solver) in enumerate(zip(self._layers, self._solvers, strict=True)):
                 away = layer.of(self.mean) - layer.of(self._start.parameters)
                 self._variances[i] = solver.variances(away, layer.groups, self._variances[i])
-        rows = _drawn(self._start.heads, self.mean, self._clip, rng)
+        rows = _drawn(self._start.heads, self.mean, self._counted, self._clip, rng)
         self._solvers = [
             _Solver(*rows.information(layer, self._start.total), noise / variances[layer.groups])
             for layer, variances in zip(self._layers, self._variances, strict=True)
@@ -207,8 +210,10 @@ class _Drawn:
         return np.asarray((read * weight) @ read.T * (total / len(weight)), dtype=np.float64), outputs
 
 
-def _drawn(heads: Heads, parameters: FloatArray, clip: float, rng: np.random.Generator) -> _Drawn:
-    """`DRAWN_ROWS` rows of the decoder, and the factors by which clipping would shorten their gradients."""
+def _drawn(heads: Heads, parameters: FloatArray, counted: Decoder, clip: float, rng: np.random.Generator) -> _Drawn:
+    """`DRAWN_ROWS` rows of the decoder with the tables of ``counted``, and the factors by which clipping would shorten
+    their gradients.
+    """
     blocks, _ = heads.blocks(parameters)
     z = rng.standard_normal((heads.latent, DRAWN_ROWS))
     hot = np.zeros((heads.width, DRAWN_ROWS), dtype=np.float32)
@@ -216,8 +221,9 @@ def _drawn(heads: Heads, parameters: FloatArray, clip: float, rng: np.random.Gen
     made: dict[str, NDArray[np.intp]] = {}
     chances = {}
     squares = np.zeros(DRAWN_ROWS)
-    for name in heads.order:
-        odds = logits(heads, blocks[name], name, made, z)
+    for name in counted.heads.order:
+        known = name in counted.tables
+        odds = counted.odds(blocks[name], name, made, z) if known else logits(heads, blocks[name], name, made, z)
         made[name] = draw(odds, rng.random(DRAWN_ROWS))
         span = heads.spans[name]
         hot[made[name] + span.start, np.arange(DRAWN_ROWS)] = 1.0

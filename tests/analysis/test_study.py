@@ -184,7 +184,7 @@ def test_copies_need_a_method_that_counts_marginals():
 
 
 def test_a_decoder_answers_from_its_counts_and_nothing_more(tmp_path):
-    released = made(method="decoder", delta=1e-6, copies=0, steps=2)
+    released = made(method="decoder", delta=1e-6, copies=0, steps=2, families="additive")
     released.save(tmp_path / "out")
     assert not [found for found in verify(tmp_path / "out") if found.holds is False]
     assert "espalier copies" not in (tmp_path / "out" / "report.html").read_text("utf-8")

@@ -143,7 +143,8 @@ METHOD_CASES: dict[str, dict[str, Any]] = {
     "workload": {"method": "workload"},
     "workload explained": {"method": "workload", "fair": True, "explain": 0.2},
     "copula": {"method": "copula", "schema": NUMBERS},
-    "decoder": {"method": "decoder", "steps": 4},
+    "decoder": {"method": "decoder", "steps": 4, "families": "additive"},
+    "decoder, tables": {"method": "decoder"},
     "mst with a second stage": {"method": "mst", "embedding_share": 0.5},
     "mst with questions and a count": {"method": "mst", "question_share": 0.4, "asked": True},
     "mst with regressions": {

@@ -18,7 +18,7 @@ PROJECT = {
     "name": "wards",
     "schema": [{"name": name, "kind": "categorical", "categories": ["no", "yes"]} for name in COLUMNS],
     "dag": {"edges": [[COLUMNS[i // 2], name] for i, name in enumerate(COLUMNS) if i]},
-    "plan": {"method": "mst", "epsilon": 1.0, "delta": 1e-6},
+    "plan": {"method": "mst", "epsilon": 1.0, "delta": 1e-6, "families": "additive"},
 }
 
 

@@ -75,6 +75,7 @@ CASES = {
         "regressions": [{"name": "r", "outcome": "x", "on": ["a", "s"], "robust": True}],
         "regression_share": 0.3,
     },
+    "decoder additive": {"method": "decoder", "families": "additive"},
     "privbayes learned": {"method": "privbayes", "dag": Dag()},
     "prism causal": {"method": "prism", "regime": "causal"},
     "prism graphical fair": {"method": "prism", "regime": "graphical", "fair": True},

@@ -121,7 +121,7 @@ MADE: dict[str, Callable[[], tuple[Project, Any]]] = {
 def test_every_method_is_resumed(name, tmp_path, recorder):
     """A crash in the middle, between a draw and its storing, then one after the last answer."""
     (given, rows), out = MADE[name](), tmp_path / "out"
-    middle = {"independent": 0, "decoder": 5}.get(given.plan.method, 1)
+    middle = 5 if name == "decoder additive" else 0 if given.plan.method == "independent" else 1
     interrupted(out, given, rows, recorder, middle, "drawn")
     if middle:
         with pytest.raises(Unfinished, match=f"{middle} answers? (is|are) stored, and the next one needs the rows"):

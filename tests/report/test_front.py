@@ -110,7 +110,8 @@ def test_the_card_describes_the_table(made):
 
 
 def test_the_plan_and_the_report_say_that_a_gradient_is_not_in_rows(samples_folder):
-    project = Project.load(samples_folder / "readmission.json").with_plan(method="decoder", steps=4)
+    project = Project.load(samples_folder / "readmission.json")
+    project = project.with_plan(method="decoder", steps=4, families="additive")
     lines = preview(project, 8000).lines
     assert not_in_rows(lines) == "σ of clipped gradients of a training step is in the unit of these sums, not in rows."
     assert not_in_rows(line for line in lines if line.pool == "one-way") == ""
