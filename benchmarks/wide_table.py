@@ -1,6 +1,6 @@
 """A table of 48 columns and 30,000 rows with a drawing, on which waits are measured.
 
-The people are invented. One latent number makes the columns depend on each other, and twelve columns on the outcome.
+The people are invented. The columns depend on each other through one latent number, and the outcome on twelve of them.
 """
 
 from __future__ import annotations

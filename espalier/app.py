@@ -1,4 +1,4 @@
-"""Page configuration and navigation; each page checks by itself who is there."""
+"""Page configuration and navigation; each page checks for itself who the visitor is."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import streamlit as st
 
 from espalier.pages.common import housekeeping, sign_in
 
-# Absolute, because Streamlit resolves relative paths against the script it runs. (It shows strings, so this is none.)
+# Absolute, because Streamlit resolves relative paths against the script it runs. A comment, because it shows strings.
 FOLDER = Path(sign_in.__file__).resolve().parent.parent
 
 

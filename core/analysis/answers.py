@@ -157,7 +157,7 @@ def by_counts(part: Part, badge: Badge, gate: Gate, copies: Copies, level: float
 def joint_levels(
     figures: Sequence[Figure], copies: Copies, gate: Gate, level: float, rule: Rule = "bonferroni"
 ) -> tuple[int, Levels]:
-    """Return the number of intervals of these figures, and levels at which all hold together with chance ``level``.
+    """Return the number of intervals of these figures, and levels at which all hold with probability ``level``.
 
     Bonferroni divides the chance of a miss evenly. ``max-t`` gives the intervals by copies, together, their part of
     that chance: a copy's largest distance from the mean, in standard deviations, exceeds the critical value with that

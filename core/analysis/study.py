@@ -255,7 +255,7 @@ class Study:
     def together(
         self, figures: Sequence[Figure], level: float = 0.95, rule: Rule = "bonferroni"
     ) -> list[tuple[Answer, ...]]:
-        """Return the numbers of each figure, with intervals that all hold together with chance ``level``.
+        """Return the numbers of each figure, with intervals that all hold together with probability ``level``.
 
         ``rule`` is "bonferroni", or "max-t" for shorter intervals from at least 100 copies.
         """

@@ -156,8 +156,8 @@ def bounded(table: S, most: int, total: int | None = None) -> S:
 def split(table: S, share: float, size: int | None = None) -> tuple[S, S]:
     """Return (rest, held): a random part held out, independent of the content; by person if people are named.
 
-    Each person (each row) is held with chance ``share``; with ``size``, exactly that many rows are held, which needs a
-    public number of rows and no person column: :class:`TableError` if people are named.
+    Each person (each row) is held out with probability ``share``; with ``size``, exactly that many rows are held out,
+    which needs a public number of rows and no person column: :class:`TableError` if people are named.
 
     Guarantee: if everything computed from the rest is ρ₁-zCDP, and everything computed from the held part is ρ₂-zCDP
     for any outcome of the rest (which it may use), then both together are max(ρ₁, ρ₂)-zCDP for the table.

@@ -14,7 +14,7 @@ _FIGURES = {
     "the synthetic rows",
     "auc": "AUC of that model (0.5 is a coin toss, 1 is perfect)",
     "one_way_tv": "One-way error: total variation distance of a column, mean over columns (0 is equal)",
-    "cmi": "CMI: information of the real outcome about protected columns given the admissible ones (0 is none)",
+    "cmi": "CMI: how much the real outcome reveals about protected columns given the admissible ones (0 is nothing)",
 }
 
 

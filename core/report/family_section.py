@@ -36,7 +36,7 @@ def _arrows(made: Sequence[Mapping[str, Any]]) -> list[str]:
         return ["Every arrow into a counted column may have an effect."]
     return [
         f"The counts contradict an effect of these drawn arrows: {', '.join(idle)}. Check the drawing.",
-        "An arrow with an effect of the size of a correlation of 0.1 is listed in at most 5 of 100 releases.",
+        "An arrow whose effect is as large as a correlation of 0.1 is listed in at most 5 of 100 releases.",
     ]
 
 

@@ -57,7 +57,7 @@ def read_excel(data: bytes, shown: str) -> TextTable:
             book = load_workbook(io.BytesIO(data), read_only=True)
             sheet = book.worksheets[0]
             if sheet.sheet_state != "visible":
-                raise TableError(f"the first sheet of {shown} is hidden; show it or delete it, so that it is clear")
+                raise TableError(f"the first sheet of {shown} is hidden; show it, or delete it to release the next one")
             with book._archive.open(sheet._worksheet_path) as rows_of:
                 _check_ascending(rows_of, shown)
             sheet.reset_dimensions()  # the size that the file states is not trusted

@@ -156,7 +156,7 @@ def details(state: Session, found: Verdict) -> None:
     st.caption(plain(str(found.assumed)))
     if found.now.loss is not None:
         st.caption(
-            f"AUC is that of {term('TSTR')}: a model is trained on the synthetic table and tested on real rows. "
+            f"AUC refers to {term('TSTR')}: a model is trained on the synthetic table and tested on real rows. "
             "0.5 is a coin toss, 1 is perfect."
         )
 

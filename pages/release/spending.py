@@ -145,7 +145,7 @@ def finish(state: Session, population: str, entry: str) -> None:
 
 
 def _nothing() -> None:
-    """Mark nothing: whatever is drawn was paid before."""
+    """Mark nothing: whatever is drawn was paid for before."""
 
 
 def price_of_cancel(began: bool, epsilon: float) -> str:

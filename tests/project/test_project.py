@@ -142,7 +142,7 @@ def test_refused(data, words):
         ("age,sex\n40,male\n", "a table is not a project file: `init`, or the Data page, makes one"),
         (b"\xff\xfe\x00", "not UTF-8"),
         ("", "not JSON"),
-        ('{"a": NaN}', "NaN is not a number"),
+        ('{"a": NaN}', "NaN is not allowed as a number"),
         ('{"a": 1, "a": 2}', "given twice"),
         ("[" * 100_000, "nested too deeply"),
         (json.dumps(changed("plan", "epsilon", to=7)).replace("7", "9" * 5000), "a number that is too long|must be"),

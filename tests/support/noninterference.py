@@ -41,7 +41,7 @@ class Noise:
         return _default_rng(int.from_bytes(digest[:8]))
 
     def gaussian(self, counts: Any, sigma: float) -> Any:
-        """Answers of about 50 rows a cell, whatever was counted."""
+        """Answers of about 50 rows per cell, whatever was counted."""
         self.requests.append(("gaussian", np.shape(counts), sigma))
         return np.floor(self._rng().random(np.shape(counts)) * 100)
 

@@ -202,7 +202,7 @@ def _shares(
 
 def blocked(figure: str, asked: HeldOutCounts, n: float, sigma: float) -> str:
     """Return the reason why about ``n`` held-out rows do not support a figure with noise ``sigma``; "" if they do."""
-    rows, noise = f"about {max(n, 0):,.0f} held-out rows", f"noise of {sigma:,.0f} rows a cell"
+    rows, noise = f"about {max(n, 0):,.0f} held-out rows", f"noise of {sigma:,.0f} rows per cell"
     if figure == "auc":
         need = 2 * CELLS_PER_SIGMA * sigma * math.sqrt(BINS)
         return "" if n >= need else f"{rows} are too few for {noise}; {need:,.0f} would be needed"
