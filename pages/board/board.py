@@ -9,21 +9,18 @@ from typing import Any
 
 import streamlit as st
 
-from espalier.core.graph.implied import Implied, without
+from espalier.core.graph.implied import Implied
 from espalier.core.graph.paths import arrows_of
 from espalier.core.graph.roles import Roles
-from espalier.pages.board import drawing
-from espalier.pages.board.boxes import COLORS, apart, label, load_vis, width
+from espalier.core.graph.routes import rectangle
+from espalier.pages.board import drawing, lines
+from espalier.pages.board.boxes import COLORS, apart, described, high, label, load_vis, width
 from espalier.pages.session.session import Session
 from espalier.pages.structure import effects, implications
 
 FOLDER = Path(__file__).resolve().parent
-SCRIPTS = ("geometry.js", "looks.js", "panel.js", "board.js")
+SCRIPTS = ("geometry.js", "looks.js", "lines.js", "panel.js", "board.js")
 """Concatenated, because a component is one script."""
-LONGEST_LABEL = 28
-"""Number of characters of a column's label that its box shows."""
-MOST_WHAT_IF = 400
-"""Largest number of arrows for which each shows the consequences of erasing it."""
 
 
 def _html() -> str:
@@ -38,6 +35,7 @@ def _html() -> str:
 <button data-mode="draw" aria-pressed="true">Draw arrows</button><button data-mode="move">Move boxes</button></span>
 <span class="group" role="group" aria-label="Change"><button data-do="erase" disabled>Delete arrow</button>
 <button data-do="share" disabled title="Select two boxes first">Shared hidden cause</button>
+<button data-do="together" disabled title="Select two or more causes of one column first">Act together</button>
 <button data-do="apart" disabled title="Select two boxes first; further ones are the gate">Keep apart</button>
 <button data-do="undo" disabled>Undo</button><button data-do="redo" disabled>Redo</button></span>
 <span class="group" role="group" aria-label="View"><button data-do="arrange">Arrange by layers</button>
@@ -66,11 +64,6 @@ def _component() -> Any:
     )
 
 
-def _label(text: str) -> list[str]:
-    """The label of a column as a line of its box; empty without a label."""
-    return [text if len(text) <= LONGEST_LABEL else f"{text[: LONGEST_LABEL - 1]}…"] if text else []
-
-
 def show(state: Session, now: Implied) -> None:
     """Draw the board; ``now`` holds the implications of the drawing."""
     if not load_vis():
@@ -91,12 +84,14 @@ def data(state: Session, now: Implied) -> dict[str, Any]:
     effect = effects.asked(state)
     said, open_arrows = effects.marks(*effect) if effect else ({}, set())
     tagged = {n: [*implications.tags(n, project, now, marks), *said.get(n, ())] for n in columns}
-    lines = {n: [*_label(project.schema[n].label), *tagged[n]] for n in columns}
-    at = apart(drawing.places(state, columns), {n: width(n, roles, target, tags=lines[n]) for n in columns})
+    texts = {n: [*described(project.schema[n].label), *tagged[n]] for n in columns}
+    wide = {n: width(n, roles, target, texts[n]) for n in columns}
+    tall = {n: high(n, roles, target, texts[n]) for n in columns}
+    at = apart(drawing.places(state, columns), wide)
+    boxes = {n: rectangle((round(at[n][0]), at[n][1]), wide[n], tall[n]) for n in columns}
     visible = set(columns)
     avoiding = implications.avoiding(now, roles) if "paths" in marks else []
     lit = open_arrows | {a for p in avoiding for a in arrows_of(p, dag.links)}
-    few = len(dag.edges) <= MOST_WHAT_IF
     nodes = []
     for n in columns:
         tags = tagged[n]
@@ -105,48 +100,20 @@ def data(state: Session, now: Implied) -> dict[str, Any]:
                 "id": n,
                 "x": round(at[n][0]),
                 "y": at[n][1],
+                "wide": wide[n],
+                "high": tall[n],
                 "color": COLORS[roles.of(n)],
-                "label": label(n, roles, target, lines[n]),
+                "label": label(n, roles, target, texts[n]),
                 "heavy": n == target or any(implications.PARENT in tag for tag in tags),
                 "dashed": any(implications.BLANKET in tag for tag in tags),
-            }
-        )
-    edges = []
-    for e in (e for e in dag.edges if visible.issuperset(e)):
-        contested, may_break = dag.annotation(*e).belief == "contested", dag.annotation(*e).may_break
-        remarks = ["contested"] * contested + ["may break"] * may_break
-        edges.append(
-            {
-                "from": e[0],
-                "to": e[1],
-                "contested": contested,
-                "label": "\n".join(remarks),
-                "lit": e in lit,
-                "without": implications.erasing(without(dag, [e], target, roles, now)) if few else "",
             }
         )
     chosen, arrow = drawing.selected(state)
     board = state.drafts.board
     hidden = len(project.schema.columns) - len(columns)
-    own = set(project.separations)
     return {
         "nodes": nodes,
-        "edges": edges,
-        "shared": [
-            {
-                "from": a,
-                "to": b,
-                "lit": any(cause in arrow for arrow in lit),
-                "text": f"{a} ↔ {b}: they share an unmeasured cause. Delete erases this link.",
-            }
-            for cause, (a, b) in dag.unmeasured.items()
-            if visible.issuperset((a, b))
-        ],
-        "apart": [
-            {"from": a, "to": b, "lit": False, "text": implications.apart(a, b, s, s in own)}
-            for a, b, s in drawing.apart(state)
-            if visible.issuperset((a, b))
-        ],
+        **lines.data(state, now, at, boxes, lit),
         "told": implications.told(project, now),
         "arrows": [list(e) for e in dag.edges],
         "roles": {n: role for n in columns if (role := roles.of(n))},

@@ -17,6 +17,7 @@ function showButtons(parent, data, mode, link) {
   $("[data-do=erase]").textContent = link ? "Delete link" : columns.length ? "Erase its arrows" : "Delete arrow";
   $("[data-do=share]").disabled = columns.length !== 2;
   $("[data-do=apart]").disabled = columns.length < 2;
+  $("[data-do=together]").disabled = columns.length < 2;
   $("[data-do=undo]").disabled = !data.undo;
   $("[data-do=redo]").disabled = !data.redo;
   parent.querySelectorAll("[data-mode]").forEach((b) => b.setAttribute("aria-pressed", String(b.dataset.mode === mode)));
@@ -62,30 +63,24 @@ function command(e) {
   return ctrl && k === "y" ? "redo" : null;
 }
 
-// A link other than an arrow: [one, other, "share"] or [one, other, "apart"].
-function linkText(data, link) {
-  const found = (link[2] === "share" ? data.shared : data.apart).find((l) => l.from === link[0] && l.to === link[1]);
-  return found ? found.text : "";
-}
-
-function arrowText(data, arrow) {
-  const found = data.edges.find((e) => e.from === arrow[0] && e.to === arrow[1]);
-  return name(arrow) + ". " + ((found && found.without) || "");
+// What a line says: an arrow also says what erasing it would change.
+function lineText(l) {
+  return l.kind === "arrow" ? name(l.ends) + ". " + (l.without || "") : l.text;
 }
 
 function selectionText(data, link) {
   const { columns, arrow } = data.selected, [one, other, ...through] = columns;
-  if (link) return linkText(data, link);
-  if (arrow) return "Selected: " + arrowText(data, arrow);
+  const line = linesOf(data).find((l) => same(lineId(l), arrow ? [...arrow, "arrow"] : link));
+  if (line) return (arrow ? "Selected: " : "") + lineText(line);
   if (through.length) return "Selected: " + one + " and " + other + ", through " + through.join(", ");
   return columns.length ? "Selected: " + columns.join(" and ") : "Nothing is selected.";
 }
 
-// The warning about arrows that pass behind a box.
-function behindText(arrows) {
-  if (!arrows.length) return "";
-  const more = arrows.length > 4 ? " and " + (arrows.length - 4) + " more" : "";
-  return "Easily misread, because they pass behind a box: " + arrows.slice(0, 4).join("; ") + more +
+// The warning about lines that pass behind a box.
+function behindText(lines) {
+  if (!lines.length) return "";
+  const more = lines.length > 4 ? " and " + (lines.length - 4) + " more" : "";
+  return "Easily misread, because they pass behind a box: " + lines.slice(0, 4).join("; ") + more +
     ". Move a box, or arrange by layers.";
 }
 

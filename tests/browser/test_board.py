@@ -14,11 +14,11 @@ from espalier.pages.session import restore
 
 pytestmark = [pytest.mark.browser]
 
-_WHERE = """column => {
+_WHERE = """what => {
   for (const e of document.querySelectorAll('*')) {
     const canvas = e.shadowRoot && e.shadowRoot.querySelector('.board .canvas');
     if (!canvas) continue;
-    const detail = { column };
+    const detail = typeof what === 'string' ? { column: what } : { line: what };
     canvas.dispatchEvent(new CustomEvent('where', { detail }));
     const frame = canvas.getBoundingClientRect();
     return detail.at ? [frame.left + detail.at.x, frame.top + detail.at.y] : null;
@@ -59,8 +59,11 @@ class Board:
         self.page.mouse.click(*self.at(column, quick))
 
     def click_arrow(self, cause: str, effect: str) -> None:
-        (x, y), (u, v) = self.at(cause), self.at(effect)
-        self.page.mouse.click((x + u) / 2, (y + v) / 2)
+        self.click_line(cause, effect, "arrow")
+
+    def click_line(self, *line: str) -> None:
+        """Click a line: its ends and its kind."""
+        self.page.mouse.click(*self.page.evaluate(_WHERE, list(line)))
 
     def says(self, text: str) -> None:
         self.page.locator(".board .say").filter(has_text=text).wait_for()
@@ -224,6 +227,30 @@ def test_touch_draws_and_the_keyboard_does_the_same(person, tmp_path, samples) -
     person.page.locator(".board .canvas").focus()
     person.page.keyboard.press("Control+z")
     board.project(lambda p: p.dag.edges == (("age", "heart_failure"),))
+    person.fine()
+
+
+def test_causes_act_together_by_mouse_and_keyboard(person, tmp_path, samples) -> None:
+    board = open_project(person, empty_readmission(tmp_path, samples))
+    for cause in ("age", "diabetes"):
+        board.drag(cause, "readmitted")
+        board.says(f"{cause} → readmitted is drawn")
+    board.click("age")
+    person.page.keyboard.down("Shift")
+    board.click("diabetes")
+    person.page.keyboard.up("Shift")
+    board.press("Act together")
+    board.says("age and diabetes act together on readmitted")
+    together = ((("age", "diabetes"), "readmitted"),)
+    board.project(lambda p: p.dag.interactions == together)
+    person.page.locator(".board .arrows li").filter(has_text="age and diabetes act together").wait_for(state="attached")
+    board.click_line("age", "diabetes", "readmitted", "together")
+    board.says("age and diabetes act together on readmitted. Delete erases this link.")
+    person.page.keyboard.press("Delete")
+    board.project(lambda p: p.dag.interactions == ())
+    person.page.locator(".board .canvas").focus()
+    person.page.keyboard.press("Control+z")
+    board.project(lambda p: p.dag.interactions == together)
     person.fine()
 
 

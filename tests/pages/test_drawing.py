@@ -102,6 +102,10 @@ def test_a_forged_cycle_is_refused_and_named() -> None:
         {"do": "separate", "columns": ["a", "b", "b"]},
         {"do": "unlink", "link": ["a", "b", "apart"]},
         {"do": "unlink", "link": ["a", "b"]},
+        {"do": "unlink", "link": ["a", "nobody", "b", "together"]},
+        {"do": "together", "columns": ["a"]},
+        {"do": "together", "columns": ["a", "c"]},
+        {"do": "together", "columns": [["a"], "c"]},
         {"do": "role", "column": "a", "role": ["outcome"]},
         {"do": 3},
         {},
@@ -152,11 +156,39 @@ def test_a_separation_is_made_drawn_and_lifted_on_the_board() -> None:
     assert "linked only through c" in sent["apart"][0]["text"]
     state.editor.change_plan(method="privci", fair=None)
     sent = board.data(state, implications.now(state)[1])
+    assert [(e["from"], e["to"]) for e in sent["apart"]] == [("a", "y")], "the plan's show for what is selected"
+    send(state, {"do": "select", "columns": ["b"]}, start=3)
+    sent = board.data(state, implications.now(state)[1])
     assert {(e["from"], e["to"]) for e in sent["apart"]} == {("a", "y"), ("y", "b")}
-    send(state, {"do": "unlink", "link": ["b", "y", "apart"]}, start=3)
+    send(state, {"do": "unlink", "link": ["b", "y", "apart"]}, start=4)
     assert "by roles or method" in state.drafts.board.message["text"]
-    send(state, {"do": "unlink", "link": ["a", "y", "apart"]}, start=4)
+    send(state, {"do": "unlink", "link": ["a", "y", "apart"]}, start=5)
     assert state.project.separations == ()
+
+
+def test_causes_that_act_together_are_drawn_listed_erased_and_undone() -> None:
+    state = fresh(edges=(("a", "y"), ("b", "y"), ("a", "z"), ("b", "z")))
+    send(state, {"do": "together", "columns": ["b", "a"]})
+    assert state.drafts.board.message is not None
+    assert "both cause y, z: select one of these as well" in state.drafts.board.message["text"]
+    send(state, {"do": "together", "columns": ["b", "a", "y"]}, {"do": "together", "columns": ["a", "y", "b"]}, start=2)
+    assert state.project.dag.interactions == ((("a", "b"), "y"),), "once, in the order of the columns"
+    (sent,) = board.data(state, implications.now(state)[1])["together"]
+    assert (sent["causes"], sent["effect"]) == (["a", "b"], "y")
+    assert "a and b act together on y" in sent["text"]
+    assert Project.from_json(json.loads(state.project.dumps())).dag.interactions == state.project.dag.interactions
+    send(state, {"do": "erase", "arrows": [["a", "y"]]}, start=4)
+    assert board.data(state, implications.now(state)[1])["together"] == [], "it needs its arrows"
+    send(state, {"do": "undo"}, {"do": "unlink", "link": ["a", "b", "y", "together"]}, start=5)
+    assert state.project.dag.interactions == ()
+    send(
+        state,
+        {"do": "undo"},
+        {"do": "erase", "arrows": [["a", "z"]]},
+        {"do": "together", "columns": ["a", "b"]},
+        start=7,
+    )
+    assert state.project.dag.interactions == ((("a", "b"), "y"),), "the only common effect is meant"
 
 
 def test_there_is_one_outcome_and_the_target_follows_it() -> None:
@@ -219,7 +251,7 @@ def test_boxes_do_not_lie_on_one_another() -> None:
     names = [f"a rather long name {i}" for i in range(60)]
     arrows = [(names[i], names[j]) for i in range(20) for j in range(i + 1, 20) if (i * j) % 7 == 1]
     for drawn, most in ((arrows, 1000), (arrows, 420), ([], 1000), ([], 420)):
-        at = boxes.arranged(names, drawn, Roles(), None, most)
+        at = boxes.arranged(names, drawn, Roles(), None, most).places
         assert set(at) == set(names)
         for (one, (x, y)), (two, (u, v)) in combinations(at.items(), 2):
             room = (boxes.width(one, Roles(), None) + boxes.width(two, Roles(), None)) / 2
