@@ -15,10 +15,10 @@ const CLEARS = 9000;     // milliseconds after which a refusal clears itself
 function make(parent) {
   const $ = (query) => parent.querySelector(query);
   const root = $(".board"), host = $(".canvas"), say = $(".say"), flag = $(".flag"), list = $(".arrows");
-  const tray = $(".tray"), typed = $(".tray input");
+  const map = $(".map"), finder = $(".finder select"), naming = $(".naming input"), tray = $(".tray"), typed = $(".tray input");
   const self = String(Date.now()) + Math.random();
   let api, data, net, nodes, timer, watch, clears, waiting = [], sent = 0, seen = {}, ink = {};
-  let mode = "draw", press = null, over = null, spoken = null, flash = [], shown = "", lifted = null, across = 0, chosen = "", link = null, from = null;
+  let mode = "draw", press = null, over = null, spoken = null, flash = [], shown = "", lifted = null, across = 0, chosen = "", mapped = null, link = null, from = null;
 
   // --- to and from Python -------------------------------------------------------------------------------------
   function act(action) {
@@ -84,6 +84,10 @@ function make(parent) {
     host.addEventListener("pointercancel", cancel, true);
     host.addEventListener("pointerleave", () => { if (!press) hover(null); });
     host.addEventListener("keydown", key);
+    host.addEventListener("dblclick", (e) => {
+      const column = net.getNodeAt(spot(e));
+      if (column in data.groups) { select({ columns: [column], arrow: null }); regroup(); }
+    });
     host.addEventListener("dragover", (e) => e.preventDefault());
     host.addEventListener("drop", (e) => {
       const column = e.dataTransfer.getData("text/plain");
@@ -102,7 +106,7 @@ function make(parent) {
   const box = (n) => boxOf(n, data.selected.columns.includes(n.id), ink);
   const at = (n) => net.getPosition(n.id);
   const lines = () => laid(data, Object.fromEntries(nodes.getIds().map((n) => [n, net.getBoundingBox(n)])),
-    new Set(data.nodes.filter((n) => Math.abs(at(n).x - n.x) > 1 || Math.abs(at(n).y - n.y) > 1).map((n) => n.id)));
+    new Set(data.nodes.filter((n) => nodes.get(n.id) && Math.hypot(at(n).x - n.x, at(n).y - n.y) > 1).map((n) => n.id)));
   const isChosen = (l) => same(l.kind === "arrow" ? data.selected.arrow : link, l.kind === "arrow" ? l.ends : lineId(l));
   const lineUnder = (spot) => { const p = net.DOMtoCanvas(spot); return lineAt(lines(), [p.x, p.y], net.getScale()); };
 
@@ -150,9 +154,15 @@ function make(parent) {
   function sight() {
     const column = data.selected.columns.at(-1);
     if (column === undefined || !nodes.get(column)) return;
-    const at = net.canvasToDOM(net.getPosition(column));
+    const { x, y } = net.getPosition(column);
+    look([x, y]);
+  }
+
+  // Bring a point into view.
+  function look([x, y]) {
+    const at = net.canvasToDOM({ x, y });
     if (at.x < 20 || at.y < 20 || at.x > host.clientWidth - 20 || at.y > host.clientHeight - 20) {
-      net.moveTo({ position: net.getPosition(column), scale: net.getScale(), animation: false });
+      net.moveTo({ position: { x, y }, scale: net.getScale(), animation: false });
     }
   }
 
@@ -277,6 +287,8 @@ function make(parent) {
 
   // The path that the arrow would close, as Python will see it too.
   function refusal(cause, effect) {
+    const group = [cause, effect].find((n) => n in data.groups);
+    if (group !== undefined) return "Open " + group + " first: arrows link columns, not groups.";
     if (data.arrows.some((a) => a[0] === cause && a[1] === effect)) return name([cause, effect]) + " is drawn already.";
     const walk = closed(data.arrows, cause, effect);
     if (!walk) return null;
@@ -333,7 +345,8 @@ function make(parent) {
         sight();
         if (from) tell("From " + from + " to " + next + ": Enter draws the arrow, Escape stops.");
       } else tell("There is no box further that way.");
-    } else if (last === undefined) tell("Go to a box with the arrow keys first.");
+    } else if (last in data.groups) regroup();
+    else if (last === undefined) tell("Go to a box with the arrow keys first.");
     else if (!from || from === last) {
       from = last;
       tell("From " + last + " to …: go to the effect with the arrow keys, then press Enter.");
@@ -343,6 +356,14 @@ function make(parent) {
       if (data.arrows.some((a) => same(a, [cause, last]))) select({ columns: [], arrow: [cause, last] });
       else draw(cause, last);
     }
+  }
+
+  // Open or close the selected group, or make one of the selected columns.
+  function regroup() {
+    const group = groupOf(data), columns = data.selected.columns;
+    if (group !== null) act({ do: "toggle", group });
+    else act({ do: "group", columns, name: groupName(data, naming.value) });
+    naming.value = "";
   }
 
   function key(e) {
@@ -377,30 +398,46 @@ function make(parent) {
       draft(ctx, net.getPosition(press.column), net.DOMtoCanvas(press.now), box, press.bad, ink);
     }
     ctx.restore();
+    mapped = showMap(map, net, data, ink);
   }
 
   // --- buttons and text ---------------------------------------------------------------------------------------
-  const buttons = () => showButtons(parent, data, mode, link);
+  const buttons = () => { showButtons(parent, data, mode, link); showChoices(finder, data, link); };
 
   function describe() {
     host.setAttribute("aria-label", data.alt);
     showTray(tray, data.tray);
     showItems($(".told"), data.told);
-    if (same(lifted, data.arrows)) return;
-    lifted = data.arrows.map((a) => [...a]);
-    showItems(list, data.arrows.map((a) => ({ text: a[0] + " causes " + a[1] })));
+    const texts = listed(data);
+    if (same(lifted, texts)) return;
+    lifted = texts;
+    showItems(list, texts.map((text) => ({ text })));
     if (!shown) tell(data.hint);
   }
 
   const does = {
     erase, fit: () => fit(true), in: () => zoom(1.25), out: () => zoom(0.8),
     share: () => act({ do: "share", pair: data.selected.columns }),
+    group: regroup, ungroup: () => act({ do: "ungroup", group: groupOf(data) }),
     together: () => act({ do: "together", columns: data.selected.columns }),
     apart: () => act({ do: "separate", columns: data.selected.columns }),
     undo: () => act({ do: "undo" }), redo: () => act({ do: "redo" }), arrange: () => act({ do: "arrange" }),
     full: enlarge,
   };
   root.addEventListener("fullscreenchange", enlarged);
+  for (const kind of ["pointerdown", "pointermove"]) map.addEventListener(kind, (e) => {
+    if (!mapped || !e.buttons) return;
+    map.setPointerCapture(e.pointerId);
+    const corner = map.getBoundingClientRect(), { scale, left, top } = mapped;
+    const position = { x: left + (e.clientX - corner.left) / scale, y: top + (e.clientY - corner.top) / scale };
+    net.moveTo({ position, scale: net.getScale(), animation: false });
+  });
+  finder.addEventListener("change", () => {
+    const line = lines().find((l) => JSON.stringify(lineId(l)) === finder.value);
+    if (line) { selectLine(line); look(middleOf(line.path)); }
+  });
+  finder.addEventListener("keydown", (e) => { if (command(e) === "erase") erase(); });
+  naming.addEventListener("keydown", (e) => { if (e.key === "Enter") regroup(); });
   typed.addEventListener("input", () => showTray(tray, data.tray));
   typed.addEventListener("keydown", (e) => {
     const found = matching(data.tray, typed.value);

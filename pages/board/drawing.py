@@ -14,8 +14,8 @@ from espalier.core.errors import EspalierError, GraphError
 from espalier.core.graph.dag import Dag
 from espalier.core.graph.roles import Roles
 from espalier.core.project.file import Project
-from espalier.pages.board import links
-from espalier.pages.board.boxes import Bends, Places, arranged, described
+from espalier.pages.board import groups, links
+from espalier.pages.board.boxes import HIGH, MOST_WIDE, Bends, Places, arranged, described
 from espalier.pages.board.sent import MOST_SELECTED, arrow_of, column_of, points_of, text_of
 from espalier.pages.session.session import Session
 
@@ -35,6 +35,7 @@ LEGEND = {
     "∩": "gate of the fence (admissible)",
     "↔": "dashed: a shared unmeasured cause",
     "⊗": "causes that act together",
+    "▣": "closed group of columns",
     "‖": "dotted: kept apart in the released table",
 }
 AROUND = (
@@ -144,7 +145,7 @@ def _bring(state: Session, action: Mapping[str, Any]) -> str:
         raise GraphError(f"the drawing has {MOST_BOXES} boxes already: show fewer arrows away first")
     at = points_of({column: action.get("at")}, state)
     if view(state) == "around":
-        at = {**places(state, columns), **at}
+        at = {**places(state, boxes(state)), **at}
     board.brought = tuple(dict.fromkeys((*board.brought, column)))
     _place(state, at)
     return f"{column} is on the drawing."
@@ -152,7 +153,7 @@ def _bring(state: Session, action: Mapping[str, Any]) -> str:
 
 def _arrange(state: Session, _: Mapping[str, Any]) -> str:
     project = state.project
-    _place(state, _arranged(state, project, shown(state)))
+    _place(state, _arranged(state, project, boxes(state)))
     state.drafts.board.fits += 1
     return "Arranged: effects are to the right of their causes."
 
@@ -167,14 +168,24 @@ def _width(state: Session, action: Mapping[str, Any]) -> None:
     state.drafts.board.fits += 1
 
 
-def _arranged(state: Session, project: Project, columns: list[str]) -> Places:
+def _arranged(state: Session, project: Project, names: list[str]) -> Places:
     """Return the layout's position of every box, and remember it with the bends of its arrows."""
-    board = state.drafts.board
-    lines = {n: described(project.schema[n].label) for n in columns}
-    found = arranged(columns, project.dag.edges, project.roles, project.plan.target, board.wide, lines)
+    board, box = state.drafts.board, groups.closed(state)
+    lines = {n: box_lines(state, n) for n in names}
+    edges = dict.fromkeys((box.get(a, a), box.get(b, b)) for a, b in project.dag.edges)
+    target = project.plan.target
+    edges = [(a, b) for a, b in edges if a != b]
+    found = arranged(names, edges, project.roles, box.get(target or "", target), board.wide, lines)
     places = {n: (round(x), round(y)) for n, (x, y) in found.places.items()}
     board.laid[view_of(state)] = (places, found.bends)
     return places
+
+
+def box_lines(state: Session, box: str) -> list[str]:
+    """Return the lines of a box below its name, without marks."""
+    if inside := state.project.dag.groups.get(box):
+        return [f"▣ {len(inside)} columns"]
+    return described(state.project.schema[box].label)
 
 
 def bends(state: Session, at: Places) -> Bends:
@@ -196,8 +207,11 @@ def _redo(state: Session, _: Mapping[str, Any]) -> str:
 
 def _select(state: Session, action: Mapping[str, Any]) -> None:
     columns, arrow = action.get("columns"), action.get("arrow")
-    chosen = tuple(column_of(state, c) for c in columns[:MOST_SELECTED]) if isinstance(columns, list) else ()
+    columns = columns[:MOST_SELECTED] if isinstance(columns, list) else []
+    group = next((c for c in columns if isinstance(c, str) and c in state.project.dag.groups), None)
+    chosen = tuple(column_of(state, c) for c in columns if c != group)
     select(state, chosen, None if arrow is None else arrow_of(state, arrow))
+    state.drafts.board.group = group
 
 
 _ACTIONS: dict[str, Callable[[Session, Mapping[str, Any]], str | None]] = {
@@ -215,6 +229,9 @@ _ACTIONS: dict[str, Callable[[Session, Mapping[str, Any]], str | None]] = {
     "separate": links.separate,
     "together": links.together,
     "unlink": links.unlink,
+    "group": groups.make,
+    "toggle": groups.toggle,
+    "ungroup": groups.dissolve,
 }
 
 
@@ -234,7 +251,7 @@ def view(state: Session) -> str:
         return chosen
     if len(state.project.schema.columns) <= FEW_COLUMNS:
         return "all"
-    linked = {n for edge in state.project.dag.edges for n in edge}
+    linked = groups.boxed(state, (n for edge in state.project.dag.edges for n in edge))
     return "linked" if len(linked) <= MOST_BOXES else "around"
 
 
@@ -277,9 +294,14 @@ def shown(state: Session) -> list[str]:
         near = neighbourhood(project.dag, centre(state), steps(state))
         near = list(dict.fromkeys([*selected(state)[0], *state.drafts.board.brought, *near]))[:MOST_BOXES]
         return [n for n in project.schema.names if n in near]
-    linked = {n for e in project.dag.edges for n in e}
+    linked = {n for e in project.dag.edges for n in e} | {n for inside in project.dag.groups.values() for n in inside}
     extra = {*selected(state)[0], *state.drafts.board.brought, state.drafts.board.effect, project.plan.target}
     return [n for n in project.schema.names if n in linked or n in extra or project.roles.of(n)]
+
+
+def boxes(state: Session) -> list[str]:
+    """Return the boxes on the drawing: the columns shown, or their closed groups."""
+    return groups.boxed(state, shown(state))
 
 
 def neighbourhood(dag: Dag, column: str, steps: int) -> list[str]:
@@ -298,6 +320,14 @@ def neighbourhood(dag: Dag, column: str, steps: int) -> list[str]:
     return queue
 
 
+def _free(at: tuple[float, float], taken: Places) -> tuple[float, float]:
+    """Return the first free place at or below a point."""
+    x, y = at
+    while any(abs(x - u) < MOST_WIDE and abs(y - v) < HIGH for u, v in taken.values()):
+        y += HIGH / 4
+    return round(x), round(y)
+
+
 def places(state: Session, columns: list[str]) -> Places:
     """Return a position for every shown box: the user's, else that of the first layout, else below the others."""
     project = state.project
@@ -309,7 +339,11 @@ def places(state: Session, columns: list[str]) -> Places:
     if missing := [n for n in columns if n not in known]:
         if not out:
             out = _arranged(state, project, missing)
-        else:
+            missing = []
+        for n in missing:
+            if (near := groups.near(state, n, known)) is not None:
+                out[n] = near if n in project.dag.groups else _free(near, out)
+        if missing := [n for n in missing if n not in out]:
             below = max(y for _, y in out.values()) + 110
             middle = sum(x for x, _ in out.values()) / len(out)
             fresh = arranged(missing, (), project.roles, project.plan.target).places

@@ -1,5 +1,6 @@
 // Lines of the drawing: where they run, how they look, and which one is under the pointer. Python leads them around the
-// boxes. A line is [...ends, kind]; the kinds are arrow, share (an unmeasured cause), apart and together.
+// boxes. A line is [...ends, kind]; the kinds are arrow, bundle (arrows of a closed group), share (an unmeasured cause),
+// apart and together. `at` are the boxes of its ends, if these are in closed groups.
 const REACH = 8;         // pixels around a line at which it is clicked
 const ROUND = 9;
 const BEFORE_TIP = 34;   // where causes that act together are linked, in pixels before the tips of their arrows
@@ -8,7 +9,8 @@ const lineId = (l) => [...l.ends, l.kind];
 
 function linesOf(data) {
   const of = (items, kind) => items.map((l) => ({ ...l, kind, ends: l.ends || [l.from, l.to] }));
-  return [...of(data.apart, "apart"), ...of(data.shared, "share"), ...of(data.edges, "arrow"), ...of(data.together, "together")];
+  return [...of(data.apart, "apart"), ...of(data.shared, "share"), ...of(data.bundles, "bundle"), ...of(data.edges, "arrow"),
+    ...of(data.together, "together")];
 }
 
 // The point where the line from the middle of a box to another point leaves the box.
@@ -28,15 +30,15 @@ function laid(data, boxes, moved) {
   const tips = {}, out = [];
   for (const l of linesOf(data)) {
     if (l.kind === "together") {
-      const paths = l.causes.map((c) => tips[id([c, l.effect])]).filter(Boolean), before = out.filter((o) => o.effect === l.effect);
-      if (paths.length < 2) continue;
-      out.push({ ...l, path: paths.map((p) => along(p, BEFORE_TIP + 24 * before.filter((o) => o.kind === l.kind).length)) });
+      const effect = l.at.at(-1), paths = l.at.slice(0, -1).map((c) => tips[id([c, effect])]).filter(Boolean);
+      const before = out.filter((o) => o.kind === l.kind && o.at.at(-1) === effect).length;
+      if (paths.length > 1) out.push({ ...l, path: paths.map((p) => along(p, BEFORE_TIP + 24 * before)) });
       continue;
     }
-    const [a, b] = l.ends;
+    const [a, b] = l.at || l.ends;
     if (!boxes[a] || !boxes[b]) continue;
     const path = l.path && !moved.has(a) && !moved.has(b) ? l.path : straight(boxes[a], boxes[b]);
-    if (l.kind === "arrow") tips[id(l.ends)] = path;
+    if (l.kind === "arrow" || l.kind === "bundle") tips[id([a, b])] = path;
     out.push({ ...l, path });
   }
   return out;
@@ -124,14 +126,14 @@ const DASHES = { share: [9, 7], apart: [2, 6] };
 
 function drawLine(ctx, l, chosen, ink) {
   const color = chosen ? ink.main : l.lit ? ink.bad : ink.text;
-  const faint = { arrow: 0.7, share: 0.8, apart: 0.6, together: 0.9 }[l.kind];
+  const faint = { arrow: 0.7, bundle: 0.7, share: 0.8, apart: 0.6, together: 0.9 }[l.kind];
   ctx.globalAlpha = chosen || l.lit ? 1 : faint;
   ctx.strokeStyle = ctx.fillStyle = color;
-  ctx.lineWidth = chosen ? 5 : l.lit ? 3.5 : 2;
+  ctx.lineWidth = chosen ? 5 : l.kind === "bundle" ? 3 : l.lit ? 3.5 : 2;
   ctx.setLineDash(DASHES[l.kind] || (l.contested ? [9, 6] : []));
   trace(ctx, l.path);
   ctx.setLineDash([]);
-  if (l.kind === "arrow" || l.kind === "share") tip(ctx, l.path, chosen ? 19 : 15);
+  if (l.kind !== "apart" && l.kind !== "together") tip(ctx, l.path, chosen ? 19 : 15);
   if (l.kind === "share") tip(ctx, [...l.path].reverse(), 15);
   ctx.globalAlpha = 1;
   if (l.kind === "apart") wordsAt(ctx, "‖", middleOf(l.path), 20, ink);

@@ -8,7 +8,7 @@ from typing import Any
 
 from espalier.core.graph.implied import Implied, without
 from espalier.core.graph.routes import Line, Point, Rectangle, behind, routed
-from espalier.pages.board import drawing, links
+from espalier.pages.board import drawing, groups, links
 from espalier.pages.board.boxes import Places
 from espalier.pages.session.session import Session
 from espalier.pages.structure import implications
@@ -34,53 +34,71 @@ def data(
     state: Session, now: Implied, at: Places, boxes: Mapping[str, Rectangle], lit: set[tuple[str, str]]
 ) -> dict[str, Any]:
     """Return the lines between ``boxes`` as plain values; ``at`` are the positions, ``lit`` the marked arrows."""
-    project = state.project
+    project, box = state.project, groups.closed(state)
     dag = project.dag
-    arrows = [e for e in dag.edges if boxes.keys() >= {*e}]
-    bends = tuple((e, tuple(points)) for e, points in drawing.bends(state, at).items())
-    drawn = (*arrows, *((a, b, "share") for a, b in dag.hidden if boxes.keys() >= {a, b}))
-    paths, hidden = _paths(tuple(boxes.items()), drawn, bends)
+
+    def ends(*names: str) -> tuple[str, ...]:
+        """The boxes of columns; fewer if two are in one box, none if one is not shown."""
+        found = tuple(dict.fromkeys(box.get(n, n) for n in names))
+        return found if boxes.keys() >= {*found} else ()
+
+    arrows = [e for e in dag.edges if ends(*e) == e]
+    bundles: dict[Line, list[tuple[str, str]]] = {}
+    for e in dag.edges:
+        if len(ends(*e)) == 2 and ends(*e) != e:
+            bundles.setdefault(ends(*e), []).append(e)
+    shared = {cause: pair for cause, pair in dag.unmeasured.items() if len(ends(*pair)) == 2}
     columns, chosen = drawing.selected(state)
     kept = links.apart(state, {*columns, *(chosen or ())}) if "apart" in drawing.marks(state) else []
-    kept = [(a, b, s) for a, b, s in kept if boxes.keys() >= {a, b}]
-    dotted, _ = _paths(tuple(boxes.items()), tuple((a, b) for a, b, _ in kept), ())
+    kept = [(a, b, s) for a, b, s in kept if len(ends(a, b)) == 2]
+    drawn = (*arrows, *bundles, *((*ends(*pair), "share") for pair in shared.values()))
+    bends = tuple((e, tuple(points)) for e, points in drawing.bends(state, at).items())
+    paths, hidden = _paths(tuple(boxes.items()), drawn, bends)
+    dotted, _ = _paths(tuple(boxes.items()), tuple(ends(a, b) for a, b, _ in kept), ())
     own = set(project.separations)
     return {
         "edges": [_arrow(state, now, e) | {"lit": e in lit, "path": _plain(paths[e])} for e in arrows],
+        "bundles": [
+            _link(pair, pair, _bundled(pair, inside), paths[pair], lit=not lit.isdisjoint(inside))
+            for pair, inside in bundles.items()
+        ],
         "shared": [
-            {
-                "from": a,
-                "to": b,
-                "lit": any(cause in arrow for arrow in lit),
-                "text": f"{a} ↔ {b}: they share an unmeasured cause. Delete erases this link.",
-                "path": _plain(paths[a, b, "share"]),
-            }
-            for cause, (a, b) in dag.unmeasured.items()
-            if boxes.keys() >= {a, b}
+            _link(
+                (a, b),
+                ends(a, b),
+                f"{a} ↔ {b}: they share an unmeasured cause. Delete erases this link.",
+                paths[*ends(a, b), "share"],
+                lit=any(cause in arrow for arrow in lit),
+            )
+            for cause, (a, b) in shared.items()
         ],
         "apart": [
-            {
-                "from": a,
-                "to": b,
-                "lit": False,
-                "text": implications.apart(a, b, s, s in own),
-                "path": _plain(dotted[a, b]),
-            }
-            for a, b, s in kept
+            _link((a, b), ends(a, b), implications.apart(a, b, s, s in own), dotted[ends(a, b)]) for a, b, s in kept
         ],
         "together": [
             {
                 "ends": [*causes, effect],
-                "causes": list(causes),
-                "effect": effect,
+                "at": [*ends(*causes), *ends(effect)],
                 "lit": False,
                 "text": f"{' and '.join(causes)} act together on {effect}. Delete erases this link.",
             }
             for causes, effect in dag.drawn_interactions
-            if boxes.keys() >= {*causes, effect}
+            if len(ends(*causes)) > 1 and len(ends(*causes, effect)) == len(ends(*causes)) + 1
         ],
-        "behind": [f"{line[0]} → {line[1]} (behind {box})" for line, box in hidden],
+        "behind": [f"{line[0]} → {line[1]} (behind {name})" for line, name in hidden],
     }
+
+
+def _link(ends: Line, at: Line, text: str, path: tuple[Point, ...], lit: bool = False) -> dict[str, Any]:
+    """Return a line that is not an arrow; ``at`` are the boxes of its ends."""
+    return {"from": ends[0], "to": ends[1], "at": list(at), "text": text, "path": _plain(path), "lit": lit}
+
+
+def _bundled(pair: Line, arrows: list[tuple[str, str]]) -> str:
+    """Return the text of a line that shows the arrows of a closed group."""
+    listed = ", ".join(f"{a} → {b}" for a, b in arrows[:6]) + (" …" if len(arrows) > 6 else "")
+    many = f"{len(arrows)} arrow{'s' * (len(arrows) != 1)}"
+    return f"{pair[0]} → {pair[1]}, {many}: {listed}. Open the group to change them."
 
 
 def _arrow(state: Session, now: Implied, arrow: tuple[str, str]) -> dict[str, Any]:

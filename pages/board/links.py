@@ -70,6 +70,8 @@ def unlink(state: Session, action: Mapping[str, Any]) -> str:
         *causes, effect = (column_of(state, n) for n in ends)
         state.editor.redraw(project.dag.interacting(causes, effect, False))
         return f"{' and '.join(causes)} no longer act together on {effect}. Undo restores this."
+    if kind == "bundle":
+        raise GraphError("open the group, then erase one of its arrows")
     one, other = arrow_of(state, ends)
     if kind == "share":
         state.editor.redraw(project.dag.sharing(one, other, False))

@@ -43,5 +43,8 @@ def points_of(at: Mapping[Any, Any], state: Session) -> Places:
         ok = isinstance(xy, list) and len(xy) == 2
         if not ok or not all(isinstance(v, int | float) and not isinstance(v, bool) and abs(v) < FAR for v in xy):
             raise GraphError(f"the position of {column!r} must be two numbers")
-        places[column_of(state, column)] = (round(xy[0]), round(xy[1]))
+        places[column if column in state.project.dag.groups else column_of(state, column)] = (
+            round(xy[0]),
+            round(xy[1]),
+        )
     return places

@@ -45,7 +45,8 @@ class BoardDraft:
     are positions of boxes by view, ``laid`` those of the last layout with the bends of its arrows. ``wide`` is the
     greatest width of a line of boxes in pixels, and ``fits`` counts the requests to fit the picture to its frame.
     ``effect`` is the column chosen last, ``pair`` the two columns that are compared, ``refused`` the causes that could
-    not be drawn, by effect, with the reason. ``brought`` are the columns that the user put on the drawing.
+    not be drawn, by effect, with the reason. ``brought`` are the columns that the user put on the drawing, ``opened``
+    the groups whose columns are shown, ``group`` the selected group.
     """
 
     board: str | None = None
@@ -65,6 +66,8 @@ class BoardDraft:
     refused: dict[str, tuple[list[str], str]] = field(default_factory=dict)
     without_contested: bool = False
     brought: tuple[str, ...] = ()
+    opened: tuple[str, ...] = ()
+    group: str | None = None
 
 
 @dataclass

@@ -254,6 +254,40 @@ def test_causes_act_together_by_mouse_and_keyboard(person, tmp_path, samples) ->
     person.fine()
 
 
+def test_a_panel_is_grouped_opened_by_keyboard_and_found_as_text(person, tmp_path, samples) -> None:
+    board = open_project(person, empty_readmission(tmp_path, samples))
+    board.drag("age", "diabetes")
+    board.says("age → diabetes is drawn")
+    board.click("diabetes")
+    person.page.keyboard.down("Shift")
+    board.click("heart_failure")
+    person.page.keyboard.up("Shift")
+    name = person.page.get_by_role("textbox", name="Name of the group")
+    name.fill("illnesses")
+    name.press("Enter")
+    board.says("illnesses: 2 columns in one box")
+    inside = ("diabetes", "heart_failure")
+    board.project(lambda p: set(p.dag.groups.get("illnesses", ())) == set(inside))
+    listed = person.page.locator(".board .arrows li")
+    listed.filter(has_text="Closed group illnesses").wait_for(state="attached")
+    board.drag("sex", "illnesses")
+    board.says("Open illnesses first")
+    board.click("illnesses")
+    person.page.keyboard.press("Enter")
+    board.says("illnesses is open")
+    board.at("heart_failure")
+    person.page.get_by_label("Line of the drawing").select_option("age → diabetes")
+    board.says("Selected: age → diabetes")
+    board.click("diabetes")
+    board.press("Close group")
+    board.says("illnesses is closed")
+    assert not person.violations("Structure")
+    person.page.locator(".board .canvas").focus()
+    person.page.keyboard.press("Control+z")
+    board.project(lambda p: not p.dag.groups)
+    person.fine()
+
+
 @pytest.mark.nightly  # the test above draws by keyboard too
 def test_the_keyboard_walks_draws_links_and_deletes_on_the_board(person, tmp_path, samples) -> None:
     person.page.set_viewport_size({"width": 1280, "height": 900})
@@ -314,6 +348,15 @@ def test_columns_come_from_the_tray_by_typing_and_by_dragging(person, tmp_path) 
     board.drag("feature_31", "feature_40")
     board.project(lambda p: ("feature_31", "feature_40") in p.dag.edges)
     assert not person.violations("Structure")
+    overview = person.page.locator(".board .map")
+    for _ in range(4):
+        board.press("Larger")
+    overview.wait_for()
+    seen = board.at("outcome")
+    overview.click(position={"x": 20, "y": 20})
+    assert board.at("outcome") != pytest.approx(seen, abs=20), "a click on the overview moves the view"
+    board.press("Fit")
+    overview.wait_for(state="hidden")
     board.press("Full screen")
     person.page.get_by_role("button", name="Leave full screen").wait_for()
     assert tray.is_visible(), "the tray is part of the full screen"
