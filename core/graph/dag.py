@@ -156,6 +156,18 @@ class Dag:
         rest = tuple(pair for pair in self.hidden if set(pair) != {one, other})
         return replace(self, hidden=(*rest, (one, other)) if shared else rest)
 
+    def interacting(self, causes: Iterable[str], effect: str, together: bool = True) -> Dag:
+        """Return the drawing in which ``causes`` act together on ``effect``, or no longer do."""
+        causes = tuple(causes)
+        rest = tuple(found for found in self.interactions if (set(found[0]), found[1]) != (set(causes), effect))
+        return replace(self, interactions=(*rest, (causes, effect)) if together else rest)
+
+    def grouped(self, group: str, columns: Iterable[str]) -> Dag:
+        """Return the drawing with ``columns`` in this group alone; without columns there is no such group."""
+        inside = tuple(columns)
+        rest = {name: tuple(n for n in old if n not in inside) for name, old in self.groups.items() if name != group}
+        return replace(self, groups={name: left for name, left in {**rest, group: inside}.items() if left})
+
     @property
     def confounded(self) -> tuple[Arrow, ...]:
         """The arrows whose two ends also share an unmeasured cause."""

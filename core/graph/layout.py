@@ -52,14 +52,14 @@ def layout(
     outcome: Iterable[str] = (),
     closed: Mapping[str, Iterable[str]] | None = None,
     wide: Mapping[str, float] | None = None,
-    high: float = HIGH,
+    high: float | Mapping[str, float] = HIGH,
     between: float = BETWEEN,
 ) -> Layout:
     """Return the layout of ``arrows`` between ``names``; arrows of other names are ignored.
 
     ``outcome`` columns without effects are in the last layer. ``closed`` are groups of columns that are shown as one
     box each: the group's name replaces its columns. ``wide`` gives the width of each box in pixels, ``high`` the height
-    of all of them, ``between`` the room between two layers.
+    of all of them or of each, ``between`` the room between two layers.
     """
     box = {name: group for group, inside in (closed or {}).items() for name in inside}
     known = set(names)
@@ -73,7 +73,8 @@ def layout(
         return Layout(apart=alone)
     forward = _without_cycles(boxes, edges)
     order, paths = _ordered(_layers(boxes, forward, {box.get(n, n) for n in outcome}), forward)
-    return _placed(order, paths, _heights(order, paths, high), Drawn(edges, alone, wide or {}, high, between))
+    tall = high if isinstance(high, Mapping) else dict.fromkeys(boxes, high)
+    return _placed(order, paths, _heights(order, paths, tall), Drawn(edges, alone, wide or {}, tall, between))
 
 
 def fitted(page: float, *drawing: Any, **sizes: Any) -> Layout:
@@ -87,12 +88,12 @@ def fitted(page: float, *drawing: Any, **sizes: Any) -> Layout:
 
 @dataclass(frozen=True)
 class Drawn:
-    """The parts of a picture: arrows, columns without one, widths of boxes, their height, the space between layers."""
+    """The parts of a picture: arrows, columns without one, sizes of boxes, the space between layers."""
 
     edges: Sequence[tuple[str, str]]
     alone: tuple[str, ...]
     wide: Mapping[str, float]
-    high: float
+    tall: Mapping[str, float]
     between: float
 
 
@@ -247,7 +248,9 @@ def _crossings(slots: Sequence[Sequence[Slot]], right: Mapping[Slot, list[Slot]]
     return count
 
 
-def _heights(order: Sequence[Sequence[Slot]], paths: Sequence[Sequence[Slot]], high: float) -> dict[Slot, float]:
+def _heights(
+    order: Sequence[Sequence[Slot]], paths: Sequence[Sequence[Slot]], tall: Mapping[str, float]
+) -> dict[Slot, float]:
     """Return the height of each slot: close to the mean of its neighbours, in the order of its layer."""
     near: dict[Slot, list[Slot]] = {}
     for path in paths:
@@ -260,7 +263,7 @@ def _heights(order: Sequence[Sequence[Slot]], paths: Sequence[Sequence[Slot]], h
         y, own = 0.0, []
         for i, s in enumerate(layer):
             if i:
-                y += (_room(layer[i - 1], high) + _room(s, high)) / 2
+                y += (_room(layer[i - 1], tall) + _room(s, tall)) / 2
             own.append(y)
         offsets.append(own)
         at |= {s: v - y / 2 for s, v in zip(layer, own, strict=True)}
@@ -274,8 +277,8 @@ def _heights(order: Sequence[Sequence[Slot]], paths: Sequence[Sequence[Slot]], h
     return at
 
 
-def _room(slot: Slot, high: float) -> float:
-    return high + GAP if isinstance(slot, str) else BEND
+def _room(slot: Slot, tall: Mapping[str, float]) -> float:
+    return tall.get(slot, HIGH) + GAP if isinstance(slot, str) else BEND
 
 
 def _rising(wanted: Sequence[float], weight: Sequence[float]) -> list[float]:
@@ -294,7 +297,7 @@ def _placed(
     order: Sequence[Sequence[Slot]], paths: Sequence[Sequence[Slot]], heights: Mapping[Slot, float], drawn: Drawn
 ) -> Layout:
     """Return the layout in pixels."""
-    top = min(heights[s] - (drawn.high / 2 if isinstance(s, str) else 0) for layer in order for s in layer)
+    top = min(heights[s] - (drawn.tall.get(s, HIGH) / 2 if isinstance(s, str) else 0) for layer in order for s in layer)
     places: dict[str, Point] = {}
     bends: dict[Slot, tuple[Point, Point]] = {}
     x = bottom = 0.0
@@ -304,7 +307,7 @@ def _placed(
             y = heights[s] - top
             if isinstance(s, str):
                 places[s] = (round(x + room / 2, 1), round(y, 1))
-                bottom = max(bottom, y + drawn.high / 2)
+                bottom = max(bottom, y + drawn.tall.get(s, HIGH) / 2)
             else:  # level past the boxes of its layer, so that it crosses none of them
                 bends[s] = ((round(x, 1), round(y, 1)), (round(x + room, 1), round(y, 1)))
                 bottom = max(bottom, y)

@@ -136,6 +136,8 @@ def figure(facts: Mapping[str, Any]) -> str:
     if made.unseen > 0:
         many = f"{made.unseen} further measured pairs are" if made.unseen > 1 else "One further measured pair is"
         said.append(f"{many} not shown; release.json lists every pair.")
+    if 'class="together"' in made.whole:
+        said.append("A cross in a circle links causes that act together.")
     if shared := [f"{escape(a)} ↔ {escape(b)}" for a, b in facts["project"]["dag"].get("hidden", [])[:12]]:
         said.append(f"Pairs that share an unmeasured cause: {', '.join(shared)}.")
     if made.apart:

@@ -15,10 +15,10 @@ const CLEARS = 9000;     // milliseconds after which a refusal clears itself
 function make(parent) {
   const $ = (query) => parent.querySelector(query);
   const root = $(".board"), host = $(".canvas"), say = $(".say"), flag = $(".flag"), list = $(".arrows");
-  const tray = $(".tray"), typed = $(".tray input");
+  const map = $(".map"), finder = $(".finder select"), naming = $(".naming input"), tray = $(".tray"), typed = $(".tray input");
   const self = String(Date.now()) + Math.random();
-  let api, data, net, nodes, edges, timer, watch, clears, waiting = [], sent = 0, seen = {}, ink = {};
-  let mode = "draw", press = null, over = null, spoken = null, flash = [], shown = "", lifted = null, across = 0, chosen = "", link = null, from = null;
+  let api, data, net, nodes, timer, watch, clears, waiting = [], sent = 0, seen = {}, ink = {};
+  let mode = "draw", press = null, over = null, spoken = null, flash = [], shown = "", lifted = null, across = 0, chosen = "", mapped = null, link = null, from = null;
 
   // --- to and from Python -------------------------------------------------------------------------------------
   function act(action) {
@@ -63,11 +63,11 @@ function make(parent) {
   // --- the drawing --------------------------------------------------------------------------------------------
   function start() {
     nodes = new globalThis.vis.DataSet();
-    edges = new globalThis.vis.DataSet();
-    net = new globalThis.vis.Network(host, { nodes, edges }, {
+    net = new globalThis.vis.Network(host, { nodes, edges: [] }, {
       physics: false, layout: { improvedLayout: false },
       interaction: { dragNodes: false, dragView: true, zoomView: false, selectable: false, hover: false,
         keyboard: false } });
+    net.on("beforeDrawing", underlay);
     net.on("afterDrawing", overlay);
     host.querySelectorAll("[tabindex]").forEach((e) => e.setAttribute("tabindex", "-1"));
     watch = new ResizeObserver(() => {
@@ -84,48 +84,51 @@ function make(parent) {
     host.addEventListener("pointercancel", cancel, true);
     host.addEventListener("pointerleave", () => { if (!press) hover(null); });
     host.addEventListener("keydown", key);
+    host.addEventListener("dblclick", (e) => {
+      const column = net.getNodeAt(spot(e));
+      if (column in data.groups) { select({ columns: [column], arrow: null }); regroup(); }
+    });
     host.addEventListener("dragover", (e) => e.preventDefault());
     host.addEventListener("drop", (e) => {
       const column = e.dataTransfer.getData("text/plain");
       e.preventDefault();
       if (data.tray.includes(column)) bring(column, net.DOMtoCanvas(spot(e)));
     });
-    host.addEventListener("where", (e) => { // where a box is on the canvas, for programs that drive the page
-      e.detail.at = nodes.get(e.detail.column) ? net.canvasToDOM(net.getPosition(e.detail.column)) : null;
+    host.addEventListener("where", (e) => { // where a box or a line is on the canvas, for programs that drive the page
+      const found = lines().find((l) => same(lineId(l), e.detail.line));
+      if (found) {
+        const [x, y] = found.kind === "together" ? markOf(found.path) : middleOf(found.path);
+        e.detail.at = net.canvasToDOM({ x, y });
+      } else e.detail.at = nodes.get(e.detail.column) ? net.canvasToDOM(net.getPosition(e.detail.column)) : null;
     });
   }
 
   const box = (n) => boxOf(n, data.selected.columns.includes(n.id), ink);
-  const line = (e) => lineOf(e, same(data.selected.arrow, [e.from, e.to]), ink);
-  const links = () => [...data.shared.map((l) => [l, "share"]), ...data.apart.map((l) => [l, "apart"])]
-    .map(([l, kind]) => linkOf(l, kind, same(link, [l.from, l.to, kind]), ink));
+  const at = (n) => net.getPosition(n.id);
+  const lines = () => laid(data, Object.fromEntries(nodes.getIds().map((n) => [n, net.getBoundingBox(n)])),
+    new Set(data.nodes.filter((n) => nodes.get(n.id) && Math.hypot(at(n).x - n.x, at(n).y - n.y) > 1).map((n) => n.id)));
+  const isChosen = (l) => same(l.kind === "arrow" ? data.selected.arrow : link, l.kind === "arrow" ? l.ends : lineId(l));
+  const lineUnder = (spot) => { const p = net.DOMtoCanvas(spot); return lineAt(lines(), [p.x, p.y], net.getScale()); };
 
   function show(refit) {
     const boxes = data.nodes.map((n) => {
       const b = box(n), was = seen.places && seen.places[n.id];
       return was && same(was, [n.x, n.y]) && nodes.get(n.id) ? b : { ...b, x: n.x, y: n.y };
     });
-    const lines = [...data.edges.map(line), ...links()];
-    edges.remove(edges.getIds().filter((i) => !lines.some((l) => l.id === i)));
-    refill(nodes, boxes, {});
-    refill(edges, lines, seen.lines || {});
-    seen = { places: Object.fromEntries(data.nodes.map((n) => [n.id, [n.x, n.y]])),
-      lines: Object.fromEntries(lines.map((l) => [l.id, l])) };
-    if (refit) { fit(); route(); fit(); } // again: arrows bend around boxes, and the whole bend must be visible
+    nodes.remove(nodes.getIds().filter((i) => !boxes.some((b) => b.id === i)));
+    nodes.update(boxes);
+    seen = { places: Object.fromEntries(data.nodes.map((n) => [n.id, [n.x, n.y]])) };
+    if (refit) fit();
+    net.redraw();
     if (chosen !== String(data.selected.columns)) sight();
     chosen = String(data.selected.columns);
-    route();
+    flag.textContent = behindText(data.behind);
   }
 
   // The whole drawing, or (unless `whole`) as much of it as stays readable, around the column it is about.
   function fit(whole) {
-    const bends = data.edges.flatMap((e) => {
-      const { type, roundness, enabled } = edges.get(id([e.from, e.to]))?.smooth || {};
-      if (!enabled) return [];
-      return curve(net.getPosition(e.from), net.getPosition(e.to), type, roundness)
-        .map(([x, y]) => ({ left: x, right: x, top: y, bottom: y }));
-    });
-    const all = extent([...nodes.getIds().map((n) => net.getBoundingBox(n)), ...bends]);
+    const turns = lines().flatMap((l) => l.path.map(([x, y]) => ({ left: x, right: x, top: y, bottom: y })));
+    const all = extent([...nodes.getIds().map((n) => net.getBoundingBox(n)), ...turns]);
     if (!all || !host.clientWidth) return;
     const heart = nodes.get(data.centre) ? net.getPosition(data.centre) : { x: all.left, y: all.top };
     const { tall, scale, position } = frame(all, host.clientWidth, highest(), heart, whole);
@@ -151,30 +154,20 @@ function make(parent) {
   function sight() {
     const column = data.selected.columns.at(-1);
     if (column === undefined || !nodes.get(column)) return;
-    const at = net.canvasToDOM(net.getPosition(column));
+    const { x, y } = net.getPosition(column);
+    look([x, y]);
+  }
+
+  // Bring a point into view.
+  function look([x, y]) {
+    const at = net.canvasToDOM({ x, y });
     if (at.x < 20 || at.y < 20 || at.x > host.clientWidth - 20 || at.y > host.clientHeight - 20) {
-      net.moveTo({ position: net.getPosition(column), scale: net.getScale(), animation: false });
+      net.moveTo({ position: { x, y }, scale: net.getScale(), animation: false });
     }
   }
 
   function zoom(factor) {
     net.moveTo({ scale: Math.min(Math.max(net.getScale() * factor, 0.2), 2.5), animation: false });
-  }
-
-  // An arrow that would pass behind a box is bent around it; one that cannot be is named.
-  function route() {
-    const boxes = nodes.getIds().map((n) => [n, net.getBoundingBox(n)]);
-    const update = [], behind = [];
-    for (const e of data.edges) {
-      const i = id([e.from, e.to]);
-      if (!edges.get(i)) continue;
-      const { smooth, behind: box } = bent(e, net.getPosition(e.from), net.getPosition(e.to), boxes);
-      if (box) behind.push(name([e.from, e.to]) + " (behind " + box + ")");
-      const now = edges.get(i).smooth;
-      if (!same(now, smooth)) { update.push({ id: i, smooth }); seen.lines[i] = { ...seen.lines[i], smooth }; }
-    }
-    if (update.length) edges.update(update);
-    flag.textContent = behindText(behind);
   }
 
   // --- what is being done -------------------------------------------------------------------------------------
@@ -224,7 +217,7 @@ function make(parent) {
     flash = [];
     const at = spot(e);
     if (p.column === undefined) {
-      if (!p.moved) pick(net.getNodeAt(at), net.getEdgeAt(at), e);
+      if (!p.moved) pick(net.getNodeAt(at), lineUnder(at), e);
       return;
     }
     e.stopPropagation();
@@ -240,26 +233,25 @@ function make(parent) {
 
   function cancel() { press = null; from = null; flash = []; if (net) { net.redraw(); } }
 
-  function pick(column, edge, e) {
+  function pick(column, line, e) {
     if (column !== undefined) {
       const columns = e.shiftKey || e.ctrlKey || e.metaKey ? added(data.selected.columns, column) : [column];
       select({ columns, arrow: null });
-    } else if (edge !== undefined) {
-      const ends = JSON.parse(edge);
-      select({ columns: [], arrow: ends.length === 2 ? ends : null }, ends.length === 3 ? ends : null);
-    } else if (data.selected.columns.length || data.selected.arrow || link) select({ columns: [], arrow: null });
+    } else if (line) selectLine(line);
+    else if (data.selected.columns.length || data.selected.arrow || link) select({ columns: [], arrow: null });
   }
 
-  // `other` is a link other than an arrow: a shared cause, or a separation. Python need not know that it is selected.
+  function selectLine(l) {
+    select({ columns: [], arrow: l.kind === "arrow" ? l.ends : null }, l.kind === "arrow" ? null : lineId(l));
+  }
+
+  // `other` is a line other than an arrow. Python need not know that it is selected.
   function select(selected, other = null) {
     if (same(selected, data.selected) && same(link, other)) return;
     link = other;
     data.selected = selected;
     act({ do: "select", ...selected });
-    const boxes = data.nodes.map(box), lines = data.edges.map(line);
-    nodes.update(boxes);
-    edges.update([...lines.map(({ smooth, ...rest }) => rest), ...links()]);
-    for (const l of lines) seen.lines[l.id] = { ...l, smooth: (seen.lines[l.id] || l).smooth };
+    nodes.update(data.nodes.map(box));
     buttons();
     tell(selectionText(data, link));
   }
@@ -267,7 +259,6 @@ function make(parent) {
   function keep() {
     const at = Object.fromEntries(Object.entries(net.getPositions()).map(([n, p]) => [n, [p.x, p.y]]));
     act({ do: "move", at });
-    route();
     tell("Moved; the places are kept in the project.");
   }
 
@@ -286,17 +277,18 @@ function make(parent) {
 
   function hover(at) {
     const column = at ? net.getNodeAt(at) : undefined;
-    const edge = at && column === undefined ? net.getEdgeAt(at) : undefined;
-    host.style.cursor = column !== undefined ? (mode === "move" ? "move" : "crosshair") : edge ? "pointer" : "default";
-    if (edge === over) return;
-    over = edge;
-    const arrow = edge === undefined ? null : JSON.parse(edge);
-    say.textContent = !arrow ? shown : arrow.length === 3 ? linkText(data, arrow) : arrowText(data, arrow);
+    const line = at && column === undefined ? lineUnder(at) : null;
+    host.style.cursor = column !== undefined ? (mode === "move" ? "move" : "crosshair") : line ? "pointer" : "default";
+    if (same(line && lineId(line), over)) return;
+    over = line && lineId(line);
+    say.textContent = line ? lineText(line) : shown;
     say.classList.remove("bad");
   }
 
   // The path that the arrow would close, as Python will see it too.
   function refusal(cause, effect) {
+    const group = [cause, effect].find((n) => n in data.groups);
+    if (group !== undefined) return "Open " + group + " first: arrows link columns, not groups.";
     if (data.arrows.some((a) => a[0] === cause && a[1] === effect)) return name([cause, effect]) + " is drawn already.";
     const walk = closed(data.arrows, cause, effect);
     if (!walk) return null;
@@ -308,13 +300,9 @@ function make(parent) {
     flash = [];
     const bad = refusal(cause, effect);
     if (bad) { tell(bad + " Nothing was drawn.", true); return; }
-    const e = { from: cause, to: effect };
     data.arrows.push([cause, effect]);
-    data.edges.push(e);
-    const l = line(e);
-    edges.update(l);
-    seen.lines[l.id] = l;
-    route();
+    data.edges.push({ from: cause, to: effect });
+    net.redraw();
     act({ do: "draw", arrow: [cause, effect] });
     tell(name([cause, effect]) + " is drawn.");
   }
@@ -325,10 +313,10 @@ function make(parent) {
       act({ do: "unlink", link });
       link = null;
     } else if (arrow) {
-      edges.remove(id(arrow));
       data.edges = data.edges.filter((e) => !same([e.from, e.to], arrow));
       data.arrows = data.arrows.filter((a) => !same(a, arrow));
       data.selected = { columns: [], arrow: null };
+      net.redraw();
       act({ do: "erase", arrows: [arrow] });
       tell(name(arrow) + " is erased. Undo brings it back.");
     } else if (columns.length) {
@@ -357,7 +345,8 @@ function make(parent) {
         sight();
         if (from) tell("From " + from + " to " + next + ": Enter draws the arrow, Escape stops.");
       } else tell("There is no box further that way.");
-    } else if (last === undefined) tell("Go to a box with the arrow keys first.");
+    } else if (last in data.groups) regroup();
+    else if (last === undefined) tell("Go to a box with the arrow keys first.");
     else if (!from || from === last) {
       from = last;
       tell("From " + last + " to …: go to the effect with the arrow keys, then press Enter.");
@@ -367,6 +356,14 @@ function make(parent) {
       if (data.arrows.some((a) => same(a, [cause, last]))) select({ columns: [], arrow: [cause, last] });
       else draw(cause, last);
     }
+  }
+
+  // Open or close the selected group, or make one of the selected columns.
+  function regroup() {
+    const group = groupOf(data), columns = data.selected.columns;
+    if (group !== null) act({ do: "toggle", group });
+    else act({ do: "group", columns, name: groupName(data, naming.value) });
+    naming.value = "";
   }
 
   function key(e) {
@@ -384,6 +381,12 @@ function make(parent) {
     $(`[data-do=${what}]`).click();
   }
 
+  function underlay(ctx) {
+    ctx.save();
+    for (const l of lines()) drawLine(ctx, l, isChosen(l), ink);
+    ctx.restore();
+  }
+
   function overlay(ctx) {
     ctx.save();
     ctx.lineCap = "round";
@@ -395,29 +398,46 @@ function make(parent) {
       draft(ctx, net.getPosition(press.column), net.DOMtoCanvas(press.now), box, press.bad, ink);
     }
     ctx.restore();
+    mapped = showMap(map, net, data, ink);
   }
 
   // --- buttons and text ---------------------------------------------------------------------------------------
-  const buttons = () => showButtons(parent, data, mode, link);
+  const buttons = () => { showButtons(parent, data, mode, link); showChoices(finder, data, link); };
 
   function describe() {
     host.setAttribute("aria-label", data.alt);
     showTray(tray, data.tray, data.labels);
     showItems($(".told"), data.told);
-    if (same(lifted, data.arrows)) return;
-    lifted = data.arrows.map((a) => [...a]);
-    showItems(list, data.arrows.map((a) => ({ text: a[0] + " causes " + a[1] })));
+    const texts = listed(data);
+    if (same(lifted, texts)) return;
+    lifted = texts;
+    showItems(list, texts.map((text) => ({ text })));
     if (!shown) tell(data.hint);
   }
 
   const does = {
     erase, fit: () => fit(true), in: () => zoom(1.25), out: () => zoom(0.8),
     share: () => act({ do: "share", pair: data.selected.columns }),
+    group: regroup, ungroup: () => act({ do: "ungroup", group: groupOf(data) }),
+    together: () => act({ do: "together", columns: data.selected.columns }),
     apart: () => act({ do: "separate", columns: data.selected.columns }),
     undo: () => act({ do: "undo" }), redo: () => act({ do: "redo" }), arrange: () => act({ do: "arrange" }),
     full: enlarge,
   };
   root.addEventListener("fullscreenchange", enlarged);
+  for (const kind of ["pointerdown", "pointermove"]) map.addEventListener(kind, (e) => {
+    if (!mapped || !e.buttons) return;
+    map.setPointerCapture(e.pointerId);
+    const corner = map.getBoundingClientRect(), { scale, left, top } = mapped;
+    const position = { x: left + (e.clientX - corner.left) / scale, y: top + (e.clientY - corner.top) / scale };
+    net.moveTo({ position, scale: net.getScale(), animation: false });
+  });
+  finder.addEventListener("change", () => {
+    const line = lines().find((l) => JSON.stringify(lineId(l)) === finder.value);
+    if (line) { selectLine(line); look(middleOf(line.path)); }
+  });
+  finder.addEventListener("keydown", (e) => { if (command(e) === "erase") erase(); });
+  naming.addEventListener("keydown", (e) => { if (e.key === "Enter") regroup(); });
   typed.addEventListener("input", () => showTray(tray, data.tray, data.labels));
   typed.addEventListener("keydown", (e) => {
     const found = matching(data.tray, typed.value, data.labels);

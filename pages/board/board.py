@@ -9,22 +9,19 @@ from typing import Any
 
 import streamlit as st
 
-from espalier.core.graph.implied import Implied, without
+from espalier.core.graph.implied import Implied
 from espalier.core.graph.paths import arrows_of
 from espalier.core.graph.roles import Roles
-from espalier.pages.board import drawing
-from espalier.pages.board.boxes import COLORS, apart, label, load_vis, width
+from espalier.core.graph.routes import rectangle
+from espalier.pages.board import drawing, groups, lines
+from espalier.pages.board.boxes import COLORS, apart, high, label, load_vis, width
 from espalier.pages.common.text import called
 from espalier.pages.session.session import Session
 from espalier.pages.structure import effects, implications
 
 FOLDER = Path(__file__).resolve().parent
-SCRIPTS = ("geometry.js", "looks.js", "panel.js", "board.js")
+SCRIPTS = ("geometry.js", "looks.js", "lines.js", "overview.js", "panel.js", "board.js")
 """Concatenated, because a component is one script."""
-LONGEST_LABEL = 28
-"""Number of characters of a column's label that its box shows."""
-MOST_WHAT_IF = 400
-"""Largest number of arrows for which each shows the consequences of erasing it."""
 
 
 def _html() -> str:
@@ -39,15 +36,21 @@ def _html() -> str:
 <button data-mode="draw" aria-pressed="true">Draw arrows</button><button data-mode="move">Move boxes</button></span>
 <span class="group" role="group" aria-label="Change"><button data-do="erase" disabled>Delete arrow</button>
 <button data-do="share" disabled title="Select two boxes first">Shared hidden cause</button>
+<button data-do="together" disabled title="Select two or more causes of one column first">Act together</button>
 <button data-do="apart" disabled title="Select two boxes first; further ones are the gate">Keep apart</button>
+<button data-do="group" disabled title="Select two or more columns first">Group</button>
+<button data-do="ungroup" disabled>Ungroup</button>
 <button data-do="undo" disabled>Undo</button><button data-do="redo" disabled>Redo</button></span>
 <span class="group" role="group" aria-label="View"><button data-do="arrange">Arrange by layers</button>
 <button data-do="fit">Fit</button><button data-do="out" aria-label="Smaller">−</button>
 <button data-do="in" aria-label="Larger">+</button><button data-do="full">Full screen</button></span></div>
 <div class="bar"><span class="group" role="group" aria-label="Role of the selected column"><span class="who"></span>
 {roles}<button data-role="" disabled><span class="dot" style="background:{COLORS[None]}"></span>No role</button>
-</span></div>
-<div class="both"><div class="canvas" tabindex="0" role="application" aria-label="{escape(drawing.HINT)}"></div>
+</span><label class="finder">Line <select aria-label="Line of the drawing"></select></label>
+<label class="naming" hidden>Name of the group <input maxlength="{groups.LONGEST}"></label></div>
+<div class="both"><div class="frame"><div class="canvas" tabindex="0" role="application"
+aria-label="{escape(drawing.HINT)}"></div><canvas class="map" hidden title="Overview: click or drag to move the view"
+aria-hidden="true"></canvas></div>
 <div class="side" role="region" tabindex="0" aria-label="About the drawing">
 <p class="say" role="status" aria-live="polite"></p><p class="flag" role="status"></p>
 <ul class="told" aria-label="What this implies"></ul><ul class="legend" aria-label="Legend">{legend}</ul></div></div>
@@ -67,11 +70,6 @@ def _component() -> Any:
     )
 
 
-def _label(text: str) -> list[str]:
-    """The label of a column as a line of its box; empty without a label."""
-    return [text if len(text) <= LONGEST_LABEL else f"{text[: LONGEST_LABEL - 1]}…"] if text else []
-
-
 def show(state: Session, now: Implied) -> None:
     """Draw the board; ``now`` holds the implications of the drawing."""
     if not load_vis():
@@ -89,72 +87,52 @@ def data(state: Session, now: Implied) -> dict[str, Any]:
     project = state.project
     dag, roles, target = project.dag, project.roles, project.plan.target
     columns, marks = drawing.shown(state), drawing.marks(state)
+    box, names = groups.closed(state), drawing.boxes(state)
     effect = effects.asked(state)
     said, open_arrows = effects.marks(*effect) if effect else ({}, set())
     tagged = {n: [*implications.tags(n, project, now, marks), *said.get(n, ())] for n in columns}
-    lines = {n: [*_label(project.schema[n].label), *tagged[n]] for n in columns}
-    at = apart(drawing.places(state, columns), {n: width(n, roles, target, tags=lines[n]) for n in columns})
-    visible = set(columns)
+    for group in (n for n in names if n in dag.groups):  # a closed box shows the marks of its columns
+        tagged[group] = list(dict.fromkeys(tag for n in dag.groups[group] for tag in tagged.get(n, ())))
+    texts = {n: [*drawing.box_lines(state, n), *tagged[n]] for n in names}
+    wide = {n: width(n, roles, target, texts[n]) for n in names}
+    tall = {n: high(n, roles, target, texts[n]) for n in names}
+    at = apart(drawing.places(state, names), wide)
+    rectangles = {n: rectangle((round(at[n][0]), at[n][1]), wide[n], tall[n]) for n in names}
     avoiding = implications.avoiding(now, roles) if "paths" in marks else []
     lit = open_arrows | {a for p in avoiding for a in arrows_of(p, dag.links)}
-    few = len(dag.edges) <= MOST_WHAT_IF
-    nodes = []
-    for n in columns:
-        tags = tagged[n]
-        nodes.append(
-            {
-                "id": n,
-                "x": round(at[n][0]),
-                "y": at[n][1],
-                "color": COLORS[roles.of(n)],
-                "label": label(n, roles, target, lines[n]),
-                "heavy": n == target or any(implications.PARENT in tag for tag in tags),
-                "dashed": any(implications.BLANKET in tag for tag in tags),
-            }
-        )
-    edges = []
-    for e in (e for e in dag.edges if visible.issuperset(e)):
-        contested, may_break = dag.annotation(*e).belief == "contested", dag.annotation(*e).may_break
-        remarks = ["contested"] * contested + ["may break"] * may_break
-        edges.append(
-            {
-                "from": e[0],
-                "to": e[1],
-                "contested": contested,
-                "label": "\n".join(remarks),
-                "lit": e in lit,
-                "without": implications.erasing(without(dag, [e], target, roles, now)) if few else "",
-            }
-        )
+    nodes = [
+        {
+            "id": n,
+            "x": round(at[n][0]),
+            "y": at[n][1],
+            "wide": wide[n],
+            "high": tall[n],
+            "color": COLORS[roles.of(n)],
+            "label": label(n, roles, target, texts[n]),
+            "heavy": box.get(target or "", target) == n or any(implications.PARENT in tag for tag in tagged[n]),
+            "dashed": any(implications.BLANKET in tag for tag in tagged[n]),
+            "inside": list(dag.groups.get(n, ())),
+            "group": groups.of(state, n),
+        }
+        for n in names
+    ]
     chosen, arrow = drawing.selected(state)
     board = state.drafts.board
-    hidden = len(project.schema.columns) - len(columns)
-    own = set(project.separations)
+    hidden, visible = len(project.schema.columns) - len(columns), set(columns)
     return {
         "nodes": nodes,
-        "edges": edges,
-        "shared": [
-            {
-                "from": a,
-                "to": b,
-                "lit": any(cause in arrow for arrow in lit),
-                "text": f"{a} ↔ {b}: they share an unmeasured cause. Delete erases this link.",
-            }
-            for cause, (a, b) in dag.unmeasured.items()
-            if visible.issuperset((a, b))
-        ],
-        "apart": [
-            {"from": a, "to": b, "lit": False, "text": implications.apart(a, b, s, s in own)}
-            for a, b, s in drawing.apart(state)
-            if visible.issuperset((a, b))
-        ],
+        **lines.data(state, now, at, rectangles, lit),
         "told": implications.told(project, now),
         "arrows": [list(e) for e in dag.edges],
         "roles": {n: role for n in columns if (role := roles.of(n))},
-        "selected": {"columns": list(chosen), "arrow": list(arrow) if arrow else None},
+        "selected": {
+            "columns": [*chosen, *([board.group] if board.group in names else [])],
+            "arrow": list(arrow) if arrow else None,
+        },
         "tray": [n for n in project.schema.names if n not in visible],
         "labels": {c.name: called(project.schema, c.name) for c in project.schema.columns if c.label},
-        "centre": drawing.centre(state),
+        "groups": {group: list(inside) for group, inside in dag.groups.items()},
+        "centre": box.get(drawing.centre(state), drawing.centre(state)),
         "undo": bool(state.editor.past),
         "redo": bool(state.editor.future),
         "board": board.board,

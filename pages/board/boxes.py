@@ -10,6 +10,7 @@ import importlib.util
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,21 @@ LEAST = 12.0
 """Least part of that space when boxes grow."""
 WIDEST = 1300.0
 """Width in pixels from which layers move closer together: a drawing of this width is readable at first sight."""
+LONGEST_LABEL = 28
+"""Number of characters of a column's description that its box shows."""
+MOST_WIDE = 190.0
+"""Largest width of a box on the board."""
 Places = dict[str, tuple[float, float]]
+Bends = Mapping[tuple[str, str], Sequence[tuple[float, float]]]
+"""Points that an arrow passes between its ends."""
+
+
+@dataclass(frozen=True)
+class Arranged:
+    """Positions of boxes, and the bends of the arrows between them."""
+
+    places: Places
+    bends: Bends
 
 
 @cache
@@ -69,7 +84,8 @@ def label(column: str, roles: Roles, target: str | None, tags: Iterable[str] = (
 
 def width(column: str, roles: Roles, target: str | None, tags: Iterable[str] = ()) -> float:
     """Width of a box, in the picture's pixels."""
-    return 34 + 8.4 * min(max(len(part) for part in label(column, roles, target, tags).split("\n")), 20)
+    longest = max(len(part) for part in label(column, roles, target, tags).split("\n"))
+    return min(34 + 8.4 * longest, MOST_WIDE)
 
 
 def high(column: str, roles: Roles, target: str | None, tags: Iterable[str] = ()) -> float:
@@ -106,17 +122,31 @@ def folded(columns: Iterable[str], most: float, roles: Roles, target: str | None
     return out
 
 
-def arranged(
-    columns: Sequence[str], edges: Sequence[tuple[str, str]], roles: Roles, target: str | None, most: float = 1000.0
-) -> Places:
-    """Return the centre of every box: linked columns in the layout of all pictures, the others in lines below.
+def described(text: str) -> list[str]:
+    """Return the description of a column as a line of its box; empty without one."""
+    return [text if len(text) <= LONGEST_LABEL else f"{text[: LONGEST_LABEL - 1]}…"] if text else []
 
-    No line of columns without arrows is wider than ``most`` or the layout, so that names stay readable.
+
+def arranged(
+    columns: Sequence[str],
+    edges: Sequence[tuple[str, str]],
+    roles: Roles,
+    target: str | None,
+    most: float = 1000.0,
+    lines: Mapping[str, Sequence[str]] | None = None,
+) -> Arranged:
+    """Return the layout: linked columns in that of all pictures, the others in rows below.
+
+    No row of columns without arrows is wider than ``most`` or the layout, so that names stay readable. ``lines`` are
+    the texts of each box below its role. A column with a role, or next to the target, has room for a mark.
     """
     outcome = [*roles.outcome, *([] if target is None else [target])]
-    wide = {n: width(n, roles, target) for n in columns}
-    linked = {n for edge in edges for n in edge}.intersection(columns)
-    tall = max((high(n, roles, target, [""]) for n in linked), default=0.0)  # with a line for marks
+    texts = {n: (lines or {}).get(n, ()) for n in columns}
+    wide = {n: width(n, roles, target, texts[n]) for n in columns}
+    known = set(columns)
+    linked = {n for edge in edges if known.issuperset(edge) for n in edge}
+    marked = {n for edge in edges if target in edge for n in edge} | {n for n in columns if roles.of(n)}
+    tall = {n: high(n, roles, target, [*texts[n], *(["◆"] if n in marked else [])]) for n in linked}
     found = fitted(WIDEST, columns, edges, outcome, wide=wide, high=tall)
     out: Places = {n: (x - found.width / 2, y) for n, (x, y) in found.places.items()}
     if out:
@@ -130,4 +160,6 @@ def arranged(
             out[n] = (x + (wide[n] + GAP) / 2, y)
             x += wide[n] + GAP
         y += (1.2 if linked else 1.45) * HIGH
-    return out
+    return Arranged(
+        out, {e: [(x - found.width / 2, y) for x, y in points] for e, points in found.routes.items() if points}
+    )

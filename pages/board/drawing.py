@@ -6,7 +6,6 @@ kinds and numbers are checked here, and the graph checks itself.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -14,16 +13,15 @@ from typing import Any
 from espalier.core.errors import EspalierError, GraphError
 from espalier.core.graph.dag import Dag
 from espalier.core.graph.roles import Roles
-from espalier.core.graph.separations import Separation
-from espalier.core.methods import frame_of, may_be_fenced
 from espalier.core.project.file import Project
-from espalier.pages.board.boxes import Places, arranged
+from espalier.pages.board import groups, links
+from espalier.pages.board.boxes import HIGH, MOST_WIDE, Bends, Places, arranged, described
+from espalier.pages.board.sent import MOST_SELECTED, arrow_of, column_of, points_of, text_of
 from espalier.pages.session.session import Session
 
 MOST_BOXES, FEW_COLUMNS = 60, 24
 """Above `MOST_BOXES` columns with arrows, the board shows the neighbourhood of the selected one. Up to `FEW_COLUMNS`
 columns it shows all; if there are more, those without an arrow wait in the tray."""
-FAR = 1e6
 WIDE = 1000
 """Largest width of a line of boxes, in the drawing's pixels; less on a narrow screen."""
 HINT = (
@@ -36,10 +34,10 @@ LEGEND = {
     "▮": "behind the fence",
     "∩": "gate of the fence (admissible)",
     "↔": "dashed: a shared unmeasured cause",
+    "⊗": "causes that act together",
+    "▣": "closed group of columns",
     "‖": "dotted: kept apart in the released table",
 }
-MOST_SELECTED, MOST_APART = 12, 40
-"""Largest number of boxes selected together, and of dotted lines drawn."""
 AROUND = (
     "The drawing shows the neighbourhood of the selection. Choose a column below, or bring one from the tray to draw "
     "arrows to it."
@@ -59,7 +57,7 @@ def take(state: Session, sent: Any) -> None:
             continue
         board.taken = number
         try:
-            text = _ACTIONS[_text(action, "do")](state, action)
+            text = _ACTIONS[text_of(action, "do")](state, action)
         except EspalierError as error:
             say(state, f"Refused: {error} The drawing is unchanged.", bad=True)
         except KeyError:
@@ -94,27 +92,8 @@ def select(state: Session, columns: tuple[str, ...] = (), arrow: tuple[str, str]
         board.effect = arrow[1]
 
 
-def _column(state: Session, name: Any) -> str:
-    if not isinstance(name, str) or name not in state.project.schema:
-        raise GraphError(f"{name!r} is not a column")
-    return name
-
-
-def _arrow(state: Session, arrow: Any) -> tuple[str, str]:
-    if not isinstance(arrow, list) or len(arrow) != 2:
-        raise GraphError("an arrow is [cause, effect]")
-    return _column(state, arrow[0]), _column(state, arrow[1])
-
-
-def _text(action: Mapping[str, Any], key: str) -> str:
-    value = action.get(key)
-    if not isinstance(value, str):
-        raise GraphError(f"the drawing sent no {key}")
-    return value
-
-
 def _draw(state: Session, action: Mapping[str, Any]) -> str:
-    cause, effect = _arrow(state, action.get("arrow"))
+    cause, effect = arrow_of(state, action.get("arrow"))
     state.editor.redraw(state.project.dag.drawn(cause, effect))
     state.drafts.board.effect = effect
     return f"{cause} → {effect} is drawn."
@@ -122,7 +101,7 @@ def _draw(state: Session, action: Mapping[str, Any]) -> str:
 
 def _erase(state: Session, action: Mapping[str, Any]) -> str:
     arrows = action.get("arrows")
-    gone = [_arrow(state, a) for a in arrows] if isinstance(arrows, list) else []
+    gone = [arrow_of(state, a) for a in arrows] if isinstance(arrows, list) else []
     state.editor.redraw(state.project.dag.without(gone))
     return (
         f"Erased: {', '.join(f'{a} → {b}' for a, b in gone[:6])}{' …' if len(gone) > 6 else ''}. Undo brings it back."
@@ -130,7 +109,7 @@ def _erase(state: Session, action: Mapping[str, Any]) -> str:
 
 
 def _role(state: Session, action: Mapping[str, Any]) -> str:
-    column, role, before = _column(state, action.get("column")), action.get("role"), state.project
+    column, role, before = column_of(state, action.get("column")), action.get("role"), state.project
     if role is not None and (not isinstance(role, str) or role not in dict(Roles().items())):
         raise GraphError(f"{role!r} is not a role")
     state.editor.give_role(column, role)
@@ -147,18 +126,7 @@ def _move(state: Session, action: Mapping[str, Any]) -> None:
     at = action.get("at")
     if not isinstance(at, Mapping):
         raise GraphError("the drawing sent no positions")
-    _place(state, _points(at, state))
-
-
-def _points(at: Mapping[Any, Any], state: Session) -> Places:
-    """Return checked positions."""
-    places: Places = {}
-    for column, xy in at.items():
-        ok = isinstance(xy, list) and len(xy) == 2
-        if not ok or not all(isinstance(v, int | float) and not isinstance(v, bool) and abs(v) < FAR for v in xy):
-            raise GraphError(f"the position of {column!r} must be two numbers")
-        places[_column(state, column)] = (round(xy[0]), round(xy[1]))
-    return places
+    _place(state, points_of(at, state))
 
 
 def _place(state: Session, places: Places) -> None:
@@ -172,12 +140,12 @@ def _place(state: Session, places: Places) -> None:
 
 def _bring(state: Session, action: Mapping[str, Any]) -> str:
     """Put a column from the tray on the drawing."""
-    column, board, columns = _column(state, action.get("column")), state.drafts.board, shown(state)
+    column, board, columns = column_of(state, action.get("column")), state.drafts.board, shown(state)
     if column not in columns and view(state) == "around" and len(columns) >= MOST_BOXES:
         raise GraphError(f"the drawing has {MOST_BOXES} boxes already: show a smaller neighbourhood first")
-    at = _points({column: action.get("at")}, state)
+    at = points_of({column: action.get("at")}, state)
     if view(state) == "around":
-        at = {**places(state, columns), **at}
+        at = {**places(state, boxes(state)), **at}
     board.brought = tuple(dict.fromkeys((*board.brought, column)))
     _place(state, at)
     return f"{column} is on the drawing."
@@ -185,7 +153,7 @@ def _bring(state: Session, action: Mapping[str, Any]) -> str:
 
 def _arrange(state: Session, _: Mapping[str, Any]) -> str:
     project = state.project
-    _place(state, _arranged(state, project, shown(state)))
+    _place(state, _arranged(state, project, boxes(state)))
     state.drafts.board.fits += 1
     return "Arranged: effects are to the right of their causes."
 
@@ -196,16 +164,37 @@ def _width(state: Session, action: Mapping[str, Any]) -> None:
     if not isinstance(wide, int) or not 300 <= wide <= WIDE:
         raise GraphError("the drawing sent no width")
     state.drafts.board.wide = wide
-    state.drafts.board.places = {}
+    state.drafts.board.places, state.drafts.board.laid = {}, {}
     state.drafts.board.fits += 1
 
 
-def _arranged(state: Session, project: Project, columns: list[str]) -> Places:
-    most = state.drafts.board.wide
-    return {
-        n: (round(x), round(y))
-        for n, (x, y) in arranged(columns, project.dag.edges, project.roles, project.plan.target, most).items()
-    }
+def _arranged(state: Session, project: Project, names: list[str]) -> Places:
+    """Return the layout's position of every box, and remember it with the bends of its arrows."""
+    board, box = state.drafts.board, groups.closed(state)
+    lines = {n: box_lines(state, n) for n in names}
+    edges = dict.fromkeys((box.get(a, a), box.get(b, b)) for a, b in project.dag.edges)
+    target = project.plan.target
+    edges = [(a, b) for a, b in edges if a != b]
+    found = arranged(names, edges, project.roles, box.get(target or "", target), board.wide, lines)
+    places = {n: (round(x), round(y)) for n, (x, y) in found.places.items()}
+    board.laid[view_of(state)] = (places, found.bends)
+    return places
+
+
+def box_lines(state: Session, box: str) -> list[str]:
+    """Return the lines of a box below its name, without marks."""
+    if inside := state.project.dag.groups.get(box):
+        return [f"▣ {len(inside)} columns"]
+    return described(state.project.schema[box].label)
+
+
+def bends(state: Session, at: Places) -> Bends:
+    """Return the bends of the arrows whose boxes are still where the layout put them; ``at`` are their positions."""
+    laid = state.drafts.board.laid
+    if view_of(state) not in laid:  # the project came with positions
+        _arranged(state, state.project, list(at))
+    places, found = laid[view_of(state)]
+    return {e: points for e, points in found.items() if all(n in at and at[n] == places.get(n) for n in e)}
 
 
 def _undo(state: Session, _: Mapping[str, Any]) -> str:
@@ -218,48 +207,11 @@ def _redo(state: Session, _: Mapping[str, Any]) -> str:
 
 def _select(state: Session, action: Mapping[str, Any]) -> None:
     columns, arrow = action.get("columns"), action.get("arrow")
-    chosen = tuple(_column(state, c) for c in columns[:MOST_SELECTED]) if isinstance(columns, list) else ()
-    select(state, chosen, None if arrow is None else _arrow(state, arrow))
-
-
-def _share(state: Session, action: Mapping[str, Any]) -> str:
-    one, other = _arrow(state, action.get("pair"))
-    state.editor.redraw(state.project.dag.sharing(one, other))
-    return f"{one} ↔ {other}: they share an unmeasured cause."
-
-
-def _separate(state: Session, action: Mapping[str, Any]) -> str:
-    """Separate the first two columns; the others are the gate."""
-    project, columns = state.project, action.get("columns")
-    if not isinstance(columns, list) or len(columns) < 2:
-        raise GraphError("select the two boxes to keep apart")
-    one, other, *gate = [_column(state, c) for c in columns[:MOST_SELECTED]]
-    new = Separation((one,), (other,), project.schema.clique(gate))
-    if any((set(s.left + s.right), s.given) == ({one, other}, new.given) for s in project.separations):
-        raise GraphError(f"{one} and {other} are already kept apart in this way")
-    state.editor.change_separations([*project.separations, new])
-    kept = (
-        ""
-        if may_be_fenced(project.plan)
-        else " The plan's method does not keep this separation: choose another method."
-    )
-    how = f"linked only through {', '.join(gate)}" if gate else "not linked at all"
-    return f"{one} and {other} will be {how} in the released table.{kept}"
-
-
-def _unlink(state: Session, action: Mapping[str, Any]) -> str:
-    project, link = state.project, action.get("link")
-    if not isinstance(link, list) or len(link) != 3:
-        raise GraphError("the drawing sent no link")
-    one, other = _arrow(state, link[:2])
-    if link[2] == "share":
-        state.editor.redraw(project.dag.sharing(one, other, False))
-        return f"{one} ↔ {other} is erased. Undo brings it back."
-    kept = [s for s in project.separations if not s.forbids(one, other)]
-    if len(kept) == len(project.separations):
-        raise GraphError(f"{one} and {other} are kept apart by roles or method: change a role, or the method on Plan")
-    state.editor.change_separations(kept)
-    return f"{one} and {other} are no longer kept apart by your separation."
+    columns = columns[:MOST_SELECTED] if isinstance(columns, list) else []
+    group = next((c for c in columns if isinstance(c, str) and c in state.project.dag.groups), None)
+    chosen = tuple(column_of(state, c) for c in columns if c != group)
+    select(state, chosen, None if arrow is None else arrow_of(state, arrow))
+    state.drafts.board.group = group
 
 
 _ACTIONS: dict[str, Callable[[Session, Mapping[str, Any]], str | None]] = {
@@ -273,9 +225,13 @@ _ACTIONS: dict[str, Callable[[Session, Mapping[str, Any]], str | None]] = {
     "redo": _redo,
     "select": _select,
     "width": _width,
-    "share": _share,
-    "separate": _separate,
-    "unlink": _unlink,
+    "share": links.share,
+    "separate": links.separate,
+    "together": links.together,
+    "unlink": links.unlink,
+    "group": groups.make,
+    "toggle": groups.toggle,
+    "ungroup": groups.dissolve,
 }
 
 
@@ -295,7 +251,7 @@ def view(state: Session) -> str:
         return chosen
     if len(state.project.schema.columns) <= FEW_COLUMNS:
         return "all"
-    linked = {n for edge in state.project.dag.edges for n in edge}
+    linked = groups.boxed(state, (n for edge in state.project.dag.edges for n in edge))
     return "linked" if len(linked) <= MOST_BOXES else "around"
 
 
@@ -308,22 +264,6 @@ def marks(state: Session) -> list[str]:
     """Return the marks shown on the drawing, a subset of :data:`MARKS`."""
     chosen = state.drafts.board.marks
     return list(MARKS) if chosen is None else chosen
-
-
-def apart(state: Session) -> list[tuple[str, str, Separation]]:
-    """Return the separated pairs: first the user's separations, then those of the plan."""
-    project = state.project
-    if "apart" not in marks(state):
-        return []
-    try:
-        framed = frame_of(project).separations
-    except EspalierError:
-        framed = ()
-    found: dict[frozenset[str], tuple[str, str, Separation]] = {}
-    for s in (*project.separations, *framed):
-        for a, b in itertools.product(s.left, s.right):
-            found.setdefault(frozenset((a, b)), (a, b, s))
-    return list(found.values())[:MOST_APART]
 
 
 def steps(state: Session) -> int:
@@ -354,9 +294,14 @@ def shown(state: Session) -> list[str]:
         near = neighbourhood(project.dag, centre(state), steps(state))
         near = list(dict.fromkeys([*selected(state)[0], *state.drafts.board.brought, *near]))[:MOST_BOXES]
         return [n for n in project.schema.names if n in near]
-    linked = {n for e in project.dag.edges for n in e}
+    linked = {n for e in project.dag.edges for n in e} | {n for inside in project.dag.groups.values() for n in inside}
     extra = {*selected(state)[0], *state.drafts.board.brought, state.drafts.board.effect, project.plan.target}
     return [n for n in project.schema.names if n in linked or n in extra or project.roles.of(n)]
+
+
+def boxes(state: Session) -> list[str]:
+    """Return the boxes on the drawing: the columns shown, or their closed groups."""
+    return groups.boxed(state, shown(state))
 
 
 def neighbourhood(dag: Dag, column: str, steps: int) -> list[str]:
@@ -375,6 +320,14 @@ def neighbourhood(dag: Dag, column: str, steps: int) -> list[str]:
     return queue
 
 
+def _free(at: tuple[float, float], taken: Places) -> tuple[float, float]:
+    """Return the first free place at or below a point."""
+    x, y = at
+    while any(abs(x - u) < MOST_WIDE and abs(y - v) < HIGH for u, v in taken.values()):
+        y += HIGH / 4
+    return round(x), round(y)
+
+
 def places(state: Session, columns: list[str]) -> Places:
     """Return a position for every shown box: the user's, else that of the first layout, else below the others."""
     project = state.project
@@ -386,10 +339,14 @@ def places(state: Session, columns: list[str]) -> Places:
     if missing := [n for n in columns if n not in known]:
         if not out:
             out = _arranged(state, project, missing)
-        else:
+            missing = []
+        for n in missing:
+            if (near := groups.near(state, n, known)) is not None:
+                out[n] = near if n in project.dag.groups else _free(near, out)
+        if missing := [n for n in missing if n not in out]:
             below = max(y for _, y in out.values()) + 110
             middle = sum(x for x, _ in out.values()) / len(out)
-            fresh = arranged(missing, (), project.roles, project.plan.target)
+            fresh = arranged(missing, (), project.roles, project.plan.target).places
             top = min(y for _, y in fresh.values())
             out |= {n: (round(x + middle), round(y - top + below)) for n, (x, y) in fresh.items()}
         laid[view] = {**laid.get(view, {}), **out}

@@ -1,33 +1,5 @@
 // Points, boxes and paths of the drawing: nothing here touches the page.
 const READABLE = 0.68;   // no smaller than this: rather a part of the drawing than names that cannot be read
-const BENDS = Array.from({ length: 28 }, (_, k) => 0.08 + 0.03 * k);
-
-// Points of an arrow as vis-network draws it: straight, or a quadratic curve around the via point of `roundness`.
-function curve(from, to, type, roundness) {
-  const steps = Math.max(16, Math.ceil(Math.hypot(to.x - from.x, to.y - from.y) / 14)), points = [];
-  const half = 0.5 * roundness + 0.5, turn = type === "curvedCCW" ? 0.5 - 0.5 * roundness : half;
-  const radius = Math.hypot(to.x - from.x, to.y - from.y);
-  const angle = Math.atan2(from.y - to.y, to.x - from.x) + turn * Math.PI;
-  const via = type ? { x: from.x + half * radius * Math.sin(angle), y: from.y + half * radius * Math.cos(angle) }
-    : { x: (from.x + to.x) / 2, y: (from.y + to.y) / 2 };
-  for (let k = 1; k < steps; k++) {
-    const t = k / steps, s = 1 - t;
-    points.push([s * s * from.x + 2 * s * t * via.x + t * t * to.x, s * s * from.y + 2 * s * t * via.y + t * t * to.y]);
-  }
-  return points;
-}
-
-// How an arrow gets past the `boxes` ([name, rectangle] each): its bend, and the box that it passes behind, if any.
-function bent(edge, from, to, boxes) {
-  const hits = (points) => boxes.find(([n, r]) => n !== edge.from && n !== edge.to && points.some(([x, y]) =>
-    x > r.left - 3 && x < r.right + 3 && y > r.top - 3 && y < r.bottom + 3));
-  const straight = { enabled: false }, hidden = hits(curve(from, to, null, 0));
-  if (!hidden) return { smooth: straight };
-  const free = BENDS.flatMap((r) => [["curvedCW", r], ["curvedCCW", r]])
-    .find(([type, r]) => !hits(curve(from, to, type, r)));
-  return free ? { smooth: { enabled: true, type: free[0], roundness: free[1] } } : { smooth: straight, behind: hidden[0] };
-}
-
 // The rectangle around all rectangles; null around none.
 function extent(all) {
   if (!all.length) return null;

@@ -3,23 +3,60 @@ const name = (arrow) => arrow[0] + " → " + arrow[1];
 const MOST = 12;         // boxes that may be selected together
 const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
 
+// The group that the buttons change: the selected one, or that of the selected column; null for any other selection.
+function groupOf(data) {
+  const [one, ...more] = data.selected.columns;
+  if (one === undefined || more.length) return null;
+  return one in data.groups ? one : data.nodes.find((n) => n.id === one)?.group || null;
+}
+
 function showButtons(parent, data, mode, link) {
   const $ = (query) => parent.querySelector(query);
   const { columns, arrow } = data.selected;
-  const one = columns.length === 1 ? columns[0] : null;
+  const group = groupOf(data), closed = columns.some((n) => n in data.groups);
+  const one = columns.length === 1 && !closed ? columns[0] : null;
   const role = one !== null ? data.roles[one] || "" : null;
   parent.querySelectorAll("[data-role]").forEach((b) => {
     b.disabled = one === null;
     b.setAttribute("aria-pressed", String(one !== null && role === b.dataset.role));
   });
   $(".who").textContent = one !== null ? "Role of " + one + ":" : "Role (select a column first):";
-  $("[data-do=erase]").disabled = !arrow && !columns.length && !link;
+  $("[data-do=erase]").disabled = (!arrow && !columns.length && !link) || closed;
   $("[data-do=erase]").textContent = link ? "Delete link" : columns.length ? "Erase its arrows" : "Delete arrow";
-  $("[data-do=share]").disabled = columns.length !== 2;
-  $("[data-do=apart]").disabled = columns.length < 2;
+  $("[data-do=share]").disabled = columns.length !== 2 || closed;
+  for (const what of ["apart", "together"]) $(`[data-do=${what}]`).disabled = columns.length < 2 || closed;
+  $("[data-do=group]").textContent = !group ? "Group" : closed ? "Open group" : "Close group";
+  $("[data-do=group]").disabled = !group && (columns.length < 2 || closed);
+  $("[data-do=ungroup]").disabled = !group;
+  $(".naming").hidden = columns.length < 2 || closed;
   $("[data-do=undo]").disabled = !data.undo;
   $("[data-do=redo]").disabled = !data.redo;
   parent.querySelectorAll("[data-mode]").forEach((b) => b.setAttribute("aria-pressed", String(b.dataset.mode === mode)));
+}
+
+// The name of a new group: as typed, else the first free number.
+function groupName(data, typed) {
+  let k = 1;
+  while ("Group " + k in data.groups) k++;
+  return typed.trim() || "Group " + k;
+}
+
+// All lines and groups as text.
+function listed(data) {
+  const arrows = data.arrows.map((a) => a[0] + " causes " + a[1]);
+  const others = linesOf(data).filter((l) => ["share", "together"].includes(l.kind)).map((l) => l.text.split(". ")[0]);
+  const groups = data.nodes.filter((n) => n.inside.length).map((n) => "Closed group " + n.id + ": " + n.inside.join(", "));
+  return [...arrows, ...others, ...groups];
+}
+
+// The field that finds a line: one choice for each line on the drawing.
+function showChoices(field, data, link) {
+  const lines = linesOf(data);
+  const signs = { arrow: " → ", bundle: " → ", share: " ↔ ", apart: " ‖ ", together: " ⊗ " };
+  const options = lines.map((l) => new Option(l.ends.join(signs[l.kind]), JSON.stringify(lineId(l))));
+  field.replaceChildren(new Option(lines.length ? "Choose a line" : "No line yet", ""), ...options);
+  field.value = JSON.stringify(data.selected.arrow ? [...data.selected.arrow, "arrow"] : link) || "";
+  if (field.selectedIndex < 0) field.value = "";
 }
 
 function showItems(list, items) {
@@ -62,30 +99,25 @@ function command(e) {
   return ctrl && k === "y" ? "redo" : null;
 }
 
-// A link other than an arrow: [one, other, "share"] or [one, other, "apart"].
-function linkText(data, link) {
-  const found = (link[2] === "share" ? data.shared : data.apart).find((l) => l.from === link[0] && l.to === link[1]);
-  return found ? found.text : "";
-}
-
-function arrowText(data, arrow) {
-  const found = data.edges.find((e) => e.from === arrow[0] && e.to === arrow[1]);
-  return name(arrow) + ". " + ((found && found.without) || "");
+// What a line says: an arrow also says what erasing it would change.
+function lineText(l) {
+  return l.kind === "arrow" ? name(l.ends) + ". " + (l.without || "") : l.text;
 }
 
 function selectionText(data, link) {
   const { columns, arrow } = data.selected, [one, other, ...through] = columns;
-  if (link) return linkText(data, link);
-  if (arrow) return "Selected: " + arrowText(data, arrow);
+  const line = linesOf(data).find((l) => same(lineId(l), arrow ? [...arrow, "arrow"] : link));
+  if (line) return (arrow ? "Selected: " : "") + lineText(line);
+  if (one in data.groups) return "Selected: " + one + ", a closed group of " + data.groups[one].join(", ") + ". Enter opens it.";
   if (through.length) return "Selected: " + one + " and " + other + ", through " + through.join(", ");
   return columns.length ? "Selected: " + columns.join(" and ") : "Nothing is selected.";
 }
 
-// The warning about arrows that pass behind a box.
-function behindText(arrows) {
-  if (!arrows.length) return "";
-  const more = arrows.length > 4 ? " and " + (arrows.length - 4) + " more" : "";
-  return "Easily misread, because they pass behind a box: " + arrows.slice(0, 4).join("; ") + more +
+// The warning about lines that pass behind a box.
+function behindText(lines) {
+  if (!lines.length) return "";
+  const more = lines.length > 4 ? " and " + (lines.length - 4) + " more" : "";
+  return "Easily misread, because they pass behind a box: " + lines.slice(0, 4).join("; ") + more +
     ". Move a box, or arrange by layers.";
 }
 

@@ -166,6 +166,7 @@ def _picture(released: ReleaseBundle) -> None:
             "Solid: measured, with an arrowhead if also drawn; wider lines are stronger links in the released rows. "
             "Dotted: measured, but no stronger than noise. Grey dashes: drawn, not measured. Red dashes: refused by "
             "the fence."
+            + (" A cross in a circle: causes that act together." if 'class="together"' in made.whole else "")
             + (f" Measured pairs that are not shown: {made.unseen}, listed as text below." if made.unseen > 0 else "")
             + (f" Without a drawn link: {', '.join(map(plain, made.apart))}." if made.apart else "")
         )

@@ -13,7 +13,7 @@ from espalier.core.project.declared_by import DeclaredBy
 from espalier.core.project.editor import Drawing
 from espalier.core.project.file import Project
 from espalier.core.tables.text_table import TextTable
-from espalier.pages.board.boxes import Places
+from espalier.pages.board.boxes import Bends, Places
 from espalier.pages.data.review_draft import ReviewDraft, Settled
 
 Arrow = tuple[str, str]
@@ -42,10 +42,11 @@ class BoardDraft:
     """The drawing board. ``board`` identifies the browser's board; ``taken`` is the last action that was carried out.
 
     ``view`` (None: chosen by the number of columns), ``marks`` (None: all) and ``steps`` set what is shown. ``places``
-    are positions of boxes by view, ``wide`` is the greatest width of a line of boxes in pixels, and ``fits`` counts
-    the requests to fit the picture to its frame. ``effect`` is the column chosen last, ``pair`` the two columns that
-    are compared, ``refused`` the causes that could not be drawn, by effect, with the reason. ``brought`` are
-    the columns that the user put on the drawing.
+    are positions of boxes by view, ``laid`` those of the last layout with the bends of its arrows. ``wide`` is the
+    greatest width of a line of boxes in pixels, and ``fits`` counts the requests to fit the picture to its frame.
+    ``effect`` is the column chosen last, ``pair`` the two columns that are compared, ``refused`` the causes that could
+    not be drawn, by effect, with the reason. ``brought`` are the columns that the user put on the drawing, ``opened``
+    the groups whose columns are shown, ``group`` the selected group.
     """
 
     board: str | None = None
@@ -55,6 +56,7 @@ class BoardDraft:
     marks: list[str] | None = None
     steps: int = 1
     places: dict[str, Places] = field(default_factory=dict)
+    laid: dict[str, tuple[Places, Bends]] = field(default_factory=dict)
     wide: int = 1000
     fits: int = 0
     columns: tuple[str, ...] = ()
@@ -64,6 +66,8 @@ class BoardDraft:
     refused: dict[str, tuple[list[str], str]] = field(default_factory=dict)
     without_contested: bool = False
     brought: tuple[str, ...] = ()
+    opened: tuple[str, ...] = ()
+    group: str | None = None
 
 
 @dataclass

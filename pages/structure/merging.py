@@ -16,7 +16,9 @@ from espalier.core.graph.merge import Difference, Side, differences, inside, mer
 from espalier.core.graph.roles import Roles
 from espalier.core.project.file import FORMAT, Project
 from espalier.core.project.schema import Schema
-from espalier.pages.board import drawing, graph_picture
+from espalier.core.report.drawing_picture import drawing_picture
+from espalier.pages.board import drawing
+from espalier.pages.common import picture
 from espalier.pages.common.fields import field, taken
 from espalier.pages.common.text import name, names, plain
 from espalier.pages.session.drafts import OtherDrawing
@@ -85,9 +87,8 @@ def _decide(state: Session, theirs: OtherDrawing) -> None:
     ):
         with place:
             st.markdown(f"**{plain(head)}**: {len(dag.edges)} arrows")
-            graph_picture.dag(
-                project.schema.names, dag.edges, Roles(), project.plan.target, f"side-{head[:4]}-{state.opened}"
-            )
+            if drawn := drawing_picture(project.schema.names, dag, Roles(), project.plan.target):
+                picture.show(drawn, f"side-{head[:4]}-{state.opened}", "drawing")
     found = differences(project.dag, theirs.dag)
     draft.decided = decided = {d: side for d, side in draft.decided.items() if d in found}
     if not found:

@@ -14,11 +14,11 @@ from espalier.pages.session import restore
 
 pytestmark = [pytest.mark.browser]
 
-_WHERE = """column => {
+_WHERE = """what => {
   for (const e of document.querySelectorAll('*')) {
     const canvas = e.shadowRoot && e.shadowRoot.querySelector('.board .canvas');
     if (!canvas) continue;
-    const detail = { column };
+    const detail = typeof what === 'string' ? { column: what } : { line: what };
     canvas.dispatchEvent(new CustomEvent('where', { detail }));
     const frame = canvas.getBoundingClientRect();
     return detail.at ? [frame.left + detail.at.x, frame.top + detail.at.y] : null;
@@ -59,8 +59,11 @@ class Board:
         self.page.mouse.click(*self.at(column, quick))
 
     def click_arrow(self, cause: str, effect: str) -> None:
-        (x, y), (u, v) = self.at(cause), self.at(effect)
-        self.page.mouse.click((x + u) / 2, (y + v) / 2)
+        self.click_line(cause, effect, "arrow")
+
+    def click_line(self, *line: str) -> None:
+        """Click a line: its ends and its kind."""
+        self.page.mouse.click(*self.page.evaluate(_WHERE, list(line)))
 
     def says(self, text: str) -> None:
         self.page.locator(".board .say").filter(has_text=text).wait_for()
@@ -227,6 +230,64 @@ def test_touch_draws_and_the_keyboard_does_the_same(person, tmp_path, samples) -
     person.fine()
 
 
+def test_causes_act_together_by_mouse_and_keyboard(person, tmp_path, samples) -> None:
+    board = open_project(person, empty_readmission(tmp_path, samples))
+    for cause in ("age", "diabetes"):
+        board.drag(cause, "readmitted")
+        board.says(f"{cause} → readmitted is drawn")
+    board.click("age")
+    person.page.keyboard.down("Shift")
+    board.click("diabetes")
+    person.page.keyboard.up("Shift")
+    board.press("Act together")
+    board.says("age and diabetes act together on readmitted")
+    together = ((("age", "diabetes"), "readmitted"),)
+    board.project(lambda p: p.dag.interactions == together)
+    person.page.locator(".board .arrows li").filter(has_text="age and diabetes act together").wait_for(state="attached")
+    board.click_line("age", "diabetes", "readmitted", "together")
+    board.says("age and diabetes act together on readmitted. Delete erases this link.")
+    person.page.keyboard.press("Delete")
+    board.project(lambda p: p.dag.interactions == ())
+    person.page.locator(".board .canvas").focus()
+    person.page.keyboard.press("Control+z")
+    board.project(lambda p: p.dag.interactions == together)
+    person.fine()
+
+
+def test_a_panel_is_grouped_opened_by_keyboard_and_found_as_text(person, tmp_path, samples) -> None:
+    board = open_project(person, empty_readmission(tmp_path, samples))
+    board.drag("age", "diabetes")
+    board.says("age → diabetes is drawn")
+    board.click("diabetes")
+    person.page.keyboard.down("Shift")
+    board.click("heart_failure")
+    person.page.keyboard.up("Shift")
+    name = person.page.get_by_role("textbox", name="Name of the group")
+    name.fill("illnesses")
+    name.press("Enter")
+    board.says("illnesses: 2 columns in one box")
+    inside = ("diabetes", "heart_failure")
+    board.project(lambda p: set(p.dag.groups.get("illnesses", ())) == set(inside))
+    listed = person.page.locator(".board .arrows li")
+    listed.filter(has_text="Closed group illnesses").wait_for(state="attached")
+    board.drag("sex", "illnesses")
+    board.says("Open illnesses first")
+    board.click("illnesses")
+    person.page.keyboard.press("Enter")
+    board.says("illnesses is open")
+    board.at("heart_failure")
+    person.page.get_by_label("Line of the drawing").select_option("age → diabetes")
+    board.says("Selected: age → diabetes")
+    board.click("diabetes")
+    board.press("Close group")
+    board.says("illnesses is closed")
+    assert not person.violations("Structure")
+    person.page.locator(".board .canvas").focus()
+    person.page.keyboard.press("Control+z")
+    board.project(lambda p: not p.dag.groups)
+    person.fine()
+
+
 @pytest.mark.nightly  # the test above draws by keyboard too
 def test_the_keyboard_walks_draws_links_and_deletes_on_the_board(person, tmp_path, samples) -> None:
     person.page.set_viewport_size({"width": 1280, "height": 900})
@@ -287,6 +348,15 @@ def test_columns_come_from_the_tray_by_typing_and_by_dragging(person, tmp_path) 
     board.drag("feature_31", "feature_40")
     board.project(lambda p: ("feature_31", "feature_40") in p.dag.edges)
     assert not person.violations("Structure")
+    overview = person.page.locator(".board .map")
+    for _ in range(4):
+        board.press("Larger")
+    overview.wait_for()
+    seen = board.at("outcome")
+    overview.click(position={"x": 20, "y": 20})
+    assert board.at("outcome") != pytest.approx(seen, abs=20), "a click on the overview moves the view"
+    board.press("Fit")
+    overview.wait_for(state="hidden")
     board.press("Full screen")
     person.page.get_by_role("button", name="Leave full screen").wait_for()
     assert tray.is_visible(), "the tray is part of the full screen"

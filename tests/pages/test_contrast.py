@@ -8,7 +8,7 @@ import tomllib
 import pytest
 
 from espalier.core.analysis import forest
-from espalier.core.report import release_picture, story, style
+from espalier.core.report import drawing_picture, story, style
 from espalier.pages.common import charts
 from tests.support.app import ROOT
 
@@ -66,8 +66,8 @@ def test_text_of_the_forest_plot_is_legible(scheme):
 
 
 def test_names_in_the_boxes_of_the_picture_are_legible():
-    [ink] = of_text(release_picture.STYLE, dark=False)
-    grounds = re.findall(r"rect\{fill:(#[0-9a-f]{6})", release_picture.STYLE)
+    [ink] = of_text(drawing_picture.STYLE, dark=False)
+    grounds = re.findall(r"rect\{fill:(#[0-9a-f]{6})", drawing_picture.STYLE)
     assert len(grounds) == 5
     for ground in grounds:
         assert contrast(ink, ground) >= ENOUGH
@@ -96,9 +96,9 @@ def blended(color: str, ground: str, opacity: float) -> str:
 @pytest.mark.parametrize(("dark", "ground"), [(False, "#ffffff"), (True, "#151a1f")])
 def test_lines_of_the_picture_are_visible(dark, ground):
     """Lines that carry a meaning need 3:1 (WCAG 1.4.11), with their opacity."""
-    for kind in ("line", "thin", "drowned", "faded", "refused"):
-        rules = re.findall(rf"(\.dark )?\.{kind}\b[^{{}}]*\{{stroke:(#[0-9a-f]{{6}})", release_picture.STYLE)
+    for kind in ("line", "thin", "drowned", "faded", "refused", "together"):
+        rules = re.findall(rf"(\.dark )?\.{kind}\b[^{{}}]*\{{stroke:(#[0-9a-f]{{6}})", drawing_picture.STYLE)
         own = {bool(at): color for at, color in rules}
-        opacity = re.search(rf"\.{kind}\{{[^}}]*opacity:(\.\d+)", release_picture.STYLE)
+        opacity = re.search(rf"\.{kind}\{{[^}}]*opacity:(\.\d+)", drawing_picture.STYLE)
         shown = blended(own[dark], ground, float(opacity[1]) if opacity else 1.0)
         assert contrast(shown, ground) >= 3, kind

@@ -102,6 +102,18 @@ def test_a_forged_cycle_is_refused_and_named() -> None:
         {"do": "separate", "columns": ["a", "b", "b"]},
         {"do": "unlink", "link": ["a", "b", "apart"]},
         {"do": "unlink", "link": ["a", "b"]},
+        {"do": "unlink", "link": ["a", "nobody", "b", "together"]},
+        {"do": "together", "columns": ["a"]},
+        {"do": "group", "columns": ["a", "b"], "name": "y"},
+        {"do": "group", "columns": ["a", "b"], "name": " "},
+        {"do": "group", "columns": ["a", "b"], "name": "x" * 41},
+        {"do": "group", "columns": ["a", "b"]},
+        {"do": "group", "columns": ["a", "nobody"], "name": "labs"},
+        {"do": "group", "columns": ["a"], "name": "labs"},
+        {"do": "toggle", "group": "nobody"},
+        {"do": "ungroup", "group": ["a"]},
+        {"do": "together", "columns": ["a", "c"]},
+        {"do": "together", "columns": [["a"], "c"]},
         {"do": "role", "column": "a", "role": ["outcome"]},
         {"do": 3},
         {},
@@ -152,11 +164,103 @@ def test_a_separation_is_made_drawn_and_lifted_on_the_board() -> None:
     assert "linked only through c" in sent["apart"][0]["text"]
     state.editor.change_plan(method="privci", fair=None)
     sent = board.data(state, implications.now(state)[1])
+    assert [(e["from"], e["to"]) for e in sent["apart"]] == [("a", "y")], "the plan's show for what is selected"
+    send(state, {"do": "select", "columns": ["b"]}, start=3)
+    sent = board.data(state, implications.now(state)[1])
     assert {(e["from"], e["to"]) for e in sent["apart"]} == {("a", "y"), ("y", "b")}
-    send(state, {"do": "unlink", "link": ["b", "y", "apart"]}, start=3)
+    send(state, {"do": "unlink", "link": ["b", "y", "apart"]}, start=4)
     assert "by roles or method" in state.drafts.board.message["text"]
-    send(state, {"do": "unlink", "link": ["a", "y", "apart"]}, start=4)
+    send(state, {"do": "unlink", "link": ["a", "y", "apart"]}, start=5)
     assert state.project.separations == ()
+
+
+def test_causes_that_act_together_are_drawn_listed_erased_and_undone() -> None:
+    state = fresh(edges=(("a", "y"), ("b", "y"), ("a", "z"), ("b", "z")))
+    send(state, {"do": "together", "columns": ["b", "a"]})
+    assert state.drafts.board.message is not None
+    assert "both cause y, z: select one of these as well" in state.drafts.board.message["text"]
+    send(state, {"do": "together", "columns": ["b", "a", "y"]}, {"do": "together", "columns": ["a", "y", "b"]}, start=2)
+    assert state.project.dag.interactions == ((("a", "b"), "y"),), "once, in the order of the columns"
+    (sent,) = board.data(state, implications.now(state)[1])["together"]
+    assert sent["ends"] == ["a", "b", "y"]
+    assert "a and b act together on y" in sent["text"]
+    assert Project.from_json(json.loads(state.project.dumps())).dag.interactions == state.project.dag.interactions
+    send(state, {"do": "erase", "arrows": [["a", "y"]]}, start=4)
+    assert board.data(state, implications.now(state)[1])["together"] == [], "it needs its arrows"
+    send(state, {"do": "undo"}, {"do": "unlink", "link": ["a", "b", "y", "together"]}, start=5)
+    assert state.project.dag.interactions == ()
+    send(
+        state,
+        {"do": "undo"},
+        {"do": "erase", "arrows": [["a", "z"]]},
+        {"do": "together", "columns": ["a", "b"]},
+        start=7,
+    )
+    assert state.project.dag.interactions == ((("a", "b"), "y"),), "the only common effect is meant"
+
+
+def test_a_group_is_one_box_that_opens_closes_and_is_undone() -> None:
+    state = fresh(edges=(("a", "b"), ("b", "y"), ("c", "y"), ("a", "z")))
+    before = {n["id"]: (n["x"], n["y"]) for n in board.data(state, implications.now(state)[1])["nodes"]}
+    send(state, {"do": "group", "columns": ["b", "c"], "name": "labs"})
+    assert state.project.dag.groups == {"labs": ("b", "c")}
+    sent = board.data(state, implications.now(state)[1])
+    nodes = {n["id"]: n for n in sent["nodes"]}
+    assert set(nodes) == {"a", "y", "z", "labs"}
+    assert nodes["labs"]["inside"] == ["b", "c"]
+    assert "2 columns" in nodes["labs"]["label"]
+    assert [(e["from"], e["to"]) for e in sent["edges"]] == [("a", "z")]
+    bundles = {(e["from"], e["to"]): e["text"] for e in sent["bundles"]}
+    assert set(bundles) == {("a", "labs"), ("labs", "y")}
+    assert "2 arrows: b → y, c → y" in bundles["labs", "y"]
+    assert not sent["tray"]
+    assert sent["selected"]["columns"] == ["labs"]
+    assert all((nodes[n]["x"], nodes[n]["y"]) == before[n] for n in "ayz"), "nothing else moved"
+    send(state, {"do": "move", "at": {"labs": [7, 300]}}, {"do": "select", "columns": ["labs"]}, start=2)
+    assert state.project.dag.positions["labs"] == (7, 300)
+    assert Project.from_json(json.loads(state.project.dumps())).dag == state.project.dag
+    send(state, {"do": "toggle", "group": "labs"}, start=4)
+    sent = board.data(state, implications.now(state)[1])
+    assert {n["id"]: n["group"] for n in sent["nodes"]} == {"a": None, "b": "labs", "c": "labs", "y": None, "z": None}
+    assert len(sent["edges"]) == 4
+    assert sent["bundles"] == []
+    send(state, {"do": "toggle", "group": "labs"}, {"do": "ungroup", "group": "labs"}, {"do": "undo"}, start=5)
+    assert state.project.dag.groups == {"labs": ("b", "c")}
+    send(state, {"do": "group", "columns": ["a", "b"], "name": "more"}, start=8)
+    assert state.project.dag.groups == {"labs": ("c",), "more": ("a", "b")}, "a column is in one group"
+
+
+def test_lines_to_a_closed_group_are_bundled_marked_and_not_erased() -> None:
+    state = fresh(edges=(("a", "y"), ("b", "y"), ("c", "y")))
+    send(state, {"do": "together", "columns": ["a", "b", "y"]}, {"do": "share", "pair": ["a", "b"]})
+    send(state, {"do": "share", "pair": ["a", "z"]}, {"do": "group", "columns": ["a", "b"], "name": "labs"}, start=3)
+    sent = board.data(state, implications.now(state)[1])
+    assert sent["together"] == [], "both are in one box"
+    assert [(s["from"], s["to"], s["at"]) for s in sent["shared"]] == [("a", "z", ["labs", "z"])]
+    send(state, {"do": "unlink", "link": ["labs", "y", "bundle"]}, start=5)
+    assert state.drafts.board.message is not None
+    assert "open the group" in state.drafts.board.message["text"]
+    assert len(edges(state)) == 3
+    send(state, {"do": "unlink", "link": ["a", "z", "share"]}, start=6)
+    assert state.project.dag.hidden == (("a", "b"),)
+
+
+def test_columns_of_an_opened_group_come_near_its_box() -> None:
+    names = tuple(f"v{i:02d}" for i in range(48))
+    state = fresh(names, tuple((names[i], names[47]) for i in range(12)))
+    send(state, {"do": "arrange"}, {"do": "group", "columns": list(names[20:26]), "name": "panel"})
+    sent = board.data(state, implications.now(state)[1])
+    at = {n["id"]: (n["x"], n["y"]) for n in sent["nodes"]}
+    assert "panel" in at
+    assert not {*names[20:26]} & {*sent["tray"]}, "its columns are on the drawing"
+    send(state, {"do": "toggle", "group": "panel"}, start=3)
+    nodes = board.data(state, implications.now(state)[1])["nodes"]
+    opened = {n["id"]: (n["x"], n["y"]) for n in nodes}
+    assert {n: opened[n] for n in at if n != "panel"} == {n: at[n] for n in at if n != "panel"}, "nothing else moved"
+    for one, other in combinations(nodes, 2):
+        apart = abs(one["x"] - other["x"]) >= (one["wide"] + other["wide"]) / 2
+        assert apart or abs(one["y"] - other["y"]) >= (one["high"] + other["high"]) / 2
+    assert max(abs(opened[n][1] - at["panel"][1]) for n in names[20:26]) < 700
 
 
 def test_there_is_one_outcome_and_the_target_follows_it() -> None:
@@ -219,7 +323,7 @@ def test_boxes_do_not_lie_on_one_another() -> None:
     names = [f"a rather long name {i}" for i in range(60)]
     arrows = [(names[i], names[j]) for i in range(20) for j in range(i + 1, 20) if (i * j) % 7 == 1]
     for drawn, most in ((arrows, 1000), (arrows, 420), ([], 1000), ([], 420)):
-        at = boxes.arranged(names, drawn, Roles(), None, most)
+        at = boxes.arranged(names, drawn, Roles(), None, most).places
         assert set(at) == set(names)
         for (one, (x, y)), (two, (u, v)) in combinations(at.items(), 2):
             room = (boxes.width(one, Roles(), None) + boxes.width(two, Roles(), None)) / 2

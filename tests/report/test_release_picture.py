@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 import xml.etree.ElementTree as ET
 
+from espalier.core.graph.dag import Dag
 from espalier.core.graph.layout import layout
+from espalier.core.graph.roles import Roles
+from espalier.core.report.drawing_picture import drawing_picture
 from espalier.core.report.release_picture import release_picture
 
 
@@ -86,6 +89,21 @@ def test_a_line_is_as_wide_as_its_link_is_strong():
     told["explained"] = {"refused": [{"columns": ["s", "y"], "score": 200.0}]}
     assert 'class="refused" style="stroke-width:3.0"' in release_picture(told).whole
     assert not release_picture(facts([("a", "y")], [("a", "y")])).weighed, "an older release states none"
+
+
+def test_causes_that_act_together_are_marked_where_their_arrows_end():
+    told = facts([("a", "y"), ("b", "y"), ("c", "y")], [("a", "y")])
+    told["project"]["dag"]["interactions"] = [
+        {"causes": ["a", "b"], "effect": "y"},
+        {"causes": ["a", "z"], "effect": "y"},
+    ]
+    made = release_picture(told)
+    assert "<title>a and b act together on y</title>" in made.whole
+    assert made.whole.count('class="together"') == made.before.count('class="together"') == 1, "z has no arrow"
+    assert 'class="together"' not in made.after, "it is no measured pair"
+    dag = Dag.from_json(told["project"]["dag"])
+    assert "a and b act together" in drawing_picture(("a", "b", "c", "y"), dag, Roles(), "y")
+    ET.fromstring(made.whole)
 
 
 def test_a_visit_before_has_its_box():

@@ -1,0 +1,121 @@
+"""The lines of the drawing board: what they say, and the paths on which they pass its boxes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from espalier.core.graph.implied import Implied, without
+from espalier.core.graph.routes import Line, Point, Rectangle, behind, routed
+from espalier.pages.board import drawing, groups, links
+from espalier.pages.board.boxes import Places
+from espalier.pages.session.session import Session
+from espalier.pages.structure import implications
+
+MOST_WHAT_IF = 400
+"""Largest number of arrows for which each shows the consequences of erasing it."""
+
+Paths = Mapping[Line, tuple[Point, ...]]
+
+
+@lru_cache(maxsize=64)
+def _paths(
+    boxes: tuple[tuple[str, Rectangle], ...],
+    lines: tuple[Line, ...],
+    bends: tuple[tuple[Line, tuple[Point, ...]], ...],
+) -> tuple[Paths, list[tuple[Line, str]]]:
+    """Return the path of each line, and the lines that pass behind a box. Most reruns change none of them."""
+    paths = routed(dict(boxes), lines, dict(bends))
+    return paths, behind(dict(boxes), paths)
+
+
+def data(
+    state: Session, now: Implied, at: Places, boxes: Mapping[str, Rectangle], lit: set[tuple[str, str]]
+) -> dict[str, Any]:
+    """Return the lines between ``boxes`` as plain values; ``at`` are the positions, ``lit`` the marked arrows."""
+    project, box = state.project, groups.closed(state)
+    dag = project.dag
+
+    def ends(*names: str) -> tuple[str, ...]:
+        """The boxes of columns; fewer if two are in one box, none if one is not shown."""
+        found = tuple(dict.fromkeys(box.get(n, n) for n in names))
+        return found if boxes.keys() >= {*found} else ()
+
+    arrows = [e for e in dag.edges if ends(*e) == e]
+    bundles: dict[Line, list[tuple[str, str]]] = {}
+    for e in dag.edges:
+        if len(ends(*e)) == 2 and ends(*e) != e:
+            bundles.setdefault(ends(*e), []).append(e)
+    shared = {cause: pair for cause, pair in dag.unmeasured.items() if len(ends(*pair)) == 2}
+    columns, chosen = drawing.selected(state)
+    kept = links.apart(state, {*columns, *(chosen or ())}) if "apart" in drawing.marks(state) else []
+    kept = [(a, b, s) for a, b, s in kept if len(ends(a, b)) == 2]
+    drawn = (*arrows, *bundles, *((*ends(*pair), "share") for pair in shared.values()))
+    bends = tuple((e, tuple(points)) for e, points in drawing.bends(state, at).items())
+    paths, hidden = _paths(tuple(boxes.items()), drawn, bends)
+    dotted, _ = _paths(tuple(boxes.items()), tuple(ends(a, b) for a, b, _ in kept), ())
+    own = set(project.separations)
+    return {
+        "edges": [_arrow(state, now, e) | {"lit": e in lit, "path": _plain(paths[e])} for e in arrows],
+        "bundles": [
+            _link(pair, pair, _bundled(pair, inside), paths[pair], lit=not lit.isdisjoint(inside))
+            for pair, inside in bundles.items()
+        ],
+        "shared": [
+            _link(
+                (a, b),
+                ends(a, b),
+                f"{a} ↔ {b}: they share an unmeasured cause. Delete erases this link.",
+                paths[*ends(a, b), "share"],
+                lit=any(cause in arrow for arrow in lit),
+            )
+            for cause, (a, b) in shared.items()
+        ],
+        "apart": [
+            _link((a, b), ends(a, b), implications.apart(a, b, s, s in own), dotted[ends(a, b)]) for a, b, s in kept
+        ],
+        "together": [
+            {
+                "ends": [*causes, effect],
+                "at": [*ends(*causes), *ends(effect)],
+                "lit": False,
+                "text": f"{' and '.join(causes)} act together on {effect}. Delete erases this link.",
+            }
+            for causes, effect in dag.drawn_interactions
+            if len(ends(*causes)) > 1 and len(ends(*causes, effect)) == len(ends(*causes)) + 1
+        ],
+        "behind": [f"{line[0]} → {line[1]} (behind {name})" for line, name in hidden],
+    }
+
+
+def _link(ends: Line, at: Line, text: str, path: tuple[Point, ...], lit: bool = False) -> dict[str, Any]:
+    """Return a line that is not an arrow; ``at`` are the boxes of its ends."""
+    return {"from": ends[0], "to": ends[1], "at": list(at), "text": text, "path": _plain(path), "lit": lit}
+
+
+def _bundled(pair: Line, arrows: list[tuple[str, str]]) -> str:
+    """Return the text of a line that shows the arrows of a closed group."""
+    listed = ", ".join(f"{a} → {b}" for a, b in arrows[:6]) + (" …" if len(arrows) > 6 else "")
+    many = f"{len(arrows)} arrow{'s' * (len(arrows) != 1)}"
+    return f"{pair[0]} → {pair[1]}, {many}: {listed}. Open the group to change them."
+
+
+def _arrow(state: Session, now: Implied, arrow: tuple[str, str]) -> dict[str, Any]:
+    """Return what an arrow shows and says."""
+    project, remark = state.project, state.project.dag.annotation(*arrow)
+    said = ""
+    if len(project.dag.edges) <= MOST_WHAT_IF:
+        said = implications.erasing(without(project.dag, [arrow], project.plan.target, project.roles, now))
+    remarks = ["contested"] * (remark.belief == "contested") + ["may break"] * remark.may_break
+    return {
+        "from": arrow[0],
+        "to": arrow[1],
+        "contested": remark.belief == "contested",
+        "label": "\n".join(remarks),
+        "without": said,
+    }
+
+
+def _plain(path: tuple[Point, ...]) -> list[list[float]]:
+    return [[x, y] for x, y in path]

@@ -1,0 +1,26 @@
+// The overview: a small map of a drawing that is larger than its frame. A click or a drag moves the view.
+const MAP_WIDE = 150, MAP_HIGH = 110;
+
+// Show the map in `canvas` and return its scale and corner; null, without a map, if the whole drawing is in view.
+function showMap(canvas, net, data, ink) {
+  const boxes = data.nodes.map((n) => ({ ...n, left: n.x - n.wide / 2, right: n.x + n.wide / 2, top: n.y - n.high / 2, bottom: n.y + n.high / 2 }));
+  const all = extent(boxes), { clientWidth: wide, clientHeight: high } = canvas.parentElement;
+  const [from, to] = [net.DOMtoCanvas({ x: 0, y: 0 }), net.DOMtoCanvas({ x: wide, y: high })];
+  canvas.hidden = !all || (all.left >= from.x && all.right <= to.x && all.top >= from.y && all.bottom <= to.y);
+  if (canvas.hidden) return null;
+  const left = Math.min(all.left, from.x), top = Math.min(all.top, from.y);
+  const scale = Math.min(MAP_WIDE / (Math.max(all.right, to.x) - left), MAP_HIGH / (Math.max(all.bottom, to.y) - top));
+  const ctx = canvas.getContext("2d"), sharp = window.devicePixelRatio || 1;
+  canvas.width = MAP_WIDE * sharp;
+  canvas.height = MAP_HIGH * sharp;
+  ctx.scale(sharp * scale, sharp * scale);
+  ctx.translate(-left, -top);
+  for (const b of boxes) {
+    ctx.fillStyle = b.color;
+    ctx.fillRect(b.left, b.top, b.right - b.left, b.bottom - b.top);
+  }
+  ctx.strokeStyle = ink.main;
+  ctx.lineWidth = 2 / scale;
+  ctx.strokeRect(from.x, from.y, to.x - from.x, to.y - from.y);
+  return { scale, left, top };
+}

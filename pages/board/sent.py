@@ -1,0 +1,50 @@
+"""Checks of what the drawing board sends. Nothing in it is trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from espalier.core.errors import GraphError
+from espalier.pages.board.boxes import Places
+from espalier.pages.session.session import Session
+
+FAR = 1e6
+MOST_SELECTED = 12
+"""Largest number of boxes selected together."""
+
+
+def column_of(state: Session, name: Any) -> str:
+    """Return the name of a column of the project."""
+    if not isinstance(name, str) or name not in state.project.schema:
+        raise GraphError(f"{name!r} is not a column")
+    return name
+
+
+def arrow_of(state: Session, arrow: Any) -> tuple[str, str]:
+    """Return two columns of the project."""
+    if not isinstance(arrow, list) or len(arrow) != 2:
+        raise GraphError("an arrow is [cause, effect]")
+    return column_of(state, arrow[0]), column_of(state, arrow[1])
+
+
+def text_of(action: Mapping[str, Any], key: str) -> str:
+    """Return a text of an action."""
+    value = action.get(key)
+    if not isinstance(value, str):
+        raise GraphError(f"the drawing sent no {key}")
+    return value
+
+
+def points_of(at: Mapping[Any, Any], state: Session) -> Places:
+    """Return checked positions."""
+    places: Places = {}
+    for column, xy in at.items():
+        ok = isinstance(xy, list) and len(xy) == 2
+        if not ok or not all(isinstance(v, int | float) and not isinstance(v, bool) and abs(v) < FAR for v in xy):
+            raise GraphError(f"the position of {column!r} must be two numbers")
+        places[column if column in state.project.dag.groups else column_of(state, column)] = (
+            round(xy[0]),
+            round(xy[1]),
+        )
+    return places
