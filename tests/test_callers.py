@@ -43,6 +43,7 @@ PUBLIC = {
     "schema",
     "person_column",
     "names_people",
+    "origin",
     "row_limit",
     "digest",
     "counts_only",

@@ -124,7 +124,7 @@ def open_stream(url: str, name: str, shown: str) -> Stream:
         table = _without_huge(backend, table)
     kinds = {column: _stored(kind, scheme) for column, kind in table.schema().items()}
     kind = origin_of(backend, name)
-    most = most_rows(file) if file and scheme == "sqlite" and kind == "table" else None
+    most = partial(most_rows, file) if file and scheme == "sqlite" and kind == "table" else None
     return Stream(
         backend, table, kinds, shown, file if seen else None, seen, most, kind, partial(origin_of, backend, name)
     )

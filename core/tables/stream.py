@@ -34,9 +34,9 @@ class Stream:
     """The table ``table`` of the engine ``backend``, called ``shown`` in messages.
 
     ``kinds`` is the type in which each column's cells arrive. If it differs from the catalogue's, a cell becomes text.
-    ``file`` is the file of a DuckDB database, and ``seen`` its state when its catalogue was read. ``most`` is the
-    largest number of rows that the file of a SQLite table can hold: in a damaged one, pages may lead to each other
-    without end. ``kind`` is the kind of the relation when it was opened, and ``kind_now`` asks for it again.
+    ``file`` is the file of a DuckDB database, and ``seen`` its state when its catalogue was read. ``most``
+    returns the largest number of rows that the file of a SQLite table can hold: in a damaged one, pages may lead to
+    each other without end. ``kind`` is the kind of the relation when it was opened, and ``kind_now`` asks for it again.
     """
 
     backend: Any
@@ -45,7 +45,7 @@ class Stream:
     shown: str
     file: Path | None = None
     seen: tuple[int, ...] | None = None
-    most: int | None = None
+    most: Callable[[], int] | None = None
     kind: str | None = None
     kind_now: Callable[[], str] | None = None
     rows = None
@@ -102,7 +102,7 @@ class Stream:
             raise TableError(f"{self.shown}: its file was changed after it was opened; open it again")
 
     def _check_number(self, rows: int) -> None:
-        if self.most is not None and rows > self.most:
+        if self.most is not None and rows > self.most():
             raise TableError(f"{self.shown} returns more rows than its file can hold: the file is damaged")
 
     def _few(self, query: Any) -> list[tuple[Any, ...]]:
@@ -119,7 +119,7 @@ class Stream:
 
         table = self.table.select(*names)
         with engine_errors(f"{self.shown}: the engine failed while it read the table", OURS):
-            counted = table if self.most is None else table.limit(self.most + 1)
+            counted = table if self.most is None else table.limit(self.most() + 1)
             ((total,),) = self._few(counted.aggregate(rows=counted.count()))
             self._check_number(total)
             yield from self._read(at_random(table, rows, total), names)

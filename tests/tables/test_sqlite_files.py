@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -46,6 +47,15 @@ def test_the_smallest_rows_are_read(tmp_path):
         con.close()
         schema = Schema((Column("a", "numeric", edges=(0.0, 10.0, 1e9), missing=True),))
         assert open_relation(f"sqlite://{file}", "t").snapshot(schema).rows == 20_000
+
+
+def test_a_table_may_grow_after_it_was_opened(table):
+    relation = open_relation(f"sqlite://{table}", "t")
+    with closing(sqlite3.connect(table)) as con:
+        con.executemany("INSERT INTO t VALUES (?)", [(None,)] * 100_000)
+        con.commit()
+    schema = Schema((Column("a", "categorical", ("x",), missing=True),))
+    assert relation.snapshot(schema).rows == 100_100
 
 
 def test_an_endless_catalogue_is_refused(table):
