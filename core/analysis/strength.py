@@ -73,7 +73,7 @@ def _odds_ratio(counts: Counts) -> Strength:
     def total(values: FloatArray) -> float:
         return float(np.einsum("ijk,ij,k->", values, product, w))
 
-    # the null has other margins than the counts, so compare residuals with residuals
+    # the margins of the null differ from the counts', so compare residuals with residuals
     observed = float((residuals(counts.values, counts.sigma) * product).sum())
     base = total(null.expected)
     theta = _root(lambda t: total(associated(null, t)) - base - observed)

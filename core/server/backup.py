@@ -146,7 +146,7 @@ def _dump(ledger: Ledger, where: str, to: Path) -> None:
             if target.execute("SELECT 1 FROM sqlite_master WHERE name = 'espalier_journal'").fetchone():
                 target.execute("DELETE FROM espalier_journal")
                 target.commit()
-                target.execute("VACUUM")  # also pages of answers that the ledger itself has deleted
+                target.execute("VACUUM")  # including pages of answers that the ledger itself has deleted
         return
     os.close(os.open(to, os.O_CREAT | os.O_EXCL, 0o600))
     _tool("pg_dump", database_url(where), "--format=custom", "--exclude-table-data=espalier_journal", f"--file={to}")

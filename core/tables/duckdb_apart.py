@@ -1,4 +1,4 @@
-"""DuckDB's reading of a file in a process of its own: a damaged file can end DuckDB's process, but no more than that.
+"""DuckDB reads a file in a separate process: a damaged file can end that process, but nothing else.
 
 The program of this module is started once, imports DuckDB, and forks for each question. A child answers one question:
 it opens the file and sends the rows as an Arrow stream. So a crash ends in a message, and other sessions of a server
@@ -109,7 +109,7 @@ def check(path: Path) -> None:
     """
     with path.open("rb") as file:
         if file.read(12)[8:] != b"DUCK":
-            raise TableError(f"{path} is no database of DuckDB")
+            raise TableError(f"{path} is not a DuckDB database")
     with suppress(EngineFailed):  # the caller sees the same error
         for _ in answered(path, CATALOGUE, 1 << 16) if APART else ():
             pass

@@ -192,7 +192,7 @@ def _more(state: Session) -> None:
         if method.offers(plan, "accounting"):
             kinds = [*method.capabilities.accounting]
             if plan.accounting not in kinds:
-                kinds.append(plan.accounting)  # shown until it is put right
+                kinds.append(plan.accounting)  # shown until it is corrected
             st.selectbox(
                 "Accounting",
                 kinds,

@@ -136,7 +136,7 @@ class Registry:
         results = work.results
         file = _file_of(results)
         with self._lock:
-            if results is None or work.results is not results or work.away is not None:  # taken or replaced meanwhile
+            if results is None or work.results is not results or work.away is not None:  # taken or replaced since
                 if file is not None:
                     file.close()
             elif file is None:

@@ -159,7 +159,7 @@ def test_no_extension_is_fetched_for_a_file_or_a_name(tmp_path):
     with sqlite3.connect(tmp_path / "t.duckdb") as con:
         con.execute("CREATE TABLE t (a TEXT)")
     con.close()
-    with pytest.raises(TableError, match="is no database of DuckDB"):
+    with pytest.raises(TableError, match="is not a DuckDB database"):
         open_relation(f"duckdb://{tmp_path}/t.duckdb", "t")
     for name in ("md:x", ":memory:", "s3://bucket/x.duckdb"):
         with pytest.raises(TableError, match="there is no such file"):

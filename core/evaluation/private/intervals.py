@@ -208,7 +208,7 @@ def information_interval(
         line = along(t)
         truth[i] = float(information(line)[()])
         drawn[i] = information(simulated(line))
-    truth[0] = 0.0  # the independent table, but for rounding
+    truth[0] = 0.0  # the independent table, except for rounding
     truth = np.maximum.accumulate(truth)
     low, value = (_where(truth, (drawn >= seen).mean(axis=1), level) for level in (TAIL, 0.5))
     high = _where(truth, (drawn >= usual).mean(axis=1), 1 - TAIL)
