@@ -202,6 +202,11 @@ class Column:
         return ""
 
     @property
+    def as_released(self) -> Column:
+        """The description by which released cells are read: their numbers have a decimal point."""
+        return self
+
+    @property
     def date_order(self) -> str:
         """The order of day, month and year in which the table writes dates; empty for ISO dates."""
         return ""

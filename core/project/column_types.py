@@ -132,6 +132,11 @@ class Numbers(Column, kinds=("numeric",)):
         shown = [f"{plain_text(a)} – <{plain_text(b)}" for a, b in bins[:-1]]
         return (*shown, *(f"{plain_text(a)} – {plain_text(b)}" for a, b in bins[-1:]))
 
+    @property
+    def as_released(self) -> Column:
+        """The description by which released cells are read: their numbers have a decimal point."""
+        return replace(self, number_style="") if self.number_style else self
+
     def coarser(self, values: int) -> Column | None:
         """This column with neighbouring bins joined until at most ``values`` are left, including missing."""
         bins = max(1, values - self.missing)

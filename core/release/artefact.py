@@ -47,7 +47,7 @@ from espalier.core.statement.keys import Signer
 from espalier.core.tables.catalogue import TRUSTED
 from espalier.core.tables.consistency import violations
 from espalier.core.tables.destination import Destination
-from espalier.core.tables.released import csv_bytes
+from espalier.core.tables.released import as_released, csv_bytes
 from espalier.core.tables.snapshot import Snapshot
 from espalier.core.tables.table import Table
 
@@ -154,7 +154,7 @@ class Release:
     def synthetic(self) -> Table:
         """Rows in memory as a table: codes, and the numbers of ``synthetic.csv`` (dates as days, empty cells NaN)."""
         schema = self.project.schema
-        values = {c.name: c.numbers(self.table[c.name]) for c in schema.columns if c.kind == "numeric"}
+        values = {c.name: c.as_released.numbers(self.table[c.name]) for c in schema.columns if c.kind == "numeric"}
         return Table(schema, self.codes, self.shown, values=values)
 
     @property
@@ -268,7 +268,7 @@ class Release:
         """Return every constraint with the number of synthetic rows that violate it; empty without constraints."""
         if not self.project.constraints:
             return {}
-        found = violations(self.project.constraints, self.project.schema, self.table)
+        found = violations(self.project.constraints, as_released(self.project.schema), self.table)
         return {
             "constraints": {
                 "violations": sum(n for _, n in found),

@@ -40,7 +40,7 @@ def settle(constraints: Constraints, schema: Schema, codes: Codes, texts: Texts)
             continue
         written = np.array([out[name] for name in names], dtype=object)
         held = np.array([codes[name] for name in names], dtype=np.int64)
-        numbers = np.array([schema[name].numbers(out[name]) for name in names])
+        numbers = np.array([schema[name].as_released.numbers(out[name]) for name in names])
         places = np.argsort(held, axis=0, kind="stable")
         order = np.lexsort((numbers, held), axis=0)
         np.put_along_axis(written, places, np.take_along_axis(written, order, axis=0), axis=0)

@@ -22,6 +22,7 @@ from espalier.core.tables.value_patterns import (
     date_bins,
     leading_zeros,
     named_like_a_person,
+    named_with_an_id,
     no_yes,
     number_style,
     periods_in_order,
@@ -91,7 +92,8 @@ def identifiers(text: TextTable, marks: Sequence[str] = ()) -> tuple[str, ...]:
 
     They have more than :data:`FEW` distinct values, and more than half as many as nonempty cells. Dates, and whole
     numbers that look like amounts (`espalier.core.tables.value_patterns.amounts`), are not identifiers. Whole numbers
-    in a column named like an identifier may repeat more often, as in a table of visits. Private.
+    in a column named like an identifier may repeat more often, as in a table of visits. So may texts such as ``P10007``
+    if the name has a word such as ``id``. Private.
     """
     return tuple(n for n, column in text.columns.items() if n and _hardly_repeats(n, column, marks))
 
@@ -115,7 +117,7 @@ def _hardly_repeats(name: str, column: TextColumn, marks: Sequence[str]) -> bool
         return False
     if 2 * len(values) <= cells:
         people = len(values) >= MANY_PEOPLE and cells <= ROWS_EACH * len(values) and named_like_a_person(name)
-        return people and all(v.isascii() and v.isdigit() for v in values)
+        return people and (named_with_an_id(name) or all(v.isascii() and v.isdigit() for v in values))
     orders = possible_orders(values)
     if len(orders) > 1 or (orders and date_bins(values, orders[0]) is not None):
         return False

@@ -57,7 +57,8 @@ def read_linked(linked: Linked, schema: Schema, files: Mapping[str, bytes]) -> P
         read = read_released(files[f"{table}.csv"], [defuse(name) for name in own.released])
         columns = {restore(n): TextColumn(tuple(map(restore, c.values)), c.codes) for n, c in read.columns.items()}
         made[table] = TextTable(columns, read.rows, read.source)
-    return panel_of(replace(linked, together=False), schema, made[linked.people], made[linked.visits], [VISIT])
+    both = made[linked.people], made[linked.visits]
+    return replace(panel_of(replace(linked, together=False), as_released(schema), *both, [VISIT]), schema=schema)
 
 
 def _written(schema: Schema, name: str, texts: Sequence[str], *, alone: bool) -> Sequence[str]:
@@ -86,4 +87,9 @@ def read_csv(schema: Schema, source: Path | bytes) -> Table:
     """What :func:`csv_bytes` wrote, read back; raises :class:`TableError`."""
     read = read_released(source, [defuse(name) for name in schema.released])
     columns = {restore(n): TextColumn(tuple(map(restore, c.values)), c.codes) for n, c in read.columns.items()}
-    return Table.encode(TextTable(columns, read.rows, read.source), schema)
+    return replace(Table.encode(TextTable(columns, read.rows, read.source), as_released(schema)), schema=schema)
+
+
+def as_released(schema: Schema) -> Schema:
+    """Return the schema by which released cells are read."""
+    return replace(schema, columns=tuple(c.as_released for c in schema.columns))

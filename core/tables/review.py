@@ -77,7 +77,8 @@ def review(text: TextTable, schema: Schema) -> tuple[Reviewed, ...]:
 def review_column(read: TextColumn, column: Column) -> Reviewed:
     """Return the place of one guessed column. Private."""
     group, reason = _place(read, column)
-    books = () if group == "identifies someone" else fitting_books(read, column.missing_marks)
+    someone = group == "identifies someone" or named_like_a_person(column.name)
+    books = () if someone else fitting_books(read, column.missing_marks)
     if books and group == "look closely" and not column.dates:
         reason = f"{reason} A code book contains all of its values: {', '.join(books)}."
     orders = () if column.dates is not None or isinstance(column, ToBuy) else unclear_orders(read, column.missing_marks)

@@ -198,6 +198,14 @@ def named_like_a_person(name: str) -> bool:
     return bool(_PERSON_NAME.search(_WORDS.sub("_", name).casefold()))
 
 
+_ID_WORD = re.compile(r"(^|[_\W])(id|ids|guid|uuid|mrn|ssn|nhs|pid|identifier)($|[_\W])")
+
+
+def named_with_an_id(name: str) -> bool:
+    """Whether a column's name contains a word for an identifier, and not only for a person: ``patient_id``."""
+    return bool(_ID_WORD.search(_WORDS.sub("_", name).casefold()))
+
+
 _CONTACT = re.compile(
     r"[^@\s]+@[^@\s]+\.[A-Za-z]{2,}|\+\d[\d ()/-]{6,}|\d{3}-\d{2}-\d{4}|[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}",
     re.IGNORECASE,

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from espalier.core.analysis.loading import load_release
 from espalier.core.cli.main import main
 
 
@@ -64,6 +65,18 @@ def test_the_order_of_day_and_month_is_guessed_or_asked(work, capsys):
     header, *made = (work / "out" / "synthetic.csv").read_text().splitlines()
     assert header == "seen,left,ill"
     assert all(line.startswith("2020-") and line.split(",")[1].startswith("2021-") for line in made), "as ISO dates"
+    assert main(("evaluate", "out", "--data", "t.csv")) == 0, capsys.readouterr().err
+
+
+def test_a_release_of_decimal_commas_has_points_and_is_read_again(work, capsys):
+    (work / "t.csv").write_text("w;s\n" + "".join(f"{10 + i % 60},{i % 10};{'xy'[i % 2]}\n" for i in range(120)))
+    assert init() == 0
+    project = (work / "p.json").read_text().replace('"guessed"', '"confirmed"')
+    assert json.loads(project)["schema"][0]["number_style"] == "1234,5"
+    (work / "p.json").write_text(project)
+    assert main(("release", "p.json", "--data", "t.csv", "--out", "out")) == 0, capsys.readouterr().err
+    made = load_release("out").table.numbers("w")
+    assert ((made >= 0) & (made <= 80)).all(), "each cell is a number"
     assert main(("evaluate", "out", "--data", "t.csv")) == 0, capsys.readouterr().err
 
 

@@ -218,6 +218,15 @@ def test_numbers_of_people_may_repeat_in_a_table_of_visits():
     assert identifiers(long) == (), "75 rows each: places or products"
 
 
+def test_texts_that_number_people_may_repeat_and_are_no_codes_of_a_book():
+    visits = [f"P{10000 + i // 3}" for i in range(600)]
+    columns = {"patient_id": visits, "patient_ward": visits, "diagnosis": visits}
+    table = TextTable({n: TextColumn.of(c) for n, c in columns.items()}, 600)
+    assert identifiers(table) == ("patient_id",), "a name without a word for a number may be a place or a code"
+    assert placed(*visits, name="diagnosis").books == ("icd-10-cm",), "P10 is a block of ICD-10"
+    assert placed(*visits[:120], name="patient_ward").books == ()
+
+
 def test_bounds_are_never_the_largest_number_found():
     for largest in (100, 1000, 99, 120, 7500):
         column = guess(*(str(i) for i in range(0, largest + 1, max(1, largest // 60))), str(largest))
