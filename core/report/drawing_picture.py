@@ -9,7 +9,7 @@ from html import escape
 from espalier.core.graph.dag import Dag, Interaction
 from espalier.core.graph.layout import Layout, fitted
 from espalier.core.graph.roles import Roles
-from espalier.core.graph.routes import Point, before_end, rectangle, routed, svg_path
+from espalier.core.graph.routes import Line, Point, before_end, rectangle, routed, svg_path
 
 HIGH = 30
 PAGE = 1000.0
@@ -82,9 +82,9 @@ def svg(
     """
     styles = (("refused", lines.refused), ("faded", lines.faded), ("thin", lines.measured), ("line", lines.drawn))
     boxes = {n: rectangle(at, wide[n], HIGH) for n, at in found.places.items()}
-    bends = {(a, b): points for (b, a), back in found.routes.items() if (points := back[::-1])} | {
-        e: points for e, points in found.routes.items() if points
-    }
+    bends: dict[Line, Sequence[Point]] = {
+        (a, b): points for (b, a), back in found.routes.items() if (points := back[::-1])
+    } | {e: points for e, points in found.routes.items() if points}
     paths = routed(boxes, [pair for _, pairs in styles for pair in pairs], bends)
     parts = []
     for kind, pairs in styles:

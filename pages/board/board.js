@@ -262,16 +262,16 @@ function make(parent) {
     tell("Moved; the places are kept in the project.");
   }
 
-  // A column of the tray comes to the point where it is dropped, else to the first free one below the middle.
+  // A column of the tray comes to the point where it is dropped, else to the free one nearest to the middle of the view.
   function bring(column, at) {
-    const { x, y } = at || net.getViewPosition(), boxes = nodes.getIds().map((n) => net.getBoundingBox(n));
-    let down = y;
-    const taken = (b) => b.left < x + 70 && b.right > x - 70 && b.top < down + 30 && b.bottom > down - 30;
-    while (!at && boxes.some(taken)) down += 20;
+    const [from, to] = [net.DOMtoCanvas({ x: 0, y: 0 }), net.DOMtoCanvas({ x: host.clientWidth, y: host.clientHeight })];
+    const coming = waiting.filter((a) => a.do === "bring").map(({ at: [x, y] }) => ({ left: x - 95, right: x + 95, top: y - 30, bottom: y + 30 }));
+    const [x, y] = at ? [at.x, at.y] : freePoint(from, to, [...nodes.getIds().map((n) => net.getBoundingBox(n)), ...coming]);
     data.tray = data.tray.filter((n) => n !== column);
     typed.value = "";
     showTray(tray, data.tray, data.labels);
-    act({ do: "bring", column, at: [Math.round(x), Math.round(down)] });
+    act({ do: "bring", column, at: [Math.round(x), Math.round(y)] });
+    look([x, y]);
     typed.focus({ preventScroll: true });
   }
 

@@ -38,6 +38,7 @@ LEGEND = {
     "▣": "closed group of columns",
     "‖": "dotted: kept apart in the released table",
 }
+EMPTY = "The drawing is empty. Press a column in the tray below, or type a part of its name and press Enter."
 AROUND = (
     "The drawing shows the neighbourhood of the selection. Choose a column below, or bring one from the tray to draw "
     "arrows to it."
@@ -172,11 +173,11 @@ def _arranged(state: Session, project: Project, names: list[str]) -> Places:
     """Return the layout's position of every box, and remember it with the bends of its arrows."""
     board, box = state.drafts.board, groups.closed(state)
     lines = {n: box_lines(state, n) for n in names}
-    edges = dict.fromkeys((box.get(a, a), box.get(b, b)) for a, b in project.dag.edges)
     target = project.plan.target
-    edges = [(a, b) for a, b in edges if a != b]
+    ends = dict.fromkeys((box.get(a, a), box.get(b, b)) for a, b in project.dag.edges)
+    edges = [(a, b) for a, b in ends if a != b]
     found = arranged(names, edges, project.roles, box.get(target or "", target), board.wide, lines)
-    places = {n: (round(x), round(y)) for n, (x, y) in found.places.items()}
+    places: Places = {n: (round(x), round(y)) for n, (x, y) in found.places.items()}
     board.laid[view_of(state)] = (places, found.bends)
     return places
 
@@ -257,6 +258,8 @@ def view(state: Session) -> str:
 
 def hint(state: Session) -> str:
     """Return the actions available on the drawing as shown."""
+    if not shown(state):
+        return EMPTY
     return AROUND if view(state) == "around" else HINT
 
 

@@ -21,6 +21,15 @@ function frame(all, wide, most, heart, whole) {
   return { tall, scale: shrink, position };
 }
 
+// The free point of a view nearest to its middle, for a box that comes; below all boxes if the view is full.
+function freePoint(from, to, boxes) {
+  const x = (from.x + to.x) / 2, y = (from.y + to.y) / 2, points = [];
+  for (let u = from.x + 110; u <= to.x - 110; u += 40) for (let v = from.y + 40; v <= to.y - 40; v += 35) points.push([u, v]);
+  const free = ([u, v]) => !boxes.some((b) => b.left < u + 115 && b.right > u - 115 && b.top < v + 40 && b.bottom > v - 40);
+  const far = ([u, v]) => Math.hypot(u - x, v - y);
+  return points.filter(free).sort((p, q) => far(p) - far(q))[0] || [x, Math.max(...boxes.map((b) => b.bottom)) + 60];
+}
+
 // The path from `effect` back to `cause` along `arrows`, which an arrow from cause to effect would close; or null.
 function closed(arrows, cause, effect) {
   const came = new Map([[effect, null]]), queue = [effect];

@@ -82,7 +82,7 @@ def test_a_point_before_the_end_and_rounded_corners():
 
 def points(path):
     """Points along an SVG path of lines and quadratic curves."""
-    out = []
+    out: list[tuple[float, float]] = []
     for letter, text in re.findall(r"([MLQ])([-\d .]+)", path):
         v = [float(x) for x in text.split()]
         if letter != "M":
