@@ -300,7 +300,7 @@ def test_under_replace_one_the_declared_total_is_what_is_public():
     assert made.budget.delta == 1 / 400**2
     said = str(made.to_json()).replace(",", "")
     assert not re.search(r"(?<![\d.])5300(?!\d)", said), "no number is the true one (digits inside others may be)"
-    assert any("invented rows" in p for p in made.to_json()["promises"])
+    assert any("rows were invented" in p for p in made.to_json()["promises"])
     for m in made.fitted.measurements:
         assert m.sigma == pytest.approx(2 * math.sqrt(2) / math.sqrt(2 * m.rho))
 
