@@ -236,6 +236,12 @@ def _problems(column: Column, read: TextColumn) -> Iterable[Undecided]:
         yield Undecided(column.name, "empty cells, which the dictionary does not allow")
 
 
+def undeclared_values(column: Column, read: TextColumn) -> tuple[str, ...]:
+    """Return the values of the rows that a declared column does not allow, in order. Private."""
+    codes = column.judge(read.values)
+    return tuple(sorted(v for v, code in zip(read.values, codes.tolist(), strict=True) if code == column.size))
+
+
 def _edges(about: Declared) -> tuple[float, ...] | None:
     """Return bins over the declared range: its ends, and round numbers between them."""
     ends = [end.replace(",", ".") if about.number_style == "1234,5" else end for end in about.range]

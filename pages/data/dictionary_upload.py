@@ -7,7 +7,7 @@ from typing import Any
 import streamlit as st
 
 from espalier.core.dictionaries.base import Dictionary
-from espalier.core.dictionaries.drafting import CHOICES, Choice, Draft, draft_schema, merged
+from espalier.core.dictionaries.drafting import CHOICES, Choice, Draft, draft_schema, merged, undeclared_values
 from espalier.core.dictionaries.reading import read_dictionary
 from espalier.core.errors import EspalierError, SchemaError
 from espalier.core.project.declared_by import STATEMENT
@@ -18,6 +18,8 @@ from espalier.pages.session.session import Session
 
 LARGEST = 50
 """Largest size of a dictionary's file, in megabytes."""
+SHOWN = 30
+"""Largest number of undeclared values that are listed."""
 
 
 def show(state: Session) -> None:
@@ -68,7 +70,8 @@ def _offer(state: Session, text: TextTable, dictionary: Dictionary, key: str) ->
     part = TextTable({n: text.columns[n] for n in declared}, text.rows)
     marks = sure_marks(part)
     choices: dict[str, Choice] = {}
-    for open_ in draft_schema([dictionary], part, marks).undecided:
+    open_draft = draft_schema([dictionary], part, marks)
+    for open_ in open_draft.undecided:
         picked = st.radio(
             f"{CONFIDENTIAL} {name(open_.column)} contains {open_.problem}. What should happen?",
             list(CHOICES),
@@ -76,6 +79,8 @@ def _offer(state: Session, text: TextTable, dictionary: Dictionary, key: str) ->
             format_func=lambda choice: CHOICES[choice].capitalize(),
             key=f"dictionary-choice-{key}-{open_.column}",
         )
+        if odd := undeclared_values(open_draft.schema[open_.column], part.columns[open_.column]):
+            st.caption(f"Not declared: {names(odd, SHOWN)}.")
         if picked is not None:
             choices[open_.column] = picked
     draft = draft_schema([dictionary], part, marks, choices)

@@ -314,6 +314,7 @@ def test_a_dictionary_declares_its_columns_after_one_statement(app: AppTest) -> 
 
     app.checkbox[0].check().run()
     assert use().disabled, "score holds a value that the dictionary does not declare"
+    assert "Not declared: `2`." in [c.value for c in app.caption], "the steward sees what is to be decided"
     for radio in [r for r in app.radio if "What should happen" in r.label]:
         radio.set_value("missing").run()
     press(app, "Use this dictionary")
