@@ -304,8 +304,9 @@ def _shifted(seed: int, drawn: str = "causal", **plan: Any) -> float:
     held = scm(rng, 20_000, SPURIOUS_TEST_FLIP, False, 0.5**0.5, 10)
     sizes = {n: 3 if n in "AB" else 4 if n[0] == "N" else 2 for n in real}
     edges = [("A", "Y"), ("B", "Y"), *((("Y", f"S{i}") for i in range(1, 11)) if drawn != "cut" else ())]
-    regime = {"regime": "causal"} if drawn == "causal" else {}
-    return fit_auc(released(real, sizes, edges, target="Y", **regime, **plan), held, sizes, "Y")
+    if drawn == "causal":
+        plan["regime"] = "causal"
+    return fit_auc(released(real, sizes, edges, target="Y", **plan), held, sizes, "Y")
 
 
 def families(seeds: int) -> None:

@@ -82,9 +82,10 @@ def svg(
     """
     styles = (("refused", lines.refused), ("faded", lines.faded), ("thin", lines.measured), ("line", lines.drawn))
     boxes = {n: rectangle(at, wide[n], HIGH) for n, at in found.places.items()}
-    bends: dict[Line, Sequence[Point]] = {
-        (a, b): points for (b, a), back in found.routes.items() if (points := back[::-1])
-    } | {e: points for e, points in found.routes.items() if points}
+    bends: dict[Line, Sequence[Point]] = {}
+    for (cause, effect), points in found.routes.items():
+        if points:
+            bends |= {(cause, effect): points, (effect, cause): points[::-1]}
     paths = routed(boxes, [pair for _, pairs in styles for pair in pairs], bends)
     parts = []
     for kind, pairs in styles:
