@@ -47,9 +47,15 @@ def encoding(table: Any, schema: Schema, dialect: str, person: str | None = None
     ``dialect`` is the engine's name. ``person`` adds the person identifier of each row, as text.
     Raises :class:`TableError` for a column that is missing or has an unsupported type.
     """
-    made = {}
+    made, days = {}, {c.name: _day_name(table, i) for i, c in enumerate(schema.columns) if c.date_order}
+    if days:  # apart, because each edge of a bin compares them
+        ordered = {
+            days[c.name]: _ordered_day(_column(table, c.name), c, dialect) for c in schema.columns if c.date_order
+        }
+        table = table.mutate(**ordered)
     for i, column in enumerate(schema.columns):
-        made[code_name(i)] = _code(_column(table, column.name), column, dialect).cast("int32")
+        day = table[days[column.name]] if column.name in days else None
+        made[code_name(i)] = _code(_column(table, column.name), column, dialect, day).cast("int32")
     if person is not None:
         made[PERSON] = _person(_column(table, person))
     return table.select(**made)
@@ -95,7 +101,15 @@ def _person(value: Any) -> Any:
     )
 
 
-def _code(value: Any, column: Column, dialect: str) -> Any:
+def _day_name(table: Any, index: int) -> str:
+    """A name for the days of a column that no column of the table has."""
+    name = f"espalier_day_{index}"
+    while name in table.columns:
+        name += "_"
+    return name
+
+
+def _code(value: Any, column: Column, dialect: str, day: Any = None) -> Any:
     kind = value.type()
     if column.number_style or (column.code_book and code_book(column.code_book).by_rule):
         why = "counts longer codes as codes of a code book" if column.code_book else "uses its own number style"
@@ -116,7 +130,7 @@ def _code(value: Any, column: Column, dialect: str) -> Any:
     empty = column.values if column.missing else column.size + 1
     unknown = column.values if column.unknown == "missing" else column.size
     if column.dates is not None:
-        codes = _periods(value, column, _int(unknown), dialect)
+        codes = _periods(value, column, _int(unknown), dialect, day)
     elif column.kind == "numeric":
         codes = _bins(value, column, _int(unknown), dialect)
     else:
@@ -188,31 +202,22 @@ def _between(value: Any, edges: Sequence[Any], first: int = 0) -> Any:
     return ibis.cases((value < edges[middle], _between(value, edges[:middle], first)), else_=upper)
 
 
-def _periods(value: Any, column: Column, unknown: Any, dialect: str) -> Any:
-    """The calendar bins of days: of dates, of moments without a time zone, and of texts in ISO form or in the column's
-    order.
+def _periods(value: Any, column: Column, unknown: Any, dialect: str, ordered: Any) -> Any:
+    """The calendar bins of days: of dates, of moments without a time zone, and of texts in ISO form.
+
+    ``ordered`` are the days of texts in the column's order.
     """
     kind = value.type()
-    if column.date_order and kind.is_integer():
-        value, kind = value.cast("string"), value.cast("string").type()
-    if column.date_order and (kind.is_floating() or kind.is_decimal()):
-        raise TableError(
-            f"column {column.name!r} holds {kind} values, from which this engine cannot read dates; provide whole "
-            "numbers, texts or dates in a view",
-            column=column.name,
-        )
     if kind.is_timestamp() and kind.timezone is not None:
         raise TableError(
             f"column {column.name!r} holds moments with a time zone, whose day depends on the zone; give them as dates",
             column=column.name,
         )
-    if kind.is_string():
-        forms = [(_is_like(value, _DATE, dialect), value.re_extract(_ISO_DAY, 0))]
-        for spelling in SPELLINGS.get(column.date_order, ()):
-            pattern = f"^{BLANK}*{spelling.pattern}{BLANK}*$"
-            forms.append((_is_like(value, pattern, dialect), _iso_day(value, pattern, spelling)))
-        day = ibis.cases(*forms, else_="")
-        odd = ~_in_calendar(day)
+    if ordered is not None and (kind.is_string() or kind.is_integer()):
+        day, odd, kind = ordered, ~_in_calendar(ordered), ordered.type()
+    elif kind.is_string():
+        day = value.re_extract(_ISO_DAY, 0)
+        odd = ~_is_like(value, _DATE, dialect) | ~_in_calendar(day)
     elif kind.is_date() or kind.is_timestamp():
         last = "9999-12-31" if kind.is_date() else "9999-12-31 23:59:59.999999"
         day, odd = value, (value < _day("0001-01-01", kind)) | (value > _day(last, kind))  # infinities
@@ -222,6 +227,25 @@ def _periods(value: Any, column: Column, unknown: Any, dialect: str) -> Any:
     ends = (dt.date.fromordinal(int(edge)).isoformat() for edge in column.edges[1:-1])
     steps = [(day < _day(end, kind), _int(i)) for i, end in enumerate(ends)]
     return ibis.cases((odd, unknown), *steps, else_=_int(column.values - 1))
+
+
+def _ordered_day(value: Any, column: Column, dialect: str) -> Any:
+    """The day of each text or whole number in ISO form; empty for what is no date by its form."""
+    kind = value.type()
+    if kind.is_floating() or kind.is_decimal():
+        raise TableError(
+            f"column {column.name!r} holds {kind} values, from which this engine cannot read dates; provide whole "
+            "numbers, texts or dates in a view",
+            column=column.name,
+        )
+    if not (kind.is_string() or kind.is_integer()):
+        return ibis.literal("")
+    text = value.cast("string") if kind.is_integer() else value
+    forms = [(_is_like(text, _DATE, dialect), text.re_extract(_ISO_DAY, 0))]
+    for spelling in SPELLINGS[column.date_order]:
+        pattern = f"^{BLANK}*{spelling.pattern}{BLANK}*$"
+        forms.append((_is_like(text, pattern, dialect), _iso_day(text, pattern, spelling)))
+    return ibis.cases(*forms, else_="")
 
 
 def _iso_day(value: Any, pattern: str, spelling: Spelling) -> Any:

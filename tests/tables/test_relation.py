@@ -15,6 +15,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
+import ibis
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -25,6 +26,7 @@ from espalier.core.project.date_orders import DATE_ORDERS
 from espalier.core.project.schema import Column, Schema
 from espalier.core.project.schema_json import schema_from_json
 from espalier.core.tables.digest import _MIXES, Digest, _hash
+from espalier.core.tables.encoding_query import encoding
 from espalier.core.tables.postgres_snapshot import PostgresSnapshot
 from espalier.core.tables.reading import read_table
 from espalier.core.tables.relation import open_relation
@@ -270,6 +272,13 @@ def test_engines_read_days_in_each_order_as_the_schema_does(tmp_path, postgres):
                 open_relation(postgres, "spelled").snapshot(odd)
         finally:
             con.execute("DROP TABLE spelled")
+
+
+@pytest.mark.parametrize("dialect", ["postgres", "pyspark"])
+def test_a_query_computes_a_day_once_and_not_for_each_bin(dialect):
+    table = ibis.table({"dmy": "string", "espalier_day_0": "string"}, name="x")
+    query = encoding(table, Schema((ORDERS["dmy"],)), dialect)
+    assert len(ibis.to_sql(query, dialect=dialect)) < 40_000
 
 
 def test_moments_with_a_zone_and_texts_that_are_no_days_are_refused(tmp_path):
