@@ -119,7 +119,8 @@ def test_labels_and_missing_codes_survive_the_round_trip_into_a_table(name, kind
         assert texts(found) == (column.label, shown)
         assert set(found.missing) == set(missing)
         kept += 1
-    assert kept > len(schema.columns) / 2 or (kind == "dta" and lost)
+    long_codes = name == "redcap_rarelink.csv"  # SPSS has no labels for texts of more than 8 bytes
+    assert kept > len(schema.columns) / 2 or (lost and kept and (kind == "dta" or long_codes))
 
 
 @pytest.mark.parametrize("name", EXPECTED)
