@@ -336,6 +336,14 @@ def test_columns_come_from_the_tray_by_typing_and_by_dragging(person, tmp_path) 
     tray.get_by_role("searchbox").fill("_4")
     tray.get_by_role("searchbox").press("Enter")
     board.says("feature_40 is on the drawing")
+    frame = person.page.locator(".board .canvas").bounding_box() or {}
+    for column in ("feature_41", "feature_42", "feature_43", "feature_44"):
+        tray.get_by_role("searchbox").fill(column)
+        tray.get_by_role("searchbox").press("Enter")
+        board.says(f"{column} is on the drawing")
+        x, y = board.at(column)
+        assert frame["x"] < x < frame["x"] + frame["width"], "it comes into view"
+        assert frame["y"] < y < frame["y"] + frame["height"]
     assert tray.get_by_role("button", name="feature_40").count() == 0
     canvas = person.page.locator(".board .canvas")
     tray.get_by_role("button", name="feature_31").drag_to(canvas, target_position={"x": 300, "y": 250})

@@ -386,6 +386,8 @@ def test_columns_without_arrows_wait_in_the_tray_until_they_are_brought() -> Non
     send(state, {"do": "bring", "column": "v41", "at": None}, start=4)
     assert "must be two numbers" in state.drafts.board.message["text"]
     assert "v41" in board.data(state, implications.now(state)[1])["tray"]
+    empty = fresh(names)
+    assert "The drawing is empty" in board.data(empty, implications.now(empty)[1])["hint"]
     small = fresh(names[:20], (("v00", "v01"),))
     assert not board.data(small, implications.now(small)[1])["tray"], "a small table is shown whole"
 
