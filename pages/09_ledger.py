@@ -1,15 +1,12 @@
 """Ledger: one budget for all releases from the same people, and earlier releases to download again."""
 
-import csv
-import io
-import itertools
 import json
 from typing import Any
 
 import streamlit as st
 
 from espalier.core.errors import EspalierError
-from espalier.core.ledger.archive import tables_of, zipped
+from espalier.core.ledger.archive import zipped
 from espalier.core.ledger.ledger import Ledger, default_ledger
 from espalier.core.ledger.population import PART_NAMES, Entry, Population
 from espalier.core.methods.pools import pool_in_words
@@ -201,18 +198,12 @@ def releases(state: Session, ledger: Ledger, p: Population) -> None:
     try:
         files = signed_files(ledger.files(made[picked].released or ""), server_signer())
         project = Project.loads(files["project.json"])
+        about, tables = bundle.in_short(project, files)
     except EspalierError as error:
         st.error(plain(error))
         return
-    facts = json.loads(files["release.json"])
-    st.markdown(
-        f"{name(project.name)}: {facts['rows']:,} synthetic rows, {len(project.schema.columns)} columns, by "
-        f"{text.method(facts['method'])}; ε = {round_up(facts['spent']['epsilon'])} "
-        f"at δ = {round_up(facts['spent']['delta'])}. The files are those of the release: their hash is "
-        "the one in the entry."
-    )
-    for table in tables_of(files):
-        rows = list(itertools.islice(csv.DictReader(io.StringIO(files[table].decode())), 10))
+    st.markdown(f"{about} The files are those of the release: their hash is the one in the entry.")
+    for rows in tables:
         st.dataframe(rows, hide_index=True, placeholder="")
     stem = shell.filename(project.name)
     with st.container(horizontal=True):

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import csv
+import io
+import itertools
+import json
+from collections.abc import Iterable, Mapping
 
 import streamlit as st
 
 from espalier.core.analysis.noisy_counts import COUNTS
-from espalier.core.errors import EspalierError
+from espalier.core.errors import EspalierError, ProjectError
 from espalier.core.ledger.archive import tables_of, zipped
 from espalier.core.planning.budget_lines import Line, lines_of
 from espalier.core.privacy.accounting import round_up
 from espalier.core.privacy.bought_schema import nothing_found
+from espalier.core.project.file import Project
 from espalier.core.release import shelf
 from espalier.core.release.artefact import Release
 from espalier.pages.common import charts, picture, shell, sign_in, text
@@ -37,6 +42,24 @@ def handed_over(names: Iterable[str]) -> list[tuple[str, str, str]]:
     title = "Synthetic table" if len(tables) < 2 else "Table of {}"
     first = [(file, title.format(file.removesuffix(".csv")), "text/csv") for file in tables]
     return [*first, *(of for of in FILES if of[0] in known)]
+
+
+def in_short(project: Project, files: Mapping[str, bytes]) -> tuple[str, list[list[dict[str, str]]]]:
+    """Return a sentence on a kept release, and the first rows of its tables; raises :class:`ProjectError` for others.
+
+    A ledger's author may have kept any text under the names of a release.
+    """
+    try:
+        facts = json.loads(files["release.json"])
+        spent = facts["spent"]
+        about = (
+            f"{name(project.name)}: {facts['rows']:,} synthetic rows, {len(project.schema.columns)} columns, by "
+            f"{text.method(facts['method'])}; ε = {round_up(spent['epsilon'])} at δ = {round_up(spent['delta'])}."
+        )
+        tables = [io.StringIO(files[table].decode()) for table in tables_of(files)]
+        return about, [list(itertools.islice(csv.DictReader(table), 10)) for table in tables]
+    except (ValueError, LookupError, TypeError, ArithmeticError, AttributeError, RecursionError, csv.Error):
+        raise ProjectError("This release is damaged and cannot be shown.") from None
 
 
 def files(released: ReleaseBundle) -> None:

@@ -14,15 +14,18 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from espalier.core.errors import ProjectError
 from espalier.core.ledger.ledger import Ledger
 from espalier.core.ledger.population import PART_NAMES, Population
 from espalier.core.privacy.journal import Journal
 from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Column, Schema
 from espalier.core.release.shelf import identity
 from espalier.core.release.spend import release
 from espalier.core.server.release_job import Paid
 from espalier.core.tables.table import Table
-from espalier.pages.release import spending
+from espalier.pages.release import bundle, spending
 from espalier.pages.release.payment import NEW, UNRECORDED
 from espalier.pages.session.session import Session
 from tests.support.app import ROOT, field, finish, go, people, press, review, sample, sentences, state, upload
@@ -343,3 +346,24 @@ def test_only_the_budget_that_pays_is_told_what_the_plan_would_leave(app: AppTes
     assert "not paid from this budget" in sentences(app)
     pay_from(go(app, "release"), "compas")
     assert "The open plan, ε = 1, would leave" in sentences(go(app, "ledger"))
+
+
+@pytest.mark.parametrize(
+    ("file", "data"),
+    [
+        ("release.json", b"{}"),
+        ("release.json", b'{"rows": "x", "method": "mst", "spent": {"epsilon": 1, "delta": 0}}'),
+        ("release.json", b'{"rows": 3, "method": ["mst"], "spent": [1]}'),
+        ("release.json", b"[" * 100_000),
+        ("synthetic.csv", b"a\n\xff\n"),
+        ("synthetic.csv", b"a\n" + b"x" * 200_000 + b"\n"),
+    ],
+)
+def test_a_kept_release_that_someone_made_up_is_a_message(file, data):
+    """The page ended in an error."""
+    facts = b'{"rows": 3, "method": "mst", "spent": {"epsilon": 1.0, "delta": 1e-6}}'
+    files = {"release.json": facts, "synthetic.csv": b"a\nx\n"}
+    project = Project("p", Schema((Column("a", "categorical", ("x", "y")),)), Plan("mst", 1.0, 1e-6))
+    assert bundle.in_short(project, files)[1] == [[{"a": "x"}]]
+    with pytest.raises(ProjectError, match="damaged"):
+        bundle.in_short(project, {**files, file: data})
