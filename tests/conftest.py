@@ -19,6 +19,20 @@ sys.dont_write_bytecode = False
 settings.register_profile("espalier", deadline=None)  # slow on a busy machine is not wrong
 settings.load_profile("espalier")
 
+LONGEST = ("tests/tables/test_row_by_row.py", "tests/test_noninterference.py")
+"""Files of a minute and more, whose tests run one after another."""
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Return one worker more than there are processors: tests wait for browsers, servers and other processes."""
+    return (os.cpu_count() or 1) + 1
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the longest files, so that no worker ends long after the others."""
+    items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
+
+
 SHARED = Path(__file__).resolve().parent.parent.parent / "shared" / "data"
 SAMPLES = Path(__file__).resolve().parent.parent / "sample_data"
 
