@@ -244,12 +244,12 @@ def fitted(model: Model, answers: Answers) -> list[str]:
     for c in counts:
         names = tuple(n for n, s in zip(c.clique, c.values.shape, strict=True) if s > 1)
         precision[names] += 1 / c.variance(names)
-    top = [p**-0.5 for q, p in precision.items() if q and not any(set(q) < set(other) for other in precision)]
+    top = [1 / p for q, p in precision.items() if q and not any(set(q) < set(other) for other in precision)]
     mean = answers.rows or float(np.average(sums, weights=[1 / c.variance(()) for c in counts]))
     total, rows = max(mean, 1.0), max(answers.rows or float(np.mean(sums)), 1.0)
     wide = [c.sigma * c.values.size for c in counts if len(c.clique) > 1]
     smooth = float(np.clip(NOISY * np.median(wide) / rows, SMOOTHING, MOST_SMOOTHING)) if wide else SMOOTHING
-    price, wrong = smooth / float(np.median(top)), list[str]()
+    price, wrong = smooth / math.sqrt(float(np.median(top))), list[str]()
     if not math.isclose(total, model.total, rel_tol=1e-9):
         wrong.append(f"the model has {model.total:.6g} rows, not {total:.6g}")
     if model.first:

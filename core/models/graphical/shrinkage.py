@@ -76,9 +76,13 @@ def _pooled(measurements: Sequence[Measurement]) -> list[Measurement]:
 
 
 def _noise(pooled: Sequence[Measurement]) -> float:
-    """The median noise scale of the maximal cliques, in rows (as in `Problem.noise`)."""
-    sets = [frozenset(m.clique) for m in pooled]
-    return float(np.median([m.sigma for m, own in zip(pooled, sets, strict=True) if not any(own < s for s in sets)]))
+    """The median noise scale of the maximal cliques, in rows, without columns of one value (as in `Problem.noise`)."""
+    precision: dict[frozenset[str], float] = {}
+    for m in pooled:
+        own = frozenset(name for name, size in zip(m.clique, m.values.shape, strict=True) if size > 1)
+        precision[own] = precision.get(own, 0.0) + m.sigma**-2
+    top = [1 / p for own, p in precision.items() if own and not any(own < other for other in precision)]
+    return float(np.sqrt(np.median(top)))
 
 
 def _alone(pooled: Sequence[Measurement]) -> dict[str, float]:
