@@ -5,7 +5,7 @@
 Each release is compared with one of the same method at ε = 100, which is nearly free of noise. *It holds* means a loss
 of at most 0.03 AUC (outcome), or a mean total variation of pairs that is at most 0.05 higher (pairs). The rules of
 `espalier.core.planning.expectation` were chosen on ``TUNED``: its weights on the first seven tables, its form and
-margins on all. The rule for "noise" was mended after a look at the other tables, so for it they are no clean test.
+margins on all. The rule for "noise" was changed after the other tables had been seen, so they are no clean test of it.
 Measured figures are kept in a file, so a second run only rates again.
 """
 

@@ -86,7 +86,7 @@ with below:
     if seen.stage:
         st.info(plain(seen.stage))
     if seen.families:
-        with st.expander("What each column with its causes becomes"):
+        with st.expander("How each column is modelled from its causes"):
             st.markdown("\n".join(f"- {plain(family)}" for family in seen.families))
     for warning in seen.warnings:
         st.warning(plain(warning))

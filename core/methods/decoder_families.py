@@ -1,4 +1,4 @@
-"""What the decoder makes of each drawn family: a table, additive causes with interactions, or additive causes.
+"""What each drawn family becomes in the decoder: a table, additive causes with interactions, or additive causes.
 
 A family is a column with its drawn causes. The choice reads public numbers alone: the numbers of categories, the number
 of rows, and the family's share of the budget. If the number of rows is neither public nor declared, its noisy count is
@@ -118,7 +118,7 @@ def families_of(heads: Heads, drawn: Sequence[Interaction], noise: Noise, way: W
     weight, times one more than its causes. So a target keeps the part of the budget that training would give it.
 
     1. A table, if its further noise is at most `MOST_NOISE`.
-    2. Otherwise additive causes with all their pairs, and the drawn interactions, if theirs together is.
+    2. Otherwise additive causes with all their pairs, and the drawn interactions, if their noise together is.
     3. Otherwise additive causes with the drawn interactions.
 
     No table has more than ``noise.max_cells`` cells. A latent z leaves all causes additive.

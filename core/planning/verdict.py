@@ -2,8 +2,8 @@
 
 Public facts give the noise, not the signal. So a verdict states "a loss of up to 0.04 AUC" and "associations below V =
 0.1 are hidden". Its ratings are those of the verdict on a release (`espalier.core.evaluation.verdict`). The rules were
-chosen on some tables and are checked on others (``python -m benchmarks.verdict``). One of them was mended after a look
-at the others, so these are no clean test of it (`espalier.core.planning.expectation.PERFECT`).
+chosen on some tables and are checked on others (``python -m benchmarks.verdict``). One of them was changed after the
+others had been seen, so these are no clean test of it (`espalier.core.planning.expectation.PERFECT`).
 """
 
 from __future__ import annotations

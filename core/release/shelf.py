@@ -77,7 +77,7 @@ def shared() -> list[Shared]:
     paths = shelf().glob("*.zip") if shelf().is_dir() else ()
     for path in sorted(paths, key=_last_first):
         try:
-            if not path.is_file():  # a pipe would be waited for
+            if not path.is_file():  # reading a pipe may never end
                 continue
             found.append(_read(path.stem, unpacked(path.read_bytes(), ("release.json",))["release.json"]))
         except (OSError, EspalierError):

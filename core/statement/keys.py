@@ -125,7 +125,7 @@ def _project_in(folder: Path) -> str:
     """Return the name of a project file or a ``release.json`` in ``folder``; empty if there is none."""
     for path in sorted(folder.glob("*.json")):
         try:
-            if not path.is_file():  # a pipe would be waited for
+            if not path.is_file():  # reading a pipe may never end
                 continue
             with path.open("rb") as file:
                 head = file.read(200)

@@ -192,7 +192,7 @@ def _answer(question: Any, stream: IO[bytes], end: IO[bytes]) -> None:
 
 
 def _end_with_reader(end: IO[bytes]) -> None:
-    """End this process once nobody waits for its answer: a query may take for ever."""
+    """End this process once no one waits for its answer: a query may never end."""
     import select
 
     gone = select.poll()

@@ -16,7 +16,7 @@ def find(session: Any, warehouse: str, name: str) -> None:
 
     ``saveAsTable`` writes the rows of ``people`` to the folder ``people``, and those of ``clinic.people`` to
     ``clinic.db/people``. Raises :class:`TableError` for a partitioned table, for files of another format, and for files
-    whose columns differ: Spark would take the columns of one of them for all.
+    whose columns differ: Spark would use the columns of one of them for all.
     """
     *database, own = parts_of(name)
     if not warehouse.strip("/") or any(part in ("", ".", "..") or "/" in part for part in (*database, own)):
@@ -32,7 +32,7 @@ def find(session: Any, warehouse: str, name: str) -> None:
         raise _refused(name, "is not stored as Parquet files; write it as Parquet")
     schemas = [parquet.read_schema(path) for path in inside]
     if any(not schema.equals(schemas[0]) for schema in schemas):
-        raise _refused(name, "has files that differ in their columns; write it anew")
+        raise _refused(name, "has files that differ in their columns; write it again")
     for part in database:
         session.sql(f"CREATE DATABASE IF NOT EXISTS `{part.replace('`', '``')}`")
     session.catalog.createTable(quoted, path=str(folder), source="parquet")

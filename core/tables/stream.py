@@ -35,8 +35,8 @@ class Stream:
 
     ``kinds`` is the type in which each column's cells arrive. If it differs from the catalogue's, a cell becomes text.
     ``file`` is the file of a DuckDB database, and ``seen`` its state when its catalogue was read. ``most``
-    returns the largest number of rows that the file of a SQLite table can hold: in a damaged one, pages may lead to
-    each other without end. ``kind`` is the kind of the relation when it was opened, and ``kind_now`` asks for it again.
+    returns the largest number of rows that the file of a SQLite table can hold: in a damaged one, following the
+    pages may never end. ``kind`` is the kind of the relation when it was opened, and ``kind_now`` asks for it again.
     """
 
     backend: Any

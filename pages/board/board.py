@@ -55,7 +55,7 @@ aria-hidden="true"></canvas></div>
 <p class="say" role="status" aria-live="polite"></p><p class="flag" role="status"></p>
 <ul class="told" aria-label="What this implies"></ul><ul class="legend" aria-label="Legend">{legend}</ul></div></div>
 <div class="tray" role="group" aria-label="Columns that are not on the drawing" hidden>
-<label>Not on the drawing <input type="search" placeholder="Type a part of a name"></label>
+<label>Not on the drawing <input type="search" placeholder="Type part of a name"></label>
 <ul aria-label="Drag one onto the drawing, or press it"></ul><span class="more" role="status"></span></div>
 <ul class="arrows unseen" aria-label="Arrows"></ul></div>"""
 

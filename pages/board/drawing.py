@@ -38,7 +38,7 @@ LEGEND = {
     "▣": "closed group of columns",
     "‖": "dotted: kept apart in the released table",
 }
-EMPTY = "The drawing is empty. Press a column in the tray below, or type a part of its name and press Enter."
+EMPTY = "The drawing is empty. Press a column in the tray below, or type part of its name and press Enter."
 AROUND = (
     "The drawing shows the neighbourhood of the selection. Choose a column below, or bring one from the tray to draw "
     "arrows to it."

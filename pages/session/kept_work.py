@@ -113,7 +113,7 @@ class Registry:
     def sweep(self) -> None:
         """Forget what has expired, and the oldest if there are more than `MOST`; put away the results of the others.
 
-        A job that nobody has collected keeps its result in memory.
+        The result of a job that no tab has collected stays in memory.
         """
         with self._lock:
             now, idle = self._clock(), []

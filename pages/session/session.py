@@ -71,7 +71,7 @@ class ReleaseBundle:
     far: tuple[str, str | None] | None = None
     """Place and name of ``relation``, as the steward typed them."""
     mark: bytes | None = None
-    """By which the table is recognised (`mark_of`), if all its rows were used."""
+    """Keyed digest by which the table is recognised (`mark_of`), if all its rows were used."""
     counted: dict[Clique, NDArray[np.int64]] = field(default_factory=dict)
     """Counts of single columns and pairs for charts, if the table is read where it is stored. Confidential."""
 
@@ -493,7 +493,7 @@ class Session:
 
 
 _KEY = secrets.token_bytes(32)
-"""Of this server's process, which never stores it."""
+"""Key of this server's process, which never stores it."""
 
 
 def mark_of(table: TextTable) -> bytes:

@@ -57,7 +57,7 @@ def _around(state: Session) -> None:
     columns = list(state.project.schema.names)
     find, steps = field(state, "find", drawing.centre(state), columns), field(state, "steps", drawing.steps(state))
     left.selectbox(
-        "Find a column (type a part of its name)",
+        "Find a column (type part of its name)",
         columns,
         columns.index(find.default),
         format_func=partial(called, state.project.schema),
