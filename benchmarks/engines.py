@@ -134,9 +134,9 @@ def engines(folder: Path, frame: Any, servers: dict[str, Any]) -> Iterator[tuple
                     copy.write_row(row)
         yield "PostgreSQL", lambda: open_relation(server.url, NAME)
     if isinstance(maria := servers["MariaDB"], mariadb.Server):
-        import MySQLdb
+        import pymysql
 
-        with closing(MySQLdb.connect(host="127.0.0.1", port=maria.port, db="test", charset="utf8mb4")) as con:
+        with closing(pymysql.connect(host="127.0.0.1", port=maria.port, database="test", charset="utf8mb4")) as con:
             cursor = con.cursor()
             cursor.execute(f"DROP TABLE IF EXISTS {NAME}")
             cursor.execute(_created(kinds, "`"))
@@ -164,7 +164,7 @@ def tables() -> int:
             try:
                 servers[name] = held.enter_context(start())
                 if name == "MariaDB":
-                    import MySQLdb  # noqa: F401
+                    import pymysql  # noqa: F401
             except (postgres.Absent, ImportError) as why:
                 servers[name] = None
                 print(f"{name} was not run: {why}")

@@ -104,7 +104,7 @@ def test_a_pin_outside_the_declared_range_is_found():
 def test_the_default_set_has_no_screen_and_no_server():
     screens = {"streamlit", "pyvis", "plotly"}
     assert screens <= set(declared("app"))
-    assert not (screens | {"openpyxl", "psycopg", "pyspark", "mysqlclient"}) & set(declared(""))
+    assert not (screens | {"openpyxl", "psycopg", "pyspark", "pymysql"}) & set(declared(""))
 
 
 def test_changelog_and_citation_are_of_this_version():

@@ -6,12 +6,14 @@ import argparse
 import importlib
 import logging
 import os
+import pkgutil
 import signal
 import threading
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from espalier import core
 from espalier.core.cli import app
 from espalier.core.cli.number_types import whole
 from espalier.core.errors import EspalierError
@@ -19,6 +21,20 @@ from espalier.core.server import events
 from espalier.core.server.settings import number
 
 WORKS_IN = "ESPALIER_DRAIN"
+LIBRARIES = (
+    "duckdb",
+    "fairlearn.metrics",
+    "ibis",
+    "networkx",
+    "opendp.prelude",
+    "openpyxl",
+    "pandas",
+    "plotly.graph_objects",
+    "pyarrow.parquet",
+    "scipy.stats",
+    "sklearn.ensemble",
+)
+"""Libraries that sessions load on first use."""
 
 
 def add(commands: Any) -> None:
@@ -44,6 +60,7 @@ def run(opt: argparse.Namespace) -> None:
     from espalier.core.server import monitor  # reads the queue's settings, which may be refused
 
     _log_as_json()
+    _load()
     monitor.serve(opt.monitor)
     _drain_first(patience)
     events.emit("start", port=opt.port)
@@ -56,6 +73,13 @@ def run(opt: argparse.Namespace) -> None:
         "--server.headless=true",
         *([f"--secrets.files={opt.secrets}"] if opt.secrets is not None else []),
     )
+
+
+def _load() -> None:
+    """Import all of `core` and `LIBRARIES`, so that no visitor waits for them, and later growth of memory is a leak."""
+    names = [module.name for module in pkgutil.walk_packages(core.__path__, f"{core.__name__}.")]
+    for name in (*names, *LIBRARIES):
+        importlib.import_module(name)
 
 
 def _log_as_json() -> None:

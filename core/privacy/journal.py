@@ -16,7 +16,8 @@ are filled up to a public length. The resumed run draws from Mⱼ₊₁ afresh, 
 bins or categories of a bought column are the output of one such mechanism, composed of several draws whose outputs
 exist nowhere else.
 
-A hold-out uses the same lots again; row limits and declared totals use fresh ones (`espalier.core.privacy.contribution`).
+A hold-out uses the same lots again; row limits and declared totals use fresh ones
+(`espalier.core.privacy.contribution`).
 
 A journal never contains a row, an exact count, an unkeyed digest, a path, or the seed of noise.
 """

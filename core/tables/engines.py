@@ -6,7 +6,9 @@ Connections are read-only, except those of :func:`connect_to_write`. The queries
 
 from __future__ import annotations
 
+import datetime as dt
 import itertools
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -106,6 +108,8 @@ def open_stream(url: str, name: str, shown: str) -> Stream:
     if scheme == "duckdb" and file is not None:
         seen = changes(file)
         duckdb_apart.check(file)
+    if scheme == "mysql":
+        _use_pymysql()
     with warnings.catch_warnings(action="ignore"):  # a MySQL server may know time zones by offset only, see `FIRST`
         backend = _sqlite(url) if scheme == "sqlite" else ibis.connect(url, **_options(scheme))
     if scheme == "duckdb":
@@ -224,15 +228,39 @@ def _as_declared(backend: Any, table: Any) -> Any:
 
 
 def _options(scheme: str) -> dict[str, Any]:
-    """DuckDB: read-only. MySQL: stream the rows, and use all of Unicode; otherwise two ids could both become question
-    marks."""
+    """DuckDB: read-only. MySQL: stream the rows, take days that no calendar has as empty, and use all of Unicode;
+    otherwise two ids could both become question marks."""
     if scheme == "duckdb":
         return {"read_only": True}
     if scheme != "mysql":
         return {}
-    from MySQLdb.cursors import SSCursor
+    from pymysql.constants import FIELD_TYPE
+    from pymysql.converters import conversions
+    from pymysql.cursors import SSCursor
 
-    return {"charset": "utf8mb4", "cursorclass": SSCursor}
+    class Rows(SSCursor):  # type: ignore[misc]
+        def close(self) -> None:
+            if self._result is not None and self.connection is not None and not self.connection.open:
+                self._result.unbuffered_active = False  # a lost connection has no further rows to skip
+            super().close()
+
+    kinds = (FIELD_TYPE.DATE, FIELD_TYPE.DATETIME, FIELD_TYPE.TIMESTAMP)
+    days = {kind: partial(_day, conversions[kind]) for kind in kinds}
+    return {"charset": "utf8mb4", "cursorclass": Rows, "conv": conversions | days}
+
+
+def _day(convert: Callable[[Any], Any], cell: Any) -> Any:
+    """A date, or `None` where ``convert`` returns the text, such as 0000-00-00."""
+    return day if isinstance(day := convert(cell), dt.date) else None
+
+
+def _use_pymysql() -> None:
+    """Let Ibis find PyMySQL, which is pure Python, under the name of the driver that needs a compiler."""
+    import pymysql
+    from pymysql import constants
+
+    pymysql.install_as_MySQLdb()
+    sys.modules["MySQLdb.constants"] = constants
 
 
 def _stored(kind: Any, engine: str) -> Any:

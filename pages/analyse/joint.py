@@ -43,8 +43,8 @@ def answers(
             default=ALONE,
             required=True,
             key=f"joint-{which}",
-            help="Among many separate intervals, some miss the true value. Intervals that hold together are wider. With "
-            "at least 100 copies they are slightly shorter.",
+            help="Among many separate intervals, some miss the true value. Intervals that hold together are wider. "
+            "With at least 100 copies they are slightly shorter.",
         )
     if chosen == ALONE:
         return None

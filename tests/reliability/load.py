@@ -24,7 +24,6 @@ import os
 import re
 import secrets
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -38,6 +37,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.adult import DATA, adult_project
+from tests.support.app import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 CHROMIUMS = ("chromium", "chromium-browser", "google-chrome")
@@ -79,10 +79,9 @@ def prepare(number: int, rows: list[list[str]], folder: Path) -> Visitor:
 @contextmanager
 def server(folder: str) -> Iterator[tuple[str, int]]:
     """The app on a free port, its ledger in ``folder``: its address and process id."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.headless=true", f"--server.port={port}"]
+    port, ask = free_port(), free_port()
+    serve = ["serve", "--host=127.0.0.1", f"--port={port}", f"--monitor={ask}"]
+    command = [sys.executable, "-m", "espalier.core", *serve]
     kit = {"MALLOC_ARENA_MAX": "2", "ARROW_DEFAULT_MEMORY_POOL": "system"}  # as in deploy/espalier.service
     env = os.environ | kit | {"ESPALIER_LEDGER": f"{folder}/ledger.db"}
     process = subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -26,7 +26,7 @@ LIBRARIES = (
     "openpyxl",
     "pyreadstat",
     "psycopg",
-    "mysqlclient",
+    "pymysql",
     "pyspark",
 )
 """Libraries that touch private rows."""

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-pytest.importorskip("MySQLdb", reason="MySQL is an extra (requirements-mysql.txt); .ci/nightly runs this")
+pytest.importorskip("pymysql", reason="MySQL is an extra (requirements-mysql.txt); .ci/nightly runs this")
 
-import MySQLdb
+import pymysql
 
 from espalier.core.errors import TableError
 from espalier.core.ledger.ledger import Ledger
@@ -53,7 +53,7 @@ def maria():
 @pytest.fixture
 def put(maria):
     """Makes a table ``t`` from columns; returns its relation and a connection that writes."""
-    con = MySQLdb.connect(
+    con = pymysql.connect(
         host="127.0.0.1", port=maria.port, user=getpass.getuser(), database="test", charset="utf8mb4", autocommit=True
     )
     opened = []
@@ -105,7 +105,7 @@ def test_days_in_each_order_are_read_as_the_schema_does(put, tmp_path):
 
 def test_row_by_row(maria, tmp_path):
     """The generated test of `test_row_by_row`, for MariaDB's types."""
-    con = MySQLdb.connect(
+    con = pymysql.connect(
         host="127.0.0.1", port=maria.port, user=getpass.getuser(), database="test", charset="utf8mb4", autocommit=True
     )
     layout = Layout("MariaDB, relation", layouts.in_mariadb(con, maria.url), together=20)

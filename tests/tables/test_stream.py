@@ -324,8 +324,7 @@ def test_what_cannot_be_opened_says_what_to_do(tmp_path, monkeypatch):
     with pytest.raises(TableError, match="cannot open the sqlite relation 't'"):
         open_relation(f"sqlite://{tmp_path / 'empty.db'}", "t")
     monkeypatch.setitem(sys.modules, "ibis.backends.mysql", None)
-    monkeypatch.setitem(sys.modules, "MySQLdb", None)
-    monkeypatch.setitem(sys.modules, "MySQLdb.cursors", None)
+    monkeypatch.setitem(sys.modules, "pymysql", None)
     with pytest.raises(TableError, match=r"pip install 'espalier_tables-.*\.whl\[mysql\]'") as refused:
         open_relation("mysql://me:secret@host/db", "t")
     assert "secret" not in str(refused.value)
