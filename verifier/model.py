@@ -110,12 +110,15 @@ def log_softmax(logits: Array) -> Array:
 
 
 def calibrate(sizes: Mapping[str, int], potentials: Tables, order: Iterable[str]) -> Nodes:
-    """The conditional tables of each column in the order of drawing; the last column is eliminated first."""
+    """The conditional tables of each column in the order of drawing; the last column is eliminated first.
+
+    A column of one value joins no others, so it is left out of their cliques.
+    """
     rank = {n: i for i, n in enumerate(dict.fromkeys([*(n for n in order if n in sizes), *sizes]))}
     buckets: dict[str, list[tuple[Clique, Array]]] = {n: [] for n in rank}
     for clique, part in potentials.items():
-        if clique:
-            buckets[max(clique, key=rank.__getitem__)].append((clique, part))
+        if wide := tuple(n for n in clique if sizes[n] > 1):
+            buckets[max(wide, key=rank.__getitem__)].append((wide, part.reshape([sizes[n] for n in wide])))
     nodes = []
     for name in reversed(rank):
         held = tuple(sorted({name, *(n for q, _ in buckets[name] for n in q)}, key=rank.__getitem__))
@@ -143,11 +146,13 @@ def marginals(nodes: Nodes, wanted: Iterable[Clique]) -> dict[Clique, Array]:
             table = table * above.sum(axis=tuple(i for i, n in enumerate(held) if n not in given))[..., None]
         found[name] = ((*given, name), table)
     rank, out = {name: i for i, name in enumerate(found)}, {}
+    sizes = {name: table.shape[-1] for name, (_, table) in found.items()}
     for clique in wanted:
-        held, table = found[max(clique, key=rank.__getitem__)]
-        kept = [n for n in held if n in clique]
-        whole = table.sum(axis=tuple(i for i, n in enumerate(held) if n not in clique))
-        out[clique] = whole.transpose([kept.index(n) for n in clique])
+        wide = [n for n in clique if sizes[n] > 1] or list(clique[-1:])
+        held, table = found[max(wide, key=rank.__getitem__)]
+        kept = [n for n in held if n in wide]
+        whole = table.sum(axis=tuple(i for i, n in enumerate(held) if n not in wide))
+        out[clique] = whole.transpose([kept.index(n) for n in wide]).reshape([sizes[n] for n in clique])
     return out
 
 

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from benchmarks.forgeries.case import (
     METHODS,
     frame,
@@ -28,8 +30,10 @@ from espalier.core.project.constraints import Constraints
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.question_list import QuestionList
-from espalier.core.project.schema import Schema, to_buy
+from espalier.core.project.regressions import BoughtRegression
+from espalier.core.project.schema import Column, Schema, to_buy
 from espalier.core.release import release
+from espalier.core.tables.table import Table
 from espalier.verifier.check import verify
 
 
@@ -40,6 +44,8 @@ class Setting:
     plan: Mapping[str, Any]
     project: Mapping[str, Any] = field(default_factory=dict)
     rows: int = 1200
+    constant: bool = False
+    """Whether the table has a column of one value."""
 
 
 ARROWS = Dag((("a", "b"), ("b", "c"), ("c", "d"), ("d", "e"), ("g", "h"), ("e", "h"), ("a", "f")))
@@ -54,6 +60,11 @@ TO_BUY = Schema(
         to_buy("g", "categorical", 6),
         to_buy("h", "categorical", 4),
     )
+)
+REGRESSIONS = (
+    BoughtRegression("linear", "d", ("a", "e"), robust=True),
+    BoughtRegression("logistic", "c=yes", ("a", "e"), "logistic"),
+    BoughtRegression("Poisson", "d", ("a", "b"), "poisson", interactions=(("a", "b"),)),
 )
 RULED_OUT = Constraints((Impossible({"a": ("z",), "b": ("p",)}, "confirmed"),))
 
@@ -108,6 +119,20 @@ def settings() -> Iterator[Setting]:
         yield Setting({"method": method, "schema_share": 0.1}, {"schema": TO_BUY})
         yield Setting({"method": method, "schema_share": 0.1, "neighbors": "add-remove"}, {"schema": TO_BUY})
     yield Setting({"method": "mst", "test_drawing": 0.1}, {"dag": ARROWS})
+    for method, unit in itertools.product(("mst", "prism", "workload"), units):
+        yield Setting({"method": method, "regressions": REGRESSIONS, "regression_share": 0.3, **unit})
+    for method, share in itertools.product(("mst", "prism", "workload"), ("auto", 0.3)):
+        yield Setting({"method": method, "embedding_share": share})
+        yield Setting({"method": method, "embedding_share": share, "neighbors": "add-remove"})
+    for method in ("independent", "mst", "prism", "privbayes", "workload"):
+        yield Setting({"method": method}, constant=True)
+    yield Setting({"method": "decoder"}, {"dag": ARROWS}, constant=True)
+    yield Setting({"method": "copula", "target": "d"}, constant=True)
+    bought = {"method": "prism", "regime": "causal", "task_weights": "bought"}
+    yield Setting(bought, {"dag": ARROWS}, constant=True)
+    yield Setting({**bought, "epsilon": 3.0}, {"dag": ARROWS})
+    for families in ("auto", "additive"):
+        yield Setting({"method": "decoder", "families": families, "epsilon": 10.0}, {"dag": ARROWS})
 
 
 def alarms(times: int) -> bool:
@@ -116,6 +141,8 @@ def alarms(times: int) -> bool:
     for number, setting in enumerate(settings()):
         for again in range(times):
             rows = table(1000 * number + again, setting.rows)
+            if setting.constant:
+                rows = _with_constant(rows)
             plan = Plan(**{"epsilon": 1.0, "delta": 1e-6, "target": "c", **_split(setting.plan)})
             roles = Roles(outcome=("c",), protected=("g",), admissible=("b", "d"))
             one_row = "unasked" if plan.rows_per_person > 1 or plan.person else True
@@ -169,6 +196,12 @@ def adult() -> bool:
         print(f"adult, {method}: exit {done.returncode}, {cpu:.2f} CPU s, {memory:.0f} MB", flush=True)
         good &= done.returncode == 0 and cpu <= 2 and memory < 300
     return good
+
+
+def _with_constant(rows: Table) -> Table:
+    columns = (*rows.schema.columns, Column("k", "categorical", ("only",)))
+    codes = {**rows.codes, "k": np.zeros(rows.rows, np.uint8)}
+    return Table(Schema(columns), codes, rows.rows, values=rows.values)
 
 
 def _split(plan: Mapping[str, Any]) -> dict[str, Any]:
