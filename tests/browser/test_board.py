@@ -230,6 +230,7 @@ def test_touch_draws_and_the_keyboard_does_the_same(person, tmp_path, samples) -
     person.fine()
 
 
+@pytest.mark.nightly
 def test_causes_act_together_by_mouse_and_keyboard(person, tmp_path, samples) -> None:
     board = open_project(person, empty_readmission(tmp_path, samples))
     for cause in ("age", "diabetes"):
@@ -328,7 +329,7 @@ def test_the_keyboard_walks_draws_links_and_deletes_on_the_board(person, tmp_pat
 
 
 def test_columns_come_from_the_tray_by_typing_and_by_dragging(person, tmp_path) -> None:
-    person.upload(*write(tmp_path, 500))
+    person.upload(*write(tmp_path, 120))
     person.visit("Structure")
     person.paints(".canvas")
     board, tray = Board(person), person.page.locator(".board .tray")

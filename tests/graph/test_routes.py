@@ -11,7 +11,7 @@ from espalier.core.graph.routes import before_end, behind, rectangle, routed, sv
 from espalier.core.report.release_picture import release_picture
 from tests.graph.test_drawing_layout import drawing
 
-BOARDS = [(8, 9), (20, 24), (48, 15), (48, 60), (48, 90), (200, 260)]
+BOARDS = [(8, 9), (20, 24), (48, 15), (48, 60), (48, 90), pytest.param(200, 260, marks=pytest.mark.nightly)]
 
 
 def crossed(path, box):

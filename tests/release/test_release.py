@@ -204,12 +204,12 @@ def test_a_table_read_with_another_schema_is_refused():
 def test_whatever_could_be_chosen_is_checked_before_the_first_draw():
     """A pair that the rehearsal would not include, but a private choice could, is refused with the plan.
 
-    Of P × X (16 million cells) a tree could be made; prism's cap keeps it out.
+    Of P × X (160,000 cells) a tree could be made; prism's cap keeps it out.
     """
-    sizes = {"y": 2, "P": 4000, "X": 4000, "a": 2, "c": 2}
+    sizes = {"y": 2, "P": 400, "X": 400, "a": 2, "c": 2}
     schema = Schema(tuple(Column(n, "categorical", tuple(map(str, range(k)))) for n, k in sizes.items()))
     roles = Roles(outcome=("y",), protected=("P",), admissible=("a",))
-    plan = Plan("prism", 1.0, 1e-6, fair=True, target="y", options={"features": 1})
+    plan = Plan("prism", 1.0, 1e-6, fair=True, target="y", max_cells=100_000, options={"features": 1})
     project = Project("t", schema, plan, roles=roles)
     rows = Table(schema, {n: np.arange(1000) % k for n, k in sizes.items()}, 1000)
     assert not any({"P", "X"} <= set(q) for q in release(project, rows).fitted.cliques)

@@ -16,21 +16,21 @@ SCHEMA = Schema(
         Column("a", "categorical", ("x", 'say "hi"', "line\nbreak", "ä,b"), missing=True),
         Column("b", "numeric", edges=(0.0, 10.0, 20.0, 30.0), unknown="missing", missing=True),
         Column("c", "categorical", ("False", "True")),
-        *(Column(f"w{i}", "categorical", tuple(map(str, range(200)))) for i in range(9)),
+        *(Column(f"w{i}", "categorical", tuple(map(str, range(200)))) for i in range(3)),
     )
 )
-CLIQUES = [("a",), ("b", "c"), ("a", "w0"), ("w8", "c")]
+CLIQUES = [("a",), ("b", "c"), ("a", "w0"), ("w2", "c")]
 
 
 @pytest.fixture
 def urls(postgres):
     """URLs of a table for a role that writes and for one that only reads."""
-    wide = ", ".join(f"((i * {i + 3}) % 200)::int AS w{i}" for i in range(9))
+    wide = ", ".join(f"((i * {i + 3}) % 200)::int AS w{i}" for i in range(3))
     with psycopg.connect(postgres, autocommit=True) as con:
         con.execute(
             "CREATE TABLE streamed AS SELECT "
             "(ARRAY['x', 'say \"hi\"', E'line\\nbreak', 'ä,b', '', NULL])[1 + i % 6] AS a, "
-            f"(i % 37)::float8 AS b, i % 3 = 0 AS c, {wide}, E'p\\n\"' || (i / 4) AS p FROM generate_series(1, 5000) i"
+            f"(i % 37)::float8 AS b, i % 3 = 0 AS c, {wide}, E'p\\n\"' || (i / 4) AS p FROM generate_series(1, 1500) i"
         )
         con.execute("CREATE ROLE only_reads LOGIN")
         con.execute("GRANT SELECT ON streamed TO only_reads")
@@ -57,7 +57,7 @@ def test_a_role_that_only_reads_gives_the_same_counts(urls, monkeypatch):
         monkeypatch.setattr(postgres_rows, "BATCH_ROWS", size)
         writes, reads = (counted(url) for url in urls)
         assert writes == reads
-        assert reads[-1] == 5000
+        assert reads[-1] == 1500
     assert counted(urls[0], "p", 2) == counted(urls[1], "p", 2)
 
 
@@ -84,7 +84,7 @@ def test_a_stream_that_is_cancelled_leaves_a_connection_that_works(urls, monkeyp
     with pytest.raises(Cancelled):
         relation.snapshot(SCHEMA, report=report)
     again = relation.snapshot(SCHEMA)
-    assert again.rows == 5000
+    assert again.rows == 1500
     again.close()
     relation.close()
 

@@ -114,7 +114,7 @@ def test_frames_of_objects(kind, tmp_path):
     whole(alone([kind], Layout("objects", layouts.objects), tmp_path), 10, "object")
 
 
-@pytest.mark.parametrize("step", [6, pytest.param(1, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("step", [12, pytest.param(1, marks=pytest.mark.nightly)])
 def test_postgres(postgres_layout, tmp_path, step):
     confirmed(check(layouts.POSTGRES, postgres_layout, tmp_path, step), 2000 // step, POSTGRES_REFUSES)
 
