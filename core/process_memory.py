@@ -36,7 +36,7 @@ def available() -> int | None:
 
 
 def give_back() -> None:
-    """Free what is garbage, and return free memory to the system."""
+    """Collect garbage, and return free memory to the system."""
     gc.collect()
     if "pyarrow" in sys.modules:
         sys.modules["pyarrow"].default_memory_pool().release_unused()
