@@ -187,7 +187,7 @@ class SizeError(EspalierError):
 
 
 class Unfinished(EspalierError):
-    """An interrupted release cannot go on as asked: its rows are needed, or it is damaged, or has ended.
+    """An interrupted release cannot be resumed as requested: its rows are needed, or it is damaged or has ended.
 
     >>> import espalier as es
     >>> es.resume("release")

@@ -57,9 +57,10 @@ class Options:
 
 @dataclass(frozen=True)
 class Numbers:
-    """The real rows: ``anonymized`` columns with public ``bounds`` (low, high) and ``steps``, others as they are.
+    """The real rows: ``anonymized`` columns with public ``bounds`` (low, high) and ``steps``; other columns are
+    unchanged.
 
-    ``untouched`` are further inputs as numbers (categories one-hot), released as they are. ``outcome`` is the target,
+    ``untouched`` are further inputs as numbers (categories one-hot), released unchanged. ``outcome`` is the target,
     ``outcome_bounds`` and ``outcome_step`` its declared range and precision (0 for none).
     """
 

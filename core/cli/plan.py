@@ -217,6 +217,6 @@ def _print_lines(lines: Iterable[Line]) -> None:
 
 
 def _range(values: Iterable[float], form: str) -> str:
-    """Return the smallest and the largest value, a single one if they look the same, or an empty text."""
+    """Return the smallest and the largest value, a single value if both print alike, or an empty text."""
     ordered = sorted(values)
     return "–".join(dict.fromkeys(form.format(v) for v in (ordered[:1] + ordered[-1:])))

@@ -215,7 +215,7 @@ class _State:
         return entry
 
     def _change(self, e: Event, rho: Fraction, delta: Fraction) -> tuple[float, float]:
-        """ρ that counts in the population before and after the event, checked against what the event says."""
+        """ρ that counts in the population before and after the event, checked against the figures in the event."""
         now = self.rho[e.population]
         before, after = rounded_up(now), rounded_up(now + rho)
         sums = e.rho_before, e.rho_after

@@ -189,7 +189,8 @@ def preview(project: Project, rows: int | None = None, assumed: Mapping[str, flo
 
 
 def _fitting(project: Project, rows: int | None) -> Iterator[str]:
-    """Return the methods that could answer the project's questions within its ``max_cells``, all else as planned."""
+    """Return the methods that could answer the project's questions within its ``max_cells``, with everything else
+    unchanged."""
     for other in METHODS.values():
         if other.capabilities.questions == "beside" and other.capabilities.links and other.name != project.plan.method:
             try:

@@ -91,7 +91,7 @@ def _read(state: Session, title: str, data: str | bytes) -> None:
     _away(state)
     try:
         if len(data) > MOST_BYTES:
-            raise EspalierError("a graph of more than 2 MB is for the command line: espalier graph FILE")
+            raise EspalierError("graphs larger than 2 MB need the command line: espalier graph FILE")
         state.drafts.graph_file.graph = (title, read_graph(data, title))
     except EspalierError as error:
         state.trouble["graph"] = f"{title}: {error}"

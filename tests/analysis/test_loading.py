@@ -290,7 +290,7 @@ def test_a_zip_that_states_smaller_sizes_than_it_unpacks_to_is_refused_within_th
     data = with_a_lie(method, 1 << 26)
     tracemalloc.start()
     try:
-        with pytest.raises(ProjectError, match="damaged|not packed with Deflate"):
+        with pytest.raises(ProjectError, match="damaged|not compressed with Deflate"):
             unpacked(data)
         assert tracemalloc.get_traced_memory()[1] < 1 << 24
     finally:

@@ -65,7 +65,7 @@ class BudgetSplit:
     def split(
         self, share: float, cliques: Sequence[Clique], weights: Sequence[float] | None = None
     ) -> dict[Clique, float]:
-        """ρ of each clique when together they get ``share`` of the budget; ``weights`` w_t default to 1.
+        """Return ρ of each clique if together they get ``share`` of the budget; ``weights`` w_t default to 1.
 
         ``optimal`` minimises Σ a_t σ_t with a_t = w_t · cells_t · Δ_t. Under zCDP σ_t ∝ ρ_t^(−1/2), so the minimum
         under Σ ρ_t fixed is at ρ_t ∝ a_t^(2/3); where ε adds up, σ_t ∝ 1/ε_t gives ε_t ∝ √a_t (PRISM, Theorem
