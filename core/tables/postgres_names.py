@@ -54,7 +54,7 @@ def _check_casts(con: Any, name: str) -> None:
     )
     if found := con.execute(asked, [quoted(name)]).fetchone():
         raise TableError(
-            f"column {found[0]!r} has a type whose cast to text is a function defined in this database, which may make one "
-            "row depend on others. Name a view that casts the column; the view's author is then trusted",
+            f"column {found[0]!r} has a type whose cast to text is a function defined in this database, which may make "
+            "one row depend on others. Name a view that casts the column; the view's author is then trusted",
             column=found[0],
         )

@@ -47,7 +47,7 @@ def handed_over(names: Iterable[str]) -> list[tuple[str, str, str]]:
 def in_short(project: Project, files: Mapping[str, bytes]) -> tuple[str, list[list[dict[str, str]]]]:
     """Return a sentence on a kept release, and the first rows of its tables; raises :class:`ProjectError` for others.
 
-    A ledger's author may have kept any text under the names of a release.
+    A ledger's author may have stored arbitrary text under the names of a release.
     """
     try:
         facts = json.loads(files["release.json"])

@@ -149,7 +149,7 @@ class RowsAtWork:
 
 @dataclass(frozen=True, repr=False)
 class Results:
-    """What was made or found, and outlives a reload of the tab. It holds no row of a table."""
+    """Releases and findings that outlive a reload of the tab. They hold no row of a table."""
 
     released: ReleaseBundle | None
     earlier: list[ReleaseBundle]
@@ -272,7 +272,7 @@ class Session:
         return self.relation.shown if self.relation is not None else self.text.source if self.text else ""
 
     def _number_of_table(self) -> int:
-        """Return the number under which what the open table has spent is added up."""
+        """Return the number under which the spending on the open table is added up."""
         return self.known[1] if self.known is not None and self.known[0] == self.source else self.opened
 
     def _record_opening(self, source: str) -> None:
@@ -451,7 +451,7 @@ class Session:
             kept_work.KEPT.store(self.token, self.job, Results(**made))
 
     def take_back(self, token: str) -> None:
-        """Continue with what was kept under the token of the tab, unless this session has made something itself."""
+        """Continue with the work kept under the token of the tab, unless this session has made results of its own."""
         if self.token is not None or self.job is not None:
             return
         found = kept_work.KEPT.take(token, sign_in.identity(), _still_here())
@@ -464,7 +464,7 @@ class Session:
         self.opened = self.tables = max([self.opened, *(s.table for s in self.spent)])
 
     def give_rows_back(self) -> None:
-        """Let the last release be compared again once its table is open again after a reload.
+        """Make the last release comparable again once its table is reopened after a reload.
 
         If rows were held out for testing, they are no longer known; then no row is returned.
         """
@@ -497,7 +497,7 @@ _KEY = secrets.token_bytes(32)
 
 
 def mark_of(table: TextTable) -> bytes:
-    """Return a keyed digest of the rows: only this process can tell by it whether a table has the same rows."""
+    """Return a keyed digest of the rows, with which only this process can recognise a table with the same rows."""
     return hmac.digest(_KEY, table.digest, "sha256")
 
 
