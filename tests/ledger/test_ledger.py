@@ -465,7 +465,7 @@ ALIKE = {
 
 @pytest.mark.parametrize("name", ALIKE.values(), ids=ALIKE)
 def test_a_name_that_looks_like_an_open_one_is_refused(tmp_path, name):
-    """The same people got a second total under a name that looks the same on screen."""
+    """Previously, the same people got a second total under a name that looks the same on screen."""
     ledger = opened(tmp_path / "l.db", "café")
     terms = {"epsilon": 1.0, "delta": DELTA}
     for args in ((name,), ("other", name)):
@@ -1268,7 +1268,7 @@ def test_a_fingerprint_says_nothing_without_its_key():
 
 @pytest.mark.parametrize("what", ["a folder", "a pipe", "very large", "a link to no file"])
 def test_a_key_file_that_is_none_is_left_as_it_is(tmp_path, monkeypatch, what):
-    """A folder lost its permissions, a pipe was waited for, and 40 GB were read."""
+    """Previously, a folder lost its permissions, the program waited for a pipe, and it read 40 GB."""
     key = tmp_path / "key"
     if what == "a folder":
         key.mkdir()

@@ -39,7 +39,8 @@ def curator_of(plan, rows):
 
 
 def test_a_share_is_split_where_noise_left_nothing_to_weigh_by():
-    """Under add-remove, noise may suggest that there are no rows: the release crashed, with its budget spent."""
+    """Under add-remove, noise may suggest that there are no rows. Previously, the release then crashed with its budget
+    spent."""
     budget = BudgetSplit(Budget.of(Plan("workload", 1.0, 1e-6), 9), {"a": 2, "b": 3, "c": 2}, "optimal", "zcdp")
     cliques = [("a", "b"), ("b", "c"), ("a", "c")]
     assert len(set(budget.split(0.5, cliques, [0.0] * 3).values())) == 1
