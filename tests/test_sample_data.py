@@ -1,4 +1,4 @@
-"""The bundled samples: reproducible, inside their declared schema, and telling the story they promise."""
+"""The bundled samples: reproducible, inside their declared schema, and with the effects that they are meant to show."""
 
 import json
 from functools import cache

@@ -1,4 +1,4 @@
-"""Bought regressions: with next to no noise they are those of the rows, and intervals follow the noise."""
+"""Bought regressions: with almost no noise they match those of the rows, and intervals follow the noise."""
 
 from __future__ import annotations
 

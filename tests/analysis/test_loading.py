@@ -1,4 +1,4 @@
-"""No file of a release is trusted: each entrance refuses a damaged or crafted one with a clear message."""
+"""No file of a release is trusted: each entry point refuses a damaged or crafted file with a clear message."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def put(files, place: Path) -> Path:
 
 
 def entrances(files, place: Path, monkeypatch):
-    """Every way in, as (name, what it is called with); each ends in a result or a typed error."""
+    """All entry points, as (name, function of the folder); each ends in a result or a typed error."""
     put(files, place)
     session = Session()
     monkeypatch.setattr("espalier.pages.common.sign_in.need_steward", lambda: None)
@@ -209,7 +209,7 @@ def entrances(files, place: Path, monkeypatch):
 
 
 def outcomes(files, place, monkeypatch):
-    """The message of each entrance that refuses."""
+    """Return the message of each entry point that refuses."""
     said = {}
     for name, enter in entrances(files, place, monkeypatch):
         try:

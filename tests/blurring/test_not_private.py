@@ -1,4 +1,4 @@
-"""Output that is not private: only its own command makes it, all files state it, all other entrances refuse it."""
+"""Output that is not private: only its own command makes it, all files state it, all other entry points refuse it."""
 
 from __future__ import annotations
 

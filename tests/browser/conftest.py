@@ -35,7 +35,7 @@ def context(browser: Any) -> Any:
 
 @pytest.fixture
 def person(context: Any, address: str) -> Iterator[Person]:
-    """A person with a tab of their own, and so with a session of their own."""
+    """A person with a separate tab, and therefore a separate session."""
     page = context.new_page()
     page.set_default_timeout(60_000)
     someone = Person(page)

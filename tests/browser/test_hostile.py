@@ -1,4 +1,4 @@
-"""Names and notes that try to be HTML, links or scripts, through every page of a real browser and the report."""
+"""Names and notes that contain HTML, links or scripts, on every page in a real browser and in the report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line as a user meets it: exit statuses, clear lines, no folder left behind."""
+"""The command line as a user sees it: exit statuses, clear messages, no folder left behind."""
 
 from __future__ import annotations
 

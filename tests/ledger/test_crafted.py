@@ -1,4 +1,5 @@
-"""A ledger that someone else made, or that is nearly spent, leads to a message; its address shows no password."""
+"""A ledger that someone else made, or whose budget is nearly spent, leads to a message; its address shows no
+password."""
 
 from __future__ import annotations
 

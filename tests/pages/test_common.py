@@ -1,4 +1,4 @@
-"""What several pages use: typed columns, sentences, jobs, charts."""
+"""Parts that several pages use: typed columns, sentences, jobs, charts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the server lets in and out by default, and who may do what once people sign in."""
+"""What the server accepts and reveals by default, and each role's rights after sign-in."""
 
 from __future__ import annotations
 

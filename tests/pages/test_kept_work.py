@@ -1,4 +1,4 @@
-"""Jobs and results over a reload: who can take them, for how long, and what they hold."""
+"""Jobs and results over a reload: their owner, their lifetime and their contents."""
 
 from __future__ import annotations
 

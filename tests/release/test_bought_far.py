@@ -95,13 +95,13 @@ def relation(request, tmp_path):
 
 @pytest.fixture
 def exact(monkeypatch):
-    """Answers without noise, so that what is bought depends on the rows alone."""
+    """Answers without noise, so that the purchases depend on the rows alone."""
     monkeypatch.setattr(bought_schema, "noisy_max", lambda scores, scale: int(np.argmax(scores)))
     monkeypatch.setattr(bought_schema, "add_gaussian", lambda rows, sigma: rows.astype(float))
 
 
 def bought(project: Project, table) -> tuple[Schema, Counter]:
-    """What is bought without noise, and the rows as it describes them."""
+    """Return the schema that is bought without noise, and the rows encoded by it."""
     budget = Budget.of(project.plan, ROWS)
     unit = Unit(project.plan.neighbors, project.plan.rows_per_person)
     schema = buy(table, project.schema, unit, prices(project, budget), 1e-7, Spending(budget.rho))

@@ -1,4 +1,4 @@
-"""What is handed over, what is refused, and that a failure leaves nothing behind."""
+"""Files of a release, refusals, and that a failure leaves nothing behind."""
 
 from __future__ import annotations
 

@@ -37,11 +37,11 @@ from tests.models.copula import test_fit
 
 
 class Crash(BaseException):
-    """A kill, which only the guard of the reservation catches."""
+    """A simulated kill, which only the guard of the reservation catches."""
 
 
 class Recorder:
-    """Records every answer that is drawn and every one that is used, over all runs; crashes at one of them."""
+    """Records every drawn and every used answer over all runs, and crashes at a chosen one."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.drawn: Counter[int] = Counter()

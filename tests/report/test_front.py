@@ -1,4 +1,4 @@
-"""The report's first pages: what they say follows from the facts, and the card next to them is JSON-LD."""
+"""The report's first pages follow from the facts, and the card next to them is JSON-LD."""
 
 from __future__ import annotations
 

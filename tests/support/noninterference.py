@@ -75,7 +75,8 @@ def replaced() -> Iterator[Noise]:
 
 @dataclass(frozen=True)
 class Outside:
-    """What a run shows: requests, files, messages, exit status, ledger. ``error`` is its error, if it failed."""
+    """Everything that a run shows: requests, files, messages, exit status, ledger. ``error`` is its error, if it
+    failed."""
 
     requests: tuple[Any, ...]
     files: tuple[tuple[str, int, str], ...]

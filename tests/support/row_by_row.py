@@ -68,7 +68,7 @@ class Layout(NamedTuple):
 
 @dataclass
 class Outcome:
-    """What a check covered, what was refused, and what broke."""
+    """Coverage, refusals and breaks of a check."""
 
     combinations: int = 0
     refused: set[str] = field(default_factory=set)
@@ -117,7 +117,7 @@ def read(data: Any, schema: Schema) -> Mapping[str, np.ndarray]:
 
 
 def released(data: Any) -> None:
-    """Disconnect what has a connection."""
+    """Close a source's connection, if it has one."""
     with suppress(AttributeError):
         data.close()
 

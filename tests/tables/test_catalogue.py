@@ -1,4 +1,4 @@
-"""What a catalogue says about a relation, and where plan, report, release.json and ledger repeat it."""
+"""The kind of a relation in a catalogue, and its mention in plan, report, release.json and ledger."""
 
 from __future__ import annotations
 

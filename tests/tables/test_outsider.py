@@ -1,4 +1,4 @@
-"""What an outsider found in the readers: vanishing rows, a file that was not named, and one person with two texts."""
+"""Faults that an outside tester found in the readers: vanishing rows, the wrong file, and one person with two texts."""
 
 from __future__ import annotations
 

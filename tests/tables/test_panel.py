@@ -1,4 +1,4 @@
-"""Two linked tables read as a panel: which visits are kept, and rules that depend on one person's rows alone."""
+"""Two linked tables read as a panel: the kept visits, and rules that depend on one person's rows alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Any engine of Ibis: its rows pass through in batches and are encoded here. Each test runs on SQLite."""
+"""Any engine that Ibis supports: its rows pass through in batches and are encoded here. Each test runs on SQLite."""
 
 from __future__ import annotations
 

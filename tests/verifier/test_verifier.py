@@ -1,4 +1,4 @@
-"""The independent checker: honest releases hold, changed ones do not, and it shares no code with the program."""
+"""The independent checker accepts honest releases, rejects changed ones, and shares no code with the program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much of each pair's association a second fit believes."""
+"""The part of each pair's association that a second fit keeps."""
 
 from __future__ import annotations
 
