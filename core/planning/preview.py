@@ -397,5 +397,8 @@ def _warnings(
             f"each person keeps {plan.rows_per_person}."
         )
     if plan.private_evaluation and rows is None:
-        out.append("The number of held-out rows decides which shareable figures are possible; all of them are listed.")
+        out.append(
+            "The number of held-out rows decides which figures of the private evaluation are possible; all of them "
+            "are listed."
+        )
     return out

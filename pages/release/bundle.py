@@ -162,7 +162,7 @@ def show(state: Session, released: ReleaseBundle) -> None:
         measurement_table.table(bought)
         if release.private_evaluation is not None:
             st.markdown(
-                "**Shareable figures** used separate, held-out people, so they add no privacy cost. They are on the "
+                "**The private evaluation** used separate, held-out people, so it adds no privacy cost. It is on the "
                 "Diagnostics page, in the report and in release.json."
             )
             measurement_table.table(list(lines_of(release.private_evaluation.draws)))
