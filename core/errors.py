@@ -34,7 +34,7 @@ class ErrorData(TypedDict, total=False):
     key: str
     """Key of the plan or of the project file."""
     missing: str | bool
-    """What the user has not provided yet."""
+    """The input that the user has not provided yet."""
     column: str | None
     columns: Sequence[str]
     name: str

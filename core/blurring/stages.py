@@ -98,7 +98,7 @@ class Numbers:
 
 @dataclass(frozen=True)
 class Disclosure:
-    """What the released rows reveal, all shares from 0 to 1. For the curator only: computed on real rows.
+    """Disclosure by the released rows, in shares from 0 to 1. For the curator only: computed on real rows.
 
     ``lid_inputs`` and ``lid_outcome`` are LID of the values as released; ``linked`` the share re-identified by someone
     who knows the inputs, ``linked_anonymized`` by someone who knows the anonymised columns alone; ``membership`` the

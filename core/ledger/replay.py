@@ -29,7 +29,7 @@ from espalier.core.project.plan import Neighbors
 ROUNDED = 1e-9
 """Relative difference allowed between the sum of an entry's parts and its count: both are sums of floats."""
 LEAST_RHO = 1e-100
-"""No total is smaller: ε = 1e-6 at δ = 1e-300, the smallest that can be opened, is ρ = 4e-16."""
+"""Smallest total: ε = 1e-6 at δ = 1e-300, the smallest budget that can be opened, is ρ = 4e-16."""
 T = TypeVar("T")
 
 

@@ -30,7 +30,7 @@ class Paid(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Order:
-    """What to release: a table in memory, or ``far``, a place and a name that the server's operator allows.
+    """The table to release: in memory, or ``far``, a place and a name that the server's operator allows.
 
     ``rows`` is the number of rows on the Plan page, where it is public. ``paid`` `None`: not recorded in a ledger.
     """

@@ -35,9 +35,10 @@ SHUT = (
 )
 """Settings of a connection: it prints nothing, and reads its own file and nothing else."""
 CATALOGUE = ("SELECT * FROM information_schema.tables", "SELECT * FROM information_schema.columns")
-"""What is read of a file before its rows."""
+"""The queries that are answered before the rows are read."""
 WHOLE, FAILED, LONGEST = b"whole", b"failed ", 200
-"""How a child ends: all is sent, or DuckDB raised an error of the type that follows. A crash says nothing."""
+"""The end of a child's answer: everything was sent, or DuckDB raised an error of the type that follows. A crash sends
+neither."""
 CRASHED = "DuckDB crashed while it read the file, which is damaged. Copy its tables into a new file"
 _PROGRAM = "from espalier.core.tables.duckdb_apart import serve; serve()"
 

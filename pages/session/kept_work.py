@@ -36,7 +36,7 @@ Watcher = Callable[[], bool]
 
 @dataclass
 class Work:
-    """What is kept under one token."""
+    """The job and the results that are kept under one token."""
 
     who: tuple[Any, ...]
     watchers: list[Watcher]

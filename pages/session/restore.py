@@ -115,7 +115,7 @@ def _columns(data: Any) -> Settled:
 
 
 def read(text: Any) -> Kept:
-    """What the tab had kept; raises :class:`EspalierError`."""
+    """Return the draft that the tab had kept; raises :class:`EspalierError`."""
     if not isinstance(text, str) or len(text) > MOST:
         raise ProjectError("the draft is too large")
     try:

@@ -155,7 +155,7 @@ def released(work: Path, given: Project, text: bytes, *more: object) -> tuple[in
 
 
 def differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
-    """Which files differ."""
+    """Return the files that differ."""
     return ", ".join(sorted(n for n in {*one, *other} if one.get(n) != other.get(n)))
 
 

@@ -29,7 +29,8 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture(scope="package")
 def context(browser: Any) -> Any:
-    """What the tabs of all tests share: cookies, and the app's compiled scripts, which take seconds for each tab."""
+    """The context that the tabs of all tests share: cookies, and the app's compiled scripts, which take seconds for
+    each tab."""
     return browser.new_context(viewport={"width": 1280, "height": 1400}, has_touch=True)
 
 

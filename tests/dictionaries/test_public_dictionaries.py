@@ -41,7 +41,7 @@ def place(name: str) -> Path:
 
 
 def said(column) -> object:
-    """What a column declares, in the form of ``expected.json``."""
+    """Return the declaration of a column, in the form of ``expected.json``."""
     if column.kind == "categorical":
         return ["categorical", *column.categories]
     if column.kind != "numeric":

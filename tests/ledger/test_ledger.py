@@ -1017,7 +1017,7 @@ LAYOUT_1 = [
         "hash": "dda17195eae19ea73c752bc3b163b0ff5869a11eda5f56d0948d3e189bc90c8f",
     },
 ]
-"""What was written before entries had parts."""
+"""A ledger from before entries had parts."""
 
 
 def test_a_ledger_from_before_entries_had_parts_goes_on(where, tmp_path, monkeypatch):

@@ -74,7 +74,7 @@ CALLS = (
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def where(request, tmp_path, monkeypatch):
-    """Where a ledger can be made, on each engine."""
+    """The place of a ledger, on each engine."""
     if request.param == "sqlite":
         return str(tmp_path / "ledger.db")
     monkeypatch.setenv("ESPALIER_LEDGER_KEY", str(tmp_path / "ledger.key"))

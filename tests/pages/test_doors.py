@@ -29,7 +29,7 @@ ROLES = {"steward": ["anna@hospital.example"], "viewer": ["ben@partner.example",
 
 
 class User(dict[str, Any]):
-    """What Streamlit knows about who has signed in."""
+    """Streamlit's data about the signed-in person."""
 
     @property
     def is_logged_in(self) -> bool:

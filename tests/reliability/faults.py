@@ -60,7 +60,7 @@ ROUNDED = Fraction(1, 10**9)
 
 
 def table() -> Table:
-    """A table with some rows."""
+    """A small table."""
     rng = np.random.default_rng(0)
     return Table(SCHEMA, {n: rng.integers(0, 3, 500).astype(np.uint8) for n in "abc"}, 500)
 
@@ -197,7 +197,7 @@ def kills(where: str, releases: int, processes: int, seed: int, folder: Path) ->
     statuses = Counter(e.status for e in entries.values())
     further = 0
     try:
-        while further <= releases:  # by hand until nothing more fits
+        while further <= releases:  # further releases until nothing more fits
             release(PROJECT, private, ledger=ledger.account("people"))
             further += 1
         wrong.append("the total is never reached")
@@ -263,7 +263,7 @@ def until_it_fails(where: str) -> str:
 
 
 def full_disk(where: str) -> dict[str, Any]:
-    """No file may grow beyond a little more than the ledger has."""
+    """No file may grow to more than slightly above the ledger's size."""
     opened(where, 1000)
     size = Path(where).stat().st_size
 
@@ -471,7 +471,7 @@ def run(releases: int, processes: int, seed: int, postgres: bool) -> list[dict[s
 
 
 def main() -> int:
-    """The command line."""
+    """Read the command line and run the chosen faults."""
     parser = argparse.ArgumentParser(
         prog="python -m tests.reliability.faults", description=(__doc__ or "").split("\n")[0]
     )

@@ -227,7 +227,7 @@ def entries(where: str) -> dict[str, Any]:
 
 
 def lines(log: Path) -> list[list[Any]]:
-    """What was noted."""
+    """Return the noted lines."""
     return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
 
 

@@ -126,7 +126,7 @@ def ledger_of(where: str | None, place: str = "") -> tuple[Any, ...]:
 
 
 def in_memory(run: Callable[[Any], Any]) -> Outside:
-    """What ``run(report)`` shows: it returns a release."""
+    """Return everything that ``run(report)`` shows; it returns a release."""
     heard: list[str] = []
     with replaced() as noise:
         try:

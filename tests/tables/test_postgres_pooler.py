@@ -39,7 +39,7 @@ def pooled(postgres):
 
 
 def in_each_session(url, *statements):
-    """What each session of the pool answers to each statement."""
+    """Return the answer of each session of the pool to each statement."""
     found = []
     with psycopg.connect(url, autocommit=True, prepare_threshold=None) as con:
         for _ in range(SESSIONS):

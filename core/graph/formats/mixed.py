@@ -73,7 +73,7 @@ class MixedGraph:
     remarks: tuple[Remark, ...] = field(default=(), compare=False)
     format: str = field(default="", compare=False)
     is_matrix: bool = field(default=False, compare=False)
-    """The arrows were read off an adjacency matrix as row → column, which some tools write the other way round."""
+    """The arrows come from an adjacency matrix, read as row → column; some tools write it the other way round."""
 
     def __post_init__(self) -> None:
         known = {node.name for node in self.nodes}

@@ -24,7 +24,7 @@ from espalier.core.project.plan import AccountingRule, Plan
 
 Rule = Literal["optimal", "uniform"]
 AUTO: dict[AccountingRule, Rule] = {"zcdp": "uniform", "basic": "optimal", "pure": "optimal"}
-"""What ``allocation: auto`` means: the rule that wins on the benchmarks (``python -m benchmarks.prism``).
+"""The meaning of ``allocation: auto``: the better rule on the benchmarks (``python -m benchmarks.prism``).
 
 ``pure`` divides ε as ``basic`` does, so it has the same rule."""
 
