@@ -2,9 +2,9 @@
 
     python -m benchmarks.board [--arrows 12]
 
-Prints, for 40 columns with 120 arrows: seconds from releasing the mouse until Python has processed the arrow and its
-answer is on the board, and milliseconds per picture while a box is dragged; for 200 columns with 400 arrows: seconds
-from the click on "Structure" until the drawing is there.
+Prints, for 40 columns with 120 arrows: seconds from releasing the mouse until Python has processed the arrow and the
+board shows it, and milliseconds per picture while a box is dragged; for 200 columns with 400 arrows: seconds from the
+click on "Structure" until the drawing is there.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def spent(process: int) -> float:
 
 
 def draw(page: Any, made: Project, rng: np.random.Generator, arrows: int) -> list[float]:
-    """Seconds from releasing the mouse until Python's answer to the arrow is on the board."""
+    """Return the seconds from releasing the mouse until the board shows Python's answer to the arrow."""
     out: list[float] = []
     drawn, names = set(made.dag.edges), made.schema.names
     while len(out) < arrows:

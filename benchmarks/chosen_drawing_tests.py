@@ -2,7 +2,7 @@
 
 ε = 1, δ = 1e-9, a tenth of ρ over five statements, 20,000 rows, replace-one.
 
-``contested``: rows of a network (asia, child, alarm), whose drawing lacks one of its arrows. Both ends keep another
+``contested``: rows of a network (asia, child, alarm) whose drawing lacks one arrow. Both ends keep another
 arrow, because a drawing makes no statement about columns outside it. The pair is among ten contested pairs. The
 statements are chosen by the plan, bought with OpenDP noise, and judged. ``held``: the whole network is drawn, with ten
 contested pairs; any contradiction is a false alarm.

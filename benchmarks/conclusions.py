@@ -8,8 +8,8 @@ missing more often in one group than in the other. Four figures compare the grou
 regression, and an effect adjusted by the drawing. For each figure the benchmark prints the truth in the population's
 rows where all its columns are observed, the mean answer, and the mean answer of the same copies if a missing outcome
 counts as "no event". It prints how many intervals contain the truth, and the median width relative to the real rows'
-own interval. Coverage over all figures has a standard error clustered by release. ``warned`` is how often the missing
-shares were found to differ.
+own interval. Coverage over all figures has a standard error clustered by release. ``warned`` is the number of releases
+in which a difference between the missing shares was found.
 
 The reference is a generalised linear model of statsmodels on the real rows, without rows that have missing cells. R is
 not called; its ``glm`` fits the same model to the same rows.

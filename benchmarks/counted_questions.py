@@ -141,7 +141,8 @@ def examine(population: Population, outcome: str, n: int, rng: np.random.Generat
 
 
 def _together(study: Study, family: list[tuple[Figure, float]]) -> Record:
-    """Whether all intervals of a family hold together, the family's size, and widths relative to single intervals."""
+    """Return whether all intervals of a family hold together, the family's size, and widths relative to single
+    intervals."""
     figures = [figure for figure, _ in family]
     ratios, held = [], True
     for (figure, truth), (joint,) in zip(family, study.together(figures), strict=True):

@@ -1,4 +1,4 @@
-"""Quality and cost of the decoder: `python -m benchmarks.decoder WHAT …`, each of the words below.
+"""Quality and cost of the decoder: `python -m benchmarks.decoder WHAT …`, with one or more of the words below.
 
     --seeds N      runs per figure (default 3)
     --epsilon E …  (default 1 3; wide: 1 5.62)
@@ -6,8 +6,8 @@
 - **choose**: settings (steps and their rate, clip, the constant input of heads, strength of arrows, share of the
   counts, weight of the target) on the tables used to choose them: COMPAS, draws of public networks, a network with
   a weak target, PRISM's SCM and small noisy-OR networks. Two other results were seen before the settings were final:
-  Adult's TV while the share of the counts was
-  chosen, and Adult and diabetes at ε = 1 while the rule for the target's weight was.
+  Adult's TV when the share of the counts was chosen, and Adult and diabetes at ε = 1 when the rule for the target's
+  weight was chosen.
 - **adult**, **diabetes**, **compas**, **insurance**: AUC of one-hot logistic regression on held-out real rows, two- and
   one-way total variation, CPU seconds of a release. Public bins, replace-one, δ = 1e-9, an 80/20 split per seed; the
   drawings are in `decoder_tables`. `--families additive` gives the figures without tables.

@@ -1,8 +1,8 @@
 """The private test of a drawing: `python -m benchmarks.drawing_test [alarms] [power] [stated] [--runs 400]`.
 
-Three tables: type I over 36 settings and family error over five statements; power compared with the prototype's; how
-often the stated detectable odds ratio is detected, and the coverage of the strength's interval. ε = 1,
-δ = 1/n², a tenth of ρ over five statements, replace-one; the noise is the curator's discrete Gaussian.
+Three tables: type I over 36 settings and family error over five statements; power compared with the prototype's; the
+share of tests that detect the stated odds ratio, and the coverage of the strength's interval. ε = 1, δ = 1/n², a tenth
+of ρ over five statements, replace-one; the noise is the curator's discrete Gaussian.
 """
 
 from __future__ import annotations
@@ -93,7 +93,8 @@ def _error(percent: float, runs: int) -> float:
 
 
 def noticing(runs: int, rng: np.random.Generator) -> None:
-    """At odds ratios 1.5, 2 and 3, each statement at 5 %, compared with the prototype's; coverage of the strength."""
+    """Power at odds ratios 1.5, 2 and 3, each statement at 5 %, compared with the prototype; coverage of the
+    strength."""
     for shape, said in PROTOTYPE.items():
         for n, before in zip((5000, 20_000), said, strict=True):
             sigma, found, covered = scale(n), [], []
@@ -111,8 +112,8 @@ def noticing(runs: int, rng: np.random.Generator) -> None:
 
 
 def stated(runs: int, rng: np.random.Generator) -> None:
-    """The odds ratio stated as detectable with 80 % power: predicted with even margins, and how often it is
-    detected.
+    """The odds ratio that is stated as detectable with 80 % power: its prediction with even margins, and its detection
+    rate.
     """
     for shape, n, skewed in itertools.product(SHAPES[:5], (5000, 20_000), (False, True)):
         sigma = scale(n)

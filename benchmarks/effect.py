@@ -5,9 +5,10 @@ methods (mst, prism predictive, prism with the parents drawn), and the three pla
 at shares one-way .05, task .75, background .20: the joint (T, Y, Z), the triples (z, T, Y), the pairs. The background
 is the pairs within Z. Whole methods run for every third release.
 
-For the triples it prints the mean of 20 copies as well, and for a release by prism's effect regime its report's figure,
-which is such a mean: their RMSE, how often the interval holds the population's effect (rule B), and the RMSE against
-that. ``--keep FOLDER`` writes each release's numbers there as it goes, and continues where an earlier run ended.
+For the triples it also prints the mean of 20 copies; for a release by prism's effect regime it prints the report's
+figure, which is such a mean. It prints their RMSE, the share of intervals that contain the population's effect (rule
+B), and the RMSE against that effect. ``--keep FOLDER`` writes each release's numbers to the folder at once, and
+continues where an earlier run ended.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@
   "auto" and with the base alone, and how often the gate opened; mark TV ≤ 1.05 × base, shut in 9 of 10 runs.
 - **gate**: the probe's figures on generated tables (`GENERATED`), on which its limits were set.
 
-Every figure is of a release through the curator, add-remove with δ = 1e-5 unless said otherwise.
+Every figure is computed on a release through the curator, under add-remove with δ = 1e-5 unless stated otherwise.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ def accuracy(codes: Codes, test: Table, target: str) -> float:
 
 
 def gate_of(out: Release) -> str:
-    """Return what the probe found."""
+    """Return the facts of the probe."""
     if not isinstance(out.fitted, Embedded) or out.fitted.found is None:
         return ""
     f = out.fitted.found

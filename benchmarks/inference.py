@@ -165,7 +165,7 @@ def fit_mbi(sizes: Sizes, measured: list[Measured], total: float, **settings: An
 def side(which: str, path: Path) -> None:
     """Run in a fresh process: fit and sample cold, then fit another structure, then the first one with other noise.
 
-    Reading the measured marginals is part of the time: JAX computes when it is asked.
+    Reading the measured marginals is part of the time, because JAX computes on demand.
     """
     job = pickle.loads(path.read_bytes())
     fit: Callable[..., tuple[Any, Any]] = fit_ours if which == "ours" else fit_mbi
@@ -452,8 +452,8 @@ def smoothing(data: str | None) -> None:
 def equal(data: str | None) -> None:
     """Compare mbi with its defaults, mbi iterated to our objective, and ours: the same objective has the same error.
 
-    The measured marginals of the minimum are unique, so of two fits at the minimum neither can err less. What mbi gains
-    by default it gains by stopping early, which smooths; releases smooth on purpose (the last column).
+    The measured marginals of the minimum are unique, so of two fits at the minimum neither can err less. By default mbi
+    gains from stopping early, which smooths; releases smooth on purpose (the last column).
     """
     rng = np.random.default_rng(0)
     table, sizes = from_csv(data) if data else (generated(SHAPE, 39_073, rng), SHAPE)

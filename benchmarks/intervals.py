@@ -1,13 +1,13 @@
 """How often intervals cover the population: `python -m benchmarks.intervals [SETTING …] [--releases 30] [--quick]`.
 
-Each release is made from rows drawn with replacement from a population that is known in full. Figures of four kinds are
-asked of it: proportions, risk differences, odds ratios, coefficients of a logistic regression on up to four features.
-Shown for each kind and badge: coverage of the naive interval (one synthetic table taken for real), of the copies' with
-evenly drawn rows (rule B) and with rows drawn one by one (T ≥ ū), and the width against that of the real table. Then
-the share of promised figures among those inside a clique whose true cells are at least 5 σ, and CPU seconds of 20
-copies.
+Each release is made from rows drawn with replacement from a population that is known in full. It is asked for figures
+of four kinds: proportions, risk differences, odds ratios, coefficients of a logistic regression on up to four features.
+The table shows, for each kind and badge: coverage of the naive interval (one synthetic table treated as real), of the
+copies' with evenly drawn rows (rule B) and with rows drawn one by one (T ≥ ū), and the width against that of the real
+table. Then the share of promised figures among those inside a clique whose true cells are at least 5 σ, and CPU seconds
+of 20 copies.
 
-``--keep FOLDER`` writes each release's numbers there as it goes, and continues where an earlier run ended.
+``--keep FOLDER`` writes each release's numbers to the folder at once, and continues where an earlier run ended.
 """
 
 from __future__ import annotations
@@ -249,7 +249,7 @@ def run(name: str, releases: int, m: int, keep: Path | None = None) -> list[Reco
 
 
 def _rows(tally: Tally, cell: Cell, rest: bool) -> float:
-    """Return the rows of a cell, or (``rest``) those that differ from it only in the first column."""
+    """Return the rows of a cell, or (``rest``) the rows that differ from it only in the first column."""
     keep = np.ones(len(tally.weights), dtype=np.bool_)
     for place, (name, code) in enumerate(cell):
         keep &= (tally.of(name) == code) != (rest and place == 0)

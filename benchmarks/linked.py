@@ -1,8 +1,9 @@
-"""Linked tables: people and their visits, on simulated panels with a known law.
+"""Linked tables: people and their visits, on simulated panels with a known distribution.
 
     python -m benchmarks.linked                 everything; --only panel, time, coverage, scale or parquet
 
-Figures are means of three seeds under add-remove, δ = 1e-6. The panel is compared with 300,000 people of its law.
+Figures are means of three seeds under add-remove, δ = 1e-6. The panel is compared with 300,000 people drawn from the
+same distribution.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Every number is invented and the seed is fixed. A look-alike has the numbers of rows and columns that the paper used,
 and the known properties of its tables: positive numbers, strongly skewed, strongly linked. It is not the paper's table,
-so the paper's figures cannot be compared with these. The benchmark tests whether the method keeps its promises on such
-tables.
+so the paper's figures cannot be compared with these. The benchmark tests whether the method keeps its promises on
+tables of this kind.
 
 Each column is exp(scale·z), where z are normal scores with a common factor and one of three group factors. The
 target is a sum of inputs times another such number.

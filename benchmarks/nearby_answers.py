@@ -1,8 +1,10 @@
-"""Copies of a part against copies of the whole: ``python -m benchmarks.nearby_answers [--releases 8]``.
+"""Copies of a part of the model compared with copies of the whole: ``python -m benchmarks.nearby_answers [--releases
+8]``.
 
-Each release is made from 20,000 rows drawn with replacement from Adult, which is the population. Asked are a proportion
-and a difference of every counted pair of columns with a promised interval, and logistic regressions of income on two
-columns. Printed for each method are coverage, the median ratio of widths (part to whole) and CPU seconds of an answer.
+Each release is made from 20,000 rows drawn with replacement from Adult, which is the population. The questions are a
+proportion and a difference for every counted pair of columns with a promised interval, and logistic regressions of
+income on two columns. For each method it prints coverage, the median ratio of widths (part to whole) and CPU seconds of
+an answer.
 """
 
 from __future__ import annotations

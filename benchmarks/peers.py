@@ -9,10 +9,10 @@
 - **predict**: prism against the star on every table that rules were chosen on, ε = 0.2, 0.5, 1, 2, replace-one: the
   mean difference in AUC over runs on the same splits, `LEAST` of them, then more until its standard error is at
   most ``--until``. Where prism has made the star's own measurements, each for the same ρ, the star is fitted to them
-  too: the two then differ by their fits alone. The table says in how many runs.
+  too: the two then differ by their fits alone. The table states the number of such runs.
 - **report**: the same on the tables that no rule was chosen on.
 - **rows**: even rows against independent ones of the same model, one-way L1, ε = 1, every table, and the sample tables
-  with their own plans; and the error that noise alone leaves.
+  with their own plans; and the error due to noise alone.
 - **wide**: CPU seconds of workload on 200 columns × 50,000 rows.
 
 Every figure is TSTR AUC (logistic regression), the mean two-way TV and the mean one-way L1, mean ± standard error over
@@ -232,9 +232,9 @@ def even_rows(cases: Iterable[Case], epsilons: Iterable[float], splits: int) -> 
     """Print one line per table and ε, then one per sample table with its own plan.
 
     Mean one-way L1 of independent and of even rows, to the model and to the real rows. The distance to the model is
-    what drawing adds; that to the real rows has the noise of the counts in it too. Two figures measure this noise: that
-    of the model, without any drawing, and that of noisy counts of single columns that got the whole budget. If these
-    are more than half of that of independent rows, no way of drawing and no share of the budget halves it.
+    what drawing adds; the distance to the real rows also contains the noise of the counts. Two figures measure this
+    noise: that of the model, without any drawing, and that of noisy counts of single columns that got the whole budget.
+    If these are more than half of that of independent rows, no way of drawing and no share of the budget halves it.
     """
     print(f"\nadd-remove, {splits} splits, prism; sample tables with their own plans\n")
     print(

@@ -6,8 +6,8 @@
 - **scm** (tables 1 and 2, figures 1 and 2): A, B ∈ {0, 1, 2} cause Y; ten children copy Y with errors; ten noise
   columns. Spurious shift: the children break at test time. Marginal shift: A and B move to higher values, the children
   keep working; as the paper prints it everything with the children reaches 1.000, so a variant with three children that
-  err in 35 % of rows distinguishes methods. The paper writes η ~ N(0, 0.5) without saying which: here 0.5 is the
-  variance (`--eta-sd` for the other reading).
+  err in 35 % of rows distinguishes methods. The paper writes η ~ N(0, 0.5) without stating whether 0.5 is the variance:
+  here it is (`--eta-sd` for the other reading).
 - **adult** (tables 3 and 4, figure 3): as the paper prepares it (8 quantile bins, in which capital-gain and
   capital-loss collapse to one value), and with public hand-made bins; 80/20 stratified, one-hot logistic regression.
 - **allocation** (table 5, C.5): n = 400, oracle weights, the paper's naive-Bayes backend.

@@ -7,8 +7,8 @@ and releases it for real, with a tenth of the rows held out. The true values of 
 on the whole population: accuracy and AUC of the classifier that was trained on the synthetic rows, the mean one-way
 error of the synthetic table, and the dependence between outcome and protected column given the admissible one. A figure
 of the dependence that covers only some strata is not comparable, and is not counted. Noise is fresh each time, so the
-printed shares move by some two standard errors from call to call. Exit status 1 if one of them is so low that a
-coverage of 95 % would show it once in a thousand calls.
+printed shares vary by about two standard errors from call to call. The exit status is 1 if a share is so low that a
+coverage of 95 % would produce it once in a thousand calls.
 """
 
 from __future__ import annotations

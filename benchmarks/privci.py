@@ -4,8 +4,8 @@
 
 Adult and COMPAS as the paper sets them up (columns, roles; public bins), and every further project with its table. Each
 run is a release from four fifths of the rows, judged on them and on the fifth that was held out. Runs are appended to
-FOLDER/runs.csv and never repeated: interrupt it and start it again. At the end: Table II next to the paper's figures,
-what must hold, and the figures as HTML.
+FOLDER/runs.csv and never repeated, so the program can be interrupted and started again. At the end it prints Table II
+next to the paper's figures and the properties that must hold, and writes the figures as HTML.
 
 Figures of one run: q (Σ ‖c − c_x c_y/n‖₁ over the best tree of measured pairs, rows of the training part), KL and TV
 (mean over pairs), AUC (logistic regression on held-out rows), CMI of the synthetic rows with its 95 % sampling floor,
@@ -43,7 +43,7 @@ METHODS: dict[str, dict[str, object]] = {
 }
 FIGURES = ("q", "KL", "TV", "AUC", "CMI", "EO")
 UP = {"q", "AUC"}
-"""Figures of which a larger value is better."""
+"""Figures for which a larger value is better."""
 PAPER = {
     "adult": {
         "q": (34.7983, 0.6542),

@@ -108,7 +108,7 @@ def fit_and_project(lowered: Lowered, true: NDArray[np.float64], n: int, rng: np
 
 
 def widths() -> None:
-    """Must-show 2: speed and certificates; time against the number of columns."""
+    """Print speed and certificates, and time against the number of columns."""
     for n in (2_000, 20_000):
         rng = np.random.default_rng(1)
         edges = two_tree(50, rng)
@@ -181,7 +181,7 @@ def _best_of(run: Callable[[], object], times: int = 50) -> float:
 
 
 def exact() -> None:
-    """Must-show 1: maximum, log Z, expectations and the linear program on 3⁶ cells written down in full."""
+    """Compare maximum, log Z, expectations and the linear program with those of all 3⁶ cells listed in full."""
     from scipy.optimize import linprog
     from scipy.special import logsumexp
 
@@ -238,7 +238,7 @@ def conditions(n: int, rng: np.random.Generator) -> tuple[Rows, list[tuple[str, 
 
 
 def counts(peer: bool) -> None:
-    """Must-show 3: the count of 40 conditions next to a tree of pairs."""
+    """Fit the count of 40 conditions together with a tree of pairs."""
     for seed in (1, 2):
         rng = np.random.default_rng(seed)
         n = 20_000
@@ -275,7 +275,7 @@ def counts(peer: bool) -> None:
 
 
 def general(peer: bool) -> None:
-    """Must-show 5: 500 questions, each with its own columns, by the dual."""
+    """Fit 500 questions, each with its own columns, by the dual."""
     rng = np.random.default_rng(4)
     n = 20_000
     edges = two_tree(30, rng)
@@ -361,10 +361,10 @@ def _mbi(
     n: int,
     ours: Ours,
 ) -> None:
-    """mbi's mirror descent, cold, as it comes (JAX's single precision) and in double precision.
+    """mbi's mirror descent, cold, with its default (JAX's single precision) and in double precision.
 
-    In single precision its line search ends where differences of the objective drown in rounding: more steps change
-    nothing. So both are shown, with the effect of more steps.
+    In single precision its line search ends where differences of the objective are lost in rounding, so more steps
+    change nothing. Both are therefore shown, with the effect of more steps.
     """
     import jax
     import mbi

@@ -4,12 +4,12 @@ Each turn draws a layout, columns with their descriptions, and a few rows of spe
 adds or changes one row. Four properties must hold:
 
 1. Other rows keep their codes, or the table is refused.
-2. A row's codes are those that it has if it is the only row.
+2. A row has the same codes as in a table in which it is the only row.
 3. A table is refused if and only if some row is refused as the only row, with that row's message.
 4. Arrow types: all layouts give the same codes.
 
-One turn in three draws persons instead: each keeps as many rows as the row limit allows, and a changed row changes only
-the kept rows of its own persons.
+One turn in three draws people instead: each person keeps as many rows as the row limit allows, and a changed row
+affects only the kept rows of the people before and after the change.
 
 PostgreSQL takes part where it is installed. A break is printed with the seed of its turn, and the exit status is 1.
 """
@@ -208,7 +208,7 @@ def check_codes(rng: random.Random, turn: Turn, rows: list[dict[str, Any]], othe
                 turn.wrong("a row alone has other codes", row, table, codes_alone, codes)
     if turn.family.alike and not found[0][1]:
         second = rng.choice(turn.family.layouts)
-        without = (*second.without, "zoned")  # DuckDB writes moments in UTC, which is another type
+        without = (*second.without, "zoned")  # DuckDB writes timestamps in UTC, which is another type
         if not any(kind and kind.name in without for kind in turn.kinds.values()):
             codes, refused = turn.read(rows, second)
             if not refused and codes != found[0][0]:
@@ -290,7 +290,7 @@ def one_turn(seed: str, found: list[Family], folder: Path, only: str) -> Turn | 
 
 
 def _as_person(cell: Any, kind: Kind) -> str:
-    """Return what distinguishes two persons: the value, and its type if each cell has its own."""
+    """Return the key that distinguishes two people: the value, and its type if each cell has its own."""
     if isinstance(cell, str) and isinstance(kind.declared, str):
         if kind.declared.startswith("char("):
             return cell.rstrip(" ")

@@ -168,7 +168,7 @@ def layout(folder: str, rows: int, name: str) -> None:
         schema = Schema(tuple(c for c in schema.columns if c.kind != "numeric")[:6])
     asked = [q for q in cliques() if set(q) <= set(schema.names)]
     print(f"\n{name}: {rows:,} rows × {len(schema.columns)}")
-    with ProcessPoolExecutor(1, get_context("spawn")) as other:  # its memory is not ours
+    with ProcessPoolExecutor(1, get_context("spawn")) as other:  # memory of a separate process
         scan = other.submit(duckdb_scan, path, schema).result()
     relation = open_relation(path)
     snapshot, first = clock(lambda: relation.snapshot(schema))
@@ -206,7 +206,7 @@ def numbers(path: str, rows: int) -> None:
 
 
 def wide(folder: Path, rows: int) -> None:  # noqa: ARG001
-    """The second half of must show 2."""
+    """Counts of pairs of 200 columns, by number of categories."""
     rng, n = np.random.default_rng(0), min(rows, 1_000_000)
     for size in (2, 3, 10):
         sizes = {f"c{i}": size for i in range(200)}
@@ -229,7 +229,7 @@ def wide(folder: Path, rows: int) -> None:  # noqa: ARG001
 
 
 def people(folder: Path, rows: int) -> None:
-    """Must show 5, first half."""
+    """Row limits per person; one person has a tenth of all rows."""
     from espalier.core.tables.relation import open_relation
 
     path = folder / "people.parquet"
@@ -242,7 +242,7 @@ def people(folder: Path, rows: int) -> None:
 
 
 def output(folder: Path, rows: int) -> None:
-    """Must show 5, second half."""
+    """Rows drawn evenly, in batches, to a Parquet file."""
     from espalier.core.models.graphical import estimate
     from espalier.core.privacy.draws import Measurement
     from espalier.core.release.output import write_rows
@@ -273,7 +273,7 @@ def output(folder: Path, rows: int) -> None:
 
 
 def release(folder: Path, rows: int) -> None:
-    """The end of must show 1."""
+    """A whole prism release, from Parquet to Parquet."""
     from espalier.core.release.spend import release as made_of
     from espalier.core.tables.relation import open_relation
 
@@ -289,7 +289,7 @@ def release(folder: Path, rows: int) -> None:
 
 
 def app(folder: Path, rows: int) -> None:
-    """Must show 7: a file of the server opened, planned and released in a browser; the memory of the real server."""
+    """Open, plan and release a file of the server in a browser; print the memory of the real server."""
     from tests.reliability.load import CHROMIUMS, memory, server
 
     if importlib.util.find_spec("playwright") is None or not any(map(shutil.which, CHROMIUMS)):
@@ -387,7 +387,7 @@ def to_sqlite(path: str, file: str) -> None:
 
 
 def postgres(folder: Path, rows: int) -> None:
-    """Must show 3, first half."""
+    """Counts inside PostgreSQL against its encode scan."""
     import psycopg
     from pyarrow import parquet
 
@@ -430,7 +430,7 @@ def postgres(folder: Path, rows: int) -> None:
 
 
 def spark(folder: Path, rows: int) -> None:
-    """Must show 3, second half."""
+    """Counts against Spark's encode scan."""
     if importlib.util.find_spec("pyspark") is None:
         print("Spark is not installed here: pip install -r requirements-spark.txt")
         return
@@ -452,7 +452,7 @@ def spark(folder: Path, rows: int) -> None:
         return tree_seconds(process)
 
     got: Any = None
-    for when in ("the first time", "again"):  # Java compiles what it does often
+    for when in ("the first time", "again"):  # Java compiles frequent code while it runs
         _, scan = elsewhere(cpu, lambda: session.sql(f"SELECT {codes} FROM ({encoded})").collect())
         snapshot, first = elsewhere(cpu, lambda: relation.snapshot(schema))
         got, more = elsewhere(cpu, partial(snapshot.count_many, cliques()))

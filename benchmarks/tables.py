@@ -2,7 +2,7 @@
 
 ``CHOSEN`` are Adult in two codings, COMPAS, diabetes and draws from three networks, ``BINARY`` draws from random
 networks of binary columns; ``REPORTED`` are insurance, LUCAS and draws from the same networks with other seeds, sizes
-and targets. Both contain rare outcomes. A case is loaded when it is asked for; bins of the real tables are public round
+and targets. Both contain rare outcomes. A case is loaded when it is requested; bins of the real tables are public round
 numbers or, where `quantile`, those of PRISM's paper.
 """
 

@@ -1,4 +1,4 @@
-"""Numbers as numbers: the two-stage method, which is not private, and its private counterpart.
+"""Methods that do not bin numbers: the two-stage method, which is not private, and its private counterpart.
 
     python -m benchmarks.two_stage insurance    the paper's insurance table with linkage and membership rows
     python -m benchmarks.two_stage stages       ΔMSE and linkage for each stage one, stage two and α; --tables NAME …
@@ -218,12 +218,12 @@ class Shared:
 
     @property
     def kept(self) -> list[Column]:
-        """The inputs that stay as they are: numbers, then categories."""
+        """The inputs that stay unchanged: numbers, then categories."""
         inputs = [c for c in self.case.schema.columns if c.name not in (*self.moved, self.case.target)]
         return sorted(inputs, key=lambda c: c.kind != "numeric")
 
     def numbers(self, rows: Rows) -> Numbers:
-        """Rows as the method takes them."""
+        """Rows in the form that the method takes."""
         columns = [self.case.schema[n] for n in self.moved]
         target = self.case.schema[self.case.target]
         parts = [
@@ -344,7 +344,7 @@ def _split(shared: Shared, seed: int) -> tuple[Rows, Rows, Rows]:
 
 
 def _gain(model: str, case: Case, beside: tuple[Rows, Rows], made: Rows, rng: np.random.Generator) -> float:
-    """ΔMSE of a public model by the rows made; ``beside`` holds the public's rows and the test rows."""
+    """ΔMSE of a public model due to the released rows; ``beside`` holds the public's rows and the test rows."""
     scale = np.array([c.edges[-1] for c in case.schema.columns if c.kind == "numeric" and c.name != case.target])
     (x, y), (z, truth), (more, drawn) = (case.design(rows.held, rows.codes) for rows in (*beside, made))
     scale = np.append(scale, np.ones(x.shape[1] - len(scale)))

@@ -5,8 +5,8 @@
 Each release is compared with one of the same method at ε = 100, which is nearly free of noise. *It holds* means a loss
 of at most 0.03 AUC (outcome), or a mean total variation of pairs that is at most 0.05 higher (pairs). The rules of
 `espalier.core.planning.expectation` were chosen on ``TUNED``: its weights on the first seven tables, its form and
-margins on all. The rule for "noise" was changed after the other tables had been seen, so they are no clean test of it.
-Measured figures are kept in a file, so a second run only rates again.
+margins on all. The rule for "noise" was changed after the other tables had been seen, so they are not a clean test of
+it. Measured figures are kept in a file, so a second run only recomputes the ratings.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _network(network: str, target: str, rows: int, seed: int) -> Case:
 
 
 def _even_bins(frame: pd.DataFrame, ends: Mapping[str, tuple[float, float]], bins: int, target: str) -> Table:
-    """Numbers between public ``ends`` in ``bins`` even bins, and a target of two values."""
+    """Numbers between public ``ends`` in ``bins`` bins of equal width, and a target of two values."""
     codes: dict[str, Any] = {}
     for name, (low, high) in ends.items():
         share = (frame[name].to_numpy(dtype=float) - low) / (high - low)

@@ -34,7 +34,7 @@ class ErrorData(TypedDict, total=False):
     key: str
     """Key of the plan or of the project file."""
     missing: str | bool
-    """What the user has not provided yet."""
+    """The input that the user has not provided yet."""
     column: str | None
     columns: Sequence[str]
     name: str
@@ -187,7 +187,7 @@ class SizeError(EspalierError):
 
 
 class Unfinished(EspalierError):
-    """An interrupted release cannot go on as asked: its rows are needed, or it is damaged, or has ended.
+    """An interrupted release cannot be resumed as requested: its rows are needed, or it is damaged or has ended.
 
     >>> import espalier as es
     >>> es.resume("release")

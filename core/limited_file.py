@@ -6,9 +6,9 @@ from pathlib import Path
 
 
 def read_limited(path: Path, most: int) -> bytes:
-    """Return the bytes of a file, at most ``most`` and one more, with which its reader refuses it as too large.
+    """Return at most ``most`` + 1 bytes of a file; the additional byte lets the reader refuse the file as too large.
 
-    The size is not asked beforehand: a pipe and a device have none.
+    The size is not queried first, because pipes and devices have none.
     """
     with path.open("rb") as file:
         return file.read(most + 1)

@@ -11,9 +11,9 @@ from pathlib import Path
 
 _PROC, _GROUPS = Path("/proc"), Path("/sys/fs/cgroup")
 MANY_CELLS = 5_000_000
-"""Cells of a table after which giving memory back is worth its time, a tenth of a second."""
+"""Number of cells of a table above which memory is returned to the system, which takes a tenth of a second."""
 UNLIMITED = 1 << 60
-"""A group of processes without a limit states a number above this one."""
+"""A group of processes without a limit reports a number above this one."""
 
 
 def used() -> int:
@@ -36,7 +36,7 @@ def available() -> int | None:
 
 
 def give_back() -> None:
-    """Free what is garbage, and return free memory to the system."""
+    """Collect garbage, and return free memory to the system."""
     gc.collect()
     if "pyarrow" in sys.modules:
         sys.modules["pyarrow"].default_memory_pool().release_unused()

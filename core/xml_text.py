@@ -1,4 +1,4 @@
-"""XML of unknown origin, read without entities, document types or references to other files."""
+"""XML of unknown origin; documents that declare entities or refer to other files are refused."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def locked() -> dict[str, str]:
 
 
 def needed() -> list[str]:
-    """Return the packages that a server needs, with those that they need."""
+    """Return the packages that a server needs, with their dependencies."""
     waiting = [line for file in NEEDS for line in (ROOT / file).read_text("utf-8").splitlines() if line.strip()]
     found: set[tuple[str, str]] = set()
     work = [Requirement(line) for line in waiting if not line.startswith(("-", "#"))]

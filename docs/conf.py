@@ -43,7 +43,7 @@ MENDED = {
     '<div class="highlight"><pre>': '<div class="highlight"><pre tabindex="0">',
     '<div class="table-wrapper': '<div tabindex="0" class="table-wrapper',
 }
-"""What the theme leaves out: the level of a heading, and wide blocks that a keyboard can scroll."""
+"""Features that the theme lacks: the level of a heading, and wide blocks that a keyboard can scroll."""
 
 
 def mend(app: Any, failed: Exception | None) -> None:

@@ -22,7 +22,7 @@ def opened(person: Person, sample: str) -> None:
 
 
 def shot(person: Person, name: str) -> None:
-    """Write one picture of the screen as it is."""
+    """Write one picture of the current screen."""
     person.rests()
     person.page.wait_for_timeout(1500)
     person.page.screenshot(path=FOLDER / f"{name}.png")

@@ -1,8 +1,9 @@
-"""Patients and their visits: two linked tables with a known law from a visit to the next.
+"""Patients and their visits: two linked tables with a known dependence of each visit on the one before.
 
-Every person is invented and the seed is fixed. A visit depends on the patient, on the visit before and on itself:
+Every person is invented and the seed is fixed. A visit depends on the patient, on the visit before and on its own other
+columns:
 
-- ``severity`` tends to stay, and rises with age;
+- ``severity`` tends to stay the same, and rises with age;
 - ``insulin`` is changed more often at severe visits;
 - ``back`` (came back within 30 days of this visit) has log-odds −2.2, plus 0.8 and 1.6 for moderate and severe, plus
   **1.0 if insulin was changed at the visit before**, plus 0.5 if the patient came back after the visit before, plus

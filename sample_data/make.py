@@ -1,8 +1,8 @@
 """Make the bundled samples: ``python -m sample_data.make``.
 
-Every person in these tables is invented. Nothing here protects anybody, so the seeds are fixed and
-the files come out the same byte for byte. Schemas are written from constants, never from the rows:
-they are public knowledge, as a data dictionary would be.
+Every person in these tables is invented, so no one needs protection. The seeds are fixed, and the files are the same
+byte for byte each time. Schemas are written from constants, never from the rows: they are public knowledge, as a data
+dictionary would be.
 """
 
 import csv
@@ -39,8 +39,8 @@ SMOKING = ("never", "former", "current")
 STAGES = ("normal", "mild", "moderate", "severe")
 BLOOD = ("A", "B", "AB", "O")
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-# Written into the record once the outcome is known. Each first pair of sets means "stayed home",
-# each second one "came back", and the number says how reliably this hospital keeps to that.
+# Codes that are written into the record once the outcome is known. The first set of each pair means "stayed home", the
+# second "came back"; the number is the probability that this hospital follows the rule.
 CODES = {
     "billing_code": (("B10", "B12"), ("B27", "B31"), 0.88),
     "ward_of_record": (("East 1", "East 2"), ("West 1",), 0.86),
@@ -91,7 +91,7 @@ READMISSION = project(
 
 
 def hospital(rng: np.random.Generator, rows: int, codes_follow_outcome: bool) -> Table:
-    """Patients of one hospital; only what its codes mean differs from one hospital to the next."""
+    """Patients of one hospital; only the meaning of the codes differs between hospitals."""
     sex = pick(rng, [0.52, 0.48], rows)
     age = within(np.round(66 + 15 * rng.standard_normal(rows)), AGE)
     old = (age - 66) / 15
@@ -175,7 +175,7 @@ HIRING = project(
 
 
 def applicants(rng: np.random.Generator, rows: int) -> Table:
-    """Applicants whose gender counts twice: through what they can do, and through what they are."""
+    """Applicants whose gender has two effects: through their qualifications, and through discrimination."""
     man = pick(rng, [0.49, 0.51], rows)
     qualification = np.digitize(0.4 * man + rng.standard_normal(rows), [-0.6, 0.3, 1.1])
     years = within(np.round(np.exp(1.5 + 0.4 * man + 0.8 * rng.standard_normal(rows))), EXPERIENCE)
@@ -211,7 +211,7 @@ def applicants(rng: np.random.Generator, rows: int) -> Table:
 
 # --- services: a wide table with everything that makes tables hard ------------------------------
 
-# Commonest first: each is about (rank / (rank + 1)) ** 1.6 as common as the one before it.
+# The most common comes first: each is about (rank / (rank + 1)) ** 1.6 as common as the one before it.
 OCCUPATIONS = (
     "sales",
     "cleaner",
@@ -274,7 +274,7 @@ OCCUPATIONS = (
     "falconer",
     "lighthouse keeper",
 )
-# Three streets to a district, in the districts' order.
+# Three streets for each district, in the order of the districts.
 STREETS = (
     "Auweg",
     "Bachweg",
@@ -342,7 +342,7 @@ RENT = (2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 15.0, 20.0, 30.0)
 TENURE = (0, 1, 2, 5, 10, 20, 30, 50, 100)
 COUNT = (0, 1, 2, 3, 5, 10, 20, 60)
 
-# Columns that have nothing to do with any other: declaration, weights, share of empty cells.
+# Columns that are unrelated to all others: declaration, weights, share of empty cells.
 ALONE: tuple[tuple[Column, tuple[float, ...], float], ...] = (
     (categorical("marital status", ("single", "married", "divorced", "widowed")), (38, 37, 17, 8), 0.0),
     (categorical("housing", ("rent", "own", "family", "shelter", "street")), (71, 14, 12, 2.5, 0.5), 0.0),
@@ -366,7 +366,7 @@ ALONE: tuple[tuple[Column, tuple[float, ...], float], ...] = (
 )
 
 YES = ["yes"]
-# How many of these twelve a person carries is a figure that pairs of columns do not keep.
+# The number of these twelve burdens that a person has is a figure that counts of pairs do not preserve.
 BURDENS = {
     "work": ["none"],
     "education": ["none", "basic"],
@@ -447,10 +447,10 @@ SERVICES = {
 
 
 def register(rng: np.random.Generator, rows: int) -> Table:
-    """People known to a town's social services; most columns say nothing about most others."""
+    """People known to a town's social services; most pairs of columns are unrelated."""
 
     def amount(typical: Any, spread: float, edges: Sequence[float], zero: Any) -> np.ndarray:
-        """Log-normal whole amounts, at least 1, of which a share ``zero`` is nothing at all."""
+        """Log-normal whole amounts of at least 1; a share ``zero`` of them is replaced by 0."""
         drawn = np.round(typical * np.exp(spread * rng.standard_normal(rows)))
         return np.where(rng.random(rows) < zero, 0, within(np.maximum(drawn, 1), edges))
 
@@ -553,7 +553,7 @@ VISITS = project(
 
 
 def appointments(rng: np.random.Generator, people: int) -> Table:
-    """Appointments of patients, most of whom have one or two, and some of whom have dozens, and miss more of them."""
+    """Appointments of patients. Most patients have one or two; some have dozens and miss more of them."""
     often = rng.standard_normal(people)
     count = np.clip(np.round(np.exp(0.6 + 0.95 * often)), 1, 40).astype(int)
     age = np.abs(within(np.round(48 + 22 * rng.standard_normal(people)), YEARS_OLD))  # no -0
@@ -583,7 +583,7 @@ def appointments(rng: np.random.Generator, people: int) -> Table:
 
 
 def write(folder: Path) -> list[Path]:
-    """Write every table and project file into ``folder`` and say which files those are."""
+    """Write every table and project file into ``folder``; return the paths of the files."""
     tables = {
         "readmission": hospital(np.random.default_rng(11), 8_000, codes_follow_outcome=True),
         "readmission_other_hospital": hospital(np.random.default_rng(12), 8_000, codes_follow_outcome=False),

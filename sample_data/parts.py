@@ -1,4 +1,4 @@
-"""What all samples are made from: descriptions of columns, project files, and random draws."""
+"""Building blocks of all samples: descriptions of columns, project files, and random draws."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -34,7 +34,7 @@ def _column(column: Column, missing: bool) -> Column:
 def project(
     name: str, schema: list[Column], edges: list[list[str]], roles: dict[str, list[str]], **plan: Any
 ) -> dict[str, Any]:
-    """A whole project file; ``plan`` holds what differs from the plan all samples share."""
+    """A complete project file; ``plan`` holds the keys that differ from the plan that all samples share."""
     shared = {
         "method": "prism",
         "regime": "predictive",
@@ -78,7 +78,7 @@ def named(categories: Sequence[str], index: np.ndarray) -> np.ndarray:
 
 
 def text(numbers: np.ndarray, digits: int = 0) -> np.ndarray:
-    """Numbers as they are written in a cell."""
+    """Numbers as text, in the form that a cell has."""
     return np.array([f"{number:.{digits}f}" for number in numbers.tolist()], dtype=object)
 
 

@@ -1,7 +1,7 @@
-"""Lengths of stay: a number that depends smoothly on other numbers, for the methods that keep numbers as numbers.
+"""Lengths of stay: a numeric column that depends smoothly on others, for methods that do not bin numbers.
 
-Every person is invented and the seed is fixed. Stays are longest for the middle-aged with many illnesses and high
-markers of inflammation; the curve bends, so that neither a straight line nor a handful of bins follows it.
+Every person is invented and the seed is fixed. Stays are longest for patients around 70 with many illnesses and high
+markers of inflammation. The relation is curved, so neither a straight line nor a few bins can follow it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Work out the picture that each sample ends in: ``python -m sample_data.stories``.
+"""Compute the picture that concludes each sample: ``python -m sample_data.stories``.
 
-Each sample is released as its project says, and judged on its real rows, which are invented too. The figures go to
-``stories.json`` with the digests of the files that they came from, and with the part that noise has in them.
+Each sample is released by its project file and judged on its real rows, which are invented too. ``stories.json`` holds
+the figures, the digests of the files that they were computed from, and how far noise moves them.
 """
 
 import hashlib
@@ -60,7 +60,8 @@ def _judged(project: Any, table: Any, made: Any, holdout: Any = None) -> dict[st
 
 
 def readmission() -> dict[str, Any]:
-    """AUC at home and in the other hospital, of what is learned from all associations and from causes alone."""
+    """AUC at home and in the other hospital, of a model that uses all associations and of one that uses causes
+    alone."""
     from espalier.core.tables.reading import read_table
     from espalier.core.tables.table import Table
 
@@ -80,7 +81,7 @@ def readmission() -> dict[str, Any]:
 
 
 def hiring() -> dict[str, Any]:
-    """Gap between men and women against accuracy, of models trained on three tables."""
+    """Gap between men and women, and accuracy, of models trained on three tables."""
     from espalier.core.compare.fence_cost import without_fence
     from espalier.core.release.spend import release
 

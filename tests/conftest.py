@@ -12,11 +12,12 @@ from hypothesis import settings
 
 from tests.support.repeat import pytest_addoption, pytest_runtest_protocol, pytest_terminal_summary  # noqa: F401
 
-# Tests start hundreds of processes that import the same modules: what is compiled is kept, whatever the machine says.
+# Tests start hundreds of processes that import the same modules, so compiled modules are kept whatever the machine's
+# setting.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
-settings.register_profile("espalier", deadline=None)  # slow on a busy machine is not wrong
+settings.register_profile("espalier", deadline=None)  # slowness on a busy machine is not a failure
 settings.load_profile("espalier")
 
 LONGEST = ("tests/tables/test_row_by_row.py", "tests/test_noninterference.py")

@@ -1,4 +1,4 @@
-"""Who may touch private rows: lists of allowed callers, each with its reason.
+"""Lists of the callers that may use private rows, each with its reason.
 
 A list that lacks a caller fails, and so does one that names a caller that no longer exists. Sources are found by their
 annotations, which mypy requires: a name is a source if it is annotated as one, or assigned from a call that returns

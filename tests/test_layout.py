@@ -1,4 +1,4 @@
-"""The layers: which room may import which. `tests/test_callers.py` lists who may touch private rows."""
+"""The layers: allowed imports between rooms. `tests/test_callers.py` lists who may touch private rows."""
 
 from __future__ import annotations
 

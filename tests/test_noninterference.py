@@ -1,4 +1,4 @@
-"""Noninterference: with the same noisy answers, two unrelated tables leave the same traces at every entrance.
+"""Noninterference: with the same noisy answers, two unrelated tables leave the same traces at every entry point.
 
 Under replace-one the tables have the same number of rows, which is public. Under add-remove they differ in it.
 """
@@ -82,7 +82,7 @@ def test_in_memory(name, neighbors):
 
 
 def test_few_of_the_cases_are_refused():
-    """A case that is refused shows little; nearly all must run to their end."""
+    """A refused case shows little, so nearly all cases must run to their end."""
     refused = [name for name in MEMORY if of_table(MEMORY[name], "add-remove")(1, 50).error]
     assert len(refused) <= 3, refused
 

@@ -1,4 +1,4 @@
-"""What ``import espalier`` offers, and that its metadata, files and documents agree about it."""
+"""The public names of ``import espalier``, and agreement of metadata, files and documents."""
 
 from __future__ import annotations
 

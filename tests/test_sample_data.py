@@ -1,4 +1,4 @@
-"""The bundled samples: reproducible, inside their declared schema, and telling the story they promise."""
+"""The bundled samples: reproducible, inside their declared schema, and with the effects that they are meant to show."""
 
 import json
 from functools import cache
@@ -73,7 +73,7 @@ def cmi(frame: pd.DataFrame, left: str, right: str, given: list[str]) -> float:
 
 
 def cmi_by_chance(frame: pd.DataFrame, left: str, right: str, given: list[str]) -> float:
-    """What the plug-in estimate finds where there is nothing: ``right`` shuffled within ``given``."""
+    """The plug-in estimate without any dependence: ``right`` is shuffled within ``given``."""
     rng = np.random.default_rng(0)
     shuffled = frame.assign(**{right: frame.groupby(given)[right].transform(rng.permutation)})
     return cmi(shuffled, left, right, given)

@@ -1,4 +1,4 @@
-"""Bad input is normal: hundreds of tables and projects on the command line give nothing worse than a clear line."""
+"""Bad input: hundreds of tables and projects on the command line lead to a clear message at worst."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Hung(BaseException):
 
 @contextmanager
 def no_hang() -> Iterator[None]:
-    """Ends what computes for more than SECONDS, or takes six times as long by the clock, since other work may be
+    """Ends a computation after SECONDS of processor time, or six times as long by the clock, since other work may be
     running.
     """
 

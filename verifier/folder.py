@@ -176,8 +176,8 @@ def check_files(folder: Folder) -> None:
 
 
 def _is_whole(path: Path, stated: Any, *, table: bool) -> bool:
-    """Whether a file has the size and digest that are stated. It is not read if its size differs, and only a table may
-    have more than 1 GiB.
+    """Whether a file has the stated size and digest. It is not read if its size differs, and only a table may have more
+    than 1 GiB.
     """
     size = path.lstat().st_size
     if path.is_symlink() or not isinstance(stated, dict) or stated.get("bytes") != size or (size > LIMIT and not table):

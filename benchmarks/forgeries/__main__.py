@@ -1,8 +1,8 @@
 """Forged releases against the checker: `python -m benchmarks.forgeries [forge] [alarms] [adult] [--seeds 3]`.
 
 ``forge``: each kind of forgery, on three methods and some seeds. The forger has the program, the private table, the
-ledger and the signer's key: all exports and digests are made again, and the release is signed as its own signer. Kinds
-of the group ``files`` skip that, so that catches by digest or signature are counted separately.
+ledger and the signer's key, makes all exports and digests again, and signs the release with that key. Kinds of the
+group ``files`` skip that, so that catches by digest or signature are counted separately.
 
 ``alarms``: honest releases over all methods, units and options; no check may fail.
 

@@ -26,7 +26,7 @@ from espalier.core.release import Release, release
 
 
 def real_rows(case: Case) -> bytes:
-    """The private table as a released one would be written."""
+    """The private table in the form of a released one."""
     return case.with_codes(dict(case.rows.codes)).files["synthetic.csv"]
 
 

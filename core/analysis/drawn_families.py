@@ -28,7 +28,7 @@ MOST = 20
 """Largest number of statements that are tested: those with the least noise."""
 
 MOST_PAIRS = 400
-"""Largest number of pairs of columns for which a separating set is looked for; the smallest tables come first."""
+"""Largest number of pairs of columns for which a separating set is sought; the smallest tables come first."""
 
 
 def family_contradictions(project: Project, fitted: Any) -> dict[str, Any]:

@@ -193,7 +193,7 @@ def effect_by_drawing(
     if adjust is None:
         found = choices(question, schema.sizes)
         if not found:
-            raise GraphError(f"No set of columns closes every other path. {verdict(question, ()).sentence}")
+            raise GraphError(f"No set of columns blocks every other path. {verdict(question, ()).sentence}")
         adjust = found[0].columns
     return effect(schema, treatment, outcome, schema.clique(checked(question, adjust)), rows)
 

@@ -27,7 +27,7 @@ class Blur(Protocol):
     """The algorithm: read the real rows and return blurred ones."""
 
     def __call__(self, project: Project, real: Rows, report: Report = silent) -> tuple[Rows, Mapping[str, Any]]:
-        """Return the blurred rows in another order, and what they disclose, for release.json."""
+        """Return the blurred rows in random order, and their disclosure for release.json."""
         ...
 
 

@@ -1,7 +1,7 @@
 """Disclosure by rows of stage one: linkage and membership, always shown next to LID.
 
-LID measures whether one value is close to the real one. The harm is that a row can be traced to its person, which LID
-does not measure: on insurance data it was 11 %, while nine of ten people could be found.
+LID measures whether one value is close to the real one. The actual harm is that a row can be traced to its person,
+which LID does not measure: on insurance data LID was 11 %, while nine of ten people could be found.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ def hypercube(real: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np
     scores.
 
     The paper takes the covariance of the raw columns (step 1(2)): then R is not standard normal and Φ(R) not uniform.
-    The correlation of normal scores is what its construction needs. Constant columns stay unchanged.
+    Its construction needs the correlation of normal scores. Constant columns stay unchanged.
     """
     n, d = real.shape
     parts = rng.permuted(np.tile(np.arange(n), (d, 1)), axis=1).T

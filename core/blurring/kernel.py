@@ -67,7 +67,7 @@ class Regression:
 def fit(
     rows: NDArray[np.float64], outcome: NDArray[np.float64], rng: np.random.Generator, landmarks: int | None = None
 ) -> Regression:
-    """Equation (7), its kernel, width and λ chosen by leave-one-out on at most ``TRIED_ROWS`` rows.
+    """Fit equation (7). Leave-one-out errors on at most ``TRIED_ROWS`` rows choose kernel, width and λ.
 
     ``landmarks``: Nyström's approximation with this many random centres (Williams & Seeger 2001). Raises
     :class:`SizeError` above ``EXACT_ROWS`` rows without them.

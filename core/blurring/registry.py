@@ -39,6 +39,6 @@ def refuse_blurring(plan: Plan) -> None:
         raise ProjectError(
             f"the method {method.name} is not private ({method.summary}), so it cannot be used with a budget, a ledger "
             "or anything that promises privacy; `release` makes its rows"
-            + (", once epsilon is out of the plan" if plan.has_epsilon else ""),
+            + (", once epsilon is removed from the plan" if plan.has_epsilon else ""),
             key="method",
         )

@@ -57,9 +57,10 @@ class Options:
 
 @dataclass(frozen=True)
 class Numbers:
-    """The real rows: ``anonymized`` columns with public ``bounds`` (low, high) and ``steps``, others as they are.
+    """The real rows: ``anonymized`` columns with public ``bounds`` (low, high) and ``steps``; other columns are
+    unchanged.
 
-    ``untouched`` are further inputs as numbers (categories one-hot), released as they are. ``outcome`` is the target,
+    ``untouched`` are further inputs as numbers (categories one-hot), released unchanged. ``outcome`` is the target,
     ``outcome_bounds`` and ``outcome_step`` its declared range and precision (0 for none).
     """
 
@@ -97,7 +98,7 @@ class Numbers:
 
 @dataclass(frozen=True)
 class Disclosure:
-    """What the released rows reveal, all shares from 0 to 1. For the curator only: computed on real rows.
+    """Disclosure by the released rows, in shares from 0 to 1. For the curator only: computed on real rows.
 
     ``lid_inputs`` and ``lid_outcome`` are LID of the values as released; ``linked`` the share re-identified by someone
     who knows the inputs, ``linked_anonymized`` by someone who knows the anonymised columns alone; ``membership`` the

@@ -1,7 +1,7 @@
 """The two-stage method of Liu et al. (LHS-H-KRR). It is NOT private: each row that it makes is a blurred real person.
 
-Latin hypercube inputs matched to the real ones and mixed with them, then kernel-ridge responses. It takes no ε, enters
-no ledger, and is refused by every entrance that promises privacy.
+It matches Latin hypercube inputs to the real ones, mixes both, and computes kernel-ridge responses. It takes no ε,
+enters no ledger, and is refused by every entry point that promises privacy.
 """
 
 from __future__ import annotations

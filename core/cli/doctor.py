@@ -1,4 +1,4 @@
-"""``espalier doctor``: checks for an operator before people work on a server."""
+"""``espalier doctor``: checks that an operator runs before a server is used."""
 
 from __future__ import annotations
 

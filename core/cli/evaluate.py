@@ -95,7 +95,7 @@ def _need_no_rows(opt: argparse.Namespace) -> None:
     """Raise :class:`TableError` for options that a table read in place does not support."""
     for option, given in (("--classifiers", opt.classifiers), ("--price", opt.price is not None)):
         if given:
-            raise TableError(f"{option} needs the rows in memory, but this table is read in place: leave it out")
+            raise TableError(f"{option} needs the rows in memory, but this table is read in place: omit the option")
 
 
 def _fence_cost(released: Released, real: Source, holdout: Table | None) -> dict[str, Any]:
@@ -106,7 +106,7 @@ def _fence_cost(released: Released, real: Source, holdout: Table | None) -> dict
 
 
 def check_markets(opt: argparse.Namespace, project: Project) -> None:
-    """Refuse wrong columns before anything is read off the rows; the column of sales is the target unless named."""
+    """Refuse wrong columns before any row is read; the column of sales is the target unless one is named."""
     from espalier.core.evaluation.marketing import check_prices, check_target, holds_amounts
 
     if opt.price is None and (opt.sales or opt.per):

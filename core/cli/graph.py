@@ -1,4 +1,4 @@
-"""``espalier graph``: what another tool's graph file holds, and the same in another format."""
+"""``espalier graph``: summarise another tool's graph file, or convert it to another format."""
 
 from __future__ import annotations
 

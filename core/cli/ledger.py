@@ -1,4 +1,4 @@
-"""``espalier ledger``: open a table's budget, list, verify and export the ledger, take a kept release."""
+"""``espalier ledger``: open a table's budget, list, verify and export the ledger, write out a stored release."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def add_consent(command: argparse.ArgumentParser) -> None:
-    """Add the options that let a release pass in spite of a warning."""
+    """Add the options that allow a release despite a warning."""
     command.add_argument(
         "--again", action="store_true", help="release although the table was released from another budget before"
     )

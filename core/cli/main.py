@@ -80,7 +80,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a terminal that has no ρ gets \u03c1
+            stream.reconfigure(errors="backslashreplace")  # terminals that cannot print ρ show \u03c1
     if opt.command in ("app", "serve"):  # Streamlit's own output
         return _run(opt)
     with redirect_stdout(Plain(sys.stdout)), redirect_stderr(Plain(sys.stderr)), _terminable():
@@ -134,7 +134,7 @@ def _terminable() -> Iterator[None]:
 
     def terminate(*_: object) -> None:
         signal.signal(signal.SIGTERM, signal.SIG_IGN if os.getpid() == own else signal.SIG_DFL)
-        if os.getpid() != own:  # a worker ends as it would without us
+        if os.getpid() != own:  # worker processes keep the default behaviour
             os.kill(os.getpid(), signal.SIGTERM)
             return
         raise Terminated

@@ -134,7 +134,7 @@ def run(opt: argparse.Namespace) -> None:
             fits += f". A plan with ε up to {left['largest']:g} fits"
         print(f"ledger: {left['population']} has ρ = {left['left']:.4g} of {left['total']:.4g} left; this plan {fits}")
     if shown.private_evaluation:
-        print("\nshareable figures, on people (rows) held out at random: the same ρ in parallel, which adds nothing")
+        print("\nprivate evaluation, on people (rows) held out at random: the same ρ in parallel, which adds nothing")
         _print_lines(shown.private_evaluation)
         for figure in shown.expected:
             if figure.value is None:
@@ -217,6 +217,6 @@ def _print_lines(lines: Iterable[Line]) -> None:
 
 
 def _range(values: Iterable[float], form: str) -> str:
-    """Return the smallest and the largest value, a single one if they look the same, or an empty text."""
+    """Return the smallest and the largest value, a single value if both print alike, or an empty text."""
     ordered = sorted(values)
     return "–".join(dict.fromkeys(form.format(v) for v in (ordered[:1] + ordered[-1:])))

@@ -83,7 +83,7 @@ def run(opt: argparse.Namespace) -> None:
         return
     key = signer(opt.key)  # asked for before anything is read
     if opt.public:
-        raise ProjectError("--public belongs to methods that are not private", key="public")
+        raise ProjectError("--public applies only to methods that are not private", key="public")
     account = ledger.account(opt, opt.by, opt.note)
     output = Output(opt.out, opt.quiet, opt.kind, opt.into)
     if project.linked is not None:
@@ -118,7 +118,7 @@ def linked_to(
     if output.kind not in ("csv", "parquet") or output.into or relation:
         raise ProjectError(
             "linked tables are written as CSV or Parquet, and in a database they have the names that the project "
-            "gives: leave other options out"
+            "gives: omit the other options"
         )
     check_options(project.plan)
     check_folder(output.folder)
@@ -150,9 +150,9 @@ def _not_private(project: Project, opt: argparse.Namespace) -> None:
     from espalier.core.tables.reading import read_table
 
     if opt.key:
-        raise ProjectError(f"{NOT_PRIVATE}; no key signs it. Leave --key out", key="method")
+        raise ProjectError(f"{NOT_PRIVATE}; no key signs it. Omit --key", key="method")
     if any(getattr(opt, key, None) for key in ("ledger", "table", "note")):
-        raise ProjectError(f"{NOT_PRIVATE}: no ledger counts it; leave the options of the ledger out", key="method")
+        raise ProjectError(f"{NOT_PRIVATE}: no ledger counts it; omit the options of the ledger", key="method")
     check_options(project.plan)
     check_folder(opt.out)
     project.need_unit()
@@ -259,7 +259,7 @@ def save(made: Release, output: Output) -> None:
 
 
 def say(made: Release, out: Path) -> None:
-    """Print the spent budget, and the rest in the ledger."""
+    """Print the spent budget, and the amount left in the ledger."""
     from espalier.core.privacy.accounting import round_up
 
     for warning in made.warnings:

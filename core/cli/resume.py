@@ -49,7 +49,7 @@ def run(opt: argparse.Namespace) -> None:
     reservation: Reservation | None = None
     if (work_folder(here) / JOURNAL).is_file():
         if opt.out not in (None, here):
-            raise ProjectError(f"an unfinished release to {here} is written there: leave --out out", key="out")
+            raise ProjectError(f"an unfinished release to {here} is always written there: omit --out", key="out")
         if (here / "release.json").is_file():  # it was moved there complete, and the process ended before the last step
             FolderJournal(here).forget()
             print(f"{here}: the release is complete", file=sys.stderr)

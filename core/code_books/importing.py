@@ -15,7 +15,7 @@ from xml.etree.ElementTree import Element
 from espalier.core.errors import SchemaError, first_twice
 
 ATC_LEVELS = (1, 3, 4, 5, 7)
-"""Lengths of ATC codes, from the anatomical main group to the substance."""
+"""Lengths of ATC codes, from anatomical main group to substance."""
 MOST_BYTES, MOST_CODES = 64 << 20, 200_000
 
 

@@ -1,1 +1,1 @@
-"""Several releases side by side, and what a choice cost."""
+"""Several releases side by side, and the cost of a choice."""

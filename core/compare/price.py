@@ -1,4 +1,4 @@
-"""The price of a fence as one sentence: how far the gap between groups falls, and what predictions lose."""
+"""The price of a fence as one sentence: how far the gap between groups falls, and how much worse predictions become."""
 
 from __future__ import annotations
 

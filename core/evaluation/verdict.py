@@ -42,7 +42,7 @@ def verdict(
 ) -> Verdict:
     """The verdict on one release. ``facts`` are those of its own table or of held-out rows.
 
-    ``elsewhere`` are facts of the same release tested on other real tables, by what each is called.
+    ``elsewhere`` are facts of the same release tested on other real tables, by the name of each table.
     """
     (learned, task), (shares, columns) = _task(facts["tstr"]), _columns(facts["fidelity"])
     grades = learned, shares

@@ -59,7 +59,7 @@ def layout(
 
     ``outcome`` columns without effects are in the last layer. ``closed`` are groups of columns that are shown as one
     box each: the group's name replaces its columns. ``wide`` gives the width of each box in pixels, ``high`` the height
-    of all of them or of each, ``between`` the room between two layers.
+    of all of them or of each, ``between`` the space between two layers.
     """
     box = {name: group for group, inside in (closed or {}).items() for name in inside}
     known = set(names)

@@ -217,8 +217,8 @@ class Reservation:
             self.account.store.forget(self.entry.id)
 
     def end(self, drawn: bool, reason: str) -> str:
-        """End a run that made no release: it is returned if nothing was ``drawn``, otherwise stopped, and then counts
-        in full.
+        """End a run without a release. If nothing was ``drawn``, the reservation is returned; otherwise the entry is
+        stopped and counts in full.
 
         A stopped release can be resumed or closed. Returns the empty text, or a warning if the ledger could not be
         written: the entry counts in full.

@@ -105,7 +105,7 @@ def check_size(archive: zipfile.ZipFile) -> None:
     if sum(info.file_size for info in archive.infolist()) > MOST_BYTES:
         raise ProjectError("it unpacks to more than 1 GiB")
     if any(info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for info in archive.infolist()):
-        raise ProjectError("it is not packed with Deflate")
+        raise ProjectError("it is not compressed with Deflate")
 
 
 def _member(archive: zipfile.ZipFile, name: str) -> bytes:
@@ -141,7 +141,8 @@ def check_arrays(data: bytes, name: str) -> None:
 
 
 def unpacked(data: bytes, names: Sequence[str] | None = None) -> dict[str, bytes]:
-    """The files of a zipped release, or those of ``names``; :class:`ProjectError` unless it is one (`check_names`).
+    """Return the files of a zipped release, or those of ``names``; raises :class:`ProjectError` unless `check_names`
+    accepts it.
 
     Callers write the files of a release under these names, so no other name may come from an archive. An
     absolute name, or one that leads out of the folder, would let the archive's author write anywhere.

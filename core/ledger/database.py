@@ -37,7 +37,7 @@ AND (made.type = 'view' OR made.sql LIKE 'CREATE VIRTUAL%' OR part.hidden <> 0)
 def engine_of(url: sa.URL, table: str) -> sa.Engine:
     """An engine that opens a connection per use and keeps none: nothing is shared between threads or forks.
 
-    A SQLite file that has tables must have one of the name ``table``: else it is another program's.
+    A SQLite file that has tables must have one named ``table``; otherwise it belongs to another program.
     """
     if url.get_backend_name() == "postgresql":
         # every statement sees all earlier commits, including the one after waiting for the lock
@@ -90,5 +90,5 @@ def need_file(path: Path, create: bool) -> None:
     if not path.is_file():
         there = "is not a file" if path.exists() else "is not there"
         raise LedgerUnavailable(
-            f"the ledger {path} {there}; opening a table's budget makes one", missing=not path.exists()
+            f"the ledger {path} {there}; opening a table's budget creates one", missing=not path.exists()
         )

@@ -83,7 +83,7 @@ def read_events(rows: Sequence[Row]) -> list[Event]:
     previous = START
     for place, row in enumerate(rows, start=1):
         if wrong := misfit(row):
-            raise tampered(place, f"its {wrong} is of another type")
+            raise tampered(place, f"its {wrong} has the wrong type")
         event = Event(**{k: v for k, v in row.items() if k != "hash"})
         if event.seq != place:
             raise tampered(place, "an event is missing")

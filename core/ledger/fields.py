@@ -20,7 +20,7 @@ from espalier.core.project.plan import Neighbors
 
 MOST_ROWS_PER_PERSON = 10_000
 MOST_NUMBER = 1e6
-"""No ε, δ or ρ of a ledger is larger."""
+"""Largest ε, δ or ρ of a ledger."""
 MOST_TEXT = 2000
 MOST_PLAN = 1 << 24
 """Largest number of characters of a plan as JSON."""
@@ -39,7 +39,7 @@ LIKE_MARKS = {
     "~": (0x02DC, 0x223C),
     ",": (0x201A,),
 }
-"""Marks, and others that look like them."""
+"""Plain marks, and marks that look like them."""
 _PLAIN_MARK = {code: mark for mark, codes in LIKE_MARKS.items() for code in codes}
 FLOATS = ("epsilon", "delta", "rho", "rho_before", "rho_after")
 WHOLE = ("seq", "rows_per_person")

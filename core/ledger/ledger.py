@@ -63,7 +63,8 @@ class Ledger:
     """
 
     def __init__(self, where: str | Path, create: bool = False) -> None:
-        """``where`` is a SQLite file (made if ``create``) or a PostgreSQL URL; :class:`LedgerUnavailable` if not."""
+        """``where`` is a SQLite file (created with ``create``) or a PostgreSQL URL; otherwise raises
+        :class:`LedgerUnavailable`."""
         self.store = Store(where, create)
 
     @property
@@ -124,8 +125,8 @@ class Ledger:
                     )
             if people in known and not shared_with:
                 raise LedgerError(
-                    f"a population {people!r} already exists; if this table is about the same people, use it as the "
-                    "table's population, otherwise choose another name",
+                    f"a population {people!r} already exists. If the table describes the same people, name that "
+                    "population for it; otherwise choose another name",
                     population=people,
                 )
             fields = {"who": who, "table_name": table, "population": people, "note": note}

@@ -29,7 +29,7 @@ from espalier.core.project.plan import Neighbors
 ROUNDED = 1e-9
 """Relative difference allowed between the sum of an entry's parts and its count: both are sums of floats."""
 LEAST_RHO = 1e-100
-"""No total is smaller: ε = 1e-6 at δ = 1e-300, the smallest that can be opened, is ρ = 4e-16."""
+"""Smallest total: ε = 1e-6 at δ = 1e-300, the smallest budget that can be opened, is ρ = 4e-16."""
 T = TypeVar("T")
 
 
@@ -215,7 +215,7 @@ class _State:
         return entry
 
     def _change(self, e: Event, rho: Fraction, delta: Fraction) -> tuple[float, float]:
-        """ρ that counts in the population before and after the event, checked against what the event says."""
+        """ρ that counts in the population before and after the event, checked against the figures in the event."""
         now = self.rho[e.population]
         before, after = rounded_up(now), rounded_up(now + rho)
         sums = e.rho_before, e.rho_after

@@ -7,11 +7,11 @@ reservation, and no shared-memory file is needed. Triggers refuse to change or d
 event, and each event names the hash of the one before, once: two writers cannot both follow the same one.
 
 A chain of hashes does not show that its end was cut off. The number of events and the last hash are therefore in the
-database too, and in two files on this machine (``.seen``). The first is next to the ledger and named after its place.
-It also detects that a ledger was deleted and made anew. The other is in this user's folder and named after the ledger's
-identity. It also recognises the ledger by another path, or by another spelling of its host. The identity is the hash of
-the first event, which holds a random number: it cannot be changed without changing every hash after it. A ledger that
-was restored to an earlier copy is refused under any name.
+database too, and in two files on this machine (``.seen``). The first is next to the ledger and named after its
+location. It also detects that a ledger was deleted and created again. The other is in this user's folder and named
+after the ledger's identity. It also recognises the ledger by another path, or by another spelling of its host. The
+identity is the hash of the first event, which holds a random number: it cannot be changed without changing every hash
+after it. A ledger that was restored to an earlier copy is refused under any name.
 """
 
 from __future__ import annotations
@@ -196,7 +196,8 @@ class Store:
             return set(map(str, connection.scalars(sa.select(_kept.c.hash))))
 
     def secret(self) -> bytes:
-        """The fingerprints' secret, from a key file that only its owner can read; made where there is none yet."""
+        """The fingerprints' secret, from a key file that only its owner can read; the file is created if it does not
+        exist."""
         return secret_in(self.key_file)
 
     # Journals of unfinished releases ----------------------------------------------------------------------------------
@@ -287,7 +288,7 @@ class Store:
             dict(row) for row in connection.execute(sa.select(_events).order_by(_events.c.seq)).mappings()
         ]
         if rows and (wrong := misfit(rows[-1])):
-            raise tampered(len(rows), f"its {wrong} is of another type")
+            raise tampered(len(rows), f"its {wrong} has the wrong type")
         head = connection.scalar(sa.select(_meta.c.value).where(_meta.c.key == "head"))
         if head != (_head(rows[-1]["seq"], rows[-1]["hash"]) if rows else _head(0, "")):
             raise LedgerError(f"the ledger {self.name} was tampered with: its last events are missing or changed")
@@ -307,7 +308,7 @@ class Store:
         """Each memory, by place and by identity: its file, the number of events seen, and the last hash."""
         if rows and (misfit(rows[0]) or not re.fullmatch("[0-9a-f]{64}", rows[0]["hash"])):
             # it names a file, and is not checked yet
-            raise LedgerError(f"the ledger {self.name} was tampered with: its first hash is none")
+            raise LedgerError(f"the ledger {self.name} was tampered with: its first hash is invalid")
         files = [self.seen_file, *([remembered(rows[0]["hash"])] if rows else [])]
         out = []
         for file in files:
@@ -359,7 +360,7 @@ class Store:
             known = f"{', '.join(READS[:-1])} and {READS[-1]}"
             raise LedgerUnavailable(
                 f"{self.name} has the layout {found}, but this version of Espalier knows {known}; use the version "
-                "that made it"
+                "that created it"
             )
 
     @contextmanager

@@ -63,7 +63,7 @@ class DrawnFamilies(Protocol):
 
     @property
     def becomes(self) -> tuple[str, ...]:
-        """What each column with its drawn causes becomes, one sentence for each."""
+        """One sentence for each column with drawn causes: how the method models it."""
         ...
 
     @property

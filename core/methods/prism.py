@@ -115,7 +115,7 @@ class _Star:
 
 
 def prism(curator: Curator, project: Project, frame: Frame, report: Report = silent) -> Marginals:
-    """1. S; 2. (X, Y) for X in S, (X, X', Y) for some, (X_S, Y) if small; 3. one-way and a background.
+    """Choose S; count (X, Y) for X in S, (X, X', Y) for some pairs, (X_S, Y) if small; count columns and a background.
 
     S is the drawn parents (causal), the drawn blanket (graphical), or chosen privately (predictive); in the first two
     the selection pool goes to the task. Y is linked by the task alone: an edge (child, Y) in the background would bring
@@ -176,7 +176,8 @@ def _by_noise(run: _Run, ones: Sequence[Measurement]) -> tuple[_Run, list[Measur
 
 
 def _background(run: _Run, ones: Sequence[Measurement]) -> float:
-    """The background's share: set by the signal in the target's tables, and slight if its own tables are cheap."""
+    """Return the background's share: set by the signal in the target's tables, and small if its own tables are
+    cheap."""
     signal = _signal(run, ones)
     if signal >= SIGNAL:
         return BACKGROUND * min(1.0, signal / CLEAR)

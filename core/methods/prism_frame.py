@@ -48,7 +48,7 @@ class PrismOptions:
         "Adjust for (blank: the cheapest valid set)",
         columns="several",
         empty="the cheapest valid set of the drawing",
-        help="Must close every path from treatment to target that is not the effect; otherwise the plan is refused.",
+        help="Must block every path from treatment to target that is not the effect; otherwise the plan is refused.",
         only={"regime": "effect"},
     )
     features: int | None = option(
@@ -191,7 +191,7 @@ def _frame_of_effect(project: Project, fence: tuple[Separation, ...], warnings: 
         else:
             found = choices(effect, project.schema.sizes)
             if not found:
-                raise GraphError(f"no columns of the table close every other path. {verdict(effect, ()).sentence}")
+                raise GraphError(f"no columns of the table block every other path. {verdict(effect, ()).sentence}")
             chosen = found[0].columns
         refuse_fenced(effect, chosen, fence)
     except GraphError as error:

@@ -21,7 +21,8 @@ NAMES = {
 class Pools:
     """Shares of the budget, which sum to at most one.
 
-    ``given``: the plan gives them. Then choosing tables has a separate pool. Otherwise the background pays for it.
+    ``given`` is true if the plan sets them. Then the choice of tables has a separate pool; otherwise the background
+    pays for it.
     """
 
     one_way: float

@@ -152,8 +152,7 @@ def measure_pairs(
     model still errs: one at a time, or all together if there are few candidates with different weights.
     (Scored together, small tables are mostly noise, because it grows with the root of the number of candidates. Mean
     two-way TV of 4,000 rows of child at ε = 0.2: 0.087 with both rounds scored together, 0.080 with a tree first, 0.075
-    one by one; of Adult at ε = 1: 0.0092, 0.0093, 0.0090; of diabetes, the one case the other way: 0.024, 0.024,
-    0.026.)
+    one by one; of Adult at ε = 1: 0.0092, 0.0093, 0.0090; of diabetes, the only exception: 0.024, 0.024, 0.026.)
     """
     curator, wanted = request.curator, request.wanted
     held = [*curator.impossible, *(m.clique for m in known)]

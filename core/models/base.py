@@ -15,7 +15,7 @@ Codes = Mapping[str, NDArray[Any]]
 """Rows as codes: one array per column, one code per row."""
 
 Answer = Literal["exact", "by design", "not promised"]
-"""How a model keeps a separation: exactly in its distribution, by how it was built, or not at all."""
+"""Ways in which a model keeps a separation: exactly in its distribution, by construction, or not at all."""
 
 
 @runtime_checkable

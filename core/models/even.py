@@ -14,7 +14,8 @@ GOLDEN = (5**0.5 - 1) / 2
 def uniforms(
     rows: int, causes: Iterable[tuple[NDArray[Any], int]] | None, rng: np.random.Generator
 ) -> NDArray[np.float64]:
-    """A number in [0, 1) for each row: independent ones, or evenly spread over rows that are alike in ``causes``.
+    """Return a number in [0, 1) for each row: independent numbers, or numbers spread evenly over rows alike in
+    ``causes``.
 
     Each of ``causes`` is a column's codes and its number of categories. To spread the numbers, rows are sorted by the
     causes' codes, with ties in random order, and take the multiples of the golden ratio modulo 1 from a random start.

@@ -306,7 +306,8 @@ def _mutated(
     impossible: Mapping[Clique, NDArray[np.bool_]],
     rng: np.random.Generator,
 ) -> dict[str, NDArray[Any]]:
-    """Change `MUTATED` of the cells but the target's: an ordered code by one, another one to that of a random row."""
+    """Change a share `MUTATED` of the cells outside the target: an ordered code by one, any other to a random row's
+    code."""
     out: dict[str, NDArray[Any]] = {}
     for name, codes in pool.items():
         changed = rng.random(len(codes)) < (0.0 if name == target else MUTATED)

@@ -189,7 +189,8 @@ def preview(project: Project, rows: int | None = None, assumed: Mapping[str, flo
 
 
 def _fitting(project: Project, rows: int | None) -> Iterator[str]:
-    """Return the methods that could answer the project's questions within its ``max_cells``, all else as planned."""
+    """Return the methods that could answer the project's questions within its ``max_cells``, with everything else
+    unchanged."""
     for other in METHODS.values():
         if other.capabilities.questions == "beside" and other.capabilities.links and other.name != project.plan.method:
             try:
@@ -396,5 +397,8 @@ def _warnings(
             f"each person keeps {plan.rows_per_person}."
         )
     if plan.private_evaluation and rows is None:
-        out.append("The number of held-out rows decides which shareable figures are possible; all of them are listed.")
+        out.append(
+            "The number of held-out rows decides which figures of the private evaluation are possible; all of them "
+            "are listed."
+        )
     return out

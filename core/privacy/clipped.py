@@ -84,7 +84,7 @@ def clipped_sensitivity(unit: Unit, clip: float) -> int:
     inequality), replaced rows by 2k·⌊C⌋. Sums are exact (see `clipped_sums`), so nothing is added for arithmetic. Base
     categories are public too: they are chosen by noisy counts.
 
-    Clipping a *sum* would prove nothing: a row could then move the direction of the whole.
+    Clipping a *sum* would prove nothing: a single row could still change the direction of the whole sum.
     """
     return unit.rows_per_person * (2 if unit.neighbors == "replace-one" else 1) * clip_units(clip)
 

@@ -1,4 +1,4 @@
-"""How far noise goes: bounds for many noisy numbers together."""
+"""Bounds on the noise of many numbers together."""
 
 from __future__ import annotations
 

@@ -157,7 +157,7 @@ class Numbers(Column, kinds=("numeric",)):
     def numbers(self, texts: Sequence[str]) -> NDArray[np.float64]:
         """Return the number (of a date: the day) of each text, NaN for an empty cell and for other texts.
 
-        A number too large for a float is the column's outermost edge, as it is in its bins.
+        A number too large for a float becomes the column's outermost edge, so its bin is unchanged.
         """
         known = np.array([math.nan if x is None else x for x in map(self.number_of, texts)], dtype=np.float64)
         return np.where(np.isinf(known), np.clip(known, self.edges[0], self.edges[-1]), known)
@@ -188,7 +188,7 @@ class Numbers(Column, kinds=("numeric",)):
     def write(self, numbers: NDArray[np.float64], codes: NDArray[Any]) -> list[str]:
         """Return texts for ``numbers``, each inside the bin of its code.
 
-        A whole number or the declared decimals, else five significant digits of the bin's width.
+        Numbers are whole or have the declared decimals; otherwise they have five significant digits of the bin's width.
         """
         if self.integer:
             known, place = np.unique(numbers, return_inverse=True)

@@ -46,11 +46,11 @@ class Constraints:
 
     @property
     def edges(self) -> tuple[tuple[str, str], ...]:
-        """The pairs of columns that they link in the model's graph."""
+        """Pairs of columns that the constraints link in the model's graph."""
         return clique_edges(c.columns for c in self)
 
     def check_columns(self, names: Iterable[str]) -> None:
-        """Raise :class:`ProjectError` unless every column that is named is one of ``names``."""
+        """Raise :class:`ProjectError` unless every column of a constraint is in ``names``."""
         known = set(names)
         for constraint in self:
             for name in constraint.columns:
@@ -68,7 +68,7 @@ class Constraints:
         )
 
     def without(self, left_out: Iterable[Constraint]) -> Constraints:
-        """Return the same constraints without some of them."""
+        """Return the constraints without those in ``left_out``."""
         gone = list(left_out)
         return Constraints(
             tuple(c for c in self.impossible if c not in gone),
@@ -77,7 +77,8 @@ class Constraints:
         )
 
     def expanded(self, inside: Mapping[str, Mapping[str, Sequence[str]]]) -> Constraints:
-        """The same over bought columns: by column, the categories that each code or group at the top holds."""
+        """Return the constraints over bought columns; ``inside`` maps each top code or group of a column to its
+        categories."""
 
         def of_one(name: str, values: Values) -> Values:
             if isinstance(values, Range) or name not in inside:
@@ -88,14 +89,14 @@ class Constraints:
         return replace(self, impossible=tuple(impossible))
 
     def __add__(self, other: Constraints) -> Constraints:
-        """Both together, each constraint once."""
+        """Return the constraints of both, each once."""
         new = other.without([o for o in other if any(str(o) == str(c) for c in self)])
         return Constraints(
             (*self.impossible, *new.impossible), (*self.monotone, *new.monotone), (*self.determines, *new.determines)
         )
 
     def masks(self, schema: Schema, max_cells: int = 10_000_000) -> dict[Clique, Mask]:
-        """The cells without probability: clique in schema order → mask, true where no row may be.
+        """Return the cells without probability: clique in schema order → mask, true where no row is allowed.
 
         A pair a ≤ c that follows from a ≤ b ≤ c is left out if b is never missing: it would only enlarge the
         model. Raises :class:`SchemaError` or :class:`SizeError` where a constraint does not fit the columns.
@@ -140,8 +141,8 @@ class Constraints:
     def conflict(
         self, separations: Iterable[Separation], edges: Iterable[tuple[str, str]] = ()
     ) -> tuple[Separation, str] | None:
-        """A separation that the constraints (with ``edges`` that a plan needs anyway) break, and the reason; None if
-        all hold.
+        """Return a separation that the constraints (with ``edges`` that a plan needs anyway) break, and the reason;
+        None if all separations hold.
 
         A constraint joins its columns in the model's graph, since which values are possible in one depends on the
         others. The separation holds only if no path leads around it.
@@ -163,19 +164,20 @@ class Constraints:
         return None
 
     def check(self, schema: Schema, separations: Iterable[Separation] = (), max_cells: int = 10_000_000) -> None:
-        """Raise unless they fit the columns and contradict no separation (:class:`ProjectError` with the reason)."""
+        """Raise :class:`ProjectError` with the reason if the constraints do not fit the columns or contradict a
+        separation."""
         self.masks(schema, max_cells)
         if found := self.conflict(separations):
             raise ProjectError(found[1], separation=found[0])
 
     def to_json(self) -> dict[str, Any]:
-        """The keys of the project file; none for none."""
+        """Return the keys of the project file; empty without constraints."""
         out = {key: [c.to_json() for c in getattr(self, key)] for key in KEYS}
         return {key: given for key, given in out.items() if given}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Constraints:
-        """From a project file's keys; raises :class:`ProjectError`."""
+        """Return the constraints in a project file's keys; raises :class:`ProjectError`."""
         given = {key: data.get(key, []) for key in KEYS}
         for key, entries in given.items():
             if not isinstance(entries, list):
@@ -191,7 +193,7 @@ class Constraints:
 
 
 def _needed(pairs: Sequence[Monotone], schema: Schema) -> list[Monotone]:
-    """The pairs that do not follow from others through columns that are never missing."""
+    """Return the pairs that do not follow from others through columns that are never missing."""
     above: dict[str, set[str]] = {}
     for p in pairs:
         above.setdefault(p.lower, set()).add(p.upper)
@@ -212,7 +214,7 @@ def _needed(pairs: Sequence[Monotone], schema: Schema) -> list[Monotone]:
 
 
 def _ring(pairs: Sequence[Monotone]) -> tuple[str, ...]:
-    """A cycle of pairs, or nothing."""
+    """Return a cycle of pairs; empty if there is none."""
     above: dict[str, list[str]] = {}
     for p in pairs:
         above.setdefault(p.lower, []).append(p.upper)

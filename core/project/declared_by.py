@@ -10,7 +10,7 @@ from espalier.core.errors import ProjectError
 
 KEY = "dictionaries"
 STATEMENT = "This dictionary was not produced from these rows"
-"""What a person states once per file. A schema that was inferred from data counts as a guess instead."""
+"""The statement that a person makes once per file. A schema that was inferred from data counts as a guess instead."""
 
 
 @dataclass(frozen=True)

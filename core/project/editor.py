@@ -74,7 +74,7 @@ class References:
         )
 
     def __add__(self, other: References) -> References:
-        """Both together, each reference once. A target of ``self`` replaces the targets of ``other``."""
+        """Return the references of both, each once. A target of ``self`` replaces the targets of ``other``."""
         target = self.target or other.target
         return References(
             edges=_once(self.edges, other.edges),
@@ -133,10 +133,11 @@ def _once(one: Sequence[Any], other: Sequence[Any]) -> tuple[Any, ...]:
 
 @dataclass(repr=False)
 class ProjectEditor:
-    """One open project. Every method raises :class:`EspalierError` for an impossible change, and then changes nothing.
+    """One open project. A method that cannot make a change raises :class:`EspalierError` and leaves the project
+    unchanged.
 
-    ``aside`` refers to columns that are left out at the moment; it returns with its columns. ``past`` and ``future``
-    are the drawings to undo to and to redo.
+    ``aside`` holds references to columns that are currently left out; they return with their columns. ``past`` and
+    ``future`` are the drawings that undo and redo restore.
     """
 
     project: Project

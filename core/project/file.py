@@ -304,5 +304,5 @@ def _check_text(data: Any) -> None:
         json.dumps(data, ensure_ascii=False).encode()
     except (UnicodeEncodeError, ValueError):
         raise ProjectError(
-            "the project holds half a character (a lone surrogate) or a number that is too long; it cannot be written"
+            "the project contains half a character (a lone surrogate) or too long a number; it cannot be written"
         ) from None

@@ -1,4 +1,4 @@
-"""Hierarchies of categories: codes in blocks, blocks in chapters, expanded only as far as the budget allows.
+"""Hierarchies of categories: codes in blocks, blocks in chapters, expanded only to the depth that the budget allows.
 
 A hierarchy is public input, ``{"I21": "I20-I25", "I20-I25": "I00-I99", …}``: the group of each category and of each
 group. A column of thousands of categories is measured from the top down. The groups at the top are counted with
@@ -161,7 +161,7 @@ class Hierarchy:
         return tuple(out)
 
     def cut(self, parts: Sequence[tuple[int, ...]]) -> Cut:
-        """Return the division into ``parts`` of one node or several; every code must be in exactly one."""
+        """Return the division into ``parts`` of one node or several; every code must be in exactly one part."""
         place = np.full(len(self.labels) + 1, -1, dtype=np.intp)
         for i, part in enumerate(parts):
             place[list(part)] = i
@@ -169,7 +169,8 @@ class Hierarchy:
         return Cut(groups, tuple(parts), self._names(parts))
 
     def _names(self, parts: Sequence[tuple[int, ...]]) -> tuple[str, ...]:
-        """Return the name of each part; no name is another part's, or that of a code or group that it is not."""
+        """Return the name of each part; no two parts share a name, and no part has the name of a code or group that it
+        does not represent."""
         names, taken = [], set(self.labels)
         for part in parts:
             name = self.labels[part[0]]

@@ -46,7 +46,7 @@ def read_json(data: bytes | str, what: str, *, finite: bool = True) -> Any:
 
 
 def check_depth(value: Any, what: str) -> None:
-    """Raise :class:`ProjectError` for lists within lists that are deeper than `DEEPEST`."""
+    """Raise :class:`ProjectError` for lists that are nested more than `DEEPEST` deep."""
     level, depth = [value], 0
     while level:
         depth += 1

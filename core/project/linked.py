@@ -149,7 +149,7 @@ class Linked:
                 column=odd[0],
             )
         if odd := [name for name in schema.names if not self.plain(name)]:
-            raise ProjectError(f"{odd[0]!r} names a table and no column", column=odd[0])
+            raise ProjectError(f"{odd[0]!r} names a table but no column", column=odd[0])
         if odd := [name for name in schema.names if name.endswith((BEFORE, EARLIER)) or name == self.gap_name]:
             raise ProjectError(f"{odd[0]!r} is a name that linked tables use; rename the column", column=odd[0])
         for name in (f"{self.people}.{self.key}", f"{self.people}.{self.by}", f"{self.visits}.{self.by}"):

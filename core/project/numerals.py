@@ -1,4 +1,4 @@
-"""How a table writes numbers: with a decimal comma, with thousands separators, or plainly."""
+"""Styles in which a table writes numbers: with a decimal comma, with thousands separators, or plain."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ OPEN = (
     f'"person": "COLUMN" if a column identifies the person; or "{KEY}": false with the plan\'s '
     '"rows_per_person": K if you promise that no person has more than K rows'
 )
-"""Why a plan is refused while the question is open."""
+"""The reason for refusing a plan while the question is open."""
 
 
 def read_answer(data: Any) -> bool | None:

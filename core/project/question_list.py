@@ -187,7 +187,7 @@ def _cell(values: str, name: str, schema: Schema, counts: Mapping[str, int], lin
 
 
 def _whole(x: float) -> float | int:
-    """Return a number as people write it; raise :class:`ValueError` if it is not finite."""
+    """Return the number as plain text; raise :class:`ValueError` if it is not finite."""
     if not math.isfinite(x):
         raise ValueError(x)
     return int(x) if x == int(x) else x

@@ -292,4 +292,4 @@ def _numbers(name: str, data: Any) -> tuple[float, ...]:
     try:
         return tuple(float(x) for x in data)
     except OverflowError:
-        raise SchemaError(f"column {name!r}: an edge is too large a number", column=name) from None
+        raise SchemaError(f"column {name!r}: an edge is too large", column=name) from None

@@ -313,7 +313,7 @@ class Release:
 
     @cached_property
     def _facts(self) -> dict[str, Any]:
-        """``release.json``, made once: its copies and intervals take time."""
+        """``release.json``, computed once, because its copies and intervals take time."""
         return self.to_json()
 
     @cached_property
@@ -373,7 +373,7 @@ class Release:
         self._save(folder, more)
 
     def _save(self, folder: str | Path, more: Mapping[str, Callable[[Path], None]]) -> None:
-        """Write everything, then delete the stored answers, which served to finish the release."""
+        """Write everything, then delete the stored answers, which are no longer needed."""
         save_files(self.files, folder, more, self._with_further)
         if self.storage is not None:
             self.storage.forget()
@@ -381,7 +381,7 @@ class Release:
             self.reservation.forget()
 
     def _with_further(self, further: Mapping[str, Mapping[str, Any]]) -> dict[str, bytes]:
-        """The statement again, with the digests of files that were written after it."""
+        """Return the statement with the digests of files that were written after it."""
         made = statement.sealed(self._claims, self.files)
         return self._sealed({**made, "files": dict(sorted({**made["files"], **further}.items()))})
 

@@ -144,7 +144,7 @@ def _cut(text: str, most: int) -> str:
 def check_stat(schema: Schema, kind: StatFormat) -> None:
     """Raise before anything is spent if the file cannot be written: a row of first values is written and deleted.
 
-    Columns whose description is bought are left out. Afterwards nothing can fail: longer texts are cut.
+    Columns whose description is bought are left out. After this check the file can be written: longer texts are cut.
     """
     pyreadstat()
     known = tuple(c for c in schema.columns if c not in schema.undeclared)

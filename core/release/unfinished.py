@@ -301,12 +301,13 @@ class FolderJournal:
         shutil.rmtree(self.work, ignore_errors=True)
 
     def leave(self) -> None:
-        """Release the lock for another process."""
+        """Release the lock, so that another process can take it."""
         self._file.close()
 
 
 def _make_own(work: Path) -> None:
-    """Make the hidden folder. In a shared place another user may have made it, to change what is stored in it."""
+    """Create the hidden folder. In a shared location another user may have created it, in order to change its
+    contents."""
     try:
         work.mkdir(parents=True, mode=0o700)
     except FileExistsError:

@@ -99,7 +99,8 @@ def card(facts: Mapping[str, Any], tables: Mapping[str, bytes], claims: Mapping[
 
 
 def _places(name: str, tables: Mapping[str, bytes]) -> list[tuple[str, str]]:
-    """Return the file of a column and its name there; linked tables have their columns' names begin with their own."""
+    """Return the file of a column and its name in that file; in linked tables, a column's name begins with the table's
+    name."""
     if len(tables) == 1:
         return [(file, name) for file in tables]
     found = [(file, file.removesuffix(".csv") + ".") for file in tables]

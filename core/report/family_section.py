@@ -11,7 +11,8 @@ KINDS = {
     "interactions": "Trained with additive causes, and counted interactions",
     "additive": "Trained with additive causes",
 }
-"""What a family may become, as the start of a sentence. Older releases list tables alone, without naming the kind."""
+"""The kinds of model for a family, as the start of a sentence. Older releases list tables alone, without naming the
+kind."""
 
 
 def family_section(facts: Mapping[str, Any]) -> str:

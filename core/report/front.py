@@ -73,7 +73,7 @@ def _worth(facts: Mapping[str, Any]) -> str:
 
 
 def _planned(facts: Mapping[str, Any]) -> str:
-    """Return what was expected of the plan before anything was spent; older releases do not state it."""
+    """Return the verdict on the plan before anything was spent; older releases do not contain it."""
     found = facts.get("verdict")
     if not found:
         return ""

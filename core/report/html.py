@@ -13,7 +13,7 @@ SHORT = 14
 def table(caption: str, heads: Sequence[str], rows: Sequence[str]) -> str:
     """Return a scrollable table; heads that end in # are above numbers. ``rows`` are already HTML.
 
-    On paper, up to `SHORT` rows stay on one page with their heads.
+    In print, a table of up to `SHORT` rows stays on one page with its heads.
     """
     cells = "".join(
         f'<th class="n">{escape(h[:-1])}</th>' if h.endswith("#") else f"<th>{escape(h)}</th>" for h in heads

@@ -101,7 +101,8 @@ def render(facts: Mapping[str, Any], label: str = "") -> str:
 
 
 def _in_full(facts: Mapping[str, Any]) -> str:
-    """Return the figures that the plan paid for, each on the page after the first two; empty without any."""
+    """Return the sections on figures that the plan paid for, for the page after the first two; empty if there are
+    none."""
     sections = [
         effect_section(facts),
         analysis_section(facts),
@@ -113,7 +114,7 @@ def _in_full(facts: Mapping[str, Any]) -> str:
 
 
 def _stage(made: Mapping[str, Any] | None) -> str:
-    """Return whether the second stage was used, and what decided it."""
+    """Return a sentence on whether the second stage was used, and why."""
     if made is None:
         return ""
     probe = ""
@@ -243,7 +244,7 @@ def _frame(facts: Mapping[str, Any]) -> str:
 
 
 def _shape(edges: Sequence[Sequence[str]]) -> str:
-    """Return the name of the graph where it has no loop, to follow its pairs; empty otherwise."""
+    """Return the name of a graph without loops, as a suffix to its list of pairs; empty for other graphs."""
     part: dict[str, set[str]] = {}
     for a, b in edges:
         if b in part.setdefault(a, {a}):

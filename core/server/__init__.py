@@ -1,1 +1,1 @@
-"""A server for several people: its settings, jobs, limits, allow-list, events, and what its operator can ask."""
+"""A server for several people: its settings, jobs, limits, allow-list, events, and its operator's checks."""

@@ -30,7 +30,7 @@ _log = logging.getLogger("espalier.audit")
 def emit(
     kind: Kind, who: str = "", names: Mapping[str, str] | None = None, **facts: str | int | float | bool | None
 ) -> None:
-    """Write an event. An event that cannot be written to its file goes to the log: no one's work ends because of it."""
+    """Write an event. An event that cannot be written to its file goes to the log, so no one's work is interrupted."""
     event: dict[str, object] = {
         "at": datetime.now(UTC).isoformat(timespec="milliseconds"),
         "event": kind,

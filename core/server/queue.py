@@ -69,7 +69,7 @@ class Queue:
             self._waiting.append(job)
 
     def take(self, job: Job, seconds: float) -> bool:
-        """Wait this long for ``job`` to be next and a place to be free; True once it runs."""
+        """Wait at most this long until ``job`` is next and a place is free; return True once it runs."""
         with self._changed:
             free = self._changed.wait_for(
                 lambda: self._waiting[0] is job and len(self._running) < self._at_once, seconds
@@ -117,8 +117,8 @@ class Job:
         """``ended(session, reason)`` is called instead of ``done`` if the work failed or was cancelled.
 
         ``wanted()`` returns whether a session still waits for the result. Neither ``done`` nor ``ended`` should hold
-        rows or a session: a result may outlive its tab. ``work`` may, and is dropped when it has ended. Raises
-        :class:`EspalierError` if the queue is full.
+        rows or a session: a result may outlive its tab. ``work`` may hold them; it is dropped when the job has ended.
+        Raises :class:`EspalierError` if the queue is full.
         """
         self.kind, self.done, self.ended = kind, done, ended
         self.state: Literal["waiting", "running", "done", "failed", "cancelled"] = "waiting"

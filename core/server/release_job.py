@@ -30,7 +30,7 @@ class Paid(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Order:
-    """What to release: a table in memory, or ``far``, a place and a name that the server's operator allows.
+    """The table to release: in memory, or ``far``, a place and a name that the server's operator allows.
 
     ``rows`` is the number of rows on the Plan page, where it is public. ``paid`` `None`: not recorded in a ledger.
     """
@@ -61,7 +61,7 @@ def carry_out(order: Order, report: Report, begun: Begun) -> Release:
         if counted is not None and counted != order.rows:
             said = "says nothing" if order.rows is None else f"says {order.rows:,}"
             raise TableError(
-                f"the table has {counted:,} rows, which are public, and the Plan page {said}; write it there"
+                f"the table has {counted:,} rows, which are public, and the Plan page {said}; enter this number there"
             )
         return release(project, table, _marking(part(report, 0.3, 0.95), begun), account, server_signer())
 
@@ -85,7 +85,7 @@ class Ended(NamedTuple):
 
 
 def finish(order: Unended, report: Report, begun: Begun) -> Ended:
-    """Finish a release from its stored answers. ``begun`` is called at once: what is drawn was paid before."""
+    """Finish a release from its stored answers. ``begun`` is called at once, because all draws are already paid for."""
     from espalier.core.release.resume import resume
 
     begun()

@@ -1,8 +1,8 @@
 """A release in a separate process, with limits on memory, disk and time. Its rows are freed when the process ends.
 
-The server starts ``python -m espalier.core.server.worker`` and speaks with it over a pair of sockets that no other
-process has. Both ends are the same program of the same user, so messages are pickled. Open files travel as
-descriptors: a large release keeps its rows in a file without a name. A lock becomes a new one.
+The server starts ``python -m espalier.core.server.worker`` and communicates with it over a pair of sockets that no
+other process has. Both ends are the same program of the same user, so messages are pickled. Open files travel as
+descriptors: a large release keeps its rows in a file without a name. A lock arrives as a new lock.
 
 The worker reports before it draws, and waits until the report is written: if it dies, the server knows whether
 anything can have been spent. A worker whose server is gone cancels at its next report.
@@ -47,7 +47,7 @@ Task = Callable[[Any, Report, Begun], Any]
 
 @dataclass(frozen=True)
 class Limits:
-    """Memory of the process and size of each of its files, in MB; `None`: as the system has it."""
+    """Memory of the process and size of each of its files, in MB; `None` means the system's limit."""
 
     memory: int | None = None
     file: int | None = None
@@ -219,7 +219,7 @@ def _limit(limits: Limits) -> None:
 
 
 def work(descriptor: int) -> None:
-    """Carry out the one task that comes over the socket."""
+    """Carry out the single task that arrives over the socket."""
     with _Line(socket.socket(fileno=descriptor)) as line:
         task, given, limits = line.receive()
         _limit(limits)

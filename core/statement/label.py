@@ -1,6 +1,6 @@
 """The privacy label: one page for people, from a statement.
 
-In this order, it states what is protected, how strongly, what is not protected, and who is responsible.
+It states what is protected, how strongly, what is not protected, and who is responsible, in this order.
 The order follows the published proposals for labels of differential privacy (Cummings, Kaptchuk and Redmiles 2021;
 Smart, Nanayakkara and others 2023).
 """

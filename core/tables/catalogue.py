@@ -32,7 +32,7 @@ TRUSTED: dict[str, str] = {
         "depend on other rows, and then the privacy promise does not hold."
     ),
 }
-"""Who is trusted with a relation that is not a plain table."""
+"""The trusted party for a relation that is not a plain table."""
 
 STORED = ("aria", "archive", "columnstore", "innodb", "memory", "mrg_myisam", "myisam", "ndbcluster", "rocksdb")
 """Storage engines of MySQL and MariaDB that return the rows that were inserted. Others compute rows, or read them from

@@ -5,8 +5,8 @@ every marginal inside it follows exactly by summation. A cover is a greedy choic
 requested marginals: eight blocks hold Adult's 66 pairs. Pairs of small columns that are in no such block are counted on
 **bit planes**: one bit per row and category, AND, and a population count; the margins give the last category.
 
-Both give the same whole numbers as a count of each marginal by itself. Exact counts are private: see
-:mod:`espalier.core.tables.table` for who may ask.
+Both give the same whole numbers as a count of each marginal by itself. Exact counts are private:
+:mod:`espalier.core.tables.table` states which code may request them.
 """
 
 from __future__ import annotations

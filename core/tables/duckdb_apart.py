@@ -1,8 +1,8 @@
 """DuckDB reads a file in a separate process: a damaged file can end that process, but nothing else.
 
 The program of this module is started once, imports DuckDB, and forks for each question. A child answers one question:
-it opens the file and sends the rows as an Arrow stream. So a crash ends in a message, and other sessions of a server
-go on. On a system that cannot fork, DuckDB reads in this process.
+it opens the file and sends the rows as an Arrow stream. So a crash leads only to a message, and other sessions of a
+server continue. On a system that cannot fork, DuckDB reads in this process.
 """
 
 from __future__ import annotations
@@ -35,9 +35,10 @@ SHUT = (
 )
 """Settings of a connection: it prints nothing, and reads its own file and nothing else."""
 CATALOGUE = ("SELECT * FROM information_schema.tables", "SELECT * FROM information_schema.columns")
-"""What is read of a file before its rows."""
+"""The queries that are answered before the rows are read."""
 WHOLE, FAILED, LONGEST = b"whole", b"failed ", 200
-"""How a child ends: all is sent, or DuckDB raised an error of the type that follows. A crash says nothing."""
+"""The end of a child's answer: everything was sent, or DuckDB raised an error of the type that follows. A crash sends
+neither."""
 CRASHED = "DuckDB crashed while it read the file, which is damaged. Copy its tables into a new file"
 _PROGRAM = "from espalier.core.tables.duckdb_apart import serve; serve()"
 
@@ -52,11 +53,11 @@ class _Server:
         atexit.register(self.end)
 
     def ask(self, question: Any) -> tuple[IO[bytes], IO[bytes]]:
-        """Return the files from which the rows and the end are read."""
+        """Return the files from which the rows and the end of the answer are read."""
         (rows, rows_out), (end, end_out) = os.pipe(), os.pipe()
         try:
             with self._lock:
-                for _ in range(2):  # it may have ended
+                for _ in range(2):  # the program may have ended
                     try:
                         text = json.dumps(question).encode()
                         sent = array.array("i", [rows_out, end_out])
@@ -90,7 +91,7 @@ class _Server:
         return self._line
 
     def end(self) -> None:
-        """End the program, which ends with the line."""
+        """Close the connection, which ends the program, and wait for it."""
         if self._line is not None and self._owner == os.getpid():
             self._line.close()
             if self._process is not None:
@@ -116,7 +117,7 @@ def check(path: Path) -> None:
 
 
 def answered(path: Path, statements: Sequence[str], rows: int) -> Generator[Any]:
-    """Yield what the last statement answers, as Arrow batches of ``rows`` rows.
+    """Yield the result of the last statement, as Arrow batches of ``rows`` rows.
 
     Raises :class:`EngineFailed` for an error of DuckDB, and :class:`TableError` if it crashed.
     """

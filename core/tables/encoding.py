@@ -15,7 +15,7 @@ encoder computes ``code(text(cell))``, in one of four ways, chosen by the column
    ``float(repr(x)) = x``. So a cell's bin is found from its number by comparison with each public edge. A category or
    mark t is compared as the one number whose canonical text is t, if there is one. A lookup table over the whole
    numbers of a batch holds exactly the values of this function, and only saves time.
-3. *Moments in calendar bins* (`_days`). The day is the whole part of a division of the cell by the length of a day.
+3. *Timestamps in calendar bins* (`_days`). The day is the whole part of a division of the cell by the length of a day.
 4. *Decimals in bins* (`_decimals`). The lower 64 bits hold all 18 digits; a cell with more is refused. ``float`` is
    monotone, so the decimals at or above an edge are those at or above one whole number of the last decimal place, which
    the edge and the column's type determine.
@@ -37,13 +37,13 @@ before the first draw.
 | truth value | ``True``, ``False`` |
 | text | itself, byte by byte: case, blanks and combining characters count |
 | date | ``2024-01-31`` |
-| moment | ``2024-01-31T10:00:00`` (midnight without a time zone: the date alone) |
-| moment with a time zone | in the zone of the column's type: ``2024-01-31T10:00:00+01:00`` |
+| timestamp | ``2024-01-31T10:00:00`` (midnight without a time zone: the date alone) |
+| timestamp with a time zone | in the zone of the column's type: ``2024-01-31T10:00:00+01:00`` |
 | time of day | ``10:00:00`` |
 | UUID | lower case with hyphens |
 | damaged text, a year outside 1 … 9999 | none: refused |
 
-Refused as types: lists, records, bytes, intervals; moments with a time zone as a column of dates, since their day
+Refused as types: lists, records, bytes, intervals; timestamps with a time zone as a column of dates, since their day
 depends on the zone. A person column is text, a whole number, a decimal without decimal places or a UUID: other types
 may write one person in two ways.
 
@@ -193,8 +193,8 @@ def _way(column: Column, kind: Any, shown: str) -> Callable[[Any], Codes]:
     check_type(column.name, kind, shown)
     if column.dates is not None and types.is_timestamp(kind) and kind.tz is not None:
         raise TableError(
-            f"{shown}: column {column.name!r} holds moments with a time zone, whose day depends on the zone; store "
-            "them as dates",
+            f"{shown}: column {column.name!r} holds timestamps with a time zone, so their day depends on the zone; "
+            "store them as dates",
             column=column.name,
         )
     plain: Callable[[Any], Codes] = _by_value(column)
@@ -293,7 +293,7 @@ class _Numbers:
 
 
 def _days(column: Column, dates: DateBins, per_day: int) -> Callable[[Any], Codes]:
-    """Way 3: moments without a time zone in calendar bins."""
+    """Way 3: timestamps without a time zone in calendar bins."""
     inner = np.array(dates.edges[1:-1], dtype=np.int64)
     kind = smallest_unsigned(column.size + 2)
 

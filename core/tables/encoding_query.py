@@ -48,7 +48,7 @@ def encoding(table: Any, schema: Schema, dialect: str, person: str | None = None
     Raises :class:`TableError` for a column that is missing or has an unsupported type.
     """
     made, days = {}, {c.name: _day_name(table, i) for i, c in enumerate(schema.columns) if c.date_order}
-    if days:  # apart, because each edge of a bin compares them
+    if days:  # separately, because each edge of a bin compares them
         ordered = {
             days[c.name]: _ordered_day(_column(table, c.name), c, dialect) for c in schema.columns if c.date_order
         }
@@ -203,14 +203,15 @@ def _between(value: Any, edges: Sequence[Any], first: int = 0) -> Any:
 
 
 def _periods(value: Any, column: Column, unknown: Any, dialect: str, ordered: Any) -> Any:
-    """The calendar bins of days: of dates, of moments without a time zone, and of texts in ISO form.
+    """The calendar bins of days: of dates, of timestamps without a time zone, and of texts in ISO form.
 
     ``ordered`` are the days of texts in the column's order.
     """
     kind = value.type()
     if kind.is_timestamp() and kind.timezone is not None:
         raise TableError(
-            f"column {column.name!r} holds moments with a time zone, whose day depends on the zone; give them as dates",
+            f"column {column.name!r} holds timestamps with a time zone, so their day depends on the zone; "
+            "give them as dates",
             column=column.name,
         )
     if ordered is not None and (kind.is_string() or kind.is_integer()):
@@ -230,7 +231,7 @@ def _periods(value: Any, column: Column, unknown: Any, dialect: str, ordered: An
 
 
 def _ordered_day(value: Any, column: Column, dialect: str) -> Any:
-    """The day of each text or whole number in ISO form; empty for what is no date by its form."""
+    """The day of each text or whole number in ISO form; empty if it does not have the form of a date."""
     kind = value.type()
     if kind.is_floating() or kind.is_decimal():
         raise TableError(
@@ -344,7 +345,7 @@ def _as_decimal(text: str, kind: Any) -> Any:
 
 
 def _as_timestamp(text: str, kind: Any) -> Any:
-    """A moment; without a time zone, a date alone means midnight."""
+    """A timestamp; without a time zone, a date alone means midnight."""
     if kind.timezone is None and re.fullmatch(r"\d{4}-\d{2}-\d{2}", text):
         return ibis.literal(text).cast(kind)
     moment = dt.datetime.fromisoformat(text)

@@ -60,13 +60,13 @@ def text_of(frame: Any) -> TextTable:
     try:
         arrow = pa.table(frame)
     except Exception:  # any type that the producer raises; its text may quote a cell
-        raise TableError("this frame cannot be read as a table: give each column one type of values") from None
+        raise TableError("this frame cannot be read as a table: use one type of value in each column") from None
     return from_arrow(arrow, shown)
 
 
 def _of_pandas(frame: Any, shown: str) -> TextTable:
-    """A pandas frame as text. Arrow would infer a type for a column of Python objects from all its cells, so one row
-    would change how others are read. Instead, each such cell is converted by itself."""
+    """Return a pandas frame as text. Arrow would infer a type for a column of Python objects from all its cells, so one
+    row would change how others are read. Instead, each such cell is converted by itself."""
     import pyarrow as pa
 
     named = [name for name in frame.index.names if name is not None]
@@ -87,7 +87,7 @@ def _of_pandas(frame: Any, shown: str) -> TextTable:
         try:
             arrow = pa.table({name: pa.Array.from_pandas(cells)})
         except (pa.ArrowException, TypeError, ValueError):
-            raise TableError(f"{shown}: column {name!r} cannot be read; give it one type of values") from None
+            raise TableError(f"{shown}: column {name!r} cannot be read; use one type of value in it") from None
         columns |= from_arrow(arrow, shown).columns
     return TextTable(columns, len(frame), shown)
 
@@ -132,7 +132,7 @@ def _check_categories(categories: Any, name: str, shown: str) -> None:
 def _of_objects(cells: Sequence[Any], name: str, shown: str) -> TextColumn:
     """The texts of Python objects, each by its own type.
 
-    A derived type, such as an Enum, can write an equal value as another text. So can NumPy's moments, whose texts
+    A derived type, such as an Enum, can write an equal value as another text. So can NumPy's timestamps, whose texts
     depend on their unit.
     """
     import pandas as pd
@@ -215,7 +215,7 @@ def resolved(where: str) -> str:
 
 
 def destination(where: str, name: str) -> Destination:
-    """A table to be made in the engine of ``where``, a URL or ``env:NAME``.
+    """Return a table to be created in the engine of ``where``, a URL or ``env:NAME``.
 
     Raises :class:`TableError` for a file, and for an engine that has no transactions.
     """

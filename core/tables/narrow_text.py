@@ -81,7 +81,7 @@ def notices(tables: Iterable[Any]) -> list[str]:
 
 
 def _from_rows(relation: Relation, names: Sequence[str]) -> tuple[dict[str, TextColumn], int]:
-    """Return the columns of an engine that sends Python objects, in one statement."""
+    """Return the columns from an engine that sends Python objects, in one statement."""
     from espalier.core.tables.engines import streamed_rows
 
     growing, rows = [Cells() for _ in names], 0

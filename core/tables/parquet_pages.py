@@ -1,4 +1,4 @@
-"""The pages of a Parquet file: what they unpack to, by their own headers, before one of them is unpacked.
+"""The unpacked size of the pages of a Parquet file, from the pages' own headers, before any page is unpacked.
 
 A footer may state less than the pages hold, and PyArrow believes each page. A page is a header (a struct in Thrift's
 compact protocol) and its packed bytes. The headers are read here, and the packed bytes are passed over. So is the
@@ -96,11 +96,11 @@ def _pages(file: IO[bytes], chunk: Fields) -> Iterator[tuple[int, int]]:
         header, length = _header(file, at)
         kind, unpacked, packed = (header[number, INT32] for number in (1, 2, 3))
         if {number for number, _ in header}.intersection(range(5, 9)) != {PAGES[kind]}:
-            raise ValueError("the facts of another type of page")
+            raise ValueError("a header that does not match the type of its page")
         held = header[PAGES[kind], STRUCT]
         values = held[1, INT32] if kind in ENCODING else 0
         if not all(0 <= size <= LARGEST for size in (unpacked, packed, values)):
-            raise ValueError("a size that no page has")
+            raise ValueError("an impossible size of a page")
         left -= values
         yield unpacked, held[ENCODING[kind], INT32] if kind in ENCODING else 0
         at += length + packed
@@ -124,7 +124,7 @@ def _header(file: IO[bytes], at: int) -> tuple[Fields, int]:
 def _struct(data: bytes, at: int, within: int = 0) -> tuple[Fields, int]:
     """Return the fields of a struct, and the position after it.
 
-    A field that is given twice is refused, and so is a number that its type does not hold: PyArrow would choose one
+    A repeated field is refused, and so is a number that is too large for its type: PyArrow would choose one
     field by its type, and cut off the upper bits of the number.
     """
     fields, seen, number = Fields(), set[int](), 0
@@ -135,7 +135,7 @@ def _struct(data: bytes, at: int, within: int = 0) -> tuple[Fields, int]:
         else:
             number, at = _number(data, at, 16)
         if number in seen or not 0 < number < 1 << 15:
-            raise ValueError("a field is given twice, or has a number that no field has")
+            raise ValueError("a field appears twice, or its number is out of range")
         seen.add(number)
         found: Any = None
         if kind in BITS:
@@ -178,7 +178,7 @@ def _number(data: bytes, at: int, bits: int) -> tuple[int, int]:
     """Return a signed number of ``bits`` bits and the position after it."""
     found, at = _varint(data, at)
     if found >> bits:
-        raise ValueError("a number that its type does not hold")
+        raise ValueError("a number that is too large for its type")
     return found >> 1 ^ -(found & 1), at
 
 

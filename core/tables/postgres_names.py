@@ -1,4 +1,4 @@
-"""A relation of PostgreSQL by its name: where it is, what its columns are, and that no user's cast reads its cells."""
+"""A relation of PostgreSQL by its name: its schema, its columns, and a check that no user's cast reads its cells."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _check_casts(con: Any, name: str) -> None:
     )
     if found := con.execute(asked, [quoted(name)]).fetchone():
         raise TableError(
-            f"column {found[0]!r} has a type whose cast to text is a function of this database, which may make one row "
-            "depend on others. Name a view that casts the column; the view's author is then trusted",
+            f"column {found[0]!r} has a type whose cast to text is a function defined in this database, which may make "
+            "one row depend on others. Name a view that casts the column; the view's author is then trusted",
             column=found[0],
         )

@@ -1,8 +1,8 @@
-"""PostgreSQL transactions that bring their own settings.
+"""PostgreSQL transactions that set their own session settings.
 
 A pooler such as PgBouncer in its transaction mode may give each transaction another session of the server, and gives
 each session to many clients. A setting of a session would then be lost, or reach other clients. So each transaction
-sets for itself what its answers depend on, and leaves nothing behind.
+applies every setting that its answers depend on, and leaves none behind.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any
 from espalier.core.tables.connection import LOCKED, time_limit
 
 READS = {
-    "standard_conforming_strings": "on",  # a category is the text that was declared, even one with a backslash
+    "standard_conforming_strings": "on",  # a category is the declared text, even if it contains a backslash
     "client_encoding": "UTF8",
-    "extra_float_digits": "1",  # the text of a float has all its digits
+    "extra_float_digits": "1",  # floats are written with all their digits
     "TimeZone": "UTC",
     "lock_timeout": f"{LOCKED}s",
 }

@@ -78,7 +78,7 @@ class PostgresSnapshot(CodesOnly):
         self.pulse = pulse
         """Called between the server's answers and during long ones; raising from it cancels."""
         if person is not None and most is None:
-            raise TableError("rows of a person in a database need a row limit per person")
+            raise TableError("a person column in a database needs a row limit per person")
         self.names_people = person is not None
         """Whether each row still has its person identifier, so that the number of rows is private."""
         self._table, self._numbers = CODES, itertools.count(1)

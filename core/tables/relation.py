@@ -147,7 +147,7 @@ class Relation:
             disconnect(self.backend)
 
     def sample(self, rows: int = SAMPLE_ROWS, *, every_value: bool = False) -> TextTable:
-        """Return about ``rows`` rows spread over the table as text, for a steward who asks: only to guess a schema.
+        """Return about ``rows`` rows spread over the table as text. Only a steward requests them, to guess a schema.
 
         ``every_value`` reads all rows once, and adds rows that hold every value of each column.
         """

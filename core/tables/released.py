@@ -84,7 +84,7 @@ def _quoted(texts: Sequence[str], *, always: bool) -> list[str]:
 
 
 def read_csv(schema: Schema, source: Path | bytes) -> Table:
-    """What :func:`csv_bytes` wrote, read back; raises :class:`TableError`."""
+    """Read back the output of :func:`csv_bytes`; raises :class:`TableError`."""
     read = read_released(source, [defuse(name) for name in schema.released])
     columns = {restore(n): TextColumn(tuple(map(restore, c.values)), c.codes) for n, c in read.columns.items()}
     return replace(Table.encode(TextTable(columns, read.rows, read.source), as_released(schema)), schema=schema)

@@ -92,7 +92,8 @@ def unclear_orders(read: TextColumn, marks: Sequence[str] = ()) -> tuple[str, ..
 
 
 def shown(column: Column) -> tuple[str, ...]:
-    """All that a person must see of a description before confirming it: kind, values or bins, and missing marks."""
+    """Return everything that a person must see of a description before confirming it: kind, values or bins, and missing
+    marks."""
     kind = f"date {column.date_order}".strip() if column.dates else column.kind
     if column.code_book:
         return (kind, f"code book {column.code_book}", *column.missing_marks)

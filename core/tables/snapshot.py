@@ -29,7 +29,7 @@ def _go_on() -> None:
 
 
 class Snapshot(CodesOnly):
-    """A private table as codes in a file; see :class:`Source` for what may be asked, and by whom.
+    """A private table as codes in a file; :class:`Source` states the questions and the code that may ask them.
 
     With people, all rows of a person are in one batch, and the column `PERSON` numbers the people of that batch.
     """

@@ -205,7 +205,7 @@ def _plain(cell: Any) -> Any:
 
 
 def _moment(epoch: dt.datetime, cell: Any, seconds: float) -> Any:
-    """Return the moment ``cell`` times ``seconds`` after ``epoch``."""
+    """Return the time that is ``cell`` times ``seconds`` after ``epoch``."""
     if cell is None or (isinstance(cell, float) and math.isnan(cell)):
         return None
     return epoch + dt.timedelta(seconds=round(float(cell) * seconds, 3))

@@ -284,8 +284,8 @@ def person_codes(text: TextTable, person: str) -> TextColumn:
     people = column_of(text, person)
     if people.ambiguous:
         raise TableError(
-            f"{text.source}: the person column {person!r} mixes types or drops digits, so one identifier may be two "
-            "people (7 and the text 7), or one person may have two identifiers; store them all as text",
+            f"{text.source}: the person column {person!r} mixes types or drops digits, so one identifier may denote "
+            "two people (7 and the text 7), or one person may have two identifiers; store them all as text",
             column=person,
         )
     if MISSING in people.values:

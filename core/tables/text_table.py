@@ -90,7 +90,7 @@ class Cells:
 def _form(cell: Any) -> object:
     """The type of a cell. Two cells of one form that are equal have one text.
 
-    A whole float below 2⁵³ has the form of a whole number. A decimal's places, and a moment's distance from UTC, are
+    A whole float below 2⁵³ has the form of a whole number. A decimal's places, and a timestamp's distance from UTC, are
     part of its form: 7.5 and 7.50 are equal and have two texts. pandas writes a duration differently from Python.
     """
     if isinstance(cell, float) and cell.is_integer() and abs(cell) < 2**53:
@@ -170,7 +170,7 @@ def cell_text(value: Any) -> str:
     if isinstance(value, Decimal):
         return MISSING if value.is_nan() else str(value.copy_abs() if value.is_zero() else value)
     if isinstance(value, dt.datetime):
-        plain = value.tzinfo is None and not getattr(value, "nanosecond", 0)  # which pandas' moments have
+        plain = value.tzinfo is None and not getattr(value, "nanosecond", 0)  # which pandas' timestamps have
         return value.date().isoformat() if plain and value.time() == dt.time() else value.isoformat()
     if isinstance(value, dt.date | dt.time):
         return value.isoformat()

@@ -43,7 +43,7 @@ def _unordinary(path: Path, what: str) -> TableError:
 
 
 class Facts(NamedTuple):
-    """What changes when a file is written or another file takes its place."""
+    """Facts that change when a file is written or another file takes its place."""
 
     device: int
     inode: int

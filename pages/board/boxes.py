@@ -1,4 +1,4 @@
-"""How a graph is shown: columns as boxes, roles by colour and as text; and vis-network.
+"""Appearance of a graph: columns as boxes, roles by colour and as text; and the loader of vis-network.
 
 vis-network's script is the one that the pyvis package ships. It is sent to the browser once, as a separate component
 that draws nothing; other components wait for it.
@@ -89,12 +89,12 @@ def width(column: str, roles: Roles, target: str | None, tags: Iterable[str] = (
 
 
 def high(column: str, roles: Roles, target: str | None, tags: Iterable[str] = ()) -> float:
-    """Height of a box, in the picture's pixels: names longer than its line are folded."""
+    """Height of a box, in the picture's pixels; names longer than a line are wrapped."""
     return 18 + 20 * sum(math.ceil(len(part) / 18) for part in label(column, roles, target, tags).split("\n"))
 
 
 def apart(places: Places, wide: Mapping[str, float]) -> Places:
-    """Push boxes of a line (at the same height) sideways if they would touch; the middle of the line stays."""
+    """Push boxes at the same height sideways if they would touch; the middle of the row stays in place."""
     lines: dict[float, list[str]] = {}
     for n in sorted(places, key=lambda n: places[n][0]):
         lines.setdefault(places[n][1], []).append(n)
@@ -109,7 +109,7 @@ def apart(places: Places, wide: Mapping[str, float]) -> Places:
 
 
 def folded(columns: Iterable[str], most: float, roles: Roles, target: str | None, gap: float = 0.0) -> list[list[str]]:
-    """Columns in lines of at most this width."""
+    """Arrange columns in rows of at most this width."""
     out: list[list[str]] = []
     room = 0.0
     for column in columns:
@@ -135,10 +135,10 @@ def arranged(
     most: float = 1000.0,
     lines: Mapping[str, Sequence[str]] | None = None,
 ) -> Arranged:
-    """Return the layout: linked columns in that of all pictures, the others in rows below.
+    """Return the layout: linked columns as in all pictures, the others in rows below.
 
     No row of columns without arrows is wider than ``most`` or the layout, so that names stay readable. ``lines`` are
-    the texts of each box below its role. A column with a role, or next to the target, has room for a mark.
+    the texts of each box below its role. A column with a role, or adjacent to the target, gets space for a mark.
     """
     outcome = [*roles.outcome, *([] if target is None else [target])]
     texts = {n: (lines or {}).get(n, ()) for n in columns}
@@ -151,7 +151,7 @@ def arranged(
     out: Places = {n: (x - found.width / 2, y) for n, (x, y) in found.places.items()}
     if out:
         most = max(most, found.width)
-    else:  # an empty canvas: a block with room for arrows between its lines
+    else:  # an empty canvas: a block with space for arrows between its rows
         most = min(most, max(560.0, 1.5 * math.sqrt(HIGH * sum(wide[n] + GAP for n in found.apart))))
     y = found.height + HIGH
     for k, line in enumerate(folded(found.apart, most, roles, target, GAP)):

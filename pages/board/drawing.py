@@ -247,7 +247,7 @@ VIEWS = {"all": "All columns", "linked": "Columns with an arrow or a role", "aro
 
 
 def view(state: Session) -> str:
-    """Which columns are shown: one of :data:`VIEWS`."""
+    """The choice of the columns shown: one of :data:`VIEWS`."""
     if chosen := state.drafts.board.view:
         return chosen
     if len(state.project.schema.columns) <= FEW_COLUMNS:

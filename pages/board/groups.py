@@ -35,7 +35,7 @@ def boxed(state: Session, columns: Iterable[str]) -> list[str]:
 
 
 def near(state: Session, box: str, known: Places) -> tuple[float, float] | None:
-    """Return where a box appears that has no position: a group at its first column, a column at its group."""
+    """Return where a box without a position appears: a group at its first column, a column at its group."""
     inside = state.project.dag.groups.get(box) or (of(state, box) or "",)
     return next((known[n] for n in inside if n in known), None)
 
@@ -67,7 +67,7 @@ def toggle(state: Session, action: Mapping[str, Any]) -> str:
 
 
 def dissolve(state: Session, action: Mapping[str, Any]) -> str:
-    """Take a group apart; its columns stay."""
+    """Dissolve a group; its columns stay."""
     group = _group(state, action)
     state.editor.redraw(state.project.dag.grouped(group, ()))
     return f"{group} is no longer a group. Undo restores it."

@@ -1,4 +1,4 @@
-"""The lines of the drawing board: what they say, and the paths on which they pass its boxes."""
+"""The lines of the drawing board: their texts, and their paths around the boxes."""
 
 from __future__ import annotations
 

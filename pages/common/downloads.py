@@ -15,7 +15,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 from espalier.core.server import events
 
 _people: dict[str, str] = {}
-"""Who is signed in, by session."""
+"""The signed-in person of each session."""
 
 
 def remember(who: str) -> None:

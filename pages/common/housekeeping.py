@@ -28,7 +28,8 @@ _started = threading.Lock()
 
 
 class Rounds:
-    """The sessions without a tab, and when each lost it. ``close`` ends one, ``stored`` lists them."""
+    """The sessions without a tab, and the time at which each tab was closed. ``close`` ends one, ``stored`` lists
+    them."""
 
     def __init__(
         self,

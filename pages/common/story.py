@@ -11,7 +11,7 @@ from espalier.core.report import story
 
 
 def show(sample: str, source: bool = True) -> None:
-    """Show the picture of a sample, if there is one, and say where its figures come from."""
+    """Show the picture of a sample, if there is one, with the source of its figures."""
     if (told := story.stories().get(sample)) is None:
         return
     picture = b64encode(story.svg(told).encode()).decode()

@@ -5,7 +5,7 @@ from __future__ import annotations
 STOPS = (
     ("Structure", "See the arrows into “readmitted”: the table links it directly only to those causes."),
     ("Plan", "Below ε, one sentence states how much better an attacker could guess."),
-    ("Release", "Press the one button that spends. The files below are safe to share."),
+    ("Release", "Press the only button that spends budget. The files below are safe to share."),
     ("Analyse", "Ask a question: each answer has an interval where one is valid."),
     (
         "Diagnostics",

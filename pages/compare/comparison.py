@@ -54,7 +54,7 @@ def allowed(state: Session) -> bool:
     """Return whether a usable table is open. If not, show the next step."""
     if state.relation is not None:
         st.info(
-            "Comparing plans takes many releases of one table, with its rows in memory, but this table is read in "
+            "Comparing plans requires many releases of one table, with its rows in memory, but this table is read in "
             "place. Open a file with fewer rows on the Data page."
         )
         shell.link_to("Data", "Go to Data")

@@ -33,8 +33,8 @@ KINDS = {
 def show(state: Session) -> None:
     """The constraints of the open project, and a form to add one."""
     st.markdown(
-        "Combinations that cannot be: the model gives them no probability, so **no synthetic row has one**. They are "
-        "public; real rows may still violate them."
+        "Combinations that cannot occur: the model gives them no probability, so **no synthetic row has one**. They "
+        "are public; real rows may still violate them."
     )
     _listed(state)
     _form(state)

@@ -332,7 +332,7 @@ class ReviewDraft:
     def settle(
         self, editor: ProjectEditor, names: Sequence[str], settled: Settled, dictionaries: Iterable[DeclaredBy]
     ) -> None:
-        """Restore settled columns in place of the guesses for the same columns of the table."""
+        """Replace the guesses for columns of the table by the settled columns of the same names."""
         self.order = {n: i for i, n in enumerate(names)}
         schema, person = editor.project.schema, editor.project.plan.person
         new = {c.name: c for c in settled.described if c.name in self.order and c.name != person}

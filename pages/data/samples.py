@@ -30,7 +30,7 @@ SAMPLES = {
         "event_repeat",
         8722,
         "8,722 appointments of 3,000 patients, 8 columns. Some patients came once, some forty times. *Shows how a "
-        "person with all their rows is protected, and which figures may leave the building.*",
+        "person with all their rows is protected, and which figures may be shared.*",
     ),
     "services": (
         "Social services",

@@ -129,7 +129,7 @@ def _start(state: Session, released: ReleaseBundle, kind: str, work: Callable[[T
     def recorded(report: Report) -> Any:
         """Record the evaluation in the ledger, then run the test on real rows: all of them, or random ones."""
         with judgement.read_again(released, part(report, 0.0, 0.3)) as real:
-            # before anything is computed: looking cannot be undone
+            # before anything is computed: an evaluation cannot be undone
             record([t for t in (real, released.holdout) if t is not None])
             rows = some_rows(real)
         return work(rows, report if released.real is not None else part(report, 0.3, 1.0))

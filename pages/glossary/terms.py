@@ -31,8 +31,8 @@ TERMS = {
     "Gap between groups": "How much more often a model says yes for one protected group than for another.",
     "Copies": "Further tables drawn from the same noisy counts; their differences show how certain a figure is.",
     "Interval": "A range around a figure that contains the true figure 95 times in 100.",
-    "Safe to share": "Paid for from the budget, or public: it may leave the building.",
-    "Confidential": "Real rows, or figures from them without paid noise: they must not leave the building.",
+    "Safe to share": "Paid for from the budget, or public: it may be passed on to anyone.",
+    "Confidential": "Real rows, or figures computed from them without paid noise: they must not be passed on.",
     "Ledger": "The record of all releases from the same people.",
 }
 

@@ -47,7 +47,7 @@ def show(state: Session, spots: dict[str, Any], bound: Bound) -> None:
     if project.linked is not None:
         return  # not supported yet
     st.toggle(
-        "Shareable figures, from held-out people",
+        "Private evaluation, on held-out people",
         plan.private_evaluation > 0,
         wrap=True,
         help="A random tenth of the people (without a person column: of the rows) is held out of the release and used "

@@ -33,7 +33,7 @@ def planned(seen: Preview) -> None:
     if not seen.private_evaluation:
         return
     st.subheader(
-        "Shareable figures",
+        "Private evaluation",
         anchor=False,
         help="Expected before any row is read. The actual intervals may be up to 50 % narrower or wider.",
     )
@@ -63,7 +63,7 @@ def _expected(figure: PrivateFigure) -> dict[str, str]:
 def show(evaluation: PrivateEvaluation, stem: str) -> None:
     """On the Diagnostics page: the figures, with their intervals, marked as safe to share."""
     with st.container(border=True):
-        st.markdown(f"#### Shareable figures {SAFE}")
+        st.markdown(f"#### Private evaluation {SAFE}")
         of = f", predicting {name(evaluation.target)}" if evaluation.target else ""
         st.markdown(
             f"From noisy counts of {100 * evaluation.share:.3g} % of the "
@@ -98,7 +98,7 @@ def show(evaluation: PrivateEvaluation, stem: str) -> None:
             )
         st.markdown(MEANING + INTERVALS)
         st.download_button(
-            "Download shareable figures",
+            "Download private evaluation",
             json.dumps(evaluation.to_json(), indent=1, ensure_ascii=False, allow_nan=False),
             file_name=f"{stem}-figures.json",
             mime="application/json",

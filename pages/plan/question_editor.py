@@ -187,6 +187,6 @@ def planned(seen: Preview) -> None:
     worst = max((one.within for one in seen.asked if one.within is not None), default=None)
     if worst is not None:
         st.caption(
-            f"In 95 of 100 releases, all noisy answers err by at most {worst:,.0f} rows. That is noise alone: the "
+            f"In 95 of 100 releases, all noisy answers are off by at most {worst:,.0f} rows. That is noise alone: the "
             "release states how well the fitted table follows them."
         )

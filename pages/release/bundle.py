@@ -47,7 +47,7 @@ def handed_over(names: Iterable[str]) -> list[tuple[str, str, str]]:
 def in_short(project: Project, files: Mapping[str, bytes]) -> tuple[str, list[list[dict[str, str]]]]:
     """Return a sentence on a kept release, and the first rows of its tables; raises :class:`ProjectError` for others.
 
-    A ledger's author may have kept any text under the names of a release.
+    A ledger's author may have stored arbitrary text under the names of a release.
     """
     try:
         facts = json.loads(files["release.json"])
@@ -162,7 +162,7 @@ def show(state: Session, released: ReleaseBundle) -> None:
         measurement_table.table(bought)
         if release.private_evaluation is not None:
             st.markdown(
-                "**Shareable figures** used separate, held-out people, so they add no privacy cost. They are on the "
+                "**The private evaluation** used separate, held-out people, so it adds no privacy cost. It is on the "
                 "Diagnostics page, in the report and in release.json."
             )
             measurement_table.table(list(lines_of(release.private_evaluation.draws)))

@@ -55,7 +55,7 @@ def given_up(bought: Mapping[str, Any] | None) -> None:
 
 
 def ask(release: Release) -> None:
-    """Why are two columns connected, or not?"""
+    """Explain why two columns are connected, or why they are not."""
     project = release.project
     columns, roles = list(project.schema.names), project.roles
     if len(columns) < 2:

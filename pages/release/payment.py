@@ -145,7 +145,8 @@ def outlook(state: Session, population: Population, seen: Preview) -> bool:
         st.error(
             f"Not enough is left {total}: this plan needs ρ = {round_up(seen.budget.rho)}, but only ρ = "
             f"{left['left']:.4g} is "
-            f"left. " + (f"One plan of ε up to {left['largest']:g} still fits." if left["largest"] else "It is spent.")
+            f"left. "
+            + (f"One plan of ε up to {left['largest']:g} still fits." if left["largest"] else "The budget is spent.")
         )
         if left["largest"]:
             st.button(

@@ -87,7 +87,7 @@ def start(state: Session, share: float, seen: Preview, paid: Paid | None = None)
         events.emit("release", who, named, state="began", **said)
         try:
             made: Release
-            if apart:  # the server's process holds neither the rows nor a release's memory
+            if apart:  # the server's process needs no memory for the rows or the release
                 made = run_apart(carry_out, order, report, began.set, Limits.of_the_server())
             else:
                 made = carry_out(order, report, began.set)
@@ -108,7 +108,7 @@ def start(state: Session, share: float, seen: Preview, paid: Paid | None = None)
         rows.real, rows.holdout = real, holdout
         if text is not None and holdout is None:
             marks.append(mark_of(text))
-        _ = made.files  # made now, while the page is free
+        _ = made.files  # made now, while the page is idle
         return made
 
     state.start("release", work, done, ended)

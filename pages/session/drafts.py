@@ -145,8 +145,8 @@ class Drafts:
 
 @dataclass(frozen=True)
 class Kept:
-    """What the browser tab kept: a whole project or, if the project held open guesses, its drawing, the ``answer``, and
-    the ``columns`` without an open guess.
+    """The draft that the browser tab kept: a whole project or, if the project held open guesses, its drawing, the
+    ``answer``, and the ``columns`` without an open guess.
 
     The answer states whether each person has one row, the person column, and the row limit.
     """

@@ -2,11 +2,11 @@
 
 The tab keeps a random token in its own storage, never in an address. A session that starts a job stores the job and its
 results under that token; the session of the reloaded tab presents it and continues. Only the account that started the
-work can take it: to anyone else, a token is as good as an unknown one. Results are kept for `LASTS` seconds after the
-last tab that shows them is gone and the job has ended. They hold no row of a table: rows end with their session. From
-`AWAY` seconds on they wait in a file without a name, because files of a release may be large.
+work can take it: to anyone else, the token is as useless as an unknown one. Results are kept for `LASTS` seconds after
+the last tab that shows them is gone and the job has ended. They hold no row of a table: rows end with their session.
+From `AWAY` seconds on they wait in a file without a name, because files of a release may be large.
 
-Security of a token: it has 256 random bits, so guessing one is out of reach, and it is compared by looking it up.
+Security of a token: it has 256 random bits, so no one can guess it, and it is compared by a lookup.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Watcher = Callable[[], bool]
 
 @dataclass
 class Work:
-    """What is kept under one token."""
+    """The job and the results that are kept under one token."""
 
     who: tuple[Any, ...]
     watchers: list[Watcher]
@@ -97,7 +97,8 @@ class Registry:
                 work.job, work.results, work.seen = job, results, self._clock()
 
     def take(self, token: str, who: tuple[Any, ...], watcher: Watcher) -> Work | None:
-        """Return the work of a token, and show it in another tab; None if it is unknown, expired or of someone else."""
+        """Return the work of a token, and show it in another tab; None if the token is unknown, expired or another
+        account's."""
         self.sweep()
         with self._lock:
             work = self._work.get(token)
@@ -146,7 +147,7 @@ class Registry:
 
 
 def _file_of(results: Any) -> IO[bytes] | None:
-    """Write the results to a file without a name, of which nothing is left when the process ends, and return it."""
+    """Write the results to a file without a name, which disappears when the process ends, and return it."""
     try:
         with ExitStack() as unfinished:
             file = unfinished.enter_context(tempfile.TemporaryFile(prefix="espalier-"))

@@ -100,7 +100,8 @@ def _settled(project: Project, state: Session) -> dict[str, Any]:
 
 
 def _columns(data: Any) -> Settled:
-    """The columns that the tab had kept; raises :class:`EspalierError`, :class:`KeyError` or :class:`TypeError`."""
+    """Return the columns that the tab had kept; raises :class:`EspalierError`, :class:`KeyError` or
+    :class:`TypeError`."""
     described = tuple(column_from_json(c) for c in data["described"])
     if any(c.guessed for c in described):
         raise ProjectError("the draft holds an open guess")
@@ -114,7 +115,7 @@ def _columns(data: Any) -> Settled:
 
 
 def read(text: Any) -> Kept:
-    """What the tab had kept; raises :class:`EspalierError`."""
+    """Return the draft that the tab had kept; raises :class:`EspalierError`."""
     if not isinstance(text, str) or len(text) > MOST:
         raise ProjectError("the draft is too large")
     try:
@@ -146,7 +147,8 @@ def _answer(data: Any) -> tuple[bool, str | None, int] | None:
 
 
 def keep(state: Session) -> None:
-    """Let the tab keep what is open, or ask it for what it had kept. Called once, at the end of a page."""
+    """Let the tab keep the open project, or ask it for the project that it had kept. Called once, at the end of a
+    page."""
     key = "espalier-draft"
 
     def take() -> None:
@@ -229,7 +231,7 @@ def _drawn(found: Kept) -> list[tuple[str, ...]]:
 
 
 def bring_back(state: Session) -> None:
-    """Open the draft; the table of a bundled sample comes with it, another one has to be opened again."""
+    """Open the draft; the table of a bundled sample comes with it, any other table must be opened again."""
     from espalier.pages.data.samples import SAMPLES, read_sample
 
     found, state.found = state.found, None

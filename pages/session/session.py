@@ -77,7 +77,7 @@ class ReleaseBundle:
 
     @cached_property
     def facts(self) -> dict[str, Any]:
-        """What `release.json` states."""
+        """The facts of `release.json`."""
         return dict(json.loads(self.files["release.json"]))
 
     @cached_property
@@ -149,7 +149,7 @@ class RowsAtWork:
 
 @dataclass(frozen=True, repr=False)
 class Results:
-    """What was made or found, and outlives a reload of the tab. It holds no row of a table."""
+    """Releases and findings that outlive a reload of the tab. They hold no row of a table."""
 
     released: ReleaseBundle | None
     earlier: list[ReleaseBundle]
@@ -176,8 +176,8 @@ class Session:
     far: tuple[str, str | None] | None = None
     """Place and name of ``relation``, as the steward typed them: a worker opens it again."""
     rows: int | None = None
-    """n as given on the Plan page, which never reads it from the table by itself. It may have become private since,
-    with a person column or under add-remove; only :attr:`public_rows` leaves this object.
+    """n as entered on the Plan page, which never reads it from the table. It may have become private since then, with a
+    person column or under add-remove, so other code reads :attr:`public_rows` only.
     """
     sample: str = ""
     opened: int = 0
@@ -188,8 +188,8 @@ class Session:
 
     # The draft from before a reload
     found: Kept | None = None
-    """What the browser tab had kept, until it is restored or forgotten; a whole project also until another one is
-    opened."""
+    """The draft that the browser tab had kept, until it is restored or discarded; a whole project also until another
+    one is opened."""
     forget: bool = False
 
     # Ledger and releases
@@ -213,11 +213,11 @@ class Session:
 
     # Results
     studied: tuple[str, Study] | None = None
-    """Which release is analysed, and what it supports."""
+    """The release being analysed, and the figures that it supports."""
     answered: dict[tuple[str, AskedQuestion], Any] = field(default_factory=dict)
     """Answers by release and question, with the copies that they came from."""
     joint: tuple[Any, Any] | None = None
-    """Which figures were last given a joint interval, and the result."""
+    """The figures that last got a joint interval, and the result."""
     asked_alone: tuple[AskedQuestion, ...] = ()
     """Questions that are kept while no project is open."""
     taken: dict[str, Study] = field(default_factory=dict)
@@ -225,7 +225,7 @@ class Session:
     checked: dict[str, tuple[bool, str]] = field(default_factory=dict)
     """Results of the independent checker, by release as on the Analyse page."""
     findings: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """Figures of the comparison with real rows, by the rows that judged. Confidential."""
+    """Figures of the comparison with real rows, by the tested rows. Confidential."""
     further: dict[tuple[int, str], Any] = field(default_factory=dict)
     """Results of the further tests of Diagnostics, by the release's number and the test."""
     compared: list[Outcome] = field(default_factory=list)
@@ -242,9 +242,9 @@ class Session:
     gone: bool = False
     """Whether the tab had a token whose results are no longer kept."""
     known: tuple[str, int] | None = None
-    """Name and number of the table that was open before a reload: opened again, it has its number again."""
+    """Name and number of the table that was open before a reload; it gets the same number when it is reopened."""
     trouble: dict[str, str] = field(default_factory=dict)
-    """Why something failed, by what was tried."""
+    """Reasons for failures, by the action that failed."""
     _encoded: tuple[tuple[Schema, str | None, Linked | None], TextTable, Table | EspalierError] | None = None
     _previewed: tuple[Project, int | None, Preview] | None = None
 
@@ -272,7 +272,7 @@ class Session:
         return self.relation.shown if self.relation is not None else self.text.source if self.text else ""
 
     def _number_of_table(self) -> int:
-        """Return the number under which what the open table has spent is added up."""
+        """Return the number under which the spending on the open table is added up."""
         return self.known[1] if self.known is not None and self.known[0] == self.source else self.opened
 
     def _record_opening(self, source: str) -> None:
@@ -451,7 +451,7 @@ class Session:
             kept_work.KEPT.store(self.token, self.job, Results(**made))
 
     def take_back(self, token: str) -> None:
-        """Continue with what was kept under the token of the tab, unless this session has made something itself."""
+        """Continue with the work kept under the token of the tab, unless this session has made results of its own."""
         if self.token is not None or self.job is not None:
             return
         found = kept_work.KEPT.take(token, sign_in.identity(), _still_here())
@@ -464,7 +464,7 @@ class Session:
         self.opened = self.tables = max([self.opened, *(s.table for s in self.spent)])
 
     def give_rows_back(self) -> None:
-        """Let the last release be compared again once its table is open again after a reload.
+        """Make the last release comparable again once its table is reopened after a reload.
 
         If rows were held out for testing, they are no longer known; then no row is returned.
         """
@@ -497,7 +497,7 @@ _KEY = secrets.token_bytes(32)
 
 
 def mark_of(table: TextTable) -> bytes:
-    """Return a keyed digest of the rows: only this process can tell by it whether a table has the same rows."""
+    """Return a keyed digest of the rows, with which only this process can recognise a table with the same rows."""
     return hmac.digest(_KEY, table.digest, "sha256")
 
 

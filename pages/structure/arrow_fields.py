@@ -1,4 +1,4 @@
-"""Fields of the Structure page: everything that the board does, without a mouse, and details of its parts."""
+"""Fields of the Structure page: all actions of the board without a mouse, and details of its parts."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def roles(state: Session) -> None:
 
 
 def _outcome(state: Session, columns: list[str], given: str | None, meaning: str) -> None:
-    """There is one outcome unless the project file has several."""
+    """The outcome: one column, unless the project file has several."""
     box = field(state, "role-outcome", given, columns)
     st.selectbox(
         "Outcome",

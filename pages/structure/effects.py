@@ -93,7 +93,7 @@ def _answer(state: Session, question: Effect) -> None:
         listed = "\n".join(f"- {names(c.columns, 40, 'nothing', schema)} ({c.strata:,} strata)" for c in valid[:8])
         st.markdown(f"**Valid sets to adjust for**, the cheapest first:\n{listed}")
     else:
-        st.warning("No columns of the table close every path that is not the effect.")
+        st.warning("No columns of the table block every path that is not the effect.")
     chosen = st.multiselect(
         "Try a set",
         [n for n in schema.names if n not in (question.treatment, question.outcome)],

@@ -91,7 +91,7 @@ def _read(state: Session, title: str, data: str | bytes) -> None:
     _away(state)
     try:
         if len(data) > MOST_BYTES:
-            raise EspalierError("a graph of more than 2 MB is for the command line: espalier graph FILE")
+            raise EspalierError("graphs larger than 2 MB need the command line: espalier graph FILE")
         state.drafts.graph_file.graph = (title, read_graph(data, title))
     except EspalierError as error:
         state.trouble["graph"] = f"{title}: {error}"
@@ -188,7 +188,7 @@ def _field(state: Session, title: str, question: Question) -> None:
     answer = state.drafts.graph_file.answers.get(question.key, question.default)
     st.session_state[key] = answer if answer in question.choices else question.default
     place, label = st.container(), f"Line {question.line}: {plain(question.text)}"
-    if question.kind == "column":  # one row of a table: the name, and what it is
+    if question.kind == "column":  # one row of a table: the name and its meaning
         said, place = st.columns((2, 3), vertical_alignment="center")
         said.markdown(label)
     place.selectbox(
@@ -216,7 +216,7 @@ def _answer_all(state: Session, questions: list[Question], answer: str) -> None:
 
 
 def _take_over(state: Session, title: str, resolved: Resolved, keep: bool) -> None:
-    """The resolved graph into the project, in one step that can be undone."""
+    """Put the resolved graph into the project, in one step that can be undone."""
     project = state.project
     assert resolved.dag is not None
     state.trouble.pop("graph_taking", None)

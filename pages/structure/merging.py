@@ -55,7 +55,7 @@ def show(state: Session) -> None:
 
 def read(data: bytes, title: str = "") -> tuple[Dag, tuple[str, ...]]:
     """The drawing of a project file, of its ``dag`` part alone, or of another tool's graph file, with the steps taken
-    to make a drawing of it; raises :class:`EspalierError`, including when a person must decide first.
+    to make a drawing of it; raises :class:`EspalierError`, also if a person must decide something first.
     """
     try:
         parsed = json.loads(data)

@@ -1,4 +1,4 @@
-"""Bought regressions: with next to no noise they are those of the rows, and intervals follow the noise."""
+"""Bought regressions: with almost no noise they match those of the rows, and intervals follow the noise."""
 
 from __future__ import annotations
 
@@ -236,7 +236,7 @@ def test_a_noisy_answer_has_the_scale_that_its_draw_states():
     "edges", [(0.0, 1.0, 1e307), (0.0, 1e-10, 1e300), (0.0, 5e-324, 1e-323), (1.0, 1 + 2**-52, 2.0)]
 )
 def test_predictors_at_the_ends_of_floats_cost_no_release(edges):
-    """A coefficient per unit was divided by 0 after everything had been paid for."""
+    """Previously, a coefficient per unit was divided by 0 after everything had been paid for."""
     schema = Schema((Column("x", "numeric", edges=edges), Column("b", "categorical", ("no", "yes"))))
     rows = Table(schema, {name: np.arange(60) % 2 for name in schema.names}, 60)
     bought = BoughtRegression("r", "b=yes", ("x",), "logistic")
@@ -247,7 +247,7 @@ def test_predictors_at_the_ends_of_floats_cost_no_release(edges):
 
 @pytest.mark.parametrize("edges", [(0.0, 1.0, 1e307), (0.0, 1e7, 2e7), (0.0, 1e-300, 2e-300)])
 def test_a_poisson_outcome_beyond_the_linear_predictor_is_refused_with_the_project(edges):
-    """It was noticed after the first sums were paid."""
+    """Previously, this was noticed only after the first sums had been paid for."""
     schema = Schema((Column("y", "numeric", edges=edges), Column("b", "categorical", ("no", "yes"))))
     with pytest.raises(ProjectError, match="in another unit"):
         BoughtRegression("r", "y", ("b",), "poisson").check(schema)

@@ -1,4 +1,4 @@
-"""Copies: their moments, their coverage, and which facts of the release they keep."""
+"""Copies: their moments, their coverage, and the facts of the release that they keep."""
 
 from __future__ import annotations
 

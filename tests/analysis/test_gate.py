@@ -1,4 +1,4 @@
-"""The gate: what it lets through, and what it says."""
+"""The gate: which figures it lets through, and its messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the figures of the analysis may import: graph, inference and values that travel; no rows and no noise."""
+"""The allowed imports of the analysis: graph, inference and plain values; no rows and no noise."""
 
 from __future__ import annotations
 

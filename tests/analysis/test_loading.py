@@ -1,4 +1,4 @@
-"""No file of a release is trusted: each entrance refuses a damaged or crafted one with a clear message."""
+"""No file of a release is trusted: each entry point refuses a damaged or crafted file with a clear message."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def put(files, place: Path) -> Path:
 
 
 def entrances(files, place: Path, monkeypatch):
-    """Every way in, as (name, what it is called with); each ends in a result or a typed error."""
+    """All entry points, as (name, function of the folder); each ends in a result or a typed error."""
     put(files, place)
     session = Session()
     monkeypatch.setattr("espalier.pages.common.sign_in.need_steward", lambda: None)
@@ -209,7 +209,7 @@ def entrances(files, place: Path, monkeypatch):
 
 
 def outcomes(files, place, monkeypatch):
-    """The message of each entrance that refuses."""
+    """Return the message of each entry point that refuses."""
     said = {}
     for name, enter in entrances(files, place, monkeypatch):
         try:
@@ -250,7 +250,7 @@ def test_a_damaged_release_never_ends_in_a_traceback(made, tmp_path, monkeypatch
 
 
 def test_what_unpacks_to_too_much_is_refused_before_it_is_unpacked(made, tmp_path, monkeypatch):
-    """A smaller copy of the reported 1.9 MB model that unpacks to 2 GB, which `evaluate` accepted."""
+    """The file is a smaller copy of the reported 1.9 MB model that unpacks to 2 GB, which `evaluate` used to accept."""
     bomb = packed(head=array((1 << 18,), bytes(1 << 21)))
     assert len(bomb) < 10_000
     monkeypatch.setattr(archive, "MOST_BYTES", 1 << 20)
@@ -262,7 +262,7 @@ def test_what_unpacks_to_too_much_is_refused_before_it_is_unpacked(made, tmp_pat
 
 
 def test_a_small_archive_of_large_arrays_is_refused_before_it_is_unpacked(made, tmp_path, monkeypatch):
-    """`analyse`, `copies` and `evaluate` turned 0.9 MB into 2 GB."""
+    """Previously, `analyse`, `copies` and `evaluate` turned 0.9 MB into 2 GB."""
     bomb = packed(head=array((1 << 18,), bytes(1 << 21)))
     monkeypatch.setattr(archive, "BOMB_BYTES", 1 << 20)
     monkeypatch.setattr(np, "load", lambda *_, **__: pytest.fail("it was unpacked"))
@@ -286,11 +286,11 @@ def with_a_lie(method: int, size: int) -> bytes:
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
 def test_a_zip_that_states_smaller_sizes_than_it_unpacks_to_is_refused_within_them(method):
-    """600 KB took 1.2 GB of memory."""
+    """Previously, a zip of 600 KB took 1.2 GB of memory."""
     data = with_a_lie(method, 1 << 26)
     tracemalloc.start()
     try:
-        with pytest.raises(ProjectError, match="damaged|not packed with Deflate"):
+        with pytest.raises(ProjectError, match="damaged|not compressed with Deflate"):
             unpacked(data)
         assert tracemalloc.get_traced_memory()[1] < 1 << 24
     finally:
@@ -351,7 +351,7 @@ def test_the_ledger_s_check_of_a_release_reads_within_limits(made, tmp_path):
 
 
 def test_answers_to_other_questions_than_the_project_s_are_refused(tmp_path, monkeypatch):
-    """One condition of a count was taken out of both project files: `analyse` ended in a traceback."""
+    """One condition of a count is removed from both project files. Previously, `analyse` ended in a traceback."""
     made = release(project(**CASES["mst with questions, merged"]), table())
     facts = json.loads(made.files["release.json"])
     for key in ("questions", "counts"):

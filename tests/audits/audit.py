@@ -13,7 +13,7 @@ log-likelihood ratio, the strongest statistic there is (Neyman & Pearson). `test
 lower bounds on δ(ε′), compared with the whole curve that the claimed ρ implies. All bounds of all audits hold together
 with confidence 95 % (Bonferroni), in however many calls they are made.
 
-Methods are audited without the fit, and that loses nothing. Model, rows and report are post-processing of the noisy
+Methods are audited without the fit, which loses nothing. Model, rows and report are post-processing of the noisy
 answers, and the likelihood ratio of the answers is a stronger statistic than any statistic of them. *releases* run
 everything and read the fitted model, to check that nothing else leaks on the way. Three cases are audited as
 mechanisms: a person's rows bounded at random (in memory, and in a file that DuckDB reads), and a holdout drawn at
@@ -189,7 +189,7 @@ class Case:
 
     @property
     def what(self) -> str:
-        """The name with that of the fault."""
+        """The case's name with that of the fault."""
         return f"{self.name}: {self.broken}" if self.broken else self.name
 
 
@@ -330,7 +330,7 @@ def pair_of(unit: Unit, others: Sequence[Row], before: Row, after: Row, schema: 
 
 
 def apart(unit: Unit) -> Pair:
-    """One person against the crowd, differing in every column: every marginal moves by its whole sensitivity."""
+    """One person who differs from all others in every column: every marginal moves by its whole sensitivity."""
     return pair_of(unit, [(2,) * 5] * (ROWS - unit.rows_per_person), (0, 0, 0, 0, 1), (1, 1, 1, 1, 2), SMALL)
 
 
@@ -734,7 +734,7 @@ def between(unit: Unit, schema: Schema) -> Pair:
 
 
 def methods(broken: bool) -> Iterator[Case]:
-    """Every method, up to what it measures and chooses: everything after that is post-processing."""
+    """Every method, up to its last measurement and choice; everything later is post-processing."""
     for name, relation in itertools.product(METHOD_CASES, RELATIONS[:1] if broken else RELATIONS):
         if broken and "schema" in METHOD_CASES[name]:
             continue  # slow, and this pair moves its sums by half: broken copies of single sums are audited instead

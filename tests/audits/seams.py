@@ -1,10 +1,10 @@
-"""Ways around the mechanisms, one line each: reader, forms, table and plan, ledger, doors.
+"""Ways around the mechanisms, one line each: reader, forms, table and plan, ledger, sign-in.
 
     python -m tests.audits.audit seams            (or: python -m tests.audits.seams)
 
-Noise does not hide a seam here: a fixed answer replaces every noisy one (:func:`without_noise`), so every output
-should depend on public facts only. Two tables that differ in one person must give the same files, to the byte, or be
-refused; any difference was read from the rows. Dates, running times and random identities are ignored.
+Noise cannot hide a leak here: a fixed answer replaces every noisy one (:func:`without_noise`), so every output should
+depend on public facts only. Two tables that differ in one person must give the same files, byte for byte, or be
+refused; any difference comes from the rows. Dates, running times and random identities are ignored.
 
 Exit status 1 if a way is open.
 """
@@ -83,9 +83,9 @@ class OpenSeam(Exception):
 
 @dataclass(frozen=True)
 class Seam:
-    """One line: which hole of the review, what is tried, and ``check``, which gets a folder of its own.
+    """One line: the hole that the review found, the attempt, and ``check``, which gets a folder of its own.
 
-    It returns what came of it, or raises :class:`OpenSeam`.
+    It returns the outcome, or raises :class:`OpenSeam`.
     """
 
     hole: str
@@ -155,7 +155,7 @@ def released(work: Path, given: Project, text: bytes, *more: object) -> tuple[in
 
 
 def differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
-    """Which files differ."""
+    """Return the files that differ."""
     return ", ".join(sorted(n for n in {*one, *other} if one.get(n) != other.get(n)))
 
 
@@ -435,7 +435,7 @@ def alias(work: Path) -> str:
 
 
 def warnings(work: Path) -> str:
-    """Weak: a δ that promises nothing; running times; a table that was released from another budget."""
+    """Weak points: a δ that promises nothing; running times; a table that was released from another budget."""
     text = b"name,ill\n" + b"Ann,1\n" * 50
     for delta, neighbors in ((0.9, "replace-one"), (0.03, "replace-one"), (0.01, "add-remove")):
         status = released(work, project(delta=delta, neighbors=neighbors), text)[0]
@@ -451,7 +451,7 @@ def warnings(work: Path) -> str:
 
 
 def held_out(_: Path) -> str:
-    """Weak: the exact number of rows held out, as their curator sees it."""
+    """Weak point: the exact number of rows held out, as their curator sees it."""
     from espalier.core.privacy.curator import PrivateCurator
 
     text = read_table(b"who,name,ill\n" + b"".join(b"p%d,Ann,1\n" % i for i in range(53)))
@@ -470,7 +470,7 @@ def held_out(_: Path) -> str:
 
 
 def figures(_: Path) -> str:
-    """Also: privacy figures are shown rounded up."""
+    """Privacy figures are shown rounded up."""
     for x in np.random.default_rng(0).uniform(0, 10, 2000) ** 9:
         need(float(round_up(float(x))) >= x, f"{x!r} is shown as {round_up(float(x))}")
     return "2,000 figures, none shown smaller than it is"
@@ -507,7 +507,8 @@ def main() -> int:
 
 
 def judge(seam: Seam) -> tuple[bool, str]:
-    """Whether it is closed, and what the attempt gave. A check that fails in another way counts as open."""
+    """Return whether the seam is closed, and the outcome of the attempt. A check that fails in another way counts as
+    open."""
     with tempfile.TemporaryDirectory() as work, mock.patch.dict(os.environ, ESPALIER_LEDGER=f"{work}/none.db"):
         try:
             return True, seam.check(Path(work))

@@ -140,7 +140,7 @@ def test_broken_copies_of_steps_are_caught(name, relation, way):
 
 @pytest.mark.nightly
 def test_the_audit_reads_rows_through_duckdb_and_a_copy_that_keeps_all_of_them_tells_more():
-    """What an attacker learns on average grows with the rows that come or go. The audit itself takes longer."""
+    """An attacker's average gain grows with the number of rows that come or go. The audit itself takes longer."""
     learned = []
     for broken, way in ((False, ""), (True, "all rows kept")):
         case = of(audit.mechanism_cases(broken), "a person's rows in DuckDB", "add-remove", way)
@@ -191,7 +191,7 @@ def test_what_else_is_audited_holds(name, relation):
 
 @pytest.mark.parametrize("relation", audit.RELATIONS)
 def test_tables_are_neighbours_and_scores_move_by_most_of_their_sensitivity(relation):
-    """Otherwise the audit would be too weak, or would report faults that are none."""
+    """Otherwise the audit would be too weak, or would report faults that do not exist."""
     unit = audit.Unit(relation)
     n = audit.ROWS if relation == "replace-one" else None
     for strata, bound in ((False, 0.7), (True, 0.6)):
@@ -208,7 +208,8 @@ def test_tables_are_neighbours_and_scores_move_by_most_of_their_sensitivity(rela
 
 
 def test_the_person_moves_what_is_asked_by_its_whole_sensitivity():
-    """Half the noise is caught in methods that ask only where the pair of tables reveals the whole claimed loss."""
+    """In methods that ask questions, half the noise is caught only if the pair of tables reveals the whole claimed
+    loss."""
     unit = audit.Unit("replace-one")
     tables = audit.between(unit, audit.SCHEMA).tables
     asked, counts = audit.ASKED.resolve(audit.SCHEMA)

@@ -1,4 +1,4 @@
-"""Output that is not private: only its own command makes it, all files state it, all other entrances refuse it."""
+"""Output that is not private: only its own command makes it, all files state it, all other entry points refuse it."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_a_private_method_is_refused_here_and_an_epsilon_there():
         check_options(Plan.from_json({"method": "mst"}))
     with pytest.raises(ProjectError, match="remove epsilon from the plan"):
         check_options(Plan.from_json({"method": "two-stage", "epsilon": 1.0}))
-    with pytest.raises(ProjectError, match="once epsilon is out of the plan"):
+    with pytest.raises(ProjectError, match="once epsilon is removed from the plan"):
         preview(project(epsilon=1.0), 400)
     assert project(epsilon=None).plan == project().plan
     with pytest.raises(ProjectError, match="epsilon is missing"):
@@ -218,7 +218,7 @@ def test_a_private_plan_takes_no_public_table(tmp_path, capsys):
     (tmp_path / "p.json").write_text(plain.dumps())
     given = ["release", str(tmp_path / "p.json"), "--data", "x.csv", "--out", str(tmp_path / "o"), "--public", "x.csv"]
     assert main(given) == 2
-    assert "--public belongs to methods that are not private" in capsys.readouterr().err
+    assert "--public applies only to methods that are not private" in capsys.readouterr().err
 
 
 def test_it_is_in_a_registry_of_its_own():

@@ -29,13 +29,14 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture(scope="package")
 def context(browser: Any) -> Any:
-    """What the tabs of all tests share: cookies, and the app's compiled scripts, which take seconds for each tab."""
+    """The context that the tabs of all tests share: cookies, and the app's compiled scripts, which take seconds for
+    each tab."""
     return browser.new_context(viewport={"width": 1280, "height": 1400}, has_touch=True)
 
 
 @pytest.fixture
 def person(context: Any, address: str) -> Iterator[Person]:
-    """A person with a tab of their own, and so with a session of their own."""
+    """A person with a separate tab, and therefore a separate session."""
     page = context.new_page()
     page.set_default_timeout(60_000)
     someone = Person(page)

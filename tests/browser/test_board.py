@@ -34,7 +34,7 @@ class Board:
         self.person, self.page = person, person.page
 
     def at(self, column: str, quick: bool = False) -> tuple[float, float]:
-        """Where a box is on the screen, once it is there and (unless ``quick``) at rest."""
+        """Return the position of a box on the screen, once it is visible and (unless ``quick``) no longer moves."""
         still, last = 5 * quick, None
         for _ in range(300):
             spot = self.page.evaluate(_WHERE, column)
@@ -72,7 +72,7 @@ class Board:
         self.page.locator(".board").get_by_role("button", name=label, exact=True).click()
 
     def project(self, until: Any) -> Project:
-        """The project that Python gave the tab to keep, once it is as expected."""
+        """Return the project that Python gave the tab to keep, once it has the expected state."""
         found = None
         for _ in range(200):
             if text := self.page.evaluate("() => sessionStorage.getItem('espalier-draft')"):
@@ -88,7 +88,7 @@ def wide(person: Any, width: int) -> None:
 
 
 def empty_readmission(tmp_path: Path, samples: Path) -> Path:
-    """The sample's project without what was drawn."""
+    """The sample's project without the drawing."""
     data = json.loads((samples / "readmission.json").read_text("utf-8"))
     data["dag"], data["roles"] = {"edges": []}, {}
     data["plan"]["target"] = None
@@ -144,7 +144,7 @@ def test_draw_refuse_undo_annotate_leave_and_reload(person, tmp_path, samples, w
     board.says("Selected: age → diabetes")
     person.sees("If it were erased:")
     contested = person.page.get_by_role("radio", name="Contested")
-    expect(contested).to_have_count(1)  # those of what was selected before are gone
+    expect(contested).to_have_count(1)  # those of the earlier selection are gone
     contested.click()
     board.project(lambda p: p.dag.contested == (("age", "diabetes"),))
     source = person.page.get_by_role("textbox", name="Source")

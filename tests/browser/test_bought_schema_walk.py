@@ -1,4 +1,4 @@
-"""From a table of which only the column names are known to its release: a bought schema, and columns as they are."""
+"""From a table of which only the column names are known to its release, with a bought schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ledger in a real browser: open a budget, release from it, see the entry, take the release home again."""
+"""The ledger in a real browser: open a budget, release from it, see the entry, download the release again."""
 
 from __future__ import annotations
 

@@ -82,8 +82,8 @@ def test_a_decoder_is_planned_released_judged_and_attacked(person: Person, tmp_p
 
 
 def ends(person: Person, text: str) -> None:
-    """Wait until a job has shown ``text``. It looks twice a second, since a browser that looks all the time needs a
-    core.
+    """Wait until a job has shown ``text``. It checks twice a second, because a browser that polls continuously occupies
+    a core.
     """
     for _ in range(240):
         if person.page.get_by_text(text).count():

@@ -1,4 +1,4 @@
-"""Names and notes that try to be HTML, links or scripts, through every page of a real browser and the report."""
+"""Names and notes that contain HTML, links or scripts, on every page in a real browser and in the report."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LIVE = """() => [...document.querySelectorAll('*')].flatMap(e => [e, ...(e.shado
         || (e.textContent.trim() === 'hostile' && (e.matches('em,strong,b,del,h1,h2,h3,.katex')
             || getComputedStyle(e).fontWeight > 500 || /red/.test(e.getAttribute('style')))))
     .map(e => e.outerHTML.slice(0, 200))"""
-"""What the page rendered as markup: links, pictures, and styled words that should have stayed as they were written."""
+"""Text that the page rendered as markup: links, pictures, and styled words that should have stayed literal."""
 
 
 def files(folder: Path) -> tuple[Path, Path]:

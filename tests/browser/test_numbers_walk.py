@@ -1,4 +1,4 @@
-"""Numbers as numbers in a real browser: the private method and the one that is not private, each up to the tab of
+"""Methods for numeric columns in a real browser: the private one and the one that is not private, each up to the tab of
 numbers."""
 
 from __future__ import annotations

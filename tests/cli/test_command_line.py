@@ -1,4 +1,4 @@
-"""The command line as a user meets it: exit statuses, clear lines, no folder left behind."""
+"""The command line as a user sees it: exit statuses, clear messages, no folder left behind."""
 
 from __future__ import annotations
 
@@ -389,7 +389,7 @@ def test_a_table_in_a_database(far, capsys):
 
 
 def test_a_draft_of_a_file_whose_name_is_no_text(tmp_path):
-    """This ended in a traceback and left an empty project file behind."""
+    """Previously, this ended in a traceback and left an empty project file behind."""
     table, draft = tmp_path / os.fsdecode(b"n\xff.csv"), tmp_path / "draft.json"
     table.write_text("a\nx\ny\n", "utf-8")
     assert run("init", str(table), "--out", str(draft)) == 0
@@ -554,7 +554,8 @@ def test_a_name_that_is_too_long_is_no_traceback(capsys, command):
 
 
 def test_names_in_crafted_files_do_not_steer_the_terminal(work, capsys):
-    """`plan` printed escape sequences from a project, `release` from a table's header, and `analyse` from a release."""
+    """Previously, `plan` printed escape sequences from a project, `release` from a table's header, and `analyse` from a
+    release."""
     odd = "x\x1b[2J\x9b\u202e\r\x7f"
     schema = [{"name": "a", "kind": "categorical", "categories": [odd, "y"]}, SCHEMA[1]]
     write(work, "odd.json", {"name": odd}, schema=schema)
@@ -569,5 +570,5 @@ def test_names_in_crafted_files_do_not_steer_the_terminal(work, capsys):
 
 
 def test_a_closed_output_is_no_traceback():
-    """`espalier ledger list >&-` ended in one."""
+    """Previously, `espalier ledger list >&-` ended in a traceback."""
     assert Plain(None).write("text") == 4

@@ -45,7 +45,7 @@ def test_no_more_is_read_than_the_limit(endless):
     ids=lambda words: " ".join(words[:1] + words[-2:]),
 )
 def test_a_file_of_a_terabyte_ends_in_a_message(words, tmp_path, endless, monkeypatch, capsys):
-    """Each command read the whole file first."""
+    """Previously, each command read the whole file first."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("ESPALIER_KEY_PASSPHRASE", "long enough")
     for name in ("project.file", "graph.formats.describe", "dictionaries.reading", "statement.folder"):
@@ -67,7 +67,7 @@ def few(path: Path, most: int) -> bytes:
 
 
 def test_a_copy_that_unpacks_to_far_more_than_its_size_is_not_unpacked(tmp_path):
-    """`analyse` and `verify` took 3 GB for a copy of 800 kB."""
+    """Previously, `analyse` and `verify` took 3 GB for a copy of 800 kB."""
     (tmp_path / "copies").mkdir()
     (tmp_path / "release.json").write_text(RELEASE)
     with gzip.open(tmp_path / "copies" / "01.csv.gz", "wb") as file:
@@ -83,7 +83,7 @@ def test_a_large_json_file_is_not_parsed():
 
 @pytest.mark.parametrize("name", [STATEMENT, "croissant.json", "copies/01.csv.gz"])
 def test_a_pipe_in_a_release_folder_is_not_opened(name, tmp_path, capsys):
-    """The command waited forever."""
+    """Previously, the command waited forever."""
     (tmp_path / "copies").mkdir()
     (tmp_path / "release.json").write_text(RELEASE)
     os.mkfifo(tmp_path / name)

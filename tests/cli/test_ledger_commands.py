@@ -1,4 +1,4 @@
-"""The ledger on the command line, as a steward meets it."""
+"""The ledger on the command line, as a steward uses it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The question "can one person have several rows?": every answer, with every plan, through every entrance."""
+"""The question "can one person have several rows?": every answer, with every plan, through every entry point."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ LOADS, OPEN, CONFLICT = "loads", "open", "conflict"
 
 
 def expected(answer: Any, person: bool, k: int) -> str:
-    """The contract, written out on its own."""
+    """The contract, written out independently of the code."""
     if answer is True:
         return CONFLICT if person or k > 1 else LOADS
     if answer is False:

@@ -48,7 +48,7 @@ def test_every_release_costs_what_the_plan_would_and_published_rows_are_told():
 
 @pytest.mark.nightly
 def test_hardly_any_noise_is_told():
-    """At ρ near 60, the counts of pairs are nearly exact, and a rare pair gives its row away."""
+    """At ρ near 60, the counts of pairs are nearly exact, and a rare pair reveals its row."""
     found = played(method="mst", epsilon=100.0)
     assert found.verdicts[0].auc.value > 0.5  # 0.71 ± 0.025 in trials
     assert found.top > 0.999

@@ -1,4 +1,5 @@
-"""What a fence costs: the counterpart of each plan, the figures against their definitions, and who may not see them."""
+"""The cost of a fence: the counterpart of each plan, the figures against their definitions, and who may not see
+them."""
 
 from __future__ import annotations
 

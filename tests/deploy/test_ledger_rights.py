@@ -21,7 +21,7 @@ DEPLOY = ROOT / "deploy"
 
 
 def run(url: str, *scripts: str, **variables: str) -> None:
-    """Run SQL as a new operator would: psql, and stop at the first error."""
+    """Run SQL as a new operator would: with psql, stopping at the first error."""
     given = [f"--set={key}={value}" for key, value in variables.items()]
     for script in scripts:
         subprocess.run(
@@ -36,7 +36,7 @@ def as_(url: str, role: str) -> str:
 
 @pytest.fixture
 def empty(postgres):
-    """A database of its own, gone afterwards: a function that returns its URL."""
+    """A function that returns the URL of a new database, which is dropped afterwards."""
     made = []
 
     def new(name: str) -> str:

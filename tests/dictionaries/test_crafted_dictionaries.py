@@ -1,4 +1,4 @@
-"""Dictionaries, code books and JSON that someone made to end in a traceback, or to take minutes."""
+"""Dictionaries, code books and JSON that were crafted to cause a traceback, or to take minutes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schemas from dictionaries: what is declared, what is asked, and that rows change no declared column."""
+"""Schemas from dictionaries: declarations, questions, and that rows change no declared column."""
 
 from __future__ import annotations
 

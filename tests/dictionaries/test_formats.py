@@ -1,4 +1,4 @@
-"""Each format of dictionaries: what is read, what is not, and what is refused."""
+"""Each dictionary format: what Espalier reads, ignores and refuses."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_ddi_codebook_declares_kinds_labels_units_and_missing_codes():
 
 
 def test_statistics_of_a_codebook_are_not_read():
-    """A tool that writes the largest value of the rows writes it as the range too."""
+    """A tool that writes the largest value of the rows also writes it as the end of the range."""
     dictionary = read_dictionary(DDI.encode(), "d.xml")
     assert dictionary["income"].range == ("", "")
     assert "98123" not in repr(dictionary)

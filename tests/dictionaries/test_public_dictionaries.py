@@ -1,4 +1,4 @@
-"""Public dictionaries: what each declares was written down before the importers were run on it. Also round trips."""
+"""Public dictionaries: their declarations were written down before the importers were run on them. Also round trips."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def place(name: str) -> Path:
 
 
 def said(column) -> object:
-    """What a column declares, in the form of ``expected.json``."""
+    """Return the declaration of a column, in the form of ``expected.json``."""
     if column.kind == "categorical":
         return ["categorical", *column.categories]
     if column.kind != "numeric":
@@ -98,7 +98,7 @@ def texts(about: Declared) -> tuple[str, dict[str, str]]:
 @pytest.mark.parametrize("kind", ["sav", "dta"])
 @pytest.mark.parametrize("name", EXPECTED)
 def test_labels_and_missing_codes_survive_the_round_trip_into_a_table(name, kind, tmp_path):
-    """What `losses` does not list is in the file again, as far as a dictionary declared it."""
+    """Everything that a dictionary declared is in the file again, except what `losses` lists."""
     pytest.importorskip("pyreadstat")
     schema, place_out = schema_of(place(name)), tmp_path / f"t.{kind}"
     rows = max(len(c.categories) for c in schema.columns) or 1

@@ -151,7 +151,7 @@ def test_the_slow_commands_of_all_pages_run(desk: Path) -> None:
 
 
 def linked(folder: Path) -> None:
-    """Write patients and visits in place of the table of patients."""
+    """Write patients and visits instead of the table of patients."""
     import duckdb
     import pyarrow
     import pyarrow.parquet

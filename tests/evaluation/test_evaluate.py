@@ -1,4 +1,4 @@
-"""The whole evaluation: what it prints, what it refuses, and that no table breaks it, however odd."""
+"""The whole evaluation: its output, its refusals, and that no odd table breaks it."""
 
 from __future__ import annotations
 

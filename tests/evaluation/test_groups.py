@@ -1,4 +1,4 @@
-"""What a model does to each group: against fairlearn, by hand, and intervals that cover what they should."""
+"""A model's effect on each group: against fairlearn, by hand, and the coverage of intervals."""
 
 from __future__ import annotations
 

@@ -216,7 +216,7 @@ def test_axes_say_which_column_is_which():
 
 
 def test_luck_promises_nothing():
-    """Noisy shares that happen to be exact, and counts that happen to be independent, do not prove perfection."""
+    """Noisy shares that are exact by chance, and counts that are independent by chance, do not prove perfection."""
     rng = np.random.default_rng(1)
     q = [np.full(5, 0.2)] * 3
     sampling = np.concatenate([rng.multinomial(500, p, size=400) / 500 - p for p in q], axis=1)

@@ -1,4 +1,4 @@
-"""Numbers compared as numbers."""
+"""Comparison of numeric columns by their values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Private figures: paid for, with the booked noise, about people the release never saw, and near the truth."""
+"""Private figures: paid for, with the booked noise, on people that the release never saw, and near the truth."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Graph files that someone made to take minutes: each was searched anew from each of its letters."""
+"""Graph files that were crafted to take minutes: previously, the search started again at each letter."""
 
 from __future__ import annotations
 

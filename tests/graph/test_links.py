@@ -1,4 +1,4 @@
-"""Why two columns are linked, or are not: the answer agrees with the graph, whatever the question."""
+"""Explanations of links between two columns agree with the graph, whatever the question."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A ledger that someone else made, or that is nearly spent, leads to a message; its address shows no password."""
+"""A ledger that someone else made, or whose budget is nearly spent, leads to a message; its address shows no
+password."""
 
 from __future__ import annotations
 
@@ -60,7 +61,8 @@ def refused(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
 
 @pytest.mark.parametrize("odd", [None, b"1", 7])
 def test_a_first_event_without_a_hash_ends_in_a_message(odd, tmp_path, monkeypatch, capsys):
-    """This ended in a traceback: only the last event's types were checked before the first hash named a file."""
+    """Previously, this ended in a traceback: only the last event's types were checked before the first hash named a
+    file."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     path = crafted(tmp_path / "l.db", {}, signed=True)
     with sqlite3.connect(path) as connection:
@@ -85,14 +87,14 @@ def test_a_damaged_name_of_a_table_ends_in_a_message(tmp_path, monkeypatch, caps
 
 @pytest.mark.parametrize("name", TYPES)
 def test_an_event_with_another_number_ends_in_a_message(name, tmp_path, monkeypatch, capsys):
-    """Each ended in a traceback."""
+    """Previously, each such event ended in a traceback."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     refused(crafted(tmp_path / "l.db", {"seq": TYPES[name]}, signed=False), tmp_path, capsys)
 
 
 @pytest.mark.parametrize("name", VALUES)
 def test_an_impossible_unit_or_total_is_refused_although_every_hash_holds(name, tmp_path, monkeypatch, capsys):
-    """Each was accepted or ended in a traceback."""
+    """Previously, each was accepted, or it ended in a traceback."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     refused(crafted(tmp_path / "l.db", VALUES[name], signed=True), tmp_path, capsys)
 
@@ -125,7 +127,8 @@ def test_a_kept_release_that_is_no_archive_ends_in_a_message(tmp_path, monkeypat
 @pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-9])
 @pytest.mark.parametrize("left", [1e-10, 1.85e-13, 1e-17, 1e-20])
 def test_what_rounding_leaves_of_a_budget_allows_no_further_plan(left, delta):
-    """A release spends slightly less than its plan's ρ; at δ = 1e-6, listing that ledger ended in a traceback."""
+    """A release spends slightly less than its plan's ρ; at δ = 1e-6, listing that ledger previously ended in a
+    traceback."""
     people = Population("p", 1.0, delta, left, "replace-one", 1, "", "", "", ())
     assert 0 <= people.largest() < 1e-3
 
@@ -154,7 +157,7 @@ COMPUTED = {
 
 @pytest.mark.parametrize("statements", COMPUTED.values(), ids=COMPUTED)
 def test_a_ledger_that_computes_its_rows_is_refused(tmp_path, monkeypatch, statements):
-    """`ledger list` never ended on a file of 50 kB."""
+    """Previously, `ledger list` never ended on a file of 50 kB."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     Ledger(tmp_path / "l.db", create=True).open_table("register", epsilon=3, delta=1e-9)
     with sqlite3.connect(tmp_path / "l.db") as connection:
@@ -166,7 +169,7 @@ def test_a_ledger_that_computes_its_rows_is_refused(tmp_path, monkeypatch, state
 
 
 def test_a_url_whose_options_a_ledger_would_ignore_is_refused():
-    """The ledger was in a different schema from the one that its name stated."""
+    """Previously, the ledger was in a different schema from the one that its name stated."""
     with pytest.raises(LedgerUnavailable, match="holds options, which a ledger does not pass on"):
         Ledger("postgresql://u@127.0.0.1:1/d?options=-csearch_path%3Db")
 
@@ -177,7 +180,8 @@ def test_a_port_that_is_no_number_ends_in_a_message():
 
 
 def test_a_file_of_something_else_stays_as_it_is(tmp_path, monkeypatch, capsys):
-    """Named as a ledger, a table lost its permissions and a database its journal mode; a memory was overwritten."""
+    """Previously, a table named as a ledger lost its permissions, a database lost its journal mode, and a memory was
+    overwritten."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
     table, other, place, memory = (tmp_path / name for name in ("t.csv", "other.db", "l.db", "l.db.seen"))
     table.write_text("a,b\n1,2\n")
@@ -199,7 +203,7 @@ def test_a_file_of_something_else_stays_as_it_is(tmp_path, monkeypatch, capsys):
 
 
 def test_a_release_folder_with_pipes_or_huge_files_is_refused_unread(tmp_path, monkeypatch):
-    """`ledger verify DIR` waited for a pipe, and read files of any size into memory."""
+    """Previously, `ledger verify DIR` waited for a pipe, and read files of any size into memory."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
     ledger, folder = Ledger(tmp_path / "l.db", create=True), tmp_path / "o"
     folder.mkdir()

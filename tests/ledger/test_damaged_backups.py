@@ -61,7 +61,7 @@ def test_a_whole_backup_is_restored(backup, tmp_path):
 
 
 def test_a_backup_holds_no_stored_answer(tmp_path, monkeypatch):
-    """A restore that was killed before it deleted them left answers that could be drawn a second time."""
+    """Previously, a restore that was killed before it deleted them left answers that could be drawn a second time."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
     ledger = Ledger(tmp_path / "l.db", create=True)
     ledger.open_table("register", epsilon=3, delta=1e-9)
@@ -74,7 +74,7 @@ def test_a_backup_holds_no_stored_answer(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("listed", ["/dev/zero", "../pipe", "pipe", "nothing"])
 def test_nothing_outside_a_backup_is_read_and_no_pipe(listed, backup, tmp_path, capsys):
-    """The command never ended."""
+    """Previously, the command never ended."""
     os.mkfifo(tmp_path / "pipe")
     if listed == "pipe":
         os.mkfifo(backup / "pipe")
@@ -90,6 +90,6 @@ def test_a_file_that_was_added_is_refused(backup, tmp_path, capsys):
 
 
 def test_a_list_of_files_that_is_nested_deeply_is_refused(backup, tmp_path, capsys):
-    """This ended in a traceback."""
+    """Previously, this ended in a traceback."""
     (backup / "backup.json").write_text("[" * 200_000)
     refused(backup, tmp_path / "new.db", capsys, "backup.json is not JSON")

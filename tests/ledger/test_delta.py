@@ -230,7 +230,7 @@ def test_why_delta_for_draws_is_fixed_beforehand() -> None:
 
 @pytest.mark.parametrize(("accounting", "delta"), [("zcdp", 0.0), ("pure", DELTA)])
 def test_only_a_pure_reservation_has_no_delta(tmp_path: Path, accounting: str, delta: float) -> None:
-    """A forged event with δ = 0 for a plan in ρ was replayed as valid."""
+    """Previously, a forged event with δ = 0 for a plan in ρ was replayed as valid."""
     ledger = opened(tmp_path / "l.db")
     plan = Plan("fpt-mw", 0.5, accounting=accounting) if accounting == "pure" else PROJECT.plan  # type: ignore[arg-type]
     budget = Budget.of(plan, None)

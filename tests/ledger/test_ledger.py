@@ -1,4 +1,4 @@
-"""The ledger: never more than the total, and never a line lost or changed, on SQLite and PostgreSQL."""
+"""The ledger never exceeds the total and never loses or changes a line, on SQLite and PostgreSQL."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def table(text=CSV):
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def where(request, tmp_path, monkeypatch):
-    """Where a ledger can be made: each test on both databases."""
+    """The place of a ledger: each test runs on both databases."""
     if request.param == "sqlite":
         return str(tmp_path / "deep" / "ledger.db")
     monkeypatch.setenv("ESPALIER_LEDGER_KEY", str(tmp_path / "ledger.key"))
@@ -465,7 +465,7 @@ ALIKE = {
 
 @pytest.mark.parametrize("name", ALIKE.values(), ids=ALIKE)
 def test_a_name_that_looks_like_an_open_one_is_refused(tmp_path, name):
-    """The same people got a second total under a name that looks the same on screen."""
+    """Previously, the same people got a second total under a name that looks the same on screen."""
     ledger = opened(tmp_path / "l.db", "café")
     terms = {"epsilon": 1.0, "delta": DELTA}
     for args in ((name,), ("other", name)):
@@ -675,7 +675,8 @@ def seen(ledger):
     "how", ["a link", "a link to its folder", "a relative path", "a copy elsewhere", "an old memory"]
 )
 def test_an_earlier_copy_is_refused_by_whatever_name(tmp_path, monkeypatch, how):
-    """By a link, another spelling or another place, it is the same ledger, and this machine has seen more of it."""
+    """Reached by a link, another spelling or another place, it is the same ledger, and this machine has seen more of
+    it."""
     folder = tmp_path / "real"
     path = folder / "l.db"
     ledger = opened(path, epsilon=1.0)
@@ -828,7 +829,7 @@ def test_another_machine_learns_what_it_sees(where, tmp_path, monkeypatch):
 
 
 def test_events_that_are_added_while_somebody_reads_are_no_tampering(where, monkeypatch):
-    """They are remembered after they are read and before the memory is consulted."""
+    """Such events are remembered after the reader has read and before it consults the memory."""
     ledger, other = opened(where), Ledger(where)
     read, calls = ledger_store.Store._read, itertools.count()
 
@@ -912,7 +913,7 @@ def test_postgres_refuses_to_change_an_event(postgres, tmp_path, monkeypatch):
 
 
 def test_two_writers_cannot_follow_the_same_event(where):
-    """Should a lock ever fail, the database itself accepts only one successor."""
+    """If a lock fails, the database itself accepts only one successor."""
     ledger = opened(where)
     first = ledger.store.read()[0]
     row = {**first, "seq": 2, "hash": "h", "previous": first["hash"]}
@@ -1016,7 +1017,7 @@ LAYOUT_1 = [
         "hash": "dda17195eae19ea73c752bc3b163b0ff5869a11eda5f56d0948d3e189bc90c8f",
     },
 ]
-"""What was written before entries had parts."""
+"""A ledger from before entries had parts."""
 
 
 def test_a_ledger_from_before_entries_had_parts_goes_on(where, tmp_path, monkeypatch):
@@ -1268,7 +1269,7 @@ def test_a_fingerprint_says_nothing_without_its_key():
 
 @pytest.mark.parametrize("what", ["a folder", "a pipe", "very large", "a link to no file"])
 def test_a_key_file_that_is_none_is_left_as_it_is(tmp_path, monkeypatch, what):
-    """A folder lost its permissions, a pipe was waited for, and 40 GB were read."""
+    """Previously, a folder lost its permissions, the program waited for a pipe, and it read 40 GB."""
     key = tmp_path / "key"
     if what == "a folder":
         key.mkdir()

@@ -74,7 +74,7 @@ CALLS = (
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def where(request, tmp_path, monkeypatch):
-    """Where a ledger can be made, on each engine."""
+    """The place of a ledger, on each engine."""
     if request.param == "sqlite":
         return str(tmp_path / "ledger.db")
     monkeypatch.setenv("ESPALIER_LEDGER_KEY", str(tmp_path / "ledger.key"))
@@ -167,7 +167,7 @@ def test_no_odd_value_breaks_the_ledger(ledger, where, act, field):
 @pytest.mark.parametrize("value", [True, 1.5, "1", math.nan, 5e-324, 1e308, 2**80], ids=str)
 @pytest.mark.parametrize("field", ["rows_per_person", "epsilon", "delta"])
 def test_the_calls_that_once_bricked_a_ledger(tmp_path, field, value):
-    """A type that a database changes was hashed as one value and stored as another."""
+    """Previously, a value of a type that a database changes was hashed in one form and stored in another."""
     if (field, value) == ("epsilon", 1.5):
         pytest.skip("an ε of 1.5 is sound")
     made = Ledger(tmp_path / "l.db", create=True)

@@ -1,4 +1,4 @@
-"""What has left the ledger is checked: any change to an export or a release's folder is found and named."""
+"""Exports and release folders are checked against the ledger: any change is found and named."""
 
 from __future__ import annotations
 

@@ -325,7 +325,7 @@ def test_basic_accounting_spends_less_and_optimal_allocation_gives_larger_tables
     fair=st.booleans(),
 )
 def test_prism_never_leaves_its_frame(roles, regime, target, more, epsilon, three_way, fair):
-    """Whatever the roles, the regime, the joint table, three-way tables and several targets: all separations hold."""
+    """All separations hold for any roles, regime, joint table, three-way tables and targets."""
     by_role = {role: tuple(n for n, r in zip(SCHEMA.names, roles, strict=True) if r == role) for role in set(roles)}
     roles_of = Roles(**{role: by_role.get(role, ()) for role in ("outcome", "protected", "admissible", "inadmissible")})
     plan = Plan(

@@ -71,7 +71,8 @@ def test_what_it_cannot_keep_is_refused_with_the_reason(changed, says):
 
 
 def test_bounds_whose_squares_no_float_holds_are_refused_with_the_plan():
-    """They were fitted, with a useless result: the first fit contains values that are not numbers."""
+    """Previously, such columns were fitted with a useless result: the first fit contains values that are not
+    numbers."""
     for name in ("b", "y"):
         wide = replace(SCHEMA[name], edges=(-1.0, 0.5, 1e151))
         schema = type(SCHEMA)(tuple(wide if c.name == name else c for c in SCHEMA.columns))
@@ -83,7 +84,7 @@ def test_bounds_whose_squares_no_float_holds_are_refused_with_the_plan():
     "edges", [(0.0, 5e-324, 1e-323), (1.0, 1 + 2**-52, 1 + 2**-51), (2.0**53, 2.0**53 + 2, 2.0**54)]
 )
 def test_bins_that_floats_cannot_divide_are_refused_with_the_plan(edges):
-    """It was an error after everything had been paid for."""
+    """Previously, this was an error after everything had been paid for."""
     for name in ("b", "y"):
         narrow = replace(SCHEMA[name], edges=edges)
         schema = type(SCHEMA)(tuple(narrow if c.name == name else c for c in SCHEMA.columns))

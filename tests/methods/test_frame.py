@@ -1,4 +1,4 @@
-"""What a plan implies, and every conflict, before anything is read."""
+"""The implications of a plan, and every conflict, before anything is read."""
 
 from __future__ import annotations
 

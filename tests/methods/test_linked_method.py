@@ -1,4 +1,5 @@
-"""The method for linked tables: plan and release agree, fences hold at every visit, and what it refuses."""
+"""The method for linked tables: plan and release agree, fences hold at every visit, and unsupported plans are
+refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PrivBayes: the drawn graph as it is, or a network learned from the data, never beyond its largest table."""
+"""PrivBayes: the drawn graph unchanged, or a network learned from the data, never beyond its largest table."""
 
 from __future__ import annotations
 

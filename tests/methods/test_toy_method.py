@@ -1,5 +1,4 @@
-"""A seventh method, known only to the registry, goes through everything without the app; `tests/pages` covers the
-pages."""
+"""A method known only to the registry passes through everything without the app; `tests/pages` covers the pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The workload method: what is bought, what is left, and prism's use of it."""
+"""The workload method: its purchases, the rest of the budget, and prism's use of it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ def curator_of(plan, rows):
 
 
 def test_a_share_is_split_where_noise_left_nothing_to_weigh_by():
-    """Under add-remove, noise may suggest that there are no rows: the release crashed, with its budget spent."""
+    """Under add-remove, noise may suggest that there are no rows. Previously, the release then crashed with its budget
+    spent."""
     budget = BudgetSplit(Budget.of(Plan("workload", 1.0, 1e-6), 9), {"a": 2, "b": 3, "c": 2}, "optimal", "zcdp")
     cliques = [("a", "b"), ("b", "c"), ("a", "c")]
     assert len(set(budget.split(0.5, cliques, [0.0] * 3).values())) == 1
@@ -107,7 +108,7 @@ def test_a_release_of_prism_says_that_its_model_believes_less_than_was_counted(p
 
 @pytest.mark.parametrize(("signal", "part"), [(1.0, 1 / 6), (15.0, 1 / 3), (30.0, 2 / 3), (45.0, 1.0), (np.inf, 1.0)])
 def test_prisms_background_grows_with_what_can_be_told_of_the_target(signal, part, monkeypatch):
-    """Its own tables are cheap here, so it gets a small share, however little can be told."""
+    """The background's own tables are cheap here, so it gets a small share, however weak the signal of the target."""
     prism = import_module("espalier.core.methods.prism")
     monkeypatch.setattr(prism, "_signal", lambda *_: signal)
     made = project(method="prism", epsilon=50.0, features=10)

@@ -1,4 +1,4 @@
-"""The decoder as a model: what it draws, what it writes, which separations it keeps, and how it is trained."""
+"""The decoder as a model: its rows, its file, its separations, and its training."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of the app share."""
+"""Fixtures that the tests of the app share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The method that is not private in the app: it is stated, ticked and run, and promises nothing."""
+"""The method that is not private in the app: the page states this, asks for confirmation, and promises nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What several pages use: typed columns, sentences, jobs, charts."""
+"""Parts that several pages use: typed columns, sentences, jobs, charts."""
 
 from __future__ import annotations
 
@@ -115,8 +115,8 @@ def test_a_name_is_code_whatever_it_holds() -> None:
 
 @pytest.mark.parametrize("mark", ["\r", "\n", "\r\n", "\x0b", "\x0c", "\x85", "\u2028", "\u2029"])
 def test_a_line_break_in_a_name_ends_no_code(mark: str) -> None:
-    """A column of a Parquet file could show a picture from another server, because two carriage returns end inline
-    code.
+    """Previously, a column of a Parquet file could show a picture from another server, because two carriage returns end
+    inline code.
     """
     named = f"a{mark}{mark}![x](https://example.org/x.png)"
     for shown in (text.name(named), text.plain(named)):
@@ -266,7 +266,7 @@ def test_releases_for_other_people_are_not_added_up() -> None:
 
 
 def test_what_draws_used_of_delta_is_added_up() -> None:
-    """The ε of all releases was computed as if draws had used nothing of δ."""
+    """Previously, the ε of all releases was computed as if draws had used nothing of δ."""
     state = Session()
     state.spent = [Spent(0, 0.1, 1e-6, "add-remove", 1, None, for_draws=used) for used in (4e-7, 0.0, 1e-7)]
     rho, epsilon, delta = spending.total(state) or pytest.fail("no total")

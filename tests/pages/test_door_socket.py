@@ -1,4 +1,4 @@
-"""The sign-in of a server that has just started, as a program meets it: pages, addresses and messages in any order."""
+"""The sign-in of a server that has just started, as a program sees it: pages, addresses and messages in any order."""
 
 from __future__ import annotations
 

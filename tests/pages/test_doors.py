@@ -1,4 +1,4 @@
-"""What the server lets in and out by default, and who may do what once people sign in."""
+"""What the server accepts and reveals by default, and each role's rights after sign-in."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ROLES = {"steward": ["anna@hospital.example"], "viewer": ["ben@partner.example",
 
 
 class User(dict[str, Any]):
-    """What Streamlit knows about who has signed in."""
+    """Streamlit's data about the signed-in person."""
 
     @property
     def is_logged_in(self) -> bool:

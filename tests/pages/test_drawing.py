@@ -1,4 +1,4 @@
-"""What the drawing board sends, and what the page does with it: checked, undone, shown, kept over a reload."""
+"""Messages of the drawing board: checked, applied, undone, shown, and kept over a reload."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What the forms may derive from a private table: nothing. Two tables that differ in one row lead to the same plan,
-budget, ledger and report."""
+"""The forms may derive nothing from a private table: two tables that differ in one row lead to the same plan, budget,
+ledger and report."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ OTHERWISE = {
         "rows_for_the_curator",
         "first_rows",
         "_people",
-    },  # shown to the curator on request, and used for nothing
+    },  # shown to the curator on request, and not used
     "pages/06_analyse.py": {"study.rows"},  # of the synthetic table
     "pages/release/not_private.py": {"_result"},  # of a table that says NOT PRIVATE, on the curator's screen
     "pages/diagnostics/many_targets.py": {"made.codes"},  # of the synthetic table

@@ -1,4 +1,4 @@
-"""The further tests of Diagnostics: many targets, the membership attack, and how strong the arrows are."""
+"""The further tests of Diagnostics: many targets, the membership attack, and the strength of arrows."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_the_attack_waits_for_its_turn_says_so_and_is_cancelled(
     released: AppTest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two sessions at work hold both places of the server's queue."""
-    monkeypatch.setattr(session, "_still_here", lambda: lambda: True)  # there is no server to ask
+    monkeypatch.setattr(session, "_still_here", lambda: lambda: True)  # no server is running
     let_go = threading.Event()
 
     def held(report: Any) -> None:

@@ -1,4 +1,4 @@
-"""Jobs and results over a reload: who can take them, for how long, and what they hold."""
+"""Jobs and results over a reload: their owner, their lifetime and their contents."""
 
 from __future__ import annotations
 
@@ -124,8 +124,8 @@ def test_a_reload_returns_to_the_release_without_its_rows(released: AppTest) -> 
 
 
 def test_rows_come_back_only_from_the_same_table(released: AppTest) -> None:
-    """A table of the same name with other rows was compared with the release, and held-out rows came back with the
-    others.
+    """Previously, a table of the same name with other rows was compared with the release, and held-out rows came back
+    with the others.
     """
     made = state(released).released
     assert made is not None
@@ -147,7 +147,7 @@ def test_rows_come_back_only_from_the_same_table(released: AppTest) -> None:
 
 
 def test_a_table_read_in_place_comes_back_once_it_was_opened_again() -> None:
-    """Its location outlived the session, so a reload bypassed the list of allowed places."""
+    """Previously, the table's location outlived the session, so a reload bypassed the list of allowed places."""
     project, far = blank("far", Schema((Column("a", "categorical", ("x", "y")),))), ("warehouse", "people")
     relation = object()
     made = ReleaseBundle(1, project, None, {}, None, None, relation, far)  # type: ignore[arg-type]
@@ -164,7 +164,7 @@ def test_a_table_read_in_place_comes_back_once_it_was_opened_again() -> None:
 def test_results_of_a_tab_that_is_gone_leave_memory_and_come_back(
     released: AppTest, clock: Clock, kept: Registry, tab: threading.Event
 ) -> None:
-    """Twenty closed tabs kept two gigabytes of files for fifteen minutes."""
+    """Previously, twenty closed tabs kept two gigabytes of files for fifteen minutes."""
     made, token = state(released).released, state(released).token or ""
     tab.clear()
     kept.sweep()

@@ -360,7 +360,7 @@ def test_only_the_budget_that_pays_is_told_what_the_plan_would_leave(app: AppTes
     ],
 )
 def test_a_kept_release_that_someone_made_up_is_a_message(file, data):
-    """The page ended in an error."""
+    """Previously, the page ended in an error."""
     facts = b'{"rows": 3, "method": "mst", "spent": {"epsilon": 1.0, "delta": 1e-6}}'
     files = {"release.json": facts, "synthetic.csv": b"a\nx\n"}
     project = Project("p", Schema((Column("a", "categorical", ("x", "y")),)), Plan("mst", 1.0, 1e-6))

@@ -159,7 +159,9 @@ def test_the_field_is_there_only_where_the_operator_allows_it(app, monkeypatch):
 
 
 def test_a_table_given_to_an_examples_project_is_no_example(state):
-    """It counted as one: its release was recorded only on request, and Compare judged plans on it silently."""
+    """Previously, it counted as an example: its release was recorded only on request, and Compare judged plans on it
+    silently.
+    """
     session, path = state
     whole = session.project
     for give in (
@@ -187,7 +189,8 @@ def ready(state, app, tmp_path, monkeypatch):
 
 
 def test_a_budget_opened_on_the_release_page_is_the_one_that_pays(ready):
-    """Its name was not filled in, and after it was opened, the page showed the form for another one."""
+    """Previously, the budget's name was not filled in, and after it was opened, the page showed the form for another
+    budget."""
     app = go(ready, "release")
     assert field(app, "text_input", "Name of the table").value == "far"
     press(app, "Open this budget")
@@ -219,7 +222,7 @@ def test_a_table_that_the_ledger_knows_is_refused_until_somebody_has_read_why(re
 
 
 def test_diagnostics_show_pictures_and_further_tests_of_random_rows(ready):
-    """They had neither: a table that is read in place was compared by figures alone."""
+    """Previously, a table that is read in place had neither: it was compared by figures alone."""
     app = go(ready, "release")
     field(app, "selectbox", "Paid from").set_value("Not recorded in a ledger").run()
     finish(press(app, "Spend"))

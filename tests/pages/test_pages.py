@@ -621,11 +621,11 @@ def test_people_are_kept_back_whole(app: AppTest) -> None:
 
 def test_private_figures_stand_apart_from_those_that_are_not(app: AppTest) -> None:
     go(sample(app, "readmission"), "plan")
-    assert not any("Shareable figures" in s.value for s in app.subheader)
-    next(t for t in app.toggle if t.label.startswith("Shareable figures")).set_value(True).run()
+    assert not any("Private evaluation" in s.value for s in app.subheader)
+    next(t for t in app.toggle if t.label.startswith("Private evaluation")).set_value(True).run()
     assert not app.exception
     assert state(app).project.plan.private_evaluation == 0.1
-    assert any("Shareable figures" in s.value for s in app.subheader)
+    assert any("Private evaluation" in s.value for s in app.subheader)
     assert "adds no privacy cost" in sentences(app)
 
     assert "10 % of the rows, chosen at random" in sentences(go(app, "release"))

@@ -1,4 +1,4 @@
-"""The grouped review, without a browser: groups, confirmations, changes, and what depends on the rows."""
+"""The grouped review, without a browser: groups, confirmations, changes, and its dependence on the rows."""
 
 from __future__ import annotations
 

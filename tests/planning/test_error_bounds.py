@@ -1,4 +1,4 @@
-"""The bounds hold under the theorem's conditions, are computed as printed, and state when they are vacuous."""
+"""The bounds hold under the theorem's conditions, follow the printed formulas, and state when they are vacuous."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The private test of the drawing, with any method: what is tested, its cost, and its result."""
+"""The private test of the drawing, with any method: its statements, its cost, and its result."""
 
 from __future__ import annotations
 

@@ -143,8 +143,9 @@ def test_what_a_row_adds_hangs_on_no_chunk_that_it_stands_in(latent):
 
 
 def test_a_row_of_a_wide_table_counts_wherever_it_stands():
-    """Added up in single precision, squares of 8,000 residuals fell short of the norm: a row counted for nothing among
-    others and in full on its own, so that one that came or went moved the sum by up to twice its sensitivity.
+    """Previously, squares of 8,000 residuals were added in single precision and fell short of the norm. A row was
+    ignored among others and counted in full on its own, so a row that came or went moved the sum by up to twice its
+    sensitivity.
     """
     sizes = {f"c{i}": 2 for i in range(4000)}
     net = Heads(sizes, {}, dict.fromkeys(sizes, 100.0))
@@ -213,7 +214,8 @@ def test_the_noise_of_z_hangs_on_the_row_and_the_step_alone_and_is_normal():
 
 
 def test_no_number_of_rows_is_refused_after_the_budget_is_spent(monkeypatch):
-    """2²⁷ rows at the largest clip were refused in the first step; only the sum of a chunk must fit float64."""
+    """Previously, 2²⁷ rows at the largest clip were refused in the first step; only the sum of a chunk must fit
+    float64."""
     length = max(_CHUNK_ROWS, _CHUNK_ENTRIES)
     assert length * clip_units(LARGEST_CLIP) < 2**53
     net, seen = heads(), []

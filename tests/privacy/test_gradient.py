@@ -1,4 +1,4 @@
-"""The gradient of a logistic fit: what it is, how far a person moves it, and what noise it gets."""
+"""The gradient of a logistic fit: its definition, its sensitivity, and its noise."""
 
 from __future__ import annotations
 

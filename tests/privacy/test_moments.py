@@ -167,7 +167,8 @@ def test_squares_too_large_for_floats_are_refused():
 
 
 def test_no_number_of_rows_is_refused():
-    """The number may be private, and sums that could overflow int64 were refused between one number and the next."""
+    """The number may be private. Previously, sums that could overflow int64 were refused from a certain number of rows
+    on."""
     most = (2**63 - 1) // (2**52 * BESIDE)
     held = [i % len(GRID) for i in range(most + 1)]
     for table in (held[:-1], held):

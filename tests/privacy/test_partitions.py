@@ -111,7 +111,7 @@ def test_rho_is_converted_at_what_the_thresholds_leave_of_delta():
 
 
 def test_a_delta_that_no_threshold_reaches_is_refused():
-    """A threshold beyond 64 bits ended in a traceback."""
+    """Previously, a threshold beyond 64 bits ended in a traceback."""
     with pytest.raises(BudgetError, match="set a larger delta"):
         threshold_for(Unit("replace-one", 2), 1e-3, 1e-301)
 

@@ -44,7 +44,7 @@ def table(rows):
 
 
 def vectors(recipe):
-    """What each row that can be encoded adds to the sums."""
+    """Return the contribution of each row that can be encoded to the sums."""
     return np.array([recipe.sums(table([row])) for row in ROWS])
 
 

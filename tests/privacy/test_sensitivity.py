@@ -276,7 +276,7 @@ def test_feature_score_near_its_add_remove_bound_on_larger_tables():
 
 
 def test_the_papers_clipped_chi_square_would_not_be_safe():
-    """Why the score is what it is: one replaced row moves min(χ²/n, 1) by its whole range."""
+    """The reason for the score used here: one replaced row moves min(χ²/n, 1) by its whole range."""
 
     def clipped(counts):
         n = counts.sum()

@@ -1,4 +1,4 @@
-"""Constraints: reading them, refusing what cannot be, and no row that breaks one."""
+"""Constraints: they are read, impossible ones are refused, and no row breaks one."""
 
 from __future__ import annotations
 

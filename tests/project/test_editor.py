@@ -39,7 +39,7 @@ def without(*names: str) -> Schema:
 
 
 def said(project: Project) -> dict[str, object]:
-    """What a project states about its columns, without their order."""
+    """Return a project's statements about its columns, without their order."""
     found = References.of(project)
     return {
         "edges": set(found.edges),

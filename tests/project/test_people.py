@@ -17,7 +17,8 @@ SCHEMA = Schema((Column("a", "categorical", ("x", "y")),))
 
 @pytest.mark.parametrize("answer", [0, 1, np.False_, np.True_, "false", "null", [], "yes"])
 def test_another_kind_of_answer_is_refused(answer):
-    """0, 1 and NumPy's truth values counted as no answer: "several rows" was released as one row per person."""
+    """Previously, 0, 1 and NumPy's truth values counted as no answer, so "several rows" was released as one row per
+    person."""
     with pytest.raises(ProjectError, match="must be true, false or null"):
         Project("t", SCHEMA, Plan("mst", 1.0, 1e-6), one_row_per_person=answer)
 

@@ -95,13 +95,13 @@ def relation(request, tmp_path):
 
 @pytest.fixture
 def exact(monkeypatch):
-    """Answers without noise, so that what is bought depends on the rows alone."""
+    """Answers without noise, so that the purchases depend on the rows alone."""
     monkeypatch.setattr(bought_schema, "noisy_max", lambda scores, scale: int(np.argmax(scores)))
     monkeypatch.setattr(bought_schema, "add_gaussian", lambda rows, sigma: rows.astype(float))
 
 
 def bought(project: Project, table) -> tuple[Schema, Counter]:
-    """What is bought without noise, and the rows as it describes them."""
+    """Return the schema that is bought without noise, and the rows encoded by it."""
     budget = Budget.of(project.plan, ROWS)
     unit = Unit(project.plan.neighbors, project.plan.rows_per_person)
     schema = buy(table, project.schema, unit, prices(project, budget), 1e-7, Spending(budget.rho))
@@ -154,7 +154,7 @@ def test_many_odd_texts_get_the_codes_that_a_table_in_memory_gets(tmp_path, requ
 
 
 def test_numbers_that_no_float_holds_are_in_the_outermost_cell_here_and_there(tmp_path):
-    """In memory they were clipped to placeholders of the edges to be bought: 1e999 was read as 4."""
+    """Previously, numbers in memory were clipped to placeholders of the edges to be bought: 1e999 was read as 4."""
     cells = ["-1e999", "1e999", "-1", "0", "50", "100", "inf", "nan", "x", ""]
     wanted = to_buy("a", "numeric", bins=4, range=(0.0, 100.0))
     schema = Schema((wanted, Column("b", "categorical", ("u",))))
@@ -172,7 +172,8 @@ def test_numbers_that_no_float_holds_are_in_the_outermost_cell_here_and_there(tm
     ("low", "high", "integer"), [(0.0, 1e23, True), (5e16, 5e16 + 16, True), (-1.7e308, 1.7e308, False)]
 )
 def test_a_range_that_floats_cannot_part_is_refused_before_anything_is_spent(low, high, integer):
-    """Its points were all equal, or were not numbers: a crash, in some cases after the budget was debited."""
+    """The points of such a range are all equal, or are not numbers. Previously, this was a crash, in some cases after
+    payment."""
     wide = Schema((to_buy("a", "numeric", bins=4, range=(low, high), integer=integer), SCHEMA["ill"]))
     for refused in (lambda: preview(a_project(wide), ROWS), lambda: as_read(wide)):
         with pytest.raises(SchemaError, match="too wide for floats"):

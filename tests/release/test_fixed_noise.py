@@ -82,7 +82,7 @@ def facts_of(sample: str, changes: dict[str, Any]) -> dict[str, Any]:
 
 
 def differences(stored: Any, made: Any, at: str = "") -> list[str]:
-    """Where ``made`` lacks what is stored, or differs from it beyond rounding."""
+    """Return the keys at which ``made`` lacks a stored value, or differs from it beyond rounding."""
     if isinstance(stored, dict) and isinstance(made, dict):
         return [
             one

@@ -1,4 +1,4 @@
-"""A release contains nothing of the rows that it was made from, and a worker can hand it over."""
+"""A release contains nothing of the rows that it was made from, and a worker can send it to the server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Releases of tables that stay where they are: the plan's promises hold, and no trace of the rows is left."""
+"""Releases of tables read in place: the plan's promises hold, and no trace of the rows is left."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is handed over, what is refused, and that a failure leaves nothing behind."""
+"""Files of a release, refusals, and that a failure leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -329,7 +329,7 @@ def test_rare_categories_are_merged_said_and_drawn_again():
 
 
 def test_half_a_character_is_refused_before_anything_is_spent(monkeypatch):
-    """In a notebook, it was noticed only when the paid release was written."""
+    """Previously, in a notebook, this was noticed only when the paid release was written."""
     monkeypatch.setattr("espalier.core.release.run.carry_out", lambda *_: pytest.fail("spent"))
     frame = pd.DataFrame({"a": ["x", "y"] * 50})
     for name, categories in (("\ud800", ("x", "y")), ("t", ("x", "y", "\ud800"))):

@@ -37,11 +37,11 @@ from tests.models.copula import test_fit
 
 
 class Crash(BaseException):
-    """A kill, which only the guard of the reservation catches."""
+    """A simulated kill, which only the guard of the reservation catches."""
 
 
 class Recorder:
-    """Records every answer that is drawn and every one that is used, over all runs; crashes at one of them."""
+    """Records every drawn and every used answer over all runs, and crashes at a chosen one."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.drawn: Counter[int] = Counter()
@@ -188,7 +188,9 @@ def test_another_table_is_refused(tmp_path, recorder):
 
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
 def test_rows_are_chosen_again_independently(tmp_path, recorder, neighbors):
-    """The same lots were used by position, so the rows of all others revealed whether a person's row had moved."""
+    """Previously, the same lots were used by position, so the rows of all others revealed whether a person's row had
+    moved.
+    """
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"who": rng.integers(0, 60, 300)}).astype(str)
     frame[["a", "b"]] = rng.choice(list("xy"), (300, 2))
@@ -270,7 +272,7 @@ def test_a_torn_end_is_cut_off_and_a_damaged_answer_refused(tmp_path, recorder):
 
 
 def test_a_journal_without_content_is_refused_unread(tmp_path):
-    """One of 30 GB ended in a traceback."""
+    """Previously, a journal of 30 GB ended in a traceback."""
     work_folder(tmp_path / "out").mkdir()
     path = work_folder(tmp_path / "out") / "journal"
     path.touch()
@@ -390,7 +392,8 @@ def test_two_processes_cannot_both_draw_the_next_answer(tmp_path, recorder):
 
 
 def test_an_entry_that_another_process_resumed_is_not_returned(tmp_path):
-    """The first process was cancelled before a draw, and the release of the other counted for nothing."""
+    """The first process is cancelled before a draw. Previously, the release of the other process was then not
+    counted."""
     ledger = Ledger(str(tmp_path / "ledger.db"), create=True)
     ledger.open_table("people", epsilon=3.0, delta=1e-6)
     given, rows, resumed = project(**CASES["mst"], delta=None), table(400), []
@@ -441,7 +444,7 @@ def test_no_answer_is_stored_for_an_entry_that_has_ended(tmp_path):
     ids=lambda changed: next(iter(changed)),
 )
 def test_facts_of_another_kind_are_refused(tmp_path, recorder, changed):
-    """Each ended in a traceback, or was used."""
+    """Previously, each of these facts ended in a traceback, or was used."""
     out = interrupted(tmp_path / "out", *of_contract("mst"), recorder, 1, "used")
     journal = FolderJournal(out)
     facts = json.loads(journal.read()[0].dumps())

@@ -60,7 +60,7 @@ ROUNDED = Fraction(1, 10**9)
 
 
 def table() -> Table:
-    """A table with some rows."""
+    """A small table."""
     rng = np.random.default_rng(0)
     return Table(SCHEMA, {n: rng.integers(0, 3, 500).astype(np.uint8) for n in "abc"}, 500)
 
@@ -197,7 +197,7 @@ def kills(where: str, releases: int, processes: int, seed: int, folder: Path) ->
     statuses = Counter(e.status for e in entries.values())
     further = 0
     try:
-        while further <= releases:  # by hand until nothing more fits
+        while further <= releases:  # further releases until nothing more fits
             release(PROJECT, private, ledger=ledger.account("people"))
             further += 1
         wrong.append("the total is never reached")
@@ -263,7 +263,7 @@ def until_it_fails(where: str) -> str:
 
 
 def full_disk(where: str) -> dict[str, Any]:
-    """No file may grow beyond a little more than the ledger has."""
+    """No file may grow to more than slightly above the ledger's size."""
     opened(where, 1000)
     size = Path(where).stat().st_size
 
@@ -311,7 +311,7 @@ def full_tmpfs(folder: Path) -> dict[str, Any]:
 
 
 def read_only(where: str) -> dict[str, Any]:
-    """A folder and a file that may only be read."""
+    """A folder and a file that are read-only."""
     opened(where, 10)
     release(PROJECT, table(), ledger=Ledger(where).account("people"))
     folder = Path(where).parent
@@ -357,7 +357,7 @@ def locked(where: str) -> dict[str, Any]:
 
 
 def vanished(where: str) -> dict[str, Any]:
-    """The file is taken away in the middle of a release, and brought back."""
+    """The file is removed during a release, and restored."""
     opened(where, 10)
     away = f"{where}-away"
 
@@ -384,7 +384,7 @@ def _still_reserved(found: dict[str, Any], where: str, table: str) -> dict[str, 
 
 
 def lost_connection(running: Server) -> dict[str, Any]:
-    """The server stops in the middle of a release, as in a power cut, and is down for the next; then it is back."""
+    """The server stops during a release, as in a power cut, and is down for the next one; then it runs again."""
     where = running.url
 
     def cut(fraction: float, _: str) -> None:
@@ -411,8 +411,8 @@ def lost_connection(running: Server) -> dict[str, Any]:
 
 
 def cancelled(where: str) -> dict[str, Any]:
-    """A release is cancelled at every stage: returned before the first draw, and after it reserved until it is resumed
-    or closed.
+    """A release is cancelled at every stage. Before the first draw, its reservation is returned; afterwards, it stays
+    reserved until the release is resumed or closed.
     """
     ledger = opened(where, 20)
     moments, statuses = (0.0, 0.3, 0.5, 0.9, 1.0), []
@@ -471,7 +471,7 @@ def run(releases: int, processes: int, seed: int, postgres: bool) -> list[dict[s
 
 
 def main() -> int:
-    """The command line."""
+    """Read the command line and run the chosen faults."""
     parser = argparse.ArgumentParser(
         prog="python -m tests.reliability.faults", description=(__doc__ or "").split("\n")[0]
     )

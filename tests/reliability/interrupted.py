@@ -57,7 +57,8 @@ SPARE = 2 << 20
 
 
 class Points:
-    """Counts the points of one process, and strikes at one of them. ``log`` receives what is drawn and returned."""
+    """Counts the points of one process, and triggers the fault at one point. ``log`` receives the drawn and returned
+    answers."""
 
     def __init__(self, log: Path, at: int, strike: Callable[[], None]) -> None:
         self.count, self._at, self._strike = 0, at, strike
@@ -108,7 +109,7 @@ class Points:
 
 @dataclass
 class Case:
-    """A fault: where answers are stored, what strikes, and how it is repaired."""
+    """A fault: where answers are stored, what fails, and how it is repaired."""
 
     name: str
     ledger: str
@@ -120,7 +121,7 @@ class Case:
 
 @dataclass
 class Tally:
-    """What became of the releases of one case."""
+    """Outcome of the releases of one case."""
 
     points: int = 0
     paid: int = 0
@@ -226,7 +227,7 @@ def entries(where: str) -> dict[str, Any]:
 
 
 def lines(log: Path) -> list[list[Any]]:
-    """What was noted."""
+    """Return the noted lines."""
     return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
 
 

@@ -49,7 +49,7 @@ MARK = re.compile(r"mark-[0-9a-f]{12}")
 
 @dataclass
 class Visitor:
-    """One session: its files, what it saw, how long it took."""
+    """One session: its files, its observations, its duration."""
 
     number: int
     table: Path

@@ -1,4 +1,4 @@
-"""The report's first pages: what they say follows from the facts, and the card next to them is JSON-LD."""
+"""The report's first pages follow from the facts, and the card next to them is JSON-LD."""
 
 from __future__ import annotations
 
@@ -60,7 +60,9 @@ def test_a_release_drowned_in_noise_says_so(made):
 
 
 def test_columns_called_noise_are_those_rated_as_noise(made):
-    """A column whose noise moves 23 % of its rows was called noise in one place and rated "with care" in another."""
+    """Previously, a column whose noise moves 23 % of its rows was called noise in one place and rated "with care" in
+    another.
+    """
     facts = json.loads(made.files["release.json"])
     name = facts["bounds"]["marginals"][0]["clique"][0]
     facts["bounds"]["marginals"][0]["expected_tv"] = 0.23

@@ -165,7 +165,8 @@ def test_a_worker_that_does_not_stop_is_killed(monkeypatch):
 
 @pytest.mark.parametrize("kind", ["view", "table"])
 def test_a_release_of_an_engine_s_table_states_its_kind(kind, tmp_path, monkeypatch):
-    """Releases of the app stated no kind, so neither report nor ledger said that a view's author is trusted."""
+    """Previously, releases of the app stated no kind, so neither report nor ledger stated that a view's author is
+    trusted."""
     file, place = tmp_path / "clinic.sqlite", str(tmp_path / "ledger.db")
     with closing(sqlite3.connect(file)) as con:
         con.execute("CREATE TABLE 'table' (a text)")

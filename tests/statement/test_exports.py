@@ -59,7 +59,7 @@ def test_an_old_release_has_no_statement(capsys):
 
 
 def test_a_name_like_a_number_stays_as_it_is_in_the_registry(folder):
-    """A project called "c: 1e5" was called "c: 1.0e5" there, so the checker found the release forged."""
+    """Previously, a project called "c: 1e5" was called "c: 1.0e5" there, so the checker found the release forged."""
     statement = json.loads((folder / "statement.json").read_text("utf-8"))
     statement["release"]["name"], statement["release"]["columns"] = "c: 1e5", ["x: 1e-7", "y"]
     made = json.loads(text(statement))

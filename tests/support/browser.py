@@ -178,7 +178,7 @@ class Person:
         self.finds(self.page.get_by_role("heading", name=heading or page, exact=True), 60)
 
     def paints(self, what: str = ".picture") -> None:
-        """The graph's canvas has ink on it."""
+        """Return whether the graph's canvas shows a drawing."""
         self.page.wait_for_function(
             """what => [...document.querySelectorAll('*')].some(e => e.shadowRoot &&
                  [...e.shadowRoot.querySelectorAll(what + ' canvas')].some(c => c.width && c.height &&

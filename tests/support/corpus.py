@@ -1,5 +1,4 @@
-"""Tables and projects as they occur in practice: generated, each with the exit status that the command line must
-return.
+"""Generated tables and projects as they occur in practice, each with the exit status that the command line must return.
 
 A table is read with the project `STANDARD` unless it has its own. Status 0: released in full; 2: refused in one to
 three lines; None: one of these two.

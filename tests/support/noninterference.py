@@ -75,7 +75,8 @@ def replaced() -> Iterator[Noise]:
 
 @dataclass(frozen=True)
 class Outside:
-    """What a run shows: requests, files, messages, exit status, ledger. ``error`` is its error, if it failed."""
+    """Everything that a run shows: requests, files, messages, exit status, ledger. ``error`` is its error, if it
+    failed."""
 
     requests: tuple[Any, ...]
     files: tuple[tuple[str, int, str], ...]
@@ -125,7 +126,7 @@ def ledger_of(where: str | None, place: str = "") -> tuple[Any, ...]:
 
 
 def in_memory(run: Callable[[Any], Any]) -> Outside:
-    """What ``run(report)`` shows: it returns a release."""
+    """Return everything that ``run(report)`` shows; it returns a release."""
     heard: list[str] = []
     with replaced() as noise:
         try:

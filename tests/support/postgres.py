@@ -13,7 +13,7 @@ from typing import Any
 
 
 class Absent(Exception):
-    """No server can be started here; the text says why."""
+    """No server can be started here; the text states the reason."""
 
 
 class Server:

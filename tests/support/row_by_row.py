@@ -68,7 +68,7 @@ class Layout(NamedTuple):
 
 @dataclass
 class Outcome:
-    """What a check covered, what was refused, and what broke."""
+    """Coverage, refusals and breaks of a check."""
 
     combinations: int = 0
     refused: set[str] = field(default_factory=set)
@@ -117,7 +117,7 @@ def read(data: Any, schema: Schema) -> Mapping[str, np.ndarray]:
 
 
 def released(data: Any) -> None:
-    """Disconnect what has a connection."""
+    """Close a source's connection, if it has one."""
     with suppress(AttributeError):
         data.close()
 
@@ -215,9 +215,9 @@ def _check_table(kinds: Sequence[Kind], layout: Layout, folder: Path, step: int)
         return {}
 
     first: dict[str, np.ndarray] = {}
-    """What each column's ordinary rows were read as, the first time."""
+    """The first codes of each column's ordinary rows."""
     alike: dict[tuple[str, int], tuple[str, int]] = {}
-    """What each special value was read as, the first time."""
+    """The first code of each special value."""
     for turn in (-1, *range(0, grid.turns, step)):
         odd = grid.odd(max(turn, 0))
         cells = grid.base() if turn < 0 else with_row(grid.base(), odd, first=layout.odd_first)

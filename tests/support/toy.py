@@ -69,7 +69,7 @@ class ConstantModel:
 
 @dataclass(frozen=True)
 class Toy:
-    """What the toy ends with."""
+    """The toy method's result."""
 
     values: Mapping[str, int]
     total: float

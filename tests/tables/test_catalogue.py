@@ -1,4 +1,4 @@
-"""What a catalogue says about a relation, and where plan, report, release.json and ledger repeat it."""
+"""The kind of a relation in a catalogue, and its mention in plan, report, release.json and ledger."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_duckdb(tmp_path):
 
 
 def test_tables_that_sqlite_fills_from_many_rows_are_no_plain_tables(tmp_path):
-    """A search index and SQLite's statistics were described as tables of rows."""
+    """Previously, a search index and SQLite's statistics were described as tables of rows."""
     con = sqlite3.connect(tmp_path / "t.db")
     con.execute("CREATE VIRTUAL TABLE f USING fts5(a)")
     con.execute("CREATE TABLE t (a TEXT UNIQUE)")

@@ -1,4 +1,4 @@
-"""Codes in a file: what comes back is what was written, however few bits it takes."""
+"""Codes in a file: they are read back unchanged, however few bits they take."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a connection cannot be opened: a cause of a fixed list, its remedy, and nothing of what the driver said."""
+"""Messages about failed connections: a cause of a fixed list, its remedy, and no text of the driver."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def test_the_checksums_are_duckdb_s(base):
     "seed", [range(12), pytest.param(range(12, 500), marks=pytest.mark.nightly)], ids=["few", "many"]
 )
 def test_damaged_files_end_in_rows_or_a_message(base, tmp_path, seed):
-    """They had never been tried. Checksums are recomputed, as the author of a file can do."""
+    """Checksums are recomputed, as the author of a file can do."""
     whole, found = base.read_bytes(), []
     used = [at for at, byte in enumerate(whole) if byte]
     names = next(at for at in range(len(whole)) if whole.startswith(b"DECIMAL", at) or whole.startswith(b"main", at))
@@ -104,7 +104,7 @@ duckdb_apart.serve()
 
 @pytest.mark.parametrize("answers", [0, 1], ids=["while it opens", "while it reads"])
 def test_a_crash_is_a_message(base, tmp_path, monkeypatch, answers):
-    """It ended this process, and with it everyone else's sessions on a server."""
+    """Previously, a crash ended this process, and with it all other sessions on a server."""
     path, server = shutil.copy(base, tmp_path / "t.duckdb"), duckdb_apart._Server()
     monkeypatch.setattr(duckdb_apart, "_PROGRAM", CRASHING.format(answers=answers))
     monkeypatch.setattr(duckdb_apart, "_server", server)
@@ -120,7 +120,7 @@ def test_a_program_that_was_ended_is_started_again(base):
 
 
 def test_a_file_that_is_replaced_after_it_was_opened_is_refused(base, tmp_path):
-    """Its rows could come from a view, although a table was stated."""
+    """Previously, the rows could come from a view, although a table was stated."""
     path = tmp_path / "t.duckdb"
     shutil.copy(base, path)
     relation = open_relation(f"duckdb://{path}", "t")
@@ -133,7 +133,7 @@ def test_a_file_that_is_replaced_after_it_was_opened_is_refused(base, tmp_path):
 
 
 def test_a_stream_that_is_cut_off_is_never_the_whole(base, monkeypatch):
-    """A child that says that all was sent must have sent all."""
+    """A child process that reports the end of its answer must have sent all of it."""
     stream, end = (os.pipe() for _ in range(2))
     os.write(stream[1], b"no stream")
     os.write(end[1], duckdb_apart.WHOLE)
@@ -148,14 +148,14 @@ def test_a_stream_that_is_cut_off_is_never_the_whole(base, monkeypatch):
 
 @pytest.mark.parametrize("scheme", ["duckdb", "sqlite"])
 def test_a_pipe_is_not_waited_for(tmp_path, scheme):
-    """The command never ended."""
+    """Previously, the command never ended."""
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(TableError, match="a pipe or a device"):
         open_relation(f"{scheme}://{tmp_path}/pipe", "t")
 
 
 def test_no_extension_is_fetched_for_a_file_or_a_name(tmp_path):
-    """DuckDB tried to fetch and load one, with which it would have read the rows."""
+    """Previously, DuckDB tried to fetch and load an extension, with which it would have read the rows."""
     with sqlite3.connect(tmp_path / "t.duckdb") as con:
         con.execute("CREATE TABLE t (a TEXT)")
     con.close()
@@ -167,7 +167,8 @@ def test_no_extension_is_fetched_for_a_file_or_a_name(tmp_path):
 
 
 def test_a_query_ends_with_the_one_who_asked(base):
-    """It went on for ever in a process that nobody knew of, after a release was cancelled or its program had ended."""
+    """Previously, a query continued unnoticed in another process after its release was cancelled or its program had
+    ended."""
     endless = "SELECT i FROM range(1000000000000) AS t(i) WHERE i < 2048 OR hash(i) = 1"
     rows = duckdb_apart.answered(base, [endless], 2048)
     assert next(rows).num_rows

@@ -56,7 +56,7 @@ def counts(relation, name):
 
 @pytest.mark.parametrize("odd", [7.3, None, math.nan])
 def test_statistics_of_a_file_change_no_bin(tmp_path, odd):
-    """DuckDB took isnan(x) and x < edge from a file's statistics, from which PyArrow leaves NaN out."""
+    """Previously, DuckDB took isnan(x) and x < edge from a file's statistics, from which PyArrow leaves NaN out."""
     schema = Schema((numeric("x", 0.0, 0.5, 5.0, 9.0),))
     parquet.write_table(pa.table({"x": [1.0, math.nan] * 500 + [odd]}), tmp_path / "t.parquet", row_group_size=100)
     got = counts(open_relation(tmp_path / "t.parquet").snapshot(schema), "x")
@@ -232,7 +232,7 @@ WHO = Schema((categorical("a", "x"),))
 
 @pytest.mark.parametrize(("typed", "text"), MIXED)
 def test_a_person_column_that_mixes_types_is_refused(typed, text):
-    """7 and "7" became one person."""
+    """Previously, 7 and "7" became one person."""
     whole = pd.DataFrame({"id": pd.Series([typed, text], dtype=object), "a": ["x", "x"]})
     for table in (read_table(sheet(("id", "a"), (typed, "x"), (text, "x"))), text_of(whole)):
         with pytest.raises(TableError, match="'id' mixes types") as refused:
@@ -255,7 +255,7 @@ def test_person_columns_that_mix_no_types_are_read():
 
 @pytest.mark.parametrize("other", [1, 0.5, True, "x", None, np.float32(0.5), Decimal("1.50")])
 def test_no_cell_of_an_object_column_says_how_the_others_are_read(other):
-    """Arrow took 2⁶⁰ + 1 for a float if another cell of the column was one."""
+    """Previously, Arrow read 2⁶⁰ + 1 as a float if another cell of the column was a float."""
     frame = pd.DataFrame({"n": pd.Series([2**60 + 1, "y", other], dtype=object)})
     texts = text_of(frame).columns["n"]
     assert [texts.values[code] for code in texts.codes][:2] == [str(2**60 + 1), "y"]

@@ -149,7 +149,7 @@ def test_zero_dates_are_empty_and_other_types_come_or_are_refused(put):
 
 
 def test_a_limit_of_the_server_leaves_no_row_out(put, maria):
-    """With a limit of 20 rows, the first 20 of 50 were released."""
+    """Previously, with a limit of 20 rows, the first 20 of 50 were released."""
     _, con = put({"a": ["x"] * 50}, {"a": "text"})
     con.query("SET GLOBAL sql_select_limit = 20")
     try:
@@ -160,7 +160,7 @@ def test_a_limit_of_the_server_leaves_no_row_out(put, maria):
 
 
 def test_a_versioned_table_is_read_as_it_is_now(put, maria):
-    """If the server had set a time, the rows of that time were released."""
+    """Previously, if the server had set a point in time, the rows of that time were released."""
     _, con = put({"a": ["x"] * 5}, {"a": "text"})
     con.query("ALTER TABLE t ADD SYSTEM VERSIONING")
     con.query("SET GLOBAL system_versioning_asof = '2001-01-01 00:00:00'")
@@ -190,7 +190,7 @@ def test_the_same_rows_are_kept_as_in_memory_and_a_writer_changes_nothing(put, m
 
 
 def test_a_table_of_the_server_s_own_statistics_is_no_plain_table(maria):
-    """Its rows are computed from many others, but it was described as a table."""
+    """The rows of such a table are computed from many others. Previously, it was described as a plain table."""
     relation = open_relation(maria.url, "performance_schema.threads")
     assert relation.origin == "external"
     relation.close()

@@ -1,4 +1,4 @@
-"""What an outsider found in the readers: vanishing rows, a file that was not named, and one person with two texts."""
+"""Faults that an outside tester found in the readers: vanishing rows, the wrong file, and one person with two texts."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ def stored(path, values):
 
 @pytest.mark.parametrize("read", [read_data, read_table, located])
 def test_a_pipe_is_refused_and_not_read(tmp_path, read):
-    """The check for Parquet consumed the first bytes: a private cell became the header, and 2,000 rows were gone."""
+    """Previously, the check for Parquet consumed the first bytes: a private cell became the header, and 2,000 rows were
+    gone."""
     path = tmp_path / "pipe.csv"
     os.mkfifo(path)
 
@@ -63,7 +64,7 @@ def test_a_pipe_is_refused_and_not_read(tmp_path, read):
 
 
 def test_a_path_like_a_url_names_its_own_file(tmp_path, monkeypatch):
-    """PyArrow took the path file:/… of an existing file for a URL and read another file."""
+    """Previously, PyArrow took the path file:/… of an existing file for a URL and read another file."""
     stored(tmp_path / "other" / "t.parquet", ["y"])
     monkeypatch.chdir(tmp_path)
     named = f"file:{tmp_path}/other/t.parquet"
@@ -83,7 +84,7 @@ def test_a_link_to_a_folder_is_refused(tmp_path):
 
 
 def test_a_part_with_another_ending_is_refused(tmp_path):
-    """Its rows were left out."""
+    """Previously, the rows of that part were left out."""
     stored(tmp_path / "a.parquet", ["x"])
     stored(tmp_path / "_metadata", ["y"])
     assert streamed(tmp_path) == [0]
@@ -155,7 +156,7 @@ def test_both_zeros_of_decimals_are_one_person():
 @pytest.mark.parametrize("odd", [0.5, None], ids=str)
 @pytest.mark.parametrize("several", [False, True])
 def test_one_cell_of_an_index_never_changes_another(odd, several):
-    """Because of one odd cell, pandas' reset_index turned all whole numbers of an index into floats."""
+    """Previously, because of one odd cell, pandas' reset_index turned all whole numbers of an index into floats."""
     large = 2**53 + 1
     index = pd.Index([large, odd], dtype=object, name="a")
     frame = pd.DataFrame({"b": ["x", "y"]}, index=pd.MultiIndex.from_arrays([index]) if several else index)
@@ -179,7 +180,8 @@ ODD_CATEGORIES = [
 @pytest.mark.parametrize("several", [False, True])
 @pytest.mark.parametrize(("odd", "plain"), ODD_CATEGORIES, ids=str)
 def test_one_cell_never_names_the_category_of_others(odd, plain, several):
-    """One cell True turned all cells that hold 1 into True; a “yes” with a zero character renamed all cells “yes”."""
+    """Previously, one cell True turned all cells that hold 1 into True; a “yes” with a zero character renamed all cells
+    “yes”."""
     cells = pd.Series([odd, plain, "other"], dtype=object, name="a")
     frame = pd.DataFrame({"a": cells, "b": range(3)})
     frame = frame.set_index(["a", "b"], drop=True).assign(c=1) if several else frame.astype({"a": "category"})
@@ -198,7 +200,8 @@ def test_categories_that_pandas_never_merges(cells, several):
 
 @pytest.mark.parametrize("odd", [3, 2.5, None], ids=str)
 def test_a_query_of_ibis_is_no_frame(tmp_path, odd):
-    """Ibis reads SQLite through pandas: one cell without a number cost all whole numbers their last digits."""
+    """Ibis reads SQLite through pandas. Previously, one cell without a number cost all whole numbers their last
+    digits."""
     import sqlite3
 
     import ibis
@@ -212,20 +215,21 @@ def test_a_query_of_ibis_is_no_frame(tmp_path, odd):
 
 
 def test_a_number_of_very_many_digits_is_refused():
-    """It ended in a traceback."""
+    """Previously, this ended in a traceback."""
     with pytest.raises(TableError, match="'a' holds a number with too many digits"):
         text_of(pd.DataFrame({"a": pd.Series([1, 10**5000], dtype=object)}))
 
 
 def test_moments_of_different_nanoseconds_have_different_texts():
-    """A nanosecond after midnight was read as midnight."""
+    """Previously, a nanosecond after midnight was read as midnight."""
     read = text_of(pa.table({"a": pa.array([0, 1], pa.timestamp("ns"))})).columns["a"]
     assert read.values == ("1970-01-01", "1970-01-01T00:00:00.000000001")
 
 
 @pytest.mark.parametrize("text", ["", "x"])
 def test_one_row_never_hides_others_of_a_transport_file(tmp_path, text):
-    """Rows of blanks at the end are padding, so an empty last row removed all empty rows before it."""
+    """Rows of blanks at the end are padding. Previously, an empty last row therefore removed all empty rows before
+    it."""
     pyreadstat = pytest.importorskip("pyreadstat")
     path = tmp_path / "t.xpt"
     pyreadstat.write_xport(pd.DataFrame({"a": ["x", *[""] * 20, text]}), str(path), file_format_version=5)
@@ -263,7 +267,7 @@ DICTIONARIES = [
 
 @pytest.mark.parametrize("values", DICTIONARIES, ids=lambda values: str(values.type))
 def test_a_second_part_of_a_column_changes_no_cell(values):
-    """Arrow failed to join the parts' dictionaries. It took the bits of narrow floats for whole numbers."""
+    """Previously, Arrow failed to join the parts' dictionaries, and read the bits of narrow floats as whole numbers."""
     part = pa.DictionaryArray.from_arrays([0, 1], values)
     alone, twice = (text_of(pa.table({"a": pa.chunked_array([part] * n)})).columns["a"] for n in (1, 2))
     assert alone.values == twice.values
@@ -271,7 +275,7 @@ def test_a_second_part_of_a_column_changes_no_cell(values):
 
 
 def test_a_frame_that_fails_quotes_no_cell():
-    """DuckDB's error, which quotes a cell, was shown."""
+    """Previously, DuckDB's error, which quotes a cell, was shown."""
     import duckdb
 
     with pytest.raises(TableError, match="cannot be read as a table") as refused:
@@ -280,7 +284,7 @@ def test_a_frame_that_fails_quotes_no_cell():
 
 
 def test_half_a_surrogate_pair_is_refused():
-    """It ended in a traceback that quotes the cell, once rows were cut."""
+    """Previously, this ended in a traceback that quotes the cell if rows were cut."""
     frame = pd.DataFrame({"a": ["x"] * 2, "person": pd.Series(["\ud800"] * 2, dtype=object)})
     with pytest.raises(TableError, match="'person' holds text that is not valid Unicode"):
         as_table(frame, SCHEMA, "person")
@@ -297,7 +301,8 @@ def test_damaged_gzip_is_refused_where_it_is_read_in_place(tmp_path):
 
 
 def test_a_packed_line_without_end_is_refused(tmp_path):
-    """400 kB took 400 MB of memory, because the limit on unpacked bytes was missing where a file is read in place."""
+    """Previously, 400 kB took 400 MB of memory, because the limit on unpacked bytes was missing for files read in
+    place."""
     with gzip.open(tmp_path / "t.csv", "wb", 1) as file:
         file.write(b"a\nx\n" + bytes(60_000_000).replace(b"\0", b"x"))
     with pytest.raises(TableError, match="more than 150 times its size"):
@@ -314,7 +319,9 @@ def test_a_line_without_end_is_refused(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("size", range(1, 9))
 def test_the_kind_of_line_break_is_the_same_in_all_blocks(tmp_path, monkeypatch, size):
-    """A line feed at the start of a block joined the header's carriage return: its rows ended in another way."""
+    """Previously, a line feed at the start of a block joined the header's carriage return, so the block's rows ended
+    differently.
+    """
     monkeypatch.setattr(csv_batches, "BLOCK", size)
     (tmp_path / "t.csv").write_bytes(b"a\rx\r\nx\ny\nx")
     for read in (streamed, read_table):
@@ -323,14 +330,14 @@ def test_the_kind_of_line_break_is_the_same_in_all_blocks(tmp_path, monkeypatch,
 
 
 def test_too_many_columns_are_refused_at_once():
-    """A hundred thousand took half a minute."""
+    """Previously, a hundred thousand columns took half a minute."""
     names = ",".join(f"c{i}" for i in range(20_000))
     with pytest.raises(TableError, match="has 20,000 columns"):
         read_table(f"{names}\n{names}\n".encode(), "t.csv")
 
 
 def test_a_hidden_first_sheet_is_refused():
-    """Its rows were released instead of those that Excel shows."""
+    """Previously, the hidden sheet's rows were released instead of those that Excel shows."""
     import openpyxl
 
     book = openpyxl.Workbook()
@@ -345,7 +352,7 @@ def test_a_hidden_first_sheet_is_refused():
 
 
 def test_a_workbook_of_very_many_parts_is_refused_at_once():
-    """The directory of an archive of 200 MB took more than 3 GB."""
+    """Previously, the directory of an archive of 200 MB took more than 3 GB."""
     with zipfile.ZipFile(out := io.BytesIO(), "w") as parts:
         for i in range(10_001):
             parts.writestr(f"{i}", b"")
@@ -354,7 +361,7 @@ def test_a_workbook_of_very_many_parts_is_refused_at_once():
 
 
 def test_a_small_workbook_of_very_many_texts_is_refused_at_once():
-    """A workbook of 12 kB took ten seconds, and one of 120 kB took minutes."""
+    """Previously, a workbook of 12 kB took ten seconds, and one of 120 kB took minutes."""
     with zipfile.ZipFile(out := io.BytesIO(), "w", zipfile.ZIP_DEFLATED) as parts:
         parts.writestr("xl/sharedStrings.xml", b"<sst>" + b"<si/>" * 1_100_000 + b"</sst>")
     with pytest.raises(TableError, match="more than 100 times its size"):
@@ -423,7 +430,7 @@ def test_a_row_beyond_excel_is_refused_at_once():
 
 
 def test_a_decimal_beyond_its_precision_is_refused_where_it_is_read_in_place(tmp_path):
-    """Its upper 64 bits were dropped, so memory and file gave two codes."""
+    """Previously, the upper 64 bits were dropped, so memory and file gave two codes."""
     path = tmp_path / "t.parquet"
     cells = pa.array([Decimal(2**64 + 7), Decimal(7)], pa.decimal128(38, 0))
     parquet.write_table(pa.table({"a": cells}), path, store_schema=False, use_dictionary=False, write_statistics=False)
@@ -446,7 +453,7 @@ def test_narrow_decimals(tmp_path, kind):
 
 @pytest.mark.parametrize("encoding", ["DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY"])
 def test_texts_written_as_differences(tmp_path, encoding):
-    """Arrow cannot read them as dictionaries: whole files were refused as damaged."""
+    """Arrow cannot read such texts as dictionaries. Previously, whole files were refused as damaged."""
     path = tmp_path / "t.parquet"
     table = pa.table({"a": ["x", "y", "x"]})
     parquet.write_table(table, path, use_dictionary=False, column_encoding={"a": encoding})
@@ -489,7 +496,7 @@ def test_an_index_named_like_a_column():
 
 
 def test_the_largest_unsigned_number_is_not_negative(tmp_path):
-    """Arrow took DuckDB's largest number for −1."""
+    """Previously, Arrow took DuckDB's largest number for −1."""
     import duckdb
 
     with duckdb.connect(str(tmp_path / "t.duckdb")) as con:
@@ -503,7 +510,7 @@ def test_the_largest_unsigned_number_is_not_negative(tmp_path):
 @pytest.mark.parametrize("scheme", ["sqlite", "duckdb"])
 @pytest.mark.parametrize("name", ["t.db#2", "t.db%00", "t.db\n", "t.db?mode=ro"])
 def test_a_url_of_a_file_names_no_other_file(tmp_path, scheme, name):
-    """All of these read t.db, and an option was ignored."""
+    """Previously, all of these read t.db, and an option was ignored."""
     import sqlite3
 
     import duckdb
@@ -544,14 +551,14 @@ def counts(url, name, column, person=None):
 
 
 def test_a_decimal_that_is_no_number_is_nobody_in_postgres(postgres, in_postgres):
-    """All such rows were one person named NaN."""
+    """Previously, all rows with such an identifier were one person named NaN."""
     name = in_postgres("a text, person numeric(20,0)", ("x", "NaN"), ("x", "NaN"), ("x", 1))
     with pytest.raises(TableError, match="'person' is empty in some row"):
         counts(postgres, name, SCHEMA["a"], "person")
 
 
 def test_far_and_infinite_decimals_are_read_alike_in_postgres(postgres, in_postgres):
-    """An infinity was counted in the outermost bin, and 1e400 ended the release."""
+    """Previously, an infinity was counted in the outermost bin, and 1e400 ended the release."""
     cells = ["Infinity", "-Infinity", "NaN", "1e400", "-1e400", "1e-400", "15"]
     name = in_postgres("a numeric", *[(cell,) for cell in cells])
     column = Column("a", "numeric", edges=(0.0, 10.0, 20.0), missing=True, unknown="missing")
@@ -560,7 +567,8 @@ def test_far_and_infinite_decimals_are_read_alike_in_postgres(postgres, in_postg
 
 
 def test_a_category_never_ends_its_literal_in_postgres(postgres, in_postgres):
-    """A server may take a backslash in a literal as an escape: a category of a project file became SQL."""
+    """A server may read a backslash in a literal as an escape. Previously, a category of a project file then became
+    SQL."""
     name = in_postgres("a text", ("a\\b",), ("\\'",))
     column = Column("a", "categorical", categories=("a\\b", "\\'"))
     assert counts(f"{postgres}&options=-cstandard_conforming_strings%3Doff", name, column) == [1, 1]
@@ -578,7 +586,7 @@ DROPPED = {
 @pytest.mark.parametrize("kind", DROPPED)
 @pytest.mark.parametrize("coded", [False, True], ids=["plain", "dictionary"])
 def test_persons_of_a_type_that_drops_digits_are_refused(kind, coded):
-    """Two values of date64 or time64 had one text, so two people became one."""
+    """Previously, two values of date64 or time64 had one text, so two people became one."""
     cells = DROPPED[kind].dictionary_encode() if coded else DROPPED[kind]
     with pytest.raises(TableError, match="the person column 'p' mixes types or drops digits"):
         as_table(pa.table({"a": ["x", "y"], "p": cells}), SCHEMA, "p")
@@ -591,7 +599,7 @@ def test_persons_of_smaller_numbers_stay_allowed(cells):
 
 @pytest.mark.parametrize("categories", [False, True])
 def test_whole_numbers_that_pandas_made_floats_are_no_persons(categories):
-    """One fraction turned all whole numbers into floats, and 2⁵³ and 2⁵³ + 1 became one person."""
+    """Previously, one fraction turned all whole numbers into floats, and 2⁵³ and 2⁵³ + 1 became one person."""
     cells = pd.Series([2**53, 2**53 + 1, 0.5], dtype="category" if categories else None)
     with pytest.raises(TableError, match="'p' has categories of numbers beyond 2⁵³|'p' mixes types or drops digits"):
         as_table(pd.DataFrame({"a": ["x"] * 3, "p": cells}), SCHEMA, "p")
@@ -599,7 +607,7 @@ def test_whole_numbers_that_pandas_made_floats_are_no_persons(categories):
 
 @pytest.mark.parametrize("several", [False, True])
 def test_a_fraction_never_renames_categories_of_whole_numbers(several):
-    """The text of 10¹⁸ was 1e+18 if another cell held a fraction."""
+    """Previously, the text of 10¹⁸ was 1e+18 if another cell held a fraction."""
     large, odd = pd.Series([10**18, 7], dtype="category", name="a"), pd.Series([10**18, 0.5], dtype="category")
     assert set(text_of(pd.DataFrame({"a": large})).columns["a"].values) == {str(10**18), "7"}
     frame = pd.DataFrame({"a": odd, "b": range(2)})
@@ -626,7 +634,7 @@ def _empty_texts(xml):
 
 @pytest.mark.parametrize("encoding", ["UTF-16le", "UTF-16be"])
 def test_a_sqlite_file_of_utf_16_is_refused(tmp_path, encoding):
-    """Half of a damaged pair was read as the text of another person."""
+    """Previously, half of a damaged pair was read as the text of another person."""
     import sqlite3
 
     con = sqlite3.connect(tmp_path / "t.db")
@@ -648,7 +656,7 @@ TEXTS_WITHOUT_DICTIONARY = {
 @pytest.mark.parametrize("read", [read_table, streamed])
 @pytest.mark.parametrize("how", TEXTS_WITHOUT_DICTIONARY.values(), ids=TEXTS_WITHOUT_DICTIONARY)
 def test_a_small_parquet_file_of_many_long_texts_is_refused_before_they_are_read(tmp_path, read, how):
-    """A file of 1,144 bytes took 2 GB."""
+    """Previously, a file of 1,144 bytes took 2 GB."""
     path = tmp_path / "t.parquet"
     long = pa.array([b"x" * 500_000] * 200).cast(pa.string())
     parquet.write_table(pa.table({"a": long}), path, use_dictionary=False, **how)

@@ -1,4 +1,4 @@
-"""Two linked tables read as a panel: which visits are kept, and rules that depend on one person's rows alone."""
+"""Two linked tables read as a panel: the kept visits, and rules that depend on one person's rows alone."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def test_refusals_quote_no_identifier():
     ids=["a column", "the visit's identifier", "the person's", "the position", "an identifier in the schema"],
 )
 def test_a_released_table_with_two_columns_of_one_name_is_refused_with_the_project(link, column):
-    """It was noticed when the release was written, after the budget was spent."""
+    """Previously, this was noticed when the release was written, after the budget was spent."""
     schema = Schema((Column("people.a", "categorical", ("n", "y")), Column(column, "categorical", tuple("pqrs"))))
     with pytest.raises(ProjectError, match="would have two columns"):
         link.check(link.completed(schema))

@@ -49,7 +49,7 @@ ONE_LARGE_PAGE = {
 @both
 @pytest.mark.parametrize("chunk", ONE_LARGE_PAGE.values(), ids=ONE_LARGE_PAGE)
 def test_a_page_that_unpacks_to_more_than_its_footer_states_is_refused(tmp_path, read, chunk):
-    """A file of 30 kB took 4.6 GB."""
+    """Previously, a file of 30 kB took 4.6 GB."""
     path = tmp_path / "t.parquet"
     path.write_bytes(written([(1, [chunk()])], 1))
     with pytest.raises(TableError, match=MUCH):
@@ -59,7 +59,7 @@ def test_a_page_that_unpacks_to_more_than_its_footer_states_is_refused(tmp_path,
 @both
 @pytest.mark.parametrize("fields", [TEXT, DECIMAL], ids=["text", "decimal"])
 def test_texts_that_share_a_page_are_read_a_few_at_a_time(tmp_path, monkeypatch, read, fields):
-    """A file of 2 kB with an honest footer took 4.2 GB as texts and 6 GB as decimals."""
+    """Previously, a file of 2 kB with an honest footer took 4.2 GB as texts and 6 GB as decimals."""
     path = tmp_path / "t.parquet"
     pages = repeated(b"7" * 4_000_000, 100)
     path.write_bytes(written([(100, [Chunk(b"a", pages, 100, BYTE_ARRAY, fields)])], 100))
@@ -85,7 +85,7 @@ def test_more_rows_than_a_file_can_hold_are_refused(tmp_path, read):
 
 @pytest.mark.parametrize("cell", [1_000_000_000, -1_000_000_000, 2**62, -(2**63)])
 def test_a_decimal_of_more_digits_than_its_type_is_refused_in_place(tmp_path, cell):
-    """Within 64 bits, it was put in a different bin from the one that the file has in memory."""
+    """Previously, a decimal within 64 bits was put in a different bin in place than in memory."""
     path = tmp_path / "t.parquet"
     for cells, fits in ((numbers(999_999_999, -999_999_999), True), (numbers(7, cell), False)):
         path.write_bytes(written([(2, [Chunk(b"a", cells, 2, INT64, DECIMAL)])], 2))
@@ -129,7 +129,7 @@ CONTRADICTIONS = {
 @both
 @pytest.mark.parametrize("data", CONTRADICTIONS.values(), ids=CONTRADICTIONS)
 def test_parts_that_disagree_on_the_rows_are_refused(tmp_path, read, data):
-    """Rows that only some parts stated were left out, and a short column took rows of the next group."""
+    """Previously, rows that only some parts stated were left out, and a short column took rows of the next group."""
     path = tmp_path / "t.parquet"
     path.write_bytes(data)
     with pytest.raises(TableError, match="damaged Parquet file"):
@@ -158,7 +158,7 @@ def test_a_long_header_of_a_page_is_read(tmp_path):
 
 
 def test_no_changed_byte_of_a_footer_ends_the_process(tmp_path):
-    """PyArrow ended the process if the statistics of a column contradicted its schema."""
+    """Previously, PyArrow ended the process if the statistics of a column contradicted its schema."""
     from pyarrow import parquet
 
     path = tmp_path / "t.parquet"
@@ -192,7 +192,7 @@ def overwritten(path):
 @pytest.mark.parametrize("change", [swapped, overwritten])
 @pytest.mark.parametrize("when", ["after the check", "between check and read"])
 def test_the_pages_that_are_read_are_those_that_were_checked(tmp_path, monkeypatch, change, when):
-    """Another file was read without a check of its pages."""
+    """Previously, another file was read without a check of its pages."""
     path = tmp_path / "t.parquet"
     path.write_bytes(written([(1, [Chunk(b"a", numbers(3), 1)])], 1))
     if when == "between check and read":
@@ -213,7 +213,7 @@ def test_the_pages_that_are_read_are_those_that_were_checked(tmp_path, monkeypat
 
 @pytest.mark.parametrize("name", ["t.parquet", "t.csv"])
 def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(tmp_path, name):
-    """The release waited for ever."""
+    """Previously, the release waited forever."""
     path = tmp_path / name
     path.write_bytes(written([(1, [Chunk(b"a", numbers(3), 1)])], 1) if name == "t.parquet" else b"a\n3\n")
     relation = located(str(path))

@@ -1,4 +1,4 @@
-"""Fresh lots inside PostgreSQL: who is held out, and which rows belong to a declared total."""
+"""Fresh lots inside PostgreSQL: the held-out people, and the rows of a declared total."""
 
 from __future__ import annotations
 

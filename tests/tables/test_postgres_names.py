@@ -49,14 +49,16 @@ def read(url, name="t"):
 
 @pytest.mark.parametrize("what", ["VIEW espalier_codes AS SELECT 0 AS c0 FROM t, generate_series(1, 1000)", "TABLE"])
 def test_a_relation_of_the_name_of_the_codes_is_never_counted(database, what):
-    """A view of that name multiplied each row by a thousand and was described as a table."""
+    """Previously, a view of that name multiplied each row by a thousand and was described as a table."""
     url, con = database
     con.execute(f"CREATE {what}" if what != "TABLE" else "CREATE TABLE espalier_codes AS SELECT 0 AS c0 FROM t, t AS u")
     assert read(url)[:2] == ("table", [2, 1])
 
 
 def test_no_function_of_another_user_sees_the_codes(database):
-    """A function that fits the arguments better than PostgreSQL's own was called with the codes of each row."""
+    """Previously, a function that fits the arguments better than PostgreSQL's own was called with the codes of each
+    row.
+    """
     url, con = database
     before = read(url)
     for name, of in (("hashint8extended", "bigint, integer"), ("max", "integer"), ("md5", "varchar")):
@@ -85,7 +87,7 @@ def test_a_relation_is_found_where_the_search_path_leads(database):
 
 @pytest.mark.parametrize("keeps", [True, False], ids=["codes stay there", "codes are streamed"])
 def test_a_user_with_another_encoding_reads_the_same_texts(database, keeps):
-    """When rows were streamed, a category with an accent was read as an undeclared text."""
+    """Previously, when rows were streamed, a category with an accent was read as an undeclared text."""
     url, con = database
     con.execute("CREATE TABLE u AS SELECT unnest(ARRAY['é', 'Ω', 'é']) AS a")
     con.execute("ALTER ROLE reader SET client_encoding = 'LATIN1'")
@@ -96,7 +98,7 @@ def test_a_user_with_another_encoding_reads_the_same_texts(database, keeps):
 
 
 def test_a_ledger_of_a_user_with_another_encoding_holds_any_name(database, tmp_path, monkeypatch):
-    """It ended in a traceback."""
+    """Previously, this ended in a traceback."""
     url, con = database
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     con.execute("ALTER ROLE reader SET client_encoding = 'LATIN1'")
@@ -106,7 +108,7 @@ def test_a_ledger_of_a_user_with_another_encoding_holds_any_name(database, tmp_p
 
 
 def test_no_cast_of_another_user_reads_the_cells(database):
-    """It was called with each cell and could read other rows, although a plain table was stated."""
+    """Previously, the cast was called with each cell and could read other rows, although a plain table was stated."""
     url, con = database
     for statement in (
         "CREATE TYPE mood AS ENUM ('x', 'y')",
@@ -130,7 +132,8 @@ def test_no_cast_of_another_user_reads_the_cells(database):
 
 @pytest.mark.parametrize("name", ["citext", "string", "enum", "tinyint", "double"])
 def test_a_domain_or_composite_is_never_taken_for_a_type_of_its_name(database, name):
-    """Elsewhere that name is a type, so that the cells were cast: by a function of another user that reads rows."""
+    """In another database, that name is a type. Previously, the cells were therefore cast by another user's function,
+    which reads rows."""
     url, con = database
     con.execute("CREATE TYPE mood AS ENUM ('x', 'y')")
     con.execute("CREATE TYPE pair AS (one int, two int)")
@@ -146,7 +149,7 @@ def test_a_domain_or_composite_is_never_taken_for_a_type_of_its_name(database, n
 
 
 def test_floats_have_all_their_digits_whatever_the_user_sets(database, tmp_path, monkeypatch):
-    """The ledger was called tampered with, and two values in a linked table had one text."""
+    """Previously, the ledger was reported as tampered with, and two values in a linked table had one text."""
     url, con = database
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     con.execute("ALTER ROLE reader SET search_path = public")
@@ -170,7 +173,7 @@ def test_floats_have_all_their_digits_whatever_the_user_sets(database, tmp_path,
     ids=["a view", "another type"],
 )
 def test_a_relation_that_is_replaced_after_it_was_opened_is_refused(database, keeps, change):
-    """A table was stated, while the rows came from a view."""
+    """Previously, a table was stated, while the rows came from a view."""
     url, con = database
     con.execute("CREATE TYPE mood AS ENUM ('x', 'y')")
     con.execute("CREATE TABLE s AS SELECT 'x' AS a")

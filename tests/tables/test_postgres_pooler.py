@@ -39,7 +39,7 @@ def pooled(postgres):
 
 
 def in_each_session(url, *statements):
-    """What each session of the pool answers to each statement."""
+    """Return the answer of each session of the pool to each statement."""
     found = []
     with psycopg.connect(url, autocommit=True, prepare_threshold=None) as con:
         for _ in range(SESSIONS):
@@ -73,7 +73,9 @@ LEFT_BEHIND = (
 @pytest.mark.parametrize("keeps", [True, False], ids=["codes stay there", "codes are streamed"])
 @pytest.mark.parametrize("left", [(), LEFT_BEHIND], ids=["fresh sessions", "settings of another client"])
 def test_a_table_is_read_as_without_the_pooler(pooled, keeps, left):
-    """It could not be opened, or another table of that name was read, and statements had a different time limit."""
+    """Previously, the table could not be opened, or another table of that name was read; statements had a different
+    time limit.
+    """
     url, _ = pooled
     in_each_session(url, *left)
     assert counted(url, keeps=keeps) == [2, 1, 1]
@@ -85,7 +87,7 @@ def test_a_table_is_read_as_without_the_pooler(pooled, keeps, left):
 
 
 def test_no_setting_reaches_another_client(pooled):
-    """Every later client of a session had a closed search path and this program's time limits."""
+    """Previously, every later client of a session had a closed search path and this program's time limits."""
     url, _ = pooled
     asked = [f"SHOW {name}" for name in ASKED]
     before = in_each_session(url, *asked)

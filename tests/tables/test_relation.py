@@ -524,7 +524,7 @@ def test_a_killed_process_leaves_no_codes_on_disk(tmp_path):
 
 
 def test_identifiers_in_several_chunks_keep_all_rows():
-    """Arrow divides a column of more than 2 GiB of text, and only its first chunk was kept."""
+    """Arrow divides a column of more than 2 GiB of text. Previously, only its first chunk was kept."""
     from espalier.core.tables.scan import _numbered
 
     names, places = _numbered(pa.chunked_array([["a", "b"], ["b", "c"], [], ["é", "a"]]))

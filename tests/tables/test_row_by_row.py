@@ -141,7 +141,7 @@ def test_large_linked_tables(name, tmp_path):
 
 @pytest.mark.nightly
 def test_large_linked_tables_in_postgres(postgres_layout, tmp_path):
-    """PostgreSQL's driver refuses infinite dates and 24:00, and the whole table with them."""
+    """PostgreSQL's driver refuses infinite dates and 24:00, so the whole table is refused."""
     layout = postgres_layout._replace(read=as_linked)
     whole(alone(layouts.POSTGRES, layout, tmp_path), 100, f"{POSTGRES_REFUSES} date time timestamp")
 

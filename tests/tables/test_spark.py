@@ -112,7 +112,9 @@ def test_row_by_row(session, tmp_path):
 
 @pytest.mark.usefixtures("session")
 def test_tables_of_a_warehouse_are_found_and_wide_ones_are_read(tmp_path):
-    """A table that `saveAsTable` wrote elsewhere was not found, and 30 text columns ended in a RecursionError."""
+    """Previously, a table that `saveAsTable` wrote elsewhere was not found, and 30 text columns ended in a
+    RecursionError.
+    """
     cells = {f"c{i}": ["a", "b", "a"] for i in range(200)}
     for folder in ("people", "clinic.db/people"):
         (tmp_path / folder).mkdir(parents=True)

@@ -98,7 +98,7 @@ def test_a_broken_line_names_no_line_that_is_not_known(tmp_path: Path) -> None:
 
 
 def test_lines_longer_than_a_place_are_sampled_from_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No place held a whole line, so the table was said to have no rows."""
+    """Previously, a table with no whole line at any of the places was reported to have no rows."""
     monkeypatch.setattr(csv_batches, "PIECE", 1 << 6)
     (tmp_path / "t.csv").write_text("a,b\n" + f"x,{'y' * 200}\n" * 50)
     with closing(open_relation(tmp_path / "t.csv")) as relation:

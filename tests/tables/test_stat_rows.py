@@ -96,7 +96,7 @@ def test_a_damaged_file_is_refused_without_a_traceback(start):
 
 
 def test_a_small_file_of_spss_with_very_many_rows_is_refused_before_they_are_read(tmp_path, monkeypatch):
-    """A file of 12 kB held a million rows, and one of a megabyte would have taken gigabytes."""
+    """Previously, a file of 12 kB held a million rows, and one of a megabyte would have taken gigabytes."""
     monkeypatch.setattr(stat_rows, "BOMB_BYTES", 100_000)
     place = tmp_path / "t.zsav"
     pyreadstat.write_sav(pd.DataFrame({"a": [0.0] * 100_000}), str(place), compress=True)
@@ -106,7 +106,7 @@ def test_a_small_file_of_spss_with_very_many_rows_is_refused_before_they_are_rea
 
 @pytest.mark.parametrize("version", [117, 118])
 def test_rows_of_stata_that_share_one_long_text_are_refused_before_they_are_read(tmp_path, version):
-    """A file of 1 MB took 1.6 GB."""
+    """Previously, a file of 1 MB took 1.6 GB."""
     place, shared = tmp_path / "t.dta", "x" * 200_000
     for rows, text in ((1500, shared), (3, "short")):
         frame = pd.DataFrame({"a": [0.0] * rows, "s": pd.Series([text] * rows, dtype=object)})
@@ -120,7 +120,7 @@ def test_rows_of_stata_that_share_one_long_text_are_refused_before_they_are_read
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems show no open file as a path")
 @pytest.mark.parametrize("suffix", [".sav", ".dta"])
 def test_a_read_that_is_killed_leaves_no_rows_behind(suffix, tmp_path):
-    """A copy of the whole file stayed in TMPDIR."""
+    """Previously, a copy of the whole file stayed in TMPDIR."""
     path, scratch = tmp_path / f"t{suffix}", tmp_path / "scratch"
     scratch.mkdir()
     WRITE[suffix[1:]](pd.DataFrame({"a": ["x"]}), str(path))

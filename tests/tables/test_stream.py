@@ -1,4 +1,4 @@
-"""Any engine of Ibis: its rows pass through in batches and are encoded here. Each test runs on SQLite."""
+"""Any engine that Ibis supports: its rows pass through in batches and are encoded here. Each test runs on SQLite."""
 
 from __future__ import annotations
 
@@ -351,7 +351,7 @@ def test_batches_of_an_engine_that_speaks_arrow_come_in_the_catalogues_types(put
 
 
 def test_columns_that_differ_in_case_only_are_two_columns(tmp_path):
-    """One was read in place of the other."""
+    """Previously, one of the two columns was read instead of the other."""
     (tmp_path / "t.csv").write_text("a,A\nx,y\n")
     schema = Schema(tuple(Column(name, "categorical", ("x", "y")) for name in ("a", "A")))
     assert open_relation(tmp_path / "t.csv").snapshot(schema).count(("a", "A")).tolist() == [[0, 1], [0, 0]]

@@ -1,4 +1,4 @@
-"""The independent checker: honest releases hold, changed ones do not, and it shares no code with the program."""
+"""The independent checker accepts honest releases, rejects changed ones, and shares no code with the program."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_a_folder_that_breaks_a_check_fails_it(folder, tmp_path):
 
 
 def test_a_table_with_a_bare_carriage_return_fails_the_check(folder, tmp_path):
-    """This ended in a traceback."""
+    """Previously, this ended in a traceback."""
     files = {p.name: p.read_bytes() for p in folder.iterdir()}
     lines = files["synthetic.csv"].split(b"\n")
     bare = b"\n".join([lines[0], b"a\rb" + lines[1], *lines[2:]])
@@ -153,7 +153,7 @@ def test_a_table_with_a_bare_carriage_return_fails_the_check(folder, tmp_path):
 
 
 def test_a_file_of_another_size_is_not_read(folder, tmp_path, monkeypatch):
-    """A sparse file of 200 GB was read to the end."""
+    """Previously, a sparse file of 200 GB was read to the end."""
     place = forgeries.written({p.name: p.read_bytes() for p in folder.iterdir()}, tmp_path / "o")
     with (place / "report.html").open("r+b") as file:
         file.truncate(200 << 30)
@@ -170,7 +170,7 @@ def test_a_file_of_another_size_is_not_read(folder, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", ["answers.npz", "model.npz"])
 def test_a_small_archive_of_large_arrays_is_not_unpacked(folder, tmp_path, name):
-    """It turned 0.9 MB into 2 GB."""
+    """Previously, the checker turned 0.9 MB into 2 GB."""
     packed = io.BytesIO()
     np.savez_compressed(packed, head=np.zeros(10_000_000))
     place = forgeries.written({p.name: p.read_bytes() for p in folder.iterdir()} | {name: packed.getvalue()}, tmp_path)
@@ -216,7 +216,7 @@ def test_honest_networks_beside_a_column_of_one_value_hold(tmp_path):
 
 
 def test_an_honest_release_of_people_under_replace_one_holds(tmp_path):
-    """The check failed: the program says “no one”, and the checker expected “nobody”."""
+    """Previously, the check failed: the program writes “no one”, and the checker expected “nobody”."""
     rows = forgeries.table(6, 300)
     plan = Plan("independent", 1.0, 1e-6, person="person", rows_per_person=1, rows=150)
     release(Project("people", rows.schema, plan, one_row_per_person="unasked"), frame(rows)).save(tmp_path / "r")
@@ -227,7 +227,7 @@ def test_an_honest_release_of_people_under_replace_one_holds(tmp_path):
     "dials", [{"pools": {"one-way": 0.2, "target": 0.8}}, {"task_weights": "bought"}], ids=["pools", "weights"]
 )
 def test_an_honest_release_with_the_dials_of_prism_holds(dials, tmp_path):
-    """The check failed: it knew neither pools set by the plan nor several feature scores bought at once."""
+    """Previously, the check failed: it knew neither pools set by the plan nor several feature scores bought at once."""
     release(plan_of(method="prism", regime="causal", epsilon=2.0, **dials), rows_of()).save(tmp_path / "r")
     assert failed(tmp_path / "r") == []
     folder = Folder(tmp_path / "r")

@@ -56,7 +56,7 @@ class AttackResult:
     def concludes(self, control: AttackResult) -> str:
         """Return the verdict in a few words; ``control`` is the same attack on published real rows."""
         if control.attack != self.attack:
-            raise ValueError("the control must be of the same attack")
+            raise ValueError("the control must belong to the same attack")
         if control.auc.value < BLIND_BELOW:
             return BLIND
         return "the release reveals members" if self.auc.low > 0.5 else "no better than chance"

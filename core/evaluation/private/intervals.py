@@ -64,8 +64,8 @@ def area_interval(tables: Sequence[tuple[FloatArray, float]], k: int, least: flo
     noise of different cells is independent. Interval: delta method; with g the gradient of A, variance Σ(σ² + k·c)g²
     (Σ c·g² is DeLong's variance of a binned score), and σ⁴B²/2(n₀n₁)² for the product of two noises. The sampling
     errors of several tables are taken to be one and the same, their noises to be independent. The figure is the mean
-    over all tables: of a table in which the rows of either truth are less than ``least``·σ√B nothing is known, so its
-    area is anything from 0 to 1.
+    over all tables: a table in which either truth has fewer rows than ``least``·σ√B shows nothing, so its area may be
+    anything from 0 to 1.
 
     Bins hide how the score ranks rows inside them, so the area is a little too small. The upper end includes what bins
     of normal scores with this area cost (`hidden`: 0.001 to 0.004 with ten bins).
@@ -126,13 +126,13 @@ def distance_interval(
     ``sampling`` holds errors of shares in simulated samples, draws × all cells; ``spread`` is the standard error of
     ``n``; with ``counts`` None, the result is the expectation if the shares are right.
 
-    A total variation of noisy shares is biased upward by up to the errors' own ‖e‖. With M̂ what the noisy
-    shares show and T the truth: T ≥ M̂ − ‖e‖ (triangle inequality), so the lower end is M̂ less the 97.5 % point of
-    ‖e‖. For the upper end, of all deviations with mean total variation T the one spread over all cells in proportion to
-    their errors' standard deviation shows least; it is the largest T under which so small an M̂ comes in more than 2.5
-    % of simulated samples. The value is the T under which M̂ would be the median, which is rather too large than too
-    small. So the interval is conservative. An M̂ smaller than errors alone mostly show is luck, and promises nothing:
-    the upper end is never below that of a table whose shares are right and whose errors are the usual ones.
+    A total variation of noisy shares is biased upward by up to the errors' own ‖e‖. Let M̂ be the total variation of
+    the noisy shares and T the true one. Then T ≥ M̂ − ‖e‖ (triangle inequality), so the lower end is M̂ less the 97.5 %
+    point of ‖e‖. For the upper end: among all deviations with mean total variation T, the one spread over all cells in
+    proportion to their errors' standard deviations is hardest to detect. The upper end is the largest T under which an
+    M̂ this small occurs in more than 2.5 % of simulated samples. The value is the T under which M̂ would be the median,
+    which tends to be too large. So the interval is conservative. An M̂ below its usual size under errors alone is due
+    to chance and proves nothing: the upper end is never below that of a table with correct shares and typical errors.
     """
     if n < 1:
         return "there are too few held-out rows to tell"
@@ -169,7 +169,7 @@ def information_interval(
     of simulated ones, and the value is that of the population with this median. Strata (values of the given columns) in
     which independence would put fewer than ``FILLED`` rows, or FILLED_SIGMAS·σ, into a cell are left out, because noise
     would look like dependence there. If more than a fifth of the rows are in such strata, there is no figure. An
-    estimate smaller than usual under independence is luck: the upper end is never below the usual one.
+    estimate smaller than usual under independence is due to chance: the upper end is never below the usual one.
     """
     h = np.transpose(counts, [a for side in axes for a in side])
     h = h.reshape([math.prod(counts.shape[a] for a in side) for side in axes])

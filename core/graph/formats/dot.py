@@ -1,7 +1,7 @@
 """DOT, Graphviz's language, and the grammar it shares with dagitty's model code.
 
 pydot reads the same language, but keeps no line numbers, needs some 30 s for 1 MB and a level of Python's stack for
-each nested subgraph; here the text becomes tokens in one pass and groups live on a list.
+each nested subgraph; here the text is split into tokens in one pass, and groups are kept on a list.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class _Reader:
         return self.first + int(self.parser.CurrentLineNumber) - 1
 
     def doctype(self, *_: object) -> None:
-        """A document type could define entities without end."""
+        """A document type could define entities that expand without limit."""
         raise broken(self.line, "a document type (<!DOCTYPE …>) is not accepted in GraphML; remove it")
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:

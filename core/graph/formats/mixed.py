@@ -73,7 +73,7 @@ class MixedGraph:
     remarks: tuple[Remark, ...] = field(default=(), compare=False)
     format: str = field(default="", compare=False)
     is_matrix: bool = field(default=False, compare=False)
-    """The arrows were read off an adjacency matrix as row → column, which some tools write the other way round."""
+    """The arrows come from an adjacency matrix, read as row → column; some tools write it the other way round."""
 
     def __post_init__(self) -> None:
         known = {node.name for node in self.nodes}
@@ -128,7 +128,7 @@ class Builder:
             self.nodes[name] = replace(known, roles=roles, **{k: v for k, v in facts.items() if v})
 
     def edge(self, left: str, mark: str, right: str, line: int, said: Annotation = NOTHING) -> None:
-        """Add an edge; its ends become nodes if they are not yet. ``<-``, ``<-o`` and ``--o`` are reversed."""
+        """Add an edge; its ends become nodes if they are not nodes yet. ``<-``, ``<-o`` and ``--o`` are reversed."""
         self._given += 1
         if self._given > MOST_GIVEN:
             raise broken(line, f"this file lists more than {MOST_GIVEN:,} edges, most of them repeated")

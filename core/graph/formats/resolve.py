@@ -27,7 +27,8 @@ _GUESS = {"outcome": "outcome", "protected": "protected", "admissible": "admissi
 
 @dataclass(frozen=True)
 class Question:
-    """Something the file does not resolve. ``choices`` maps each possible answer to its words; ``default`` None: ask.
+    """A point that the file leaves open. ``choices`` maps each possible answer to its text; ``default`` is None if the
+    user must choose.
 
     A name is matched automatically only to a column that differs in case, spaces or punctuation. Other similar columns
     come first among the choices (``near``), and nothing is left out without a question.
@@ -120,8 +121,8 @@ def resolve(
 def taken_over(have: Dag, new: Dag, keep: bool) -> Dag:
     """Return ``have`` with the arrows of ``new`` instead of its own, or (``keep``) added to them.
 
-    Notes in ``have`` stay, even those of removed arrows. Where both have notes, they are joined, and
-    the rest is ``have``'s. Raises :class:`GraphError` for a cycle, naming it.
+    Notes in ``have`` stay, even those of removed arrows. Where both have notes, they are joined. Everything else is
+    taken from ``have``. Raises :class:`GraphError` for a cycle, naming it.
     """
     annotations = dict(have.annotations)
     for of, said in new.annotations.items():
@@ -156,7 +157,7 @@ def _matrix(graph: MixedGraph, asking: _Asking) -> str | None:
 
 
 def _fates(graph: MixedGraph, columns: tuple[str, ...] | None, asking: _Asking) -> tuple[dict[str, str], list[str]]:
-    """The column that each node is, and the nodes to marginalise; one that is neither is left out."""
+    """Return the column for each node, and the nodes to marginalise; all other nodes are left out."""
     names: dict[str, str] = {}
     hidden: list[str] = []
     free = FreeColumns(columns or (), {n.name for n in graph.nodes if not n.latent})

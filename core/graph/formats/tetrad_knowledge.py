@@ -1,7 +1,7 @@
 """Tetrad's background knowledge: tiers, forbidden and required arrows, in a separate file or after a graph.
 
 It settles the direction of edges that the search left open (Meek 1995). An arrow that contradicts it stays, with a
-remark: the file says both.
+remark, because the file states both.
 """
 
 from __future__ import annotations

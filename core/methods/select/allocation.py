@@ -24,7 +24,7 @@ from espalier.core.project.plan import AccountingRule, Plan
 
 Rule = Literal["optimal", "uniform"]
 AUTO: dict[AccountingRule, Rule] = {"zcdp": "uniform", "basic": "optimal", "pure": "optimal"}
-"""What ``allocation: auto`` means: the rule that wins on the benchmarks (``python -m benchmarks.prism``).
+"""The meaning of ``allocation: auto``: the better rule on the benchmarks (``python -m benchmarks.prism``).
 
 ``pure`` divides ε as ``basic`` does, so it has the same rule."""
 
@@ -65,7 +65,7 @@ class BudgetSplit:
     def split(
         self, share: float, cliques: Sequence[Clique], weights: Sequence[float] | None = None
     ) -> dict[Clique, float]:
-        """ρ of each clique when together they get ``share`` of the budget; ``weights`` w_t default to 1.
+        """Return ρ of each clique if together they get ``share`` of the budget; ``weights`` w_t default to 1.
 
         ``optimal`` minimises Σ a_t σ_t with a_t = w_t · cells_t · Δ_t. Under zCDP σ_t ∝ ρ_t^(−1/2), so the minimum
         under Σ ρ_t fixed is at ρ_t ∝ a_t^(2/3); where ε adds up, σ_t ∝ 1/ε_t gives ε_t ∝ √a_t (PRISM, Theorem

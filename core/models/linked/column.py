@@ -56,7 +56,7 @@ class StepColumn:
 
     @property
     def parents(self) -> tuple[str, ...]:
-        """What it depends on: first the visit before, last the one before that."""
+        """Columns that it depends on: those of the visit before come first, those of the visit before that last."""
         own = self.name + BEFORE, self.name + EARLIER
         return own[0], *(name for name in self.effects if name not in own), own[1]
 
@@ -243,7 +243,7 @@ def shrunk(values: Array, towards: Array, sigma: float) -> Array:
     """Return noisy counts, moved ``towards`` an estimate by the part of their distance that noise explains.
 
     The positive-part estimator of James and Stein (1961): values with much noise rely on the estimate, and values with
-    little noise stay as they are.
+    little noise hardly change.
     """
     apart = values - towards
     distance = float((apart**2).sum())

@@ -81,7 +81,7 @@ def public_rule(
     that costs ρ/(2T) about √(T/ρ) log k / n. Their sum is least at T = √(log|X|) n √ρ / log k, up to the constant
     `ROUNDS`. Under a pure budget a choice that costs ε/(2T) errs by about 4T log k / (ε n), and the sum is least at
     T^(3/2) = √(log|X|) n ε / (8 log k), up to the same constant. A margin below minus two standard deviations of its
-    own noise says that choices are noise: then the search ends.
+    own noise shows that the choices are noise, so the search ends.
     """
     bits = float(np.log([float(size) for size in sizes.values()]).sum())
     seen = ROUNDS * sqrt(bits) * total / (rows_per_person * log(max(questions, 3)))

@@ -1,4 +1,4 @@
-"""Files that no reader was written for: code in prose, lists as JSON, knowledge, and text without a graph."""
+"""Files for which no reader was written: code in prose, lists as JSON, knowledge, and text without a graph."""
 
 from __future__ import annotations
 

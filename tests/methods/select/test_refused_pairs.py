@@ -1,4 +1,4 @@
-"""What the frame refused, and what it gave up by the scores that were bought."""
+"""The pairs that the frame refused, and their cost by the bought scores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much of each pair's association a second fit believes."""
+"""The part of each pair's association that a second fit keeps."""
 
 from __future__ import annotations
 
@@ -114,7 +114,8 @@ def test_copies_and_their_centre_do_not_depend_on_it():
 
 
 def test_the_price_of_divergence_is_that_of_the_first_fit():
-    """It differed beside a column of one value and where σ differ, and the checker refused 37 % of such releases."""
+    """Previously, the price differed if a column had one value or if σ differed, and the checker refused 37 % of such
+    releases."""
     rng, sizes = np.random.default_rng(0), {"a": 2, "b": 3, "c": 2, "one": 1}
     sigmas = {("a", "b"): 4.0, ("b", "c"): 9.0, ("a", "c"): 17.0, ("one",): 50.0, ("a",): 35.0}
     sigmas |= {("c", "one"): 20.0}
