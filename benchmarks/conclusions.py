@@ -1,7 +1,8 @@
 """Conclusions with missing cells: `python -m benchmarks.conclusions missing [SETTING …] [--releases 60]`.
 
 ``regressions`` instead of ``missing`` runs `benchmarks.regressions`, ``planning`` runs `benchmarks.planned_widths`, and
-``questions`` runs `benchmarks.counted_questions`. ``drawing`` runs `benchmarks.chosen_drawing_tests`.
+``questions`` runs `benchmarks.counted_questions`. ``drawing`` runs `benchmarks.chosen_drawing_tests`, and ``survival``
+runs `benchmarks.survival`.
 
 Each release is made from rows drawn with replacement from a fully known population, at ε = 0.5, 1 and 3. The outcome is
 missing more often in one group than in the other. Four figures compare the groups: a difference, an odds ratio, a
@@ -30,7 +31,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from benchmarks import adult, chosen_drawing_tests, counted_questions, planned_widths, regressions
+from benchmarks import adult, chosen_drawing_tests, counted_questions, planned_widths, regressions, survival
 from espalier.core.analysis import figure_from_text
 from espalier.core.analysis.estimands import Figure, FloatArray
 from espalier.core.analysis.study import Study
@@ -254,7 +255,7 @@ def show(name: str, epsilon: float, made: list[Record]) -> None:
 def main() -> None:
     """Print the requested parts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["missing", "regressions", "planning", "questions", "drawing"])
+    parser.add_argument("what", choices=["missing", "regressions", "planning", "questions", "drawing", "survival"])
     parser.add_argument("settings", nargs="*", help="default: all")
     parser.add_argument("--releases", type=int, default=60)
     parser.add_argument("--epsilon", type=float, nargs="*", default=list(EPSILONS))
@@ -271,6 +272,9 @@ def main() -> None:
         return
     if args.what == "drawing":
         chosen_drawing_tests.show(args.releases)
+        return
+    if args.what == "survival":
+        survival.show(args.releases)
         return
     for name in args.settings or SETTINGS:
         for epsilon in args.epsilon:

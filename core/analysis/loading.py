@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from espalier.core.analysis.noisy_counts import COUNTS, NoisyCounts
+from espalier.core.analysis.survival_table import check_survival, survival_named
 from espalier.core.blurring.notice import NOT_PRIVATE_CSV
 from espalier.core.blurring.registry import BLURRINGS
 from espalier.core.errors import DAMAGED, EspalierError, ProjectError
@@ -71,6 +72,10 @@ class Released:
         """Return a bought regression by its name, or by its outcome if only one has it."""
         found: dict[str, Any] = named(self.facts.get("regressions", []), name)
         return found
+
+    def survival(self, name: str) -> dict[str, Any]:
+        """Return a survival table by its name, or by its event if only one has it."""
+        return dict(survival_named(self.facts.get("analyses", []), name))
 
     @property
     def separations(self) -> tuple[Separation, ...]:
@@ -219,6 +224,8 @@ def _check_analyses(facts: Mapping[str, Any]) -> None:
         numbers = [one.get(key) for key in ("value", "low", "high", "promised", "reached")]
         if any(x is not None and (type(x) not in (int, float) or not math.isfinite(x)) for x in numbers):
             raise ProjectError("release.json: an analysis contains a value that is not a number", key="analyses")
+        if one["kind"] == "survival":
+            check_survival(one)
 
 
 def _check_regressions(facts: Mapping[str, Any]) -> None:

@@ -8,7 +8,7 @@ budget alike.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from espalier.core.analysis.bought_regressions import Regressed, bought
 from espalier.core.analysis.dividing import Curve, divided
 from espalier.core.analysis.expected_regressions import contrast_of, outlook
+from espalier.core.analysis.survival_table import figure, promise, table
 from espalier.core.privacy.accounting import Budget, epsilon_of, round_up
 from espalier.core.privacy.curator import Curator
 from espalier.core.privacy.question_recipes.recipes import QuestionSums
@@ -28,6 +29,7 @@ from espalier.core.privacy.unit import Unit
 from espalier.core.project.analyses import PlannedAnalysis, PlannedCounts
 from espalier.core.project.file import Project
 from espalier.core.project.planned_regressions import PlannedRegression
+from espalier.core.project.planned_survival import PlannedSurvival
 from espalier.core.project.question_types import Question
 from espalier.core.project.schema import Schema
 
@@ -61,13 +63,14 @@ class Setting:
         """Return the setting of a project. A private number of rows is the plan's ``rows``, or 10,000."""
         return cls(project.schema, unit, float(rows or project.plan.rows or UNKNOWN_ROWS))
 
-    def sums(self, one: PlannedCounts) -> QuestionSums:
-        """Return the counts that an analysis buys: per group, the rows with the event and those without."""
+    def sums(self, one: PlannedCounts | PlannedSurvival) -> QuestionSums:
+        """Return the counts that an analysis buys: per group (and interval of time), the rows with the event and those
+        without. A row is in at most one of them, so their sensitivity is that of one marginal."""
         cells = [cell for pair in one.cells(self.schema) for cell in pair]
         questions = tuple(Question(f"{one.name} {i}", (cell,)) for i, cell in enumerate(cells))
         return QuestionSums(questions, (), self.schema.sizes)
 
-    def expected(self, one: PlannedCounts) -> FloatArray:
+    def expected(self, one: PlannedCounts | PlannedSurvival) -> FloatArray:
         """Return the counts by the declared assumptions."""
         found = np.array([[self.rows * f * p, self.rows * f * (1 - p)] for f, p in one.assumed_cells(self.schema)])
         return found.reshape(one.shape(self.schema))
@@ -81,9 +84,12 @@ class Setting:
         if isinstance(one, PlannedRegression):
             return outlook(one, self.schema, self.unit, self.rows).half_width
         sums, expected, k = self.sums(one), self.expected(one), self.unit.rows_per_person
+        delta = sums.sensitivity(self.unit) / sums.units
+        if isinstance(one, PlannedSurvival):
+            survived = promise(one, self.schema, expected, k)
+            return lambda rho: survived(delta / math.sqrt(2 * rho))
         if len(expected) > 1 and one.kind == "effect":
             expected = EVEN * expected
-        delta = sums.sensitivity(self.unit) / sums.units
         return lambda rho: half_width(one, expected, delta / math.sqrt(2 * rho), k, CAUTION)
 
     def curve(self, one: PlannedAnalysis) -> Curve:
@@ -260,6 +266,42 @@ class RegressionAnalysis:
         return _planned(self, self.promised, {"rows": self.setting.rows, **self.analysis.assumed.to_json()})
 
 
+@dataclass(frozen=True)
+class SurvivalAnalysis:
+    """A survival table with its noisy ``counts`` by group and interval, their ``sigma``, and what was ``promised``."""
+
+    analysis: PlannedSurvival
+    setting: Setting
+    counts: FloatArray
+    sigma: float
+    rho: float
+    promised: float
+    regressed: None = None
+
+    def facts(self) -> dict[str, Any]:
+        """Return the entry in ``release.json``, with the ``table``; numbers that noise does not allow are null."""
+        one, schema, k = self.analysis, self.setting.schema, self.setting.unit.rows_per_person
+        value, low, high = (_finite(float(x)) for x in figure(one, schema, self.counts, self.sigma, k))
+        return {
+            **one.to_json(),
+            "value": value,
+            "low": low,
+            "high": high,
+            "promised": _finite(self.promised),
+            "reached": None if low is None or high is None else (high - low) / 2,
+            "exact": one.exact(schema),
+            "table": table(one, schema, self.counts, self.sigma, k),
+            "counts": self.counts.tolist(),
+            "sigma": self.sigma,
+        }
+
+    def plan(self) -> dict[str, Any]:
+        """Return what a plan shows, before anything is bought."""
+        shares, groups = self.analysis.assumed(self.setting.schema)
+        assumed = {"rows": self.setting.rows, "shares": list(shares), "groups": list(groups)}
+        return _planned(self, self.promised, assumed)
+
+
 def _planned(one: Analysed, promised: float, assumed: dict[str, Any]) -> dict[str, Any]:
     return {
         "name": one.analysis.name,
@@ -293,6 +335,8 @@ def _bought(curator: Curator, setting: Setting, one: PlannedAnalysis, rho: float
         return RegressionAnalysis(one, setting, regressed, rho, promised)
     told = curator.measure_sums(setting.sums(one), rho, POOL)
     counts = told.values.reshape(one.shape(setting.schema))
+    if isinstance(one, PlannedSurvival):
+        return SurvivalAnalysis(one, setting, counts, told.sigma, rho, promised)
     return CountedAnalysis(one, setting, counts, told.sigma, rho, promised)
 
 
@@ -339,41 +383,3 @@ def unpromised(found: Sequence[Analysed], whole: Budget) -> str:
     if promising is None:
         return f"{why} No ε changes that for every analysis, with these assumptions and rows."
     return f"{why} At ε = {promising:.3g} or above, every analysis has a promise, with these shares of the budget."
-
-
-def sentence(one: dict[str, Any]) -> str:
-    """Return a plan's entry as one sentence, with its assumptions."""
-    promised = "no promise" if one["promised"] is None else f"± {one['promised']:.3g}"
-    wanted = "" if one["wanted"] is None else f" (desired ± {one['wanted']:.3g})"
-    cannot = "" if one["reachable"] else " No budget reaches the desired width with these rows."
-    given = one["assumed"]
-    scale = " on the log scale" if one["kind"] == "odds_ratio" else ""
-    return (
-        f"{one['name']}: {promised}{scale}{wanted}, for {given['rows']:,.0f} rows, {assumptions(one['kind'], given)}."
-        f"{cannot}"
-    )
-
-
-def asked(one: Mapping[str, Any]) -> str:
-    """Return what an analysis estimates, from its entry in a project or in ``release.json``."""
-    if one["kind"] == "regression":
-        return f"{one.get('term') or 'the first coefficient'} of {one['outcome']} on {', '.join(one['on'])}"
-    adjust = one.get("adjust")
-    adjusted = () if adjust is None else ("adjusted for", ", ".join(adjust) or "nothing")
-    return " ".join(filter(None, (one["event"], one.get("group"), one.get("among"), *adjusted)))
-
-
-def assumptions(kind: str, given: Mapping[str, Any]) -> str:
-    """Return the declared assumptions of an analysis as text."""
-
-    def listed(values: Iterable[float]) -> str:
-        return "/".join(f"{x:.3g}" for x in values)
-
-    if kind == "regression":
-        parts = [f"{name} {listed(values)}" for name, values in given.get("shares", {}).items()]
-        for key, called in (("means", "mean"), ("spreads", "standard deviation")):
-            parts += [f"{called} of {name} {value:.4g}" for name, value in given.get(key, {}).items()]
-        parts += [f"correlation of {a} and {b} {r:.2g}" for a, b, r in given.get("correlations", [])]
-        return "; ".join(parts) or "evenly spread and independent values"
-    strata = f", strata {listed(given['strata'])}" if "strata" in given else ""
-    return f"events {listed(given['shares'])}, groups {listed(given['groups'])}{strata}"

@@ -62,6 +62,7 @@ def add(commands: Any) -> None:
     )
     asked.add_argument("--outcome", metavar="COLUMN[=VALUE]", help="a regression on --predictors")
     asked.add_argument("--regression", metavar="NAME", help="a regression that the plan bought, or its outcome")
+    asked.add_argument("--survival", metavar="NAME", help="a survival table that the plan bought, or its event")
     asked.add_argument("--effect", nargs=2, metavar=("TREATMENT", "OUTCOME"), help="adjusted by the drawing")
     asked.add_argument(
         "--transition",
@@ -124,10 +125,13 @@ def _analyse(opt: argparse.Namespace) -> None:
 
     if (opt.outcome is None) != (opt.predictors is None):
         raise ProjectError("a regression needs both --outcome and --predictors")
-    if opt.among and (opt.outcome or opt.effect or opt.regression):
+    if opt.among and (opt.outcome or opt.effect or opt.regression or opt.survival):
         raise ProjectError("--among works only with proportions, means, quantiles, differences and odds ratios")
     if opt.regression is not None:
         _regression(opt)
+        return
+    if opt.survival is not None:
+        _survival(opt)
         return
     if opt.transition is not None:
         _transition(opt)
@@ -228,6 +232,24 @@ def _regression(opt: argparse.Namespace) -> None:
     print(about(found))
     for part in found["coefficients"]:
         print(f"  {line(part)}")
+    print("From the release alone: no row of the real table was read, and these figures may be shared.")
+
+
+def _survival(opt: argparse.Namespace) -> None:
+    """Print a survival table of any release: no copies are needed."""
+    from espalier.core.analysis.loading import load_release
+    from espalier.core.analysis.survival_table import about, compared, line
+    from espalier.core.statement.check import checked_folder
+
+    found = load_release(opt.folder).survival(opt.survival)
+    print(checked_folder(opt.folder)[1], file=sys.stderr)
+    if opt.json:
+        print(json.dumps(found, indent=1, ensure_ascii=False, allow_nan=False))
+        return
+    print(about(found))
+    for part in found["table"]:
+        print(f"  {line(part)}")
+    print(compared(found))
     print("From the release alone: no row of the real table was read, and these figures may be shared.")
 
 

@@ -71,8 +71,8 @@ def _origin(data: str | None, relation: str | None) -> str | None:
 def run(opt: argparse.Namespace) -> None:
     """Print the plan: budget, measurements, verdict and warnings. ``--explain-sql`` reads a catalogue, never rows."""
     from espalier.core.analysis.drawing import predicted
-    from espalier.core.analysis.planned_analyses import sentence as planned_sentence
     from espalier.core.analysis.planned_analyses import unpromised
+    from espalier.core.analysis.planned_text import sentence as planned_sentence
     from espalier.core.planning.budget_lines import not_in_rows
     from espalier.core.planning.preview import preview
     from espalier.core.privacy.unit import Unit

@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args
 from espalier.core.errors import ProjectError
 from espalier.core.project.column import Column
 from espalier.core.project.planned_regressions import PlannedRegression
+from espalier.core.project.planned_survival import PlannedSurvival
 from espalier.core.project.question_types import Condition
 from espalier.core.project.schema import Schema, ToBuy
 
@@ -203,7 +204,8 @@ class PlannedCounts:
         return column, column.value_names.index(value)
 
 
-PlannedAnalysis = PlannedCounts | PlannedRegression
+PlannedAnalysis = PlannedCounts | PlannedRegression | PlannedSurvival
+_FURTHER = {"regression": PlannedRegression, "survival": PlannedSurvival}
 
 
 def read_analysis(data: Any) -> PlannedAnalysis:
@@ -213,12 +215,13 @@ def read_analysis(data: Any) -> PlannedAnalysis:
     name, kind = data.get("name"), data.get("kind")
     if not isinstance(name, str) or not name or len(name) > 200 or name.startswith("~"):
         raise _error("an analysis needs a name: a text of at most 200 characters that does not start with ~")
-    if kind not in (*get_args(Kind), "regression"):
-        raise _error(f"analysis {name!r}: kind must be one of {', '.join(get_args(Kind))}, regression")
+    if kind not in (*get_args(Kind), *_FURTHER):
+        raise _error(f"analysis {name!r}: kind must be one of {', '.join((*get_args(Kind), *_FURTHER))}")
     half = data.get("half_width")
     if half is not None and (isinstance(half, bool) or not isinstance(half, int | float) or not 0 < half < 1e6):
         raise _error(f"analysis {name!r}: half_width must be a positive number")
-    return (PlannedRegression if kind == "regression" else PlannedCounts).from_json(data, half)
+    read: type[PlannedCounts | PlannedRegression | PlannedSurvival] = _FURTHER.get(kind, PlannedCounts)
+    return read.from_json(data, half)
 
 
 def read_analyses(data: Any) -> tuple[PlannedAnalysis, ...]:

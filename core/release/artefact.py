@@ -18,6 +18,7 @@ from espalier.core.analysis.drawing import Test, test_facts
 from espalier.core.analysis.drawn_families import family_contradictions
 from espalier.core.analysis.independence_test import Tested
 from espalier.core.analysis.noisy_counts import COUNTS, NoisyCounts
+from espalier.core.analysis.survival_table import survival_named
 from espalier.core.dictionaries.writing import dictionary_csv, dictionary_json
 from espalier.core.display import card
 from espalier.core.evaluation.private.evaluation import PrivateEvaluation
@@ -166,6 +167,10 @@ class Release:
         """Return a bought regression by its name, or by its outcome if only one has it; see ``release.json``."""
         found: Mapping[str, Any] = named(self.regressions, name)
         return found
+
+    def survival(self, name: str) -> Mapping[str, Any]:
+        """Return a planned survival table by its name, or by its event if only one has it; see ``release.json``."""
+        return survival_named(self.analyses, name)
 
     def _repr_html_(self) -> str:
         s, names = self.spending, list(self.table)

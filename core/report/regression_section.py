@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from espalier.core.analysis.planned_analyses import asked
+from espalier.core.analysis.planned_text import asked
 from espalier.core.analysis.regression_text import about, interval
+from espalier.core.analysis.survival_table import NO_FIGURE, shown, survival_tables
+from espalier.core.analysis.survival_table import about as about_survival
 from espalier.core.report.html import table
 
 
@@ -60,5 +62,23 @@ def analysis_section(facts: Mapping[str, Any]) -> str:
         "computed before any row was read, from the declared assumptions: where they hold, 9 of 10 releases stay "
         "within it. Half-widths of odds ratios are on the log scale. An effect is the difference of the event's shares "
         "in each stratum, weighted by the strata's shares of all rows. Rows with a missing cell in one of the columns "
-        "are left out.</p>" + table("Planned analyses", heads, rows)
+        "are left out.</p>" + table("Planned analyses", heads, rows) + _survival(listed)
     )
+
+
+def _survival(listed: Sequence[Mapping[str, Any]]) -> str:
+    """Return each survival table: hazards and survival by interval of time."""
+    parts = []
+    for one in survival_tables(listed):
+        rows = [
+            f"<tr><td>{escape(part['group'])}</td><td>{escape(part['interval'])}</td>"
+            f'<td class="n">{max(part["at_risk"], 0):,.0f}</td>'
+            f"<td>{shown(part, 'hazard')}</td><td>{shown(part, 'survival')}</td></tr>"
+            for part in one["table"]
+            if part["survival"] is not None
+        ]
+        heads = ["group", one["time"], "at risk at its start#", "hazard (95 %)", "survival at its end (95 %)"]
+        less = "" if len(rows) == len(one["table"]) else f" Later intervals are not shown: {NO_FIGURE}."
+        parts.append(f"<p>{escape(about_survival(one))}{less}</p>")
+        parts.append(table(f"Survival: {one['name']}", heads, rows))
+    return "\n".join(parts)

@@ -8,6 +8,8 @@ from typing import Any
 import streamlit as st
 
 from espalier.core.analysis.regression_text import about, interval
+from espalier.core.analysis.survival_table import about as about_survival
+from espalier.core.analysis.survival_table import compared, shown, survival_tables
 from espalier.pages.common.text import plain
 
 
@@ -33,6 +35,24 @@ def show_planned(listed: Sequence[Mapping[str, Any]]) -> None:
             width="stretch",
         )
         st.caption("Half-widths of odds ratios are on the log scale.")
+    for one in survival_tables(listed):
+        with st.expander(f"Survival: {plain(one['name'])}", expanded=True):
+            st.markdown(f"{plain(about_survival(one))} {plain(compared(one))}")
+            st.dataframe(
+                [
+                    {
+                        **({"group": part["group"]} if one.get("group") else {}),
+                        one["time"]: part["interval"],
+                        "at risk": max(part["at_risk"], 0),
+                        "hazard (95 %)": shown(part, "hazard"),
+                        "survival at its end (95 %)": shown(part, "survival"),
+                    }
+                    for part in one["table"]
+                ],
+                hide_index=True,
+                width="stretch",
+                column_config={"at risk": st.column_config.NumberColumn(format="%.0f")},
+            )
 
 
 def show(listed: Sequence[Mapping[str, Any]]) -> None:

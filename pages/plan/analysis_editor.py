@@ -9,7 +9,8 @@ import streamlit as st
 
 from espalier.core.analysis.answer_text import event_name, text_with_label
 from espalier.core.analysis.expected_regressions import coefficients
-from espalier.core.analysis.planned_analyses import asked, sentence, unpromised
+from espalier.core.analysis.planned_analyses import unpromised
+from espalier.core.analysis.planned_text import asked, sentence
 from espalier.core.errors import EspalierError
 from espalier.core.graph.adjustment import Effect, choices
 from espalier.core.planning.preview import Preview
@@ -33,6 +34,7 @@ _KINDS = {
     "odds_ratio": "odds ratio",
     "effect": "effect, by the drawing",
     "regression": "coefficient of a regression",
+    "survival": "survival table",
 }
 
 
@@ -67,7 +69,8 @@ def _build(state: Session) -> None:
     schema, at = state.project.schema, f"{state.opened}-{len(state.project.analyses)}"
     columns = [c for c in schema.columns if not isinstance(c, ToBuy) and c.values > 1]
     kind = st.selectbox("Figure", list(_KINDS), format_func=_KINDS.__getitem__, key=f"analysis-kind-{at}")
-    found = _regression(state, columns, at) if kind == "regression" else _counts(state, kind, columns, at)
+    further = {"regression": _regression, "survival": _survival}
+    found = further[kind](state, columns, at) if kind in further else _counts(state, kind, columns, at)
     if found is None:
         return
     found["half_width"] = st.number_input(
@@ -146,6 +149,59 @@ def _adjustment(state: Session, treatment: str, outcome: str, at: str) -> list[s
     )
 
 
+def _survival(state: Session, columns: list[Column], at: str) -> dict[str, Any] | None:
+    """The fields of a survival table; None while something is still to be chosen."""
+    schema = state.project.schema
+    times = [c.name for c in columns if c.kind != "categorical" and c.dates is None]
+    time = st.selectbox(
+        "Time from the start to the event or the last visit",
+        times,
+        index=None,
+        key=f"analysis-time-{at}",
+        placeholder="numbers in bins",
+    )
+    if time is None:
+        return None
+    others = [c for c in columns if c.name != time]
+    event = st.selectbox(
+        "Event at that time",
+        [f"{c.name}={value}" for c in others for value in c.value_names],
+        index=None,
+        format_func=partial(event_name, schema),
+        key=f"analysis-survived-{time}-{at}",
+        placeholder="column=value",
+    )
+    if event is None:
+        return None
+    found: dict[str, Any] = {"kind": "survival", "time": time, "event": event}
+    groups = [c.name for c in others if c.name != event.partition("=")[0]]
+    group = st.selectbox(
+        "Compared groups", groups, index=None, key=f"analysis-arm-{time}-{at}", placeholder="none: one table"
+    )
+    if group is not None:
+        names, shown = schema[group].value_names, partial(text_with_label, schema[group])
+        one = st.selectbox("Group", names, len(names) - 1, format_func=shown, key=f"analysis-one-{group}-{at}")
+        other = st.selectbox("Compared with", names, 0, format_func=shown, key=f"analysis-other-{group}-{at}")
+        found["group"] = f"{group}={one}:{other}"
+    numeric, ends = schema[time].kind == "numeric", schema[time].value_names
+    found["at"] = st.selectbox(
+        "Survival after the time",
+        schema[time].edges[1:] if numeric else ends,
+        index=(len(ends) - 1) // 2,
+        format_func=(lambda x: f"{x:g}") if numeric else str,
+        key=f"analysis-at-{time}-{at}",
+        help="The promised interval is that of the survival after this time. The release has the whole table.",
+    )
+    found["assume"] = {"shares": [_assumed(i, 1 + (group is not None), at) for i in range(1 + (group is not None))]}
+    st.caption("Times are assumed to be spread evenly over the intervals.")
+    return found
+
+
+def _assumed(i: int, shares: int, at: str) -> float:
+    label = f"Assumed share of the event in group {i + 1}" if shares > 1 else "Assumed share of the event"
+    return st.number_input(label, 0.01, 0.99, 0.5, key=f"analysis-assumed-{i}-{at}")
+
+
 def _counts(state: Session, kind: str, columns: list[Column], at: str) -> dict[str, Any] | None:
     """The fields of a question to counts; None while something is still to be chosen."""
     schema = state.project.schema
@@ -172,11 +228,7 @@ def _counts(state: Session, kind: str, columns: list[Column], at: str) -> dict[s
         found["group"] = f"{group}={one}:{other}"
         if kind == "effect":
             found["adjust"] = _adjustment(state, group, event.partition("=")[0], at)
-    assumed = []
-    for i in range(shares):
-        label = f"Assumed share of the event in group {i + 1}" if shares > 1 else "Assumed share of the event"
-        assumed.append(st.number_input(label, 0.01, 0.99, 0.5, key=f"analysis-assumed-{i}-{at}"))
-    found["assume"] = {"shares": assumed}
+    found["assume"] = {"shares": [_assumed(i, shares, at) for i in range(shares)]}
     return found
 
 

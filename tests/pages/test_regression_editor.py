@@ -54,3 +54,27 @@ def test_a_regression_is_built_planned_released_and_read():
     assert not app.exception
     assert state(app).project.plan.regressions == ()
     assert state(app).project.plan.regression_share == 0.0
+
+
+def test_a_survival_table_is_built_planned_released_and_read():
+    app = go(sample(go(start(), "data"), "readmission"), "plan")
+    state(app).editor.change_plan(method="mst", fair=None, epsilon=3.0)
+    app.run()
+    field(app, "selectbox", "Figure").set_value("survival").run()
+    field(app, "selectbox", "Time from the start").set_value("age").run()
+    field(app, "selectbox", "Event at that time").set_value("readmitted=yes").run()
+    field(app, "selectbox", "Compared groups").set_value("sex").run()
+    field(app, "text_input", "Name").set_value("later").run()
+    press(app, "Add the analysis")
+    assert not app.exception
+    (made,) = state(app).project.analyses
+    assert (made.kind, made.time, made.group.partition("=")[0]) == ("survival", "age", "sex")
+    assert any("later: " in m.value.replace("\\", "") for m in app.markdown)
+    finish(press(go(app, "release"), "Spend"))
+    found = state(app).released.release.survival("later")
+    assert found["promised"] is not None
+    go(app, "analyse")
+    assert not app.exception
+    assert any("Survival: later" in e.label for e in app.expander)
+    shown = next(d.value for d in app.dataframe if "at risk" in d.value)
+    assert list(shown["age"]) == [part["interval"] for part in found["table"]]

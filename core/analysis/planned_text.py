@@ -1,0 +1,48 @@
+"""Planned analyses as text: what each estimates, what is promised, and the assumptions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+
+def sentence(one: dict[str, Any]) -> str:
+    """Return a plan's entry as one sentence, with its assumptions."""
+    promised = "no promise" if one["promised"] is None else f"± {one['promised']:.3g}"
+    wanted = "" if one["wanted"] is None else f" (desired ± {one['wanted']:.3g})"
+    cannot = "" if one["reachable"] else " No budget reaches the desired width with these rows."
+    given = one["assumed"]
+    scale = " on the log scale" if one["kind"] == "odds_ratio" else ""
+    return (
+        f"{one['name']}: {promised}{scale}{wanted}, for {given['rows']:,.0f} rows, {assumptions(one['kind'], given)}."
+        f"{cannot}"
+    )
+
+
+def asked(one: Mapping[str, Any]) -> str:
+    """Return what an analysis estimates, from its entry in a project or in ``release.json``."""
+    if one["kind"] == "survival":
+        return " ".join(filter(None, ("without", one["event"], f"at {one['at']} of {one['time']}", one.get("group"))))
+    if one["kind"] == "regression":
+        return f"{one.get('term') or 'the first coefficient'} of {one['outcome']} on {', '.join(one['on'])}"
+    adjust = one.get("adjust")
+    adjusted = () if adjust is None else ("adjusted for", ", ".join(adjust) or "nothing")
+    return " ".join(filter(None, (one["event"], one.get("group"), one.get("among"), *adjusted)))
+
+
+def assumptions(kind: str, given: Mapping[str, Any]) -> str:
+    """Return the declared assumptions of an analysis as text."""
+
+    def listed(values: Iterable[float]) -> str:
+        return "/".join(f"{x:.3g}" for x in values)
+
+    if kind == "regression":
+        parts = [f"{name} {listed(values)}" for name, values in given.get("shares", {}).items()]
+        for key, called in (("means", "mean"), ("spreads", "standard deviation")):
+            parts += [f"{called} of {name} {value:.4g}" for name, value in given.get(key, {}).items()]
+        parts += [f"correlation of {a} and {b} {r:.2g}" for a, b, r in given.get("correlations", [])]
+        return "; ".join(parts) or "evenly spread and independent values"
+    if kind == "survival":
+        return f"events {listed(given['shares'])}, groups {listed(given['groups'])}, times spread evenly"
+    strata = f", strata {listed(given['strata'])}" if "strata" in given else ""
+    return f"events {listed(given['shares'])}, groups {listed(given['groups'])}{strata}"
