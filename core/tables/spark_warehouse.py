@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from pyarrow import parquet
 
 from espalier.core.errors import TableError
@@ -15,7 +16,7 @@ def find(session: Any, warehouse: str, name: str) -> None:
     """Enter the table ``name`` into the session's catalogue if only the folder ``warehouse`` has it.
 
     ``saveAsTable`` writes the rows of ``people`` to the folder ``people``, and those of ``clinic.people`` to
-    ``clinic.db/people``. Raises :class:`TableError` for a partitioned table, for files of another format, and for files
+    ``clinic.db/people``. Raises :class:`TableError` for a partitioned table, for other or damaged files, and for files
     whose columns differ: Spark would use the columns of one of them for all.
     """
     *database, own = parts_of(name)
@@ -30,7 +31,10 @@ def find(session: Any, warehouse: str, name: str) -> None:
         raise _refused(name, "is partitioned; write it without partitions")
     if not inside or any(path.suffix != ".parquet" for path in inside):
         raise _refused(name, "is not stored as Parquet files; write it as Parquet")
-    schemas = [parquet.read_schema(path) for path in inside]
+    try:
+        schemas = [parquet.read_schema(path) for path in inside]
+    except (OSError, pa.ArrowException):
+        raise _refused(name, "has a file that is no Parquet file, or a damaged one; write it again") from None
     if any(not schema.equals(schemas[0]) for schema in schemas):
         raise _refused(name, "has files that differ in their columns; write it again")
     for part in database:
