@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+from collections import Counter
 
 import pytest
 
@@ -79,3 +81,31 @@ def test_the_croissant_card_is_valid(made, tmp_path):
     assert not found.metadata.ctx.issues.errors
     first = next(iter(found.records(record_set="rows")))
     assert {key.removeprefix("rows/") for key in first} == {c.name for c in made.project.schema.columns}
+
+
+def test_the_spdx_export_has_the_properties_and_values_of_spdx_3(made):
+    spdx = pytest.importorskip("spdx_python_model", reason="spdx-python-model is not installed (requirements-dev.txt)")
+
+    def read(exported):
+        found = spdx.v3_0_1.SHACLObjectSet()
+        spdx.v3_0_1.JSONLDDeserializer().read(io.BytesIO(json.dumps(exported).encode()), found)
+        spdx.v3_0_1.JSONLDSerializer().write(found, io.BytesIO())  # checks that no mandatory property is missing
+        assert not found.missing_ids
+        return found
+
+    exported = EXPORTS["spdx"](statement(made))
+    kinds = Counter(type(each).__name__ for each in read(exported).foreach())
+    assert kinds["dataset_DatasetPackage"] == 1
+    assert kinds["software_File"] == len(statement(made)["files"])
+    package = next(each for each in exported["@graph"] if each["type"] == "dataset_DatasetPackage")
+    for key, value in {
+        "dataset_datasetType": ["a table"],
+        "dataset_datasetAvailability": "somewhere",
+        "rows": 4,
+    }.items():
+        other = [each | {key: value} if each is package else each for each in exported["@graph"]]
+        with pytest.raises((ValueError, KeyError, AttributeError, TypeError)):
+            read(exported | {"@graph": other})
+    other = [{k: v for k, v in each.items() if k != "relationshipType"} for each in exported["@graph"]]
+    with pytest.raises(ValueError, match="relationshipType"):
+        read(exported | {"@graph": other})
