@@ -109,7 +109,7 @@ def flchain() -> Law | None:
     if made is None or made.returncode:
         return None
     table = pd.read_csv(io.StringIO(made.stdout))
-    group = (table["sex"] == "M").to_numpy(np.int64)
+    group = np.array(table["sex"] == "M", dtype=np.int64)
     whole = Rows(table["futime"].to_numpy(float), table["death"].to_numpy(np.int64), group)
     edges = (*(365.0 * year for year in range(14)), 5300.0)
 

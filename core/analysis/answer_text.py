@@ -141,7 +141,11 @@ def sentence(answer: Answer) -> str:
         return f"{said}{rows}, without an interval. {answer.badge.sentence}"
     promise = "" if answer.badge.promised else " given the model"
     ends = f"{covering(answer)} {shown(answer.low)} to {shown(answer.high)}{promise}"
-    return " ".join(filter(None, [f"{said} ({ends}){rows}.", answer.badge.sentence, why_wide(answer)]))
+    inside = ""
+    if answer.at_midpoints is not None:
+        low, high = map(shown, answer.at_midpoints)
+        inside = f"With every number at the middle of its bin, the interval would be {low} to {high}."
+    return " ".join(filter(None, [f"{said} ({ends}){rows}.", inside, answer.badge.sentence, why_wide(answer)]))
 
 
 def covering(answer: Answer) -> str:
@@ -160,6 +164,7 @@ def why_wide(answer: Answer) -> str:
         "noise": f"the noise ({group}, with noise of ± {width.noise:,.0f})",
         "few rows": f"the number of rows ({group}, with noise of ± {width.noise:,.0f})",
         "weak overlap": "weak overlap (in some strata one of the compared groups is rare)",
+        "bins": "the bins (the counts do not tell where numbers are inside them)",
         "missing": f"missing cells ({percent(answer.left_out)} of the rows are left out)",
     }
     first, *others = (causes[cause] for cause in width.causes)
@@ -210,6 +215,7 @@ def to_json(schema: Schema, answer: Answer) -> dict[str, Any]:
         "value": number,
         "low": answer.low,
         "high": answer.high,
+        "at_midpoints": None if answer.at_midpoints is None else list(answer.at_midpoints),
         "level": answer.level,
         "family": answer.family,
         "ratio": answer.ratio,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from espalier.core.analysis.combine import combine
 from espalier.core.analysis.count_intervals import CountInterval
-from espalier.core.analysis.estimands import Figure, Part
+from espalier.core.analysis.estimands import Figure, Mean, MeanDifference, Part
 from espalier.core.analysis.gate import ENOUGH, RARE, Badge, Gate, Needs
 from espalier.core.analysis.missing_shares import MissingShares
 from espalier.core.analysis.tally import Tally
@@ -25,14 +25,14 @@ MANY_MISSING = 0.05
 LEAST_COPIES = 100
 """The rule max-t needs this many copies. With fewer, its critical value would be their largest or smallest value."""
 
-Cause = Literal["noise", "few rows", "weak overlap", "missing"]
+Cause = Literal["noise", "few rows", "weak overlap", "missing", "bins"]
 Rule = Literal["bonferroni", "max-t"]
 FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Width:
-    """Causes of an interval's width, the largest first: noise or few rows, then weak overlap and missing cells.
+    """Causes of an interval's width, the largest first: noise, few rows or bins, then weak overlap and missing cells.
 
     ``rows`` and ``noise`` belong to the smallest group that the figure compares; both are numbers of rows.
     """
@@ -64,6 +64,9 @@ class Answer:
     level: float = 0.95
     family: int = 1
     """Number of intervals that hold together at ``level``."""
+    at_midpoints: tuple[float, float] | None = None
+    """For a mean of numbers in bins, the interval that noise and sampling alone leave, with every number at the middle
+    of its bin. ``low`` and ``high`` hold wherever the numbers are inside their bins."""
 
 
 @dataclass(frozen=True)
@@ -96,8 +99,28 @@ def answer(
 
     If a category is very rare, a number cannot be computed in every copy and has no interval by copies. Without overlap
     it has no value either. `by_counts` decides which intervals follow from the counts instead. ``missing`` are the
-    missing shares of the whole figure.
+    missing shares of the whole figure. The interval of a mean of numbers in bins starts where that of the least numbers
+    does and ends where that of the largest does, so it holds wherever the numbers are inside their bins.
     """
+    found = _answer(figure, copies, gate, missing, levels)
+    if not isinstance(figure, Mean | MeanDifference) or not figure.ranges:
+        return found
+    (middle,) = found
+    (least,), (largest,) = (_answer(one, copies, gate, missing, levels) for one in figure.extremes())
+    if middle.low is None or middle.high is None or least.low is None or largest.high is None:
+        return found
+    low, high = min(least.low, middle.low), max(largest.high, middle.high)
+    inside, width = middle.high - middle.low, middle.width
+    if width is not None:
+        first, *others = width.causes
+        causes: list[Cause] = ["bins", first] if high - low > 2 * inside else [first, "bins"]
+        width = replace(width, causes=(*causes, *others))
+    return (replace(middle, low=low, high=high, width=width, at_midpoints=(middle.low, middle.high)),)
+
+
+def _answer(
+    figure: Figure, copies: Copies, gate: Gate, missing: Sequence[MissingShares], levels: Levels
+) -> tuple[Answer, ...]:
     tallies = [Tally.of_rows(rows, copies.sizes, figure.columns) for rows in copies.rows]
     found = [figure.estimate(tally) for tally in tallies]
     values, variances = (np.array(part) for part in zip(*found, strict=True))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -162,12 +162,19 @@ class OddsRatio:
 @dataclass(frozen=True)
 class Mean:
     """Mean of a column's ``scores`` in the rows ``among``, which fulfil all these conditions; a score is a number per
-    category, such as a bin midpoint."""
+    category, such as the middle of a bin. ``ranges`` are the least and the largest number of each bin; none if the
+    scores are exact."""
 
     column: str
     scores: tuple[float, ...]
     among: tuple[Level, ...] = ()
     missing: Mapping[str, int] = field(default_factory=dict)
+    ranges: tuple[tuple[float, float], ...] = ()
+
+    def extremes(self) -> tuple[Mean, Mean]:
+        """Return the figure with every number at the low end of its bin, and at the high end."""
+        low, high = (replace(self, scores=tuple(r[i] for r in self.ranges), ranges=()) for i in (0, 1))
+        return low, high
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -190,7 +197,8 @@ class Mean:
 @dataclass(frozen=True)
 class MeanDifference:
     """Mean of a column's ``scores`` in group ``one`` minus the mean in group ``other``; ``among`` as in
-    :class:`Difference`."""
+    :class:`Difference`, ``ranges`` as in :class:`Mean`. ``opposite`` are the scores in group ``other`` if they
+    differ."""
 
     column: str
     scores: tuple[float, ...]
@@ -198,6 +206,14 @@ class MeanDifference:
     other: Level
     missing: Mapping[str, int] = field(default_factory=dict)
     among: tuple[Level, ...] = ()
+    ranges: tuple[tuple[float, float], ...] = ()
+    opposite: tuple[float, ...] = ()
+
+    def extremes(self) -> tuple[MeanDifference, MeanDifference]:
+        """Return the figure with the least numbers in group ``one`` and the largest in ``other``, and the reverse."""
+        ends = [tuple(r[i] for r in self.ranges) for i in (0, 1)]
+        low, high = (replace(self, scores=ends[i], opposite=ends[1 - i], ranges=()) for i in (0, 1))
+        return low, high
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -210,14 +226,17 @@ class MeanDifference:
         needs = Needs(
             self.columns, groups, rests=observed_cells(self.column, groups, self.missing), missing=self.missing
         )
-        contrast = Contrast(tuple(Group(self.column, dict(enumerate(self.scores)), group) for group in groups))
+        scores = (self.scores, self.opposite or self.scores)
+        contrast = Contrast(
+            tuple(Group(self.column, dict(enumerate(s)), group) for s, group in zip(scores, groups, strict=True))
+        )
         return (Part("difference of means", needs, contrast=contrast),)
 
     def estimate(self, tally: Tally) -> tuple[FloatArray, FloatArray]:
         """Return the difference of two independent means."""
         tally = tally.observed(self.missing)
-        groups = ((self.one, *self.among), (self.other, *self.among))
-        (m, v), (n, w) = (_mean(tally, self.column, self.scores, group) for group in groups)
+        m, v = _mean(tally, self.column, self.scores, (self.one, *self.among))
+        n, w = _mean(tally, self.column, self.opposite or self.scores, (self.other, *self.among))
         return np.array([m - n]), np.array([v + w])
 
 

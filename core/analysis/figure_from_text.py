@@ -10,6 +10,7 @@ raises :class:`ProjectError` for a column or value that the schema does not decl
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -78,13 +79,16 @@ def proportion(schema: Schema, event: str, among: Among = None) -> Proportion:
 
 
 def mean(schema: Schema, column: str, among: Among = None) -> Mean:
-    """Return the mean of a numeric column, by bin midpoints, in the rows ``among`` (``column=value``).
+    """Return the mean of a numeric column in the rows ``among`` (``column=value``).
+
+    The estimate takes every number at the middle of its bin; the interval holds wherever it is inside.
 
     >>> import espalier as es
     >>> es.mean(es.Schema((es.Column("age", "numeric", edges=(0.0, 50.0, 100.0)),)), "age").columns
     ('age',)
     """
-    return of_observed(schema, Mean(column, _scores(schema, column), _among(schema, among)))
+    scores, ranges = _inside(schema, column)
+    return of_observed(schema, Mean(column, scores, _among(schema, among), ranges=ranges))
 
 
 def quantile(schema: Schema, column: str, probability: float = 0.5, among: Among = None) -> Quantile:
@@ -101,9 +105,10 @@ def quantile(schema: Schema, column: str, probability: float = 0.5, among: Among
 
 
 def mean_difference(schema: Schema, column: str, group: str, among: Among = None) -> MeanDifference:
-    """Return the difference of a numeric column's means between two groups."""
-    apart = _apart(schema, column, group)
-    return of_observed(schema, MeanDifference(column, _scores(schema, column), *apart, among=_among(schema, among)))
+    """Return the difference of a numeric column's means between two groups; its interval is as that of `mean`."""
+    (one, other), (scores, ranges) = _apart(schema, column, group), _inside(schema, column)
+    figure = MeanDifference(column, scores, one, other, among=_among(schema, among), ranges=ranges)
+    return of_observed(schema, figure)
 
 
 def difference(schema: Schema, event: str, group: str, among: Among = None) -> Difference:
@@ -223,6 +228,21 @@ def figure_of(project: Project, asked: AskedQuestion, rows: int) -> Figure:
 def middles(column: Column) -> tuple[float, ...]:
     """Return the midpoint of each bin of a numeric column."""
     return tuple((low + high) / 2 for low, high in pairwise(column.edges))
+
+
+def _inside(schema: Schema, name: str) -> tuple[tuple[float, ...], tuple[tuple[float, float], ...]]:
+    """Return the middle of each bin of a numeric column, and the least and largest number that it can hold.
+
+    Bins are half-open, the last one closed. There are no ranges if each bin holds a single whole number.
+    """
+    _scores(schema, name)
+    column = schema[name]
+    ranges = list(pairwise(column.edges))
+    if column.integer:
+        whole = [(float(math.ceil(low)), float(math.ceil(high) - 1)) for low, high in ranges]
+        ranges = [*whole[:-1], (whole[-1][0], float(math.floor(column.edges[-1])))]
+    middle = tuple((low + high) / 2 for low, high in ranges)
+    return middle, tuple(ranges) if any(low < high for low, high in ranges) else ()
 
 
 def last(column: Column) -> int:

@@ -115,7 +115,7 @@ def _part(counts: FloatArray, sigma: float, k: int, w: float) -> _Part:
     many = counts.shape[-2]
     later = np.cumsum((d + c)[..., ::-1], axis=-1)[..., ::-1]
     risk = later - (1 - w) * c
-    cells = 2.0 * np.arange(many, 0, -1) - 1 + w**2  # the counts summed in r, those of c by their squared weight
+    cells = np.arange(2 * many - 1, 0, -2, dtype=np.float64) + w**2  # summed in r
     clear = np.logical_and.accumulate(risk > np.maximum(CLEAR * sigma * np.sqrt(cells), 0.0), axis=-1)
     r = np.where(clear, risk, 1.0)
     h = np.where(clear, d / r, 0.0)

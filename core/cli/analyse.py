@@ -42,7 +42,7 @@ def add(commands: Any) -> None:
     asked = analyse.add_mutually_exclusive_group(required=True)
     asked.add_argument("--proportion", action="append", metavar="COLUMN=VALUE", help="COLUMN= for its missing cells")
     asked.add_argument(
-        "--mean", action="append", metavar="COLUMN", help="of a numeric column, from the midpoints of its bins"
+        "--mean", action="append", metavar="COLUMN", help="of a numeric column, wherever numbers are inside their bins"
     )
     asked.add_argument(
         "--quantile",

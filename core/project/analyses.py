@@ -220,7 +220,7 @@ def read_analysis(data: Any) -> PlannedAnalysis:
     half = data.get("half_width")
     if half is not None and (isinstance(half, bool) or not isinstance(half, int | float) or not 0 < half < 1e6):
         raise _error(f"analysis {name!r}: half_width must be a positive number")
-    read: type[PlannedCounts | PlannedRegression | PlannedSurvival] = _FURTHER.get(kind, PlannedCounts)
+    read: type[PlannedCounts | PlannedRegression | PlannedSurvival] = _FURTHER.get(str(kind), PlannedCounts)
     return read.from_json(data, half)
 
 
