@@ -183,11 +183,11 @@ class Histogram:
         _check(self.reading, self.group, sizes)
 
     def given(self, unit: Unit) -> tuple[tuple[str, float], ...]:  # noqa: ARG002
-        """None."""
+        """Return no numbers: the sensitivity in rows depends on the unit alone."""
         return ()
 
     def sensitivity(self, unit: Unit) -> float:
-        """Of counts: k under add-remove, √2·k under replace-one.
+        """Return the L2 sensitivity of the counts: k under add-remove, √2·k under replace-one.
 
         Proof. Each row adds 1 to exactly one entry, whatever ``group`` and ``together`` are, and both are public:
         computed earlier from noisy answers. So these are the counts of one clique, and :attr:`Unit.count_sensitivity`
@@ -238,7 +238,7 @@ class Moments:
         _check(self.reading, self.vectors, sizes)
 
     def given(self, unit: Unit) -> tuple[tuple[str, float], ...]:  # noqa: ARG002
-        """None."""
+        """Return no numbers: the sensitivity in rows depends on the unit alone."""
         return ()
 
     def sensitivity(self, unit: Unit) -> float:

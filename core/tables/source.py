@@ -36,7 +36,7 @@ class Source(Protocol):
 
     @property
     def schema(self) -> Schema:
-        """The public description of its columns."""
+        """The public description of the table's columns."""
         ...
 
     @property

@@ -117,7 +117,7 @@ class Table:
 
     @property
     def lot_key(self) -> str:
-        """The key of its row limits: none, they are chosen by :attr:`deal`."""
+        """The key of the row limits: empty, because :attr:`deal` chooses the rows."""
         return ""
 
     def dealt_by(self, deal: random_rows.Deal) -> Self:

@@ -80,7 +80,8 @@ def _figures(found: LinkedVerdict) -> None:
         column_config={
             "distance": st.column_config.NumberColumn(format="%.3f", help="Total variation, 0 to 1; less is better."),
             "floor": st.column_config.NumberColumn(
-                format="%.3f", help="The same for a resample of the real people: no release is expected to be closer."
+                format="%.3f",
+                help="Total variation of a resample of the real people; no release is expected to be closer.",
             ),
         },
     )

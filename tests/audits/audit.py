@@ -197,7 +197,7 @@ class Counted:
     """A table that counts each marginal only once, because thousands of runs ask for the same ones."""
 
     def __init__(self, table: Table) -> None:
-        """The same answers as ``table``."""
+        """Takes every answer from ``table``."""
         self.schema, self.rows, self.digest = table.schema, table.rows, table.digest
         self.person_column, self.names_people = table.person_column, table.names_people
         self.row_limit = table.row_limit
@@ -224,7 +224,7 @@ class Pair:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Of the columns."""
+        """The number of categories of each column."""
         return self.tables[0].schema.sizes
 
 
@@ -651,7 +651,8 @@ def persons(relation: Neighbors, budget: Budget) -> Callable[[int], float]:
 
 
 def persons_in_duckdb(relation: Neighbors, budget: Budget) -> Callable[[int], float]:
-    """The same through DuckDB, which reads a file and keeps two rows of each person by lots from a key of that run."""
+    """Like the audit of persons above, but through DuckDB, which reads a file and keeps two rows of each person by lots
+    from a key of that run."""
     pair = apart(Unit(relation, 2))
     folder, total = Path(tempfile.mkdtemp()), ROWS if relation == "replace-one" else None
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
