@@ -19,7 +19,7 @@ from espalier.pages.session.session import ReleaseBundle, Session
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-TITLE = "Its own tables"
+TITLE = "The original tables"
 
 
 def show(state: Session, released: ReleaseBundle) -> None:

@@ -168,9 +168,9 @@ ASKED = QuestionList(
     ),
     ({"name": "marks", "of": {name: ["x"] for name in "abcd"}, "up_to": 4},),
 )
-"""What the methods' audits ask. The person of :func:`between` moves every answer, some up and some down, so that all
-together move by their whole sensitivity. Every answer is about as far above that of an even table as the others, so
-that a choice of the worst is a close one, which tells the most."""
+"""The requests in the audits of the methods. The person of :func:`between` moves every answer, some up and some down,
+so that all together move by their whole sensitivity. Every answer is about as far above that of an even table as the
+others, so that a choice of the worst is a close one, which reveals the most."""
 
 
 @dataclass(frozen=True)
@@ -374,7 +374,7 @@ WRONG: Weights = {
     **{name: np.zeros((3, 2)) for name in "abc"},
     "d": np.array([[0.0, 40.0], [40.0, 0.0], [0.0, 0.0]]),
 }
-"""Where d is 0 this fit is sure of y = 2, where d is 1 of y = 1."""
+"""Where d is 0, this fit is certain of y = 2; where d is 1, of y = 1."""
 
 
 OPPOSED = Scored({"d": np.array([[100], [-100], [0]])}, {"y": 100 * np.eye(3, dtype=np.int64)}, 100)

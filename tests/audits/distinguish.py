@@ -47,7 +47,7 @@ class Verdict:
 
     @property
     def worst(self) -> Bound:
-        """Where the bound comes nearest to the claim, or exceeds it most."""
+        """The bound that comes nearest to the claim, or exceeds it most."""
         return max(self.bounds, key=lambda b: (b.low > b.claimed, b.low / max(b.claimed, 1e-9)))
 
     def epsilon_low(self, delta: float) -> float:
