@@ -56,7 +56,7 @@ class Source(Protocol):
 
     @property
     def origin(self) -> str | None:
-        """The kind of relation that the table was read from (`espalier.core.tables.catalogue`); `None` for a file or
+        """The kind of relation that was read (`espalier.core.tables.catalogue`); `None` for a file or
         frame."""
         ...
 

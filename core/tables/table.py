@@ -49,7 +49,7 @@ class Table:
     deal: random_rows.Deal | None = None
     """The random numbers for choosing rows."""
     origin: str | None = None
-    """The kind of relation that the table was read from (`espalier.core.tables.catalogue`); `None` for files and frames."""
+    """The kind of relation that was read (`espalier.core.tables.catalogue`); `None` for files and frames."""
 
     def __post_init__(self) -> None:
         """Codes are copied, checked against the schema and frozen; raises :class:`TableError`."""
