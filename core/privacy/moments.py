@@ -33,21 +33,21 @@ DIAGONAL, BESIDE = 29, 41
 
 @dataclass(frozen=True)
 class Reading:
-    """How rows become whole numbers from 0: ``axes`` of numeric columns and of those in ``ordered``, whose numbers are
-    their codes; all others (``sizes``: their categories) keep their codes. Public."""
+    """The rule by which rows become whole numbers from 0: ``axes`` of numeric columns and of those in ``ordered``,
+    whose numbers are their codes; all others (``sizes``: their categories) keep their codes. Public."""
 
     axes: Mapping[str, Axis]
     ordered: tuple[str, ...]
     sizes: Mapping[str, int]
 
     def check(self, sizes: Mapping[str, int]) -> None:
-        """Raise :class:`ValueError` unless these are columns of a table with columns of ``sizes``."""
+        """Raise :class:`ValueError` unless the columns read belong to a table with columns of ``sizes``."""
         for name in (*self.axes, *self.sizes):
             if name not in sizes or self.sizes.get(name, sizes[name]) != sizes[name]:
                 raise ValueError(f"{name!r} belongs to another table")
 
     def only(self, *names: str) -> Reading:
-        """Return the same for some columns."""
+        """Return this reading for the columns ``names`` only."""
         return Reading(
             {n: a for n, a in self.axes.items() if n in names},
             self.ordered,
