@@ -38,7 +38,7 @@ def scale(n: int, statements: int = 5) -> float:
 
 
 def null_of(shape: tuple[int, int, int], n: int, sigma: float, skewed: bool) -> Null:
-    """Even margins, or margins that fall by half from category to category and differ between strata."""
+    """Return even margins, or margins that fall by half from category to category and differ between strata."""
     if not skewed:
         return Null.uniform(shape, n, sigma)
     i, j, k = shape

@@ -104,7 +104,8 @@ def generated() -> Setting:
 
 
 def diabetes(n: int, many: bool) -> Setting:
-    """Is insulin associated with readmission, given 90 strata (or six columns, by logistic regression)?"""
+    """Measure whether insulin is associated with readmission, given 90 strata (or six columns, by logistic
+    regression)."""
     frame = pd.read_csv(adult.DATA.parent / "diabetes_readmission_20k.csv.gz", dtype=str, keep_default_na=False)
 
     def binned(name: str, edges: Sequence[int]) -> NDArray[np.int64]:

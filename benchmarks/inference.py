@@ -188,7 +188,7 @@ def side(which: str, path: Path) -> None:
 
 
 def peer(data: str | None) -> None:
-    """Both sides on the same measurements, each in a fresh process."""
+    """Run both sides on the same measurements, each in a fresh process."""
     rng = np.random.default_rng(0)
     table, sizes = from_csv(data) if data else (generated(SHAPE, 39_073, rng), SHAPE)
     works = workloads(table, sizes)

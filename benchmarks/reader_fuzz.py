@@ -236,7 +236,7 @@ def check_people(turn: Turn, rows: list[dict[str, Any]], other: list[dict[str, A
 
 
 def neighbour(rng: random.Random, rows: list[dict[str, Any]], fresh: Callable[[str], dict[str, Any]]) -> Any:
-    """The same rows with one removed, added or replaced."""
+    """Return the rows with one removed, added or replaced."""
     how, place = rng.choice(("remove", "add", "replace")), rng.randrange(len(rows))
     if how == "remove" and len(rows) > 1:
         return rows[:place] + rows[place + 1 :]

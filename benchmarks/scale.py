@@ -148,7 +148,7 @@ def counts(folder: Path, rows: int) -> None:
 
 
 def numeric(folder: Path, rows: int) -> None:
-    """The same for whole numbers alone."""
+    """Measure the speed of a snapshot and of all counts for whole numbers only."""
     apart(f"from benchmarks.scale import layout; layout({str(folder)!r}, {rows}, 'numbers')")
 
 

@@ -68,7 +68,7 @@ class Rows:
         return self.held[column]
 
     def take(self, rows: NDArray[np.intp]) -> Rows:
-        """Some rows."""
+        """Return these ``rows`` only."""
         return Rows({k: v[rows] for k, v in self.held.items()}, {k: v[rows] for k, v in self.codes.items()})
 
 
@@ -195,7 +195,8 @@ def compared(cases: Iterable[Case], plans: Iterable[dict[str, object]], epsilons
 
 
 def binned(schema: Schema) -> Schema:
-    """The same with 16 bins to a numeric column that is not one of whole numbers, for methods that count marginals."""
+    """Return this schema with 16 bins for each numeric column that does not hold whole numbers, for methods that count
+    marginals."""
     return Schema(
         tuple(
             Column(c.name, "numeric", edges=tuple(np.linspace(c.edges[0], c.edges[-1], 17)))

@@ -2,8 +2,8 @@
 
     python -m benchmarks.verdict [--cache FILE] [--measure-only] [--methods prism mst ...] [--until SECONDS]
 
-Each release is compared with one of the same method at ε = 100, which is nearly free of noise. *It holds* means a loss
-of at most 0.03 AUC (outcome), or a mean total variation of pairs that is at most 0.05 higher (pairs). The rules of
+Each release is compared with one of the same method at ε = 100, which is nearly free of noise. A verdict holds if the
+loss is at most 0.03 AUC (outcome), or if the mean total variation of pairs is at most 0.05 higher (pairs). The rules of
 `espalier.core.planning.expectation` were chosen on ``TUNED``: its weights on the first seven tables, its form and
 margins on all. The rule for "noise" was changed after the other tables had been seen, so they are not a clean test of
 it. Measured figures are kept in a file, so a second run only recomputes the ratings.
@@ -140,7 +140,7 @@ def _fair(case: Case, table: Table) -> Project:
 
 
 def _drawn(case: Case, table: Table) -> Project | None:
-    """With the arrows of the network that the table was drawn from; none for other tables."""
+    """Return the project with the arrows of the network that the table was drawn from; other tables get no arrows."""
     network = case.name.split()[0]
     if network not in ("asia", "child", "alarm"):
         return None

@@ -23,7 +23,7 @@ from espalier.core.models.graphical import GraphicalModel, Zeros, estimate, refi
 from espalier.core.privacy.draws import Measurement, Merged, fold
 
 SMOOTHING = 0.3
-"""How strongly the fit of a copy prefers independent columns.
+"""The strength with which the fit of a copy prefers independent columns.
 
 A release smooths by 1 to 3, which brings its table closer to the truth over all cells but pulls each count towards
 independence, by smoothing · σ · log(p / q) with q the share under independence. The pull reaches several σ, always in

@@ -84,7 +84,7 @@ class Numbers:
         return (self.anonymized - self.bounds[:, 0]) / np.diff(self.bounds)[:, 0]
 
     def take(self, rows: NDArray[np.intp]) -> Numbers:
-        """Some rows only."""
+        """Return these ``rows`` only."""
         return Numbers(
             self.anonymized[rows],
             self.bounds,

@@ -100,7 +100,7 @@ def draft(opt: argparse.Namespace) -> None:
 def read_linked(project: Project, data: Sequence[str]) -> list[Any]:
     """Return the tables that ``--data`` names; raises :class:`ProjectError` for any other number of tables.
 
-    A database has both tables by their names in the project, and its URL is given once or twice.
+    In a database, the tables have their names from the project; the URL is given once or twice.
     """
     from espalier.core.tables.frames import is_database, read_data
 

@@ -16,7 +16,7 @@ from espalier.core.project.question_list import QuestionList, read_questions
 
 
 def add_option(command: Any) -> None:
-    """Declare it."""
+    """Declare the option ``--questions``."""
     command.add_argument(
         "--questions",
         type=Path,

@@ -71,7 +71,7 @@ class Downstream:
         return {figure: float(np.mean([getattr(t, figure) for t in chosen])) for figure in FIGURES}
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as ``evaluate`` prints it."""
+        """Return the figures as ``evaluate`` prints them."""
         return {
             "macro": self.macro(),
             "classifiers": {name: self.macro(classifier=name) for name in CLASSIFIERS},

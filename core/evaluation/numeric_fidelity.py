@@ -117,7 +117,7 @@ def train_and_test(
 
 
 def _out_of_bag(rows: tuple[NDArray[np.float64], NDArray[np.float64]]) -> Prediction:
-    """The same forest on its training rows, each predicted only by trees that did not see it."""
+    """The forest's predictions for its training rows, each made only by trees that did not see the row."""
     told = forest(0).set_params(oob_score=True).fit(*rows).oob_prediction_
     return _judged(rows[1], told)
 

@@ -56,7 +56,7 @@ class Order:
         self.cells = [sizes[own] * prod(sizes[name] for name in given) for own, given in buckets]
 
     def joined(self, clique: Clique) -> Order:
-        """The same order with ``clique`` in the graph."""
+        """Return this order for the graph with ``clique`` added."""
         other = copy(self)
         other._masks, other.cells = list(self._masks), list(self.cells)
         members = sorted(self._place[name] for name in clique if name in self._place)

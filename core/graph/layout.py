@@ -24,7 +24,7 @@ FEWEST = 6
 """Number of boxes that any layer may have. Larger drawings allow √(2·boxes)."""
 
 Bend = tuple[str, str, int]
-"""Where the arrow (cause, effect) passes a layer that neither of them is in."""
+"""The place where the arrow (cause, effect) passes a layer that contains neither of them."""
 Slot = str | Bend
 Point = tuple[float, float]
 

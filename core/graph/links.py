@@ -27,7 +27,7 @@ class Link:
 
     @property
     def together(self) -> bool:
-        """Whether they were measured together."""
+        """Whether the two columns were measured together."""
         return len(self.path) == 2
 
     def sentence(self, show: Callable[[str], str] = str) -> str:

@@ -47,7 +47,7 @@ class Account:
 
     @property
     def population(self) -> Population:
-        """Return its present state."""
+        """Return the population's present state."""
         return population_of(replay(self._events()), self.table, self.store.name)
 
     def _events(self) -> list[Event]:

@@ -31,7 +31,8 @@ SELECT 1 FROM sqlite_master AS made LEFT JOIN pragma_table_xinfo(made.name) AS p
 WHERE made.name LIKE 'espalier%' AND made.type IN ('table', 'view')
 AND (made.type = 'view' OR made.sql LIKE 'CREATE VIRTUAL%' OR part.hidden <> 0)
 """
-"""Does a SQLite file have a view, a virtual table or a computed column of a ledger's name? Each may be endless."""
+"""Returns a row if a SQLite file has a view, a virtual table or a computed column with a ledger's name, any of which
+may be endless."""
 
 
 def engine_of(url: sa.URL, table: str) -> sa.Engine:

@@ -70,9 +70,9 @@ class Entry:
     released: str | None = None
     parts: tuple[Part, ...] = ()
     another_unit: bool = False
-    """Whether it used a different person column from the one fixed for its table."""
+    """Whether the release used a different person column from the one fixed for its table."""
     diagnostics_before: int = 0
-    """Number of views of its population's diagnostics when it was reserved."""
+    """Number of views of the population's diagnostics when the release was reserved."""
     delta_reserved: float = 0.0
     delta_counted: float = 0.0
     one_row_per_person: bool | None = None
@@ -82,7 +82,7 @@ class Entry:
 
     @property
     def person(self) -> str | None:
-        """The person column of its plan."""
+        """The person column of the plan."""
         return person_in(self.plan)
 
     @property

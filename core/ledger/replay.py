@@ -169,7 +169,8 @@ class _State:
         self.entries[id_] = replace(entry, another_unit=self._another_unit(entry, stored))
 
     def _another_unit(self, entry: Entry, stored: dict[str, Any]) -> bool:
-        """Return whether a reservation is for another person column than its table's. The first one fixes it."""
+        """Return whether a reservation is for a different person column from its table's, which the first reservation
+        fixes."""
         another = entry.person != self.persons.setdefault(entry.table, entry.person)
         # before person columns were fixed, nothing was stored
         _require(stored.get("another_unit", another) is another, "it does not record whether it is for another unit")

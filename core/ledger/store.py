@@ -321,7 +321,7 @@ class Store:
                 text = ""
             if not re.fullmatch(r"[0-9]{1,20} [0-9a-f]{64}\s*", text):
                 raise LedgerError(
-                    f"{file} is where this machine remembers the ledger {self.name}, but it cannot be read or contains "
+                    f"{file}, in which this machine remembers the ledger {self.name}, cannot be read or contains "
                     "something else. Nothing can be released. Move that file away, or use another ledger"
                 )
             count, hash_ = text.split()

@@ -1,11 +1,11 @@
 """FPT's first algorithm: answer all questions, then apply the smallest L∞ correction that makes the answers consistent
 with some table.
 
-Ghazi, Guzmán, Kamath, Knop, Kumar & Manurangsi (2026), by linear programming with a max-plus pricing oracle. Suited to
-reproducing the paper's figures, and to proving that no table agrees better with the answers. Not suited to the answers
-themselves, which the projection makes worse in most cases (its maximum error is 1.2 to 1.7 times that of the plain
-answers), or to rows: a vertex of the program repeats a few hundred rows. So the released rows are drawn from the
-maximum-entropy fit of the same answers, and the projection is shown next to each answer, for comparison.
+Ghazi, Guzmán, Kamath, Knop, Kumar & Manurangsi (2026), by linear programming with a max-plus pricing oracle. The method
+suits those who reproduce the paper's figures, or prove that no table agrees better with the answers. It suits neither
+the answers themselves, which the projection makes worse in most cases (its maximum error is 1.2 to 1.7 times that of
+the plain answers), nor rows: a vertex of the program repeats a few hundred rows. So the released rows are drawn from
+the maximum-entropy fit of the same answers, and the projection is shown next to each answer, for comparison.
 """
 
 from __future__ import annotations

@@ -371,7 +371,7 @@ class Stepping:
 
     @property
     def model(self) -> StepModel:
-        """The step model as it is now."""
+        """The current step model."""
         return StepModel(self.layout.linked, self.layout.sizes, tuple(self.columns[name] for name in self.order))
 
     def expected(self) -> Callable[[Pair], Array]:

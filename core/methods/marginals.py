@@ -71,7 +71,7 @@ class Marginals:
 
     @classmethod
     def of(cls, curator: Curator, measurements: list[Measurement], **more: Any) -> Marginals:
-        """Build it from the answers of ``curator``; ``more`` are the further fields."""
+        """Build the marginals from the answers of ``curator``; ``more`` are the further fields."""
         return cls(
             curator.whole,
             curator.sizes,

@@ -24,12 +24,12 @@ class Model(Protocol):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns it draws, in schema order."""
+        """The columns that the model draws, in schema order."""
         ...
 
     @property
     def total(self) -> float:
-        """Number of rows it represents, computed from public numbers and noisy answers alone."""
+        """Number of rows that the model represents, computed from public numbers and noisy answers alone."""
         ...
 
     def sample(self, rows: int, rng: np.random.Generator, *, even: bool = False, report: Report | None = None) -> Codes:
@@ -45,7 +45,7 @@ class Model(Protocol):
         ...
 
     def dumps(self) -> bytes | None:
-        """Return its file: plain arrays under a tag, no pickle; None for a model that must not be written."""
+        """Return the model's file: plain arrays under a tag, no pickle; None for a model that must not be written."""
         ...
 
 

@@ -72,7 +72,7 @@ class TiltedModel:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns it draws, in schema order."""
+        """The columns that the model draws, in schema order."""
         return self.base.columns
 
     @property
@@ -82,7 +82,7 @@ class TiltedModel:
 
     @property
     def total(self) -> float:
-        """Number of rows that it represents."""
+        """Number of rows that the model represents."""
         return self.base.total
 
     @property

@@ -1,4 +1,4 @@
-"""What the noise of a plan costs its purpose at one ε or another.
+"""The effect of a plan's noise on its purpose, at any ε.
 
 Noise in rows is proportional to a factor, so all that does not depend on it is computed once (`Scale`): a verdict
 evaluates a plan at hundreds of factors.

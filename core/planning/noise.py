@@ -40,7 +40,7 @@ class Noise:
     with_target: FloatArray
 
     def scaled(self, factor: float) -> Noise:
-        """The same plan with all noise multiplied by ``factor``."""
+        """Return this plan with all noise multiplied by ``factor``."""
         return replace(self, one=factor * self.one, pair=factor * self.pair, choice=factor * self.choice)
 
     @property

@@ -48,7 +48,8 @@ class Budget:
         return cls(epsilon, 0.0, math.nextafter(epsilon * epsilon / 2, math.inf), pure=True)
 
     def part(self, share: float) -> Budget:
-        """Return a part of it, for code that divides its own budget: ``share`` of ε, of δ and of ρ (pure: of ε)."""
+        """Return a part of the budget, for code that divides its own budget: ``share`` of ε, of δ and of ρ (pure: of
+        ε)."""
         if self.pure:
             return Budget.of_pure(share * self.epsilon)
         return Budget(share * self.epsilon, share * self.delta, share * self.rho)

@@ -67,7 +67,7 @@ FINER, MOST_CUTS = 4, 64
 """Private quantiles first cut a column into `FINER` times its bins, and into at most `MOST_CUTS` parts."""
 
 CUTS, COUNTS = 0.1, 0.9
-"""How a column of numbers divides its share between those quantiles and the counts of the cells between them, from
+"""The parts of a numeric column's share that pay for those quantiles and for the counts of the cells between them, from
 which its bins are built. On COMPAS and the bundled samples, other settings, including those of `FINER`, are no better
 (`python -m benchmarks.schema settings`)."""
 

@@ -146,7 +146,8 @@ class Curator(ABC):
         return [Measurement(q, a, scales[q], rhos[q], pool) for q, a in zip(rhos, answers, strict=True)]
 
     def choose(self, score: Score, candidates: Sequence[Clique], rho: float, what: str, pool: str = "") -> Clique:
-        """One of ``candidates``, by the exponential mechanism of cost ``rho``: noisy max over whole-number scores.
+        """Choose one of ``candidates`` by the exponential mechanism of cost ``rho``: noisy max over whole-number
+        scores.
 
         The empty clique, if the score allows it, means "none of them"; its score is 0.
         """
@@ -190,7 +191,7 @@ class Curator(ABC):
         return recipe.question_of(self._worst(recipe, scale))
 
     def choose_step(self, score: StepScore, candidates: Sequence[Pair], rho: float, pool: str = "") -> Pair:
-        """One of ``candidates``, pairs of columns at a step, by the exponential mechanism of cost ``rho``."""
+        """Choose one of ``candidates``, pairs of columns at a step, by the exponential mechanism of cost ``rho``."""
         if type(score) is not StepScore or not candidates:
             raise TypeError("a choice of steps must use the score whose sensitivity is proved in steps.py")
         sensitivity, unit = score.sensitivity(self.unit), score.units
@@ -362,8 +363,8 @@ class PrivateCurator(Curator):
         held_out: bool = False,
         journal: Journal | None = None,
     ) -> None:
-        """``max_cells`` is the largest marginal it will count; ``spending`` is the account to charge, by default a new
-        one.
+        """``max_cells`` is the size of the largest marginal that it counts; ``spending`` is the account to charge, by
+        default a new one.
 
         Without a ``journal`` no answer is stored.
         """
@@ -385,7 +386,7 @@ class PrivateCurator(Curator):
         """Count in groups of categories from now on.
 
         The groups must be computed from this curator's answers, so they are public. A histogram of groups is
-        a histogram: every sensitivity stays what it is.
+        a histogram: every sensitivity stays the same.
         """
         for name, groups in merged.items():
             used = np.unique(groups)

@@ -90,7 +90,7 @@ L1_PROOFS = {
     "questions": "core/privacy/question_recipes/recipes.py: QuestionSums.total_sensitivity",
     "count-histogram": "core/privacy/question_recipes/recipes.py: CountHistogram.total_sensitivity",
 }
-"""The same for L1 sensitivities, of draws with Laplace noise."""
+"""Place of the proof of each recipe's L1 sensitivity, for draws with Laplace noise."""
 
 PartKind = Literal["select", "measure", "look"]
 """Purpose of a draw in a ledger entry: choosing, measuring, or judging the result."""

@@ -33,21 +33,21 @@ DIAGONAL, BESIDE = 29, 41
 
 @dataclass(frozen=True)
 class Reading:
-    """How rows become whole numbers from 0: ``axes`` of numeric columns and of those in ``ordered``, whose numbers are
-    their codes; all others (``sizes``: their categories) keep their codes. Public."""
+    """The rule by which rows become whole numbers from 0: ``axes`` of numeric columns and of those in ``ordered``,
+    whose numbers are their codes; all others (``sizes``: their categories) keep their codes. Public."""
 
     axes: Mapping[str, Axis]
     ordered: tuple[str, ...]
     sizes: Mapping[str, int]
 
     def check(self, sizes: Mapping[str, int]) -> None:
-        """Raise :class:`ValueError` unless these are columns of a table with columns of ``sizes``."""
+        """Raise :class:`ValueError` unless the columns read belong to a table with columns of ``sizes``."""
         for name in (*self.axes, *self.sizes):
             if name not in sizes or self.sizes.get(name, sizes[name]) != sizes[name]:
                 raise ValueError(f"{name!r} belongs to another table")
 
     def only(self, *names: str) -> Reading:
-        """Return the same for some columns."""
+        """Return this reading for the columns ``names`` only."""
         return Reading(
             {n: a for n, a in self.axes.items() if n in names},
             self.ordered,
@@ -183,11 +183,11 @@ class Histogram:
         _check(self.reading, self.group, sizes)
 
     def given(self, unit: Unit) -> tuple[tuple[str, float], ...]:  # noqa: ARG002
-        """None."""
+        """Return no numbers: the sensitivity in rows depends on the unit alone."""
         return ()
 
     def sensitivity(self, unit: Unit) -> float:
-        """Of counts: k under add-remove, √2·k under replace-one.
+        """Return the L2 sensitivity of the counts: k under add-remove, √2·k under replace-one.
 
         Proof. Each row adds 1 to exactly one entry, whatever ``group`` and ``together`` are, and both are public:
         computed earlier from noisy answers. So these are the counts of one clique, and :attr:`Unit.count_sensitivity`
@@ -238,7 +238,7 @@ class Moments:
         _check(self.reading, self.vectors, sizes)
 
     def given(self, unit: Unit) -> tuple[tuple[str, float], ...]:  # noqa: ARG002
-        """None."""
+        """Return no numbers: the sensitivity in rows depends on the unit alone."""
         return ()
 
     def sensitivity(self, unit: Unit) -> float:

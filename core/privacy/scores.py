@@ -85,7 +85,7 @@ class EdgeScore:
         self._expected, self._per_cell = expected, per_cell
 
     def given(self, n: int | None) -> tuple[tuple[str, float], ...]:  # noqa: ARG002
-        """None."""
+        """Return no numbers: the sensitivity depends on the unit alone."""
         return ()
 
     def fits(self, clique: Clique) -> bool:
@@ -193,7 +193,7 @@ class ConditionalScore:
         self._target = target
 
     def given(self, n: int | None) -> tuple[tuple[str, float], ...]:  # noqa: ARG002
-        """None."""
+        """Return no numbers: the sensitivity depends on the unit alone."""
         return ()
 
     def fits(self, clique: Clique) -> bool:

@@ -51,7 +51,7 @@ class StepCounts:
         return self.shape[0] * self.shape[1]
 
     def given(self, unit: Unit) -> tuple[tuple[str, float], ...]:  # noqa: ARG002
-        """Nothing further: the sensitivity depends on the unit alone."""
+        """Return no numbers: the sensitivity depends on the unit alone."""
         return ()
 
     def check(self, sizes: Mapping[str, int]) -> None:  # noqa: ARG002

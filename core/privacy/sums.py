@@ -51,7 +51,7 @@ class SumRecipe(Protocol):
 
     @property
     def recipe(self) -> str:
-        """Its name in `espalier.core.privacy.draws.PROOFS`."""
+        """The recipe's name in `espalier.core.privacy.draws.PROOFS`."""
         ...
 
     def given(self, unit: Unit) -> tuple[tuple[str, float], ...]:

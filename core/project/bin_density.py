@@ -20,7 +20,8 @@ CHUNK = 1 << 14
 def tilts(edges: Sequence[float], counts: NDArray[Any]) -> NDArray[np.float64]:
     """Return how much the density rises from each bin's middle to its upper end, as a share of its mean: −1 to 1.
 
-    An outermost bin falls away from its only neighbour. If that neighbour holds less, the bin is flat, like a peak.
+    In the first and the last bin, density falls away from the only neighbour. If that neighbour has a lower density,
+    the bin is flat, as a peak is.
     """
     ends = np.asarray(edges, dtype=np.float64)
     if len(ends) < 3:

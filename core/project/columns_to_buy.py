@@ -31,12 +31,12 @@ BINS_FOUND, MOST_FOUND = 10, 50
 NOT_KNOWN = (
     "Its bins or categories are bought at release and not known before: declare them, or leave the column out here"
 )
-"""Why a question or a constraint cannot name a column that is to be bought."""
+"""The reason why a question or a constraint cannot name a column that is to be bought."""
 TOP_ONLY = (
     "The release buys how deep a hierarchy is expanded, so inner codes are not known before. Name an entry of the top "
     "level, which is always known"
 )
-"""Why a question or a constraint cannot name a code inside a hierarchy."""
+"""The reason why a question or a constraint cannot name a code inside a hierarchy."""
 
 
 @dataclass(frozen=True, repr=False)

@@ -48,7 +48,7 @@ class Impossible:
 
     @property
     def columns(self) -> Clique:
-        """The columns it joins."""
+        """The columns that the constraint joins."""
         return tuple(self.values)
 
     def __str__(self) -> str:
@@ -71,7 +71,7 @@ class Impossible:
 
     @classmethod
     def from_json(cls, data: Any) -> Impossible:
-        """From the project file; raises :class:`ProjectError`."""
+        """Return the constraint in the project file; raise :class:`ProjectError` if it is invalid."""
         inside, mark = _marked(data, "values", "impossible")
         if not isinstance(inside, Mapping) or len(inside) < 1:
             raise entry_error("impossible", 'each entry maps columns to values: {"sex": ["male"], "pregnant": ["yes"]}')
@@ -88,7 +88,7 @@ class Monotone:
 
     @property
     def columns(self) -> Clique:
-        """The columns it joins."""
+        """The columns that the constraint joins."""
         return (self.lower, self.upper)
 
     def __str__(self) -> str:
@@ -120,7 +120,7 @@ class Monotone:
 
     @classmethod
     def from_json(cls, data: Any) -> Monotone:
-        """From the project file; raises :class:`ProjectError`."""
+        """Return the constraint in the project file; raise :class:`ProjectError` if it is invalid."""
         pair, mark = _marked(data, "columns", "monotone")
         return cls(*_pair(pair, "monotone"), mark)
 
@@ -136,7 +136,7 @@ class Determines:
 
     @property
     def columns(self) -> Clique:
-        """The columns it joins."""
+        """The columns that the constraint joins."""
         return (self.cause, self.effect)
 
     def __str__(self) -> str:
@@ -175,7 +175,7 @@ class Determines:
 
     @classmethod
     def from_json(cls, data: Any) -> Determines:
-        """From the project file; raises :class:`ProjectError`."""
+        """Return the constraint in the project file; raise :class:`ProjectError` if it is invalid."""
         if isinstance(data, list):
             cause, effect = _pair(data, "determines")
             raise entry_error(

@@ -77,7 +77,7 @@ class DateBins:
 
     @classmethod
     def from_json(cls, data: Any) -> DateBins:
-        """From the project file; raises :class:`SchemaError`."""
+        """Return the bins in the project file; raise :class:`SchemaError` if they are invalid."""
         if not isinstance(data, Mapping) or set(data) != {"from", "to", "by"}:
             raise SchemaError(
                 'dates need a range and a period: {"from": "2020-01-01", "to": "2024-12-31", "by": "month"}'

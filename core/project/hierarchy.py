@@ -85,7 +85,8 @@ class Hierarchy:
 
     @classmethod
     def of(cls, column: str, given: Mapping[str, str], *, missing: bool = False) -> Hierarchy:
-        """Build it from the project file's mapping. An entry without members is a code; an empty text means the top."""
+        """Build the hierarchy from the project file's mapping. An entry without members is a code; an empty text means
+        the top."""
         if not given or not all(isinstance(x, str) for x in (*given, *given.values())):
             raise SchemaError(
                 f'column {column!r}: a hierarchy maps texts to texts: {{"I21": "I20-I25"}}', column=column

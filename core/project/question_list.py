@@ -272,7 +272,7 @@ def _near(name: Any, known: Iterable[str]) -> str:
 
 
 def _example(name: str, schema: Schema, counts: Mapping[str, int]) -> str:
-    """Return an example of a condition on it, as in the project file."""
+    """Return an example of a condition on the column or count ``name``, as in the project file."""
     if name in counts:
         return json.dumps([1, counts[name] - 1])
     column = schema[name]

@@ -15,7 +15,8 @@ HIGH = 30
 PAGE = 1000.0
 """Width in pixels from which layers move closer together: names stay legible on paper."""
 BEFORE_TIP, MARK = 30.0, 7.0
-"""Where the arrows of causes that act together are linked, in pixels before their tips; radius of the mark."""
+"""The place where the arrows of causes that act together are linked, in pixels before their tips; radius of the
+mark."""
 STYLE = (
     ".release text{font:14px 'Espalier Sans','Source Sans','Source Sans 3',system-ui,sans-serif;text-anchor:middle;"
     "fill:#1f2933}.release rect{fill:#eef1f4;stroke:#52606d}.release .outcome rect{fill:#ffe3b0}"

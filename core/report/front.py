@@ -27,7 +27,7 @@ HARDLY = 0.05
 
 
 def headline(facts: Mapping[str, Any]) -> str:
-    """Return what the table is and what it is not."""
+    """Return the opening of the report: the table's rows and method, what the table is, and what it is not."""
     project, method = facts["project"], METHODS[facts["method"]]
     return (
         f'<p class="lead">{facts["rows"]:,} invented rows in {len(project["schema"])} columns. No row is a real '

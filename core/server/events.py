@@ -1,6 +1,6 @@
 """Audit events: one JSON object per line for each sign-in, opening, refusal, plan, release, download and ledger entry.
 
-An event holds who acted, when, and what kind of act it was. It never holds a cell, a count of real rows, an address of
+An event records who acted, when, and the kind of action. It never holds a cell, a count of real rows, an address of
 a database or the text of an error, which could name a column. Names of tables, files and columns are in ``names``, and
 only if the operator sets ``ESPALIER_AUDIT_NAMES=1``.
 

@@ -136,7 +136,7 @@ class Job:
 
     @property
     def finished(self) -> bool:
-        """Whether it has ended, with or without a result."""
+        """Whether the job has ended, with or without a result."""
         return not self._thread.is_alive()
 
     def cancel(self) -> None:

@@ -104,7 +104,7 @@ def wide(kind: Any) -> Any:
 
 
 def is_uuid(kind: Any) -> bool:
-    """Return whether it is Arrow's type for UUIDs."""
+    """Return whether ``kind`` is Arrow's type for UUIDs."""
     import pyarrow as pa
 
     return isinstance(kind, pa.UuidType)

@@ -20,7 +20,7 @@ class CodesOnly:
 
     schema: Schema
     origin: str | None = None
-    """The kind of relation that it was read from (`espalier.core.tables.catalogue`); `None` for files."""
+    """The kind of relation that was read (`espalier.core.tables.catalogue`); `None` for files."""
 
     def count(self, clique: Clique) -> NDArray[np.int64]:
         """Return the number of rows in each cell of ``clique``."""

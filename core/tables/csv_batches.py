@@ -46,7 +46,7 @@ class Lines:
         return pa.schema([(name, pa.string()) for name in names])
 
     def batches(self, names: Sequence[str], most: int | None = None) -> Generator[Any]:  # noqa: ARG002
-        """These columns of all rows."""
+        """Yield the columns ``names`` of all rows."""
         for batch in csv_batches(self.files[0]):
             yield batch.select(list(names))
 
@@ -60,7 +60,7 @@ class Lines:
         return [f"-- Espalier reads these columns of the CSV file in batches: {', '.join(map(repr, names))}"]
 
     def close(self) -> None:
-        """Nothing stays open."""
+        """Do nothing, because no file stays open."""
 
 
 def csv_names(path: Path) -> tuple[str, ...]:

@@ -188,7 +188,7 @@ def read_data(where: str | Path, relation: str | None = None) -> TextTable | Rel
 
 
 def is_database(where: str) -> bool:
-    """Return whether it is the URL of an engine, or the name of an environment variable that holds one."""
+    """Return whether ``where`` is the URL of an engine, or the name of an environment variable that holds one."""
     return is_url(where) or where.startswith("env:")
 
 

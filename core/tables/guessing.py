@@ -214,7 +214,7 @@ def _numbers(values: Sequence[str], style: str = "") -> tuple[bool, list[float]]
 
 
 def looks_like_contacts(column: TextColumn) -> bool:
-    """Return whether most of its values are e-mail addresses, telephone numbers or similar texts. Private."""
+    """Return whether most values of ``column`` are e-mail addresses, telephone numbers or similar texts. Private."""
     return contact([v for v in column.values if v != MISSING])
 
 

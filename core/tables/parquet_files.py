@@ -37,7 +37,7 @@ NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 class _File:
     """A file with its Arrow schema, its number of rows, and the cells that its folders name.
 
-    ``longest`` is what :func:`espalier.core.tables.parquet_pages.check_pages` returns, for the file of this ``state``.
+    ``longest`` is the result of :func:`espalier.core.tables.parquet_pages.check_pages` for the file in this ``state``.
     """
 
     path: Path
@@ -105,7 +105,7 @@ class ParquetFiles:
         return pa.schema(list(kinds.items()))
 
     def batches(self, names: Sequence[str], most: int | None = None) -> Generator[Any]:  # noqa: ARG002
-        """These columns of all rows, file by file; a file added to the folder in the meantime is refused."""
+        """Yield the columns ``names`` of all rows, file by file; refuse a file added to the folder in the meantime."""
         for file in self._files:
             yield from _batches(file, names)
         if self._path.is_dir() and tuple(_listed(self._path)) != self.files:
@@ -133,7 +133,7 @@ class ParquetFiles:
         return [f"-- Espalier reads these columns of {files} in batches: {', '.join(map(repr, names))}"]
 
     def close(self) -> None:
-        """Nothing stays open."""
+        """Do nothing, because no file stays open."""
 
 
 def _listed(folder: Path) -> list[Path]:
@@ -172,7 +172,7 @@ def _listed(folder: Path) -> list[Path]:
 
 
 def is_parquet(path: Path) -> bool:
-    """Return whether it is an ordinary file that begins like Parquet."""
+    """Return whether ``path`` is an ordinary file that begins like Parquet."""
     if not path.is_file():
         return False
     with path.open("rb") as file:
@@ -208,8 +208,8 @@ def _cell(folder: str) -> tuple[str, str]:
 
 @contextmanager
 def _open(path: Path, texts: Sequence[str]) -> Iterator[tuple[IO[bytes], Any]]:
-    """Open a Parquet file: (the file, PyArrow's reader of it). PyArrow gets an open file, since a path such as file:/a
-    may look like the URL of another file, and since another file may take its place.
+    """Open a Parquet file and return (the file, PyArrow's reader for it). PyArrow gets an open file, since a path such
+    as file:/a may look like the URL of another file, and since another file may take its place.
 
     A column of ``texts`` is read as a dictionary, which stores a shared text once."""
     from pyarrow import parquet

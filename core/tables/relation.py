@@ -118,7 +118,7 @@ class Relation:
 
     @property
     def remote(self) -> bool:
-        """Whether its rows stay in a server that answers only counts and sums."""
+        """Whether the rows stay in a server that answers only counts and sums."""
         return self.feed is None and bool(self.backend.name == "postgres") and self.keeps
 
     @property

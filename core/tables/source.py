@@ -32,11 +32,11 @@ More = Callable[[Mapping[str, NDArray[Any]]], Mapping[str, NDArray[Any]]]
 class Source(Protocol):
     """A private table. Its answers are exact: only a curator and confidential diagnostics may call it."""
 
-    # What it is -------------------------------------------------------------------------------------------------------
+    # Properties of the table ------------------------------------------------------------------------------------------
 
     @property
     def schema(self) -> Schema:
-        """The public description of its columns."""
+        """The public description of the table's columns."""
         ...
 
     @property
@@ -56,7 +56,8 @@ class Source(Protocol):
 
     @property
     def origin(self) -> str | None:
-        """The kind of relation that it was read from (`espalier.core.tables.catalogue`); `None` for a file or frame."""
+        """The kind of relation that was read (`espalier.core.tables.catalogue`); `None` for a file or
+        frame."""
         ...
 
     @property
@@ -71,7 +72,8 @@ class Source(Protocol):
 
     @property
     def lot_key(self) -> str:
-        """The key by which rows of each person were chosen when it was read; it needs no secrecy. Empty for none."""
+        """The key by which rows of each person were chosen when the table was read; the key needs no secrecy. Empty for
+        none."""
         ...
 
     def dealt_by(self, deal: Deal) -> Self:
@@ -89,10 +91,10 @@ class Source(Protocol):
         ...
 
     def encodes(self, schema: Schema) -> bool:
-        """Whether its rows were encoded for ``schema``."""
+        """Whether the rows were encoded for ``schema``."""
         ...
 
-    # What the curator asks --------------------------------------------------------------------------------------------
+    # Requests of the curator ------------------------------------------------------------------------------------------
 
     def count(self, clique: Clique) -> NDArray[np.int64]:
         """Return exact counts in rows, one axis per column of ``clique``."""
@@ -130,7 +132,7 @@ class Source(Protocol):
         """Return, for each column, the weighted number of steps that repeat the visit before the last, in units."""
         ...
 
-    # What a schema is bought from -------------------------------------------------------------------------------------
+    # Counts from which a schema is bought -----------------------------------------------------------------------------
 
     def text_counts(self, column: str) -> Mapping[str, int]:
         """Return the number of rows with each text of a column whose categories are to be bought."""
@@ -160,8 +162,7 @@ class Source(Protocol):
         """Return ``most`` random rows as a table in memory; a table that is in memory already is returned whole."""
         ...
 
-    # Other tables derived from it
-    # ----------------------------------------------------------------------------------------
+    # Tables derived from this one -------------------------------------------------------------------------------------
 
     def take(self, rows: NDArray[Any]) -> Self:
         """Return some of the rows, chosen by a mask or by their numbers."""

@@ -49,7 +49,7 @@ class Table:
     deal: random_rows.Deal | None = None
     """The random numbers for choosing rows."""
     origin: str | None = None
-    """The kind of relation that it was read from (`espalier.core.tables.catalogue`); `None` for files and frames."""
+    """The kind of relation that was read (`espalier.core.tables.catalogue`); `None` for files and frames."""
 
     def __post_init__(self) -> None:
         """Codes are copied, checked against the schema and frozen; raises :class:`TableError`."""
@@ -117,7 +117,7 @@ class Table:
 
     @property
     def lot_key(self) -> str:
-        """The key of its row limits: none, they are chosen by :attr:`deal`."""
+        """The key of the row limits: empty, because :attr:`deal` chooses the rows."""
         return ""
 
     def dealt_by(self, deal: random_rows.Deal) -> Self:

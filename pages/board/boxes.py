@@ -33,7 +33,7 @@ GAP = 34.0
 LEAST = 12.0
 """Least part of that space when boxes grow."""
 WIDEST = 1300.0
-"""Width in pixels from which layers move closer together: a drawing of this width is readable at first sight."""
+"""Width in pixels from which layers move closer together: a drawing of this width is readable at first glance."""
 LONGEST_LABEL = 28
 """Number of characters of a column's description that its box shows."""
 MOST_WIDE = 190.0

@@ -38,7 +38,7 @@ def data(
     dag = project.dag
 
     def ends(*names: str) -> tuple[str, ...]:
-        """The boxes of columns; fewer if two are in one box, none if one is not shown."""
+        """The boxes of these columns: fewer if two columns share a box, none if a column is not shown."""
         found = tuple(dict.fromkeys(box.get(n, n) for n in names))
         return found if boxes.keys() >= {*found} else ()
 
@@ -102,7 +102,7 @@ def _bundled(pair: Line, arrows: list[tuple[str, str]]) -> str:
 
 
 def _arrow(state: Session, now: Implied, arrow: tuple[str, str]) -> dict[str, Any]:
-    """Return what an arrow shows and says."""
+    """Return an arrow as plain values: its ends, its marks and its texts."""
     project, remark = state.project, state.project.dag.annotation(*arrow)
     said = ""
     if len(project.dag.edges) <= MOST_WHAT_IF:

@@ -30,7 +30,7 @@ def show(state: Session) -> None:
             "server's operator. It is read in place. Once it is open, the page states what a release stores on this "
             "machine.",
         )
-        relation = st.text_input("Name of its table, in a database", key=f"far-table-{state.opened}")
+        relation = st.text_input("Name of the table in a database", key=f"far-table-{state.opened}")
         place = st.container(horizontal=True)
         if state.has_project:
             place.button("Open it in this project", on_click=_open, args=(state, where, relation), disabled=not where)

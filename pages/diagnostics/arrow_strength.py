@@ -61,7 +61,7 @@ def show(strength: Mapping[Arrow, float], drawn: bool) -> None:
 
 
 def work(released: ReleaseBundle, real: Table, arrows: Iterable[Arrow], report: Any) -> list[ArrowLinks]:
-    """Both links of every arrow, in a job; the strongest real one first."""
+    """Compute both links of every arrow in a job, the strongest real link first."""
     every, tables = list(arrows), (real, released.release.synthetic)
     out = []
     for i, arrow in enumerate(every):

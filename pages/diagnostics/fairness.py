@@ -229,7 +229,7 @@ def cost(found: dict[str, Any]) -> None:
         if why := found.get("fence_cost_reason"):
             st.info(f"There is nothing to compare: {plain(why)}.")
         else:
-            st.info("The cost of the fence is computed only on the release's own table.")
+            st.info("The cost of the fence is computed only on the original table.")
         return
     st.subheader("Cost of the fence, at the same budget", anchor=False)
     units = {

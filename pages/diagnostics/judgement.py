@@ -26,7 +26,7 @@ Facts = Mapping[str, Any]
 
 
 def start(state: Session, released: ReleaseBundle, other: tuple[str, Table] | None = None) -> None:
-    """Judge ``released`` on its own table (or the holdout), or on another real table.
+    """Judge ``released`` on the original table (or the holdout), or on another real table.
 
     The two-hospital example is judged on both hospitals at once, because its point is the comparison.
     """
@@ -91,7 +91,7 @@ def _told(report: Any, start: float, part: float, fraction: float, message: str)
 
 def home(released: ReleaseBundle) -> tuple[str, Table | None]:
     """The first table for judging a release: the holdout, or (None) the table from which it was made."""
-    return ("The held-out rows", released.holdout) if released.holdout else ("Its own table", None)
+    return ("The held-out rows", released.holdout) if released.holdout else ("The original table", None)
 
 
 def _two_hospitals(state: Session, released: ReleaseBundle) -> bool:

@@ -19,7 +19,7 @@ from espalier.pages.session.session import ReleaseBundle, Session
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-TITLE = "Its own tables"
+TITLE = "The original tables"
 
 
 def show(state: Session, released: ReleaseBundle) -> None:
@@ -80,7 +80,8 @@ def _figures(found: LinkedVerdict) -> None:
         column_config={
             "distance": st.column_config.NumberColumn(format="%.3f", help="Total variation, 0 to 1; less is better."),
             "floor": st.column_config.NumberColumn(
-                format="%.3f", help="The same for a resample of the real people: no release is expected to be closer."
+                format="%.3f",
+                help="Total variation of a resample of the real people; no release is expected to be closer.",
             ),
         },
     )

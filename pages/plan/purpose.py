@@ -37,7 +37,7 @@ def show(state: Session, take: Callable[[Session, Advice], None]) -> None:
             st.markdown("You have changed the method or its options since then.")
             st.button("Plan for this purpose again", on_click=take, args=(state, advice), key="purpose-take")
         elif not advice.lacking:
-            st.markdown(":material/check: The plan below uses this.")
+            st.markdown(":material/check: The plan below uses this method.")
         if advice.lacking:
             st.info(plain(advice.lacking))
             if "Structure" in advice.lacking:

@@ -45,7 +45,8 @@ def handed_over(names: Iterable[str]) -> list[tuple[str, str, str]]:
 
 
 def in_short(project: Project, files: Mapping[str, bytes]) -> tuple[str, list[list[dict[str, str]]]]:
-    """Return a sentence on a kept release, and the first rows of its tables; raises :class:`ProjectError` for others.
+    """Return a sentence on a kept release, and the first rows of its tables; raises :class:`ProjectError` for any other
+    content.
 
     A ledger's author may have stored arbitrary text under the names of a release.
     """
@@ -63,7 +64,7 @@ def in_short(project: Project, files: Mapping[str, bytes]) -> tuple[str, list[li
 
 
 def files(released: ReleaseBundle) -> None:
-    """All files of a release as one zip; below it one button for each."""
+    """Offer all files of a release as one zip, and below it a button for each file."""
     stem = shell.filename(released.release.project.name)
     st.download_button(
         "Download everything (zip)",

@@ -129,7 +129,7 @@ class Drafts:
 
     review: ReviewDraft = field(default_factory=ReviewDraft)
     answering: bool = False
-    """Is the answer about the rows of one person being changed?"""
+    """Whether the answer about the rows of one person is being changed."""
     upload: tuple[str, TextTable] | None = None
     """The uploaded file's id, and the table that was read from it."""
     linked_uploads: dict[str, TextTable] = field(default_factory=dict)

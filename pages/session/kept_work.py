@@ -47,7 +47,7 @@ class Work:
     away: IO[bytes] | None = None
     """The file that holds ``results`` while they are not in memory."""
     stays: bool = False
-    """Could ``results`` not be written to a file?"""
+    """Whether writing ``results`` to a file failed."""
 
     def bring_back(self) -> None:
         """Read the results again if they were put away."""

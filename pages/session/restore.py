@@ -1,4 +1,4 @@
-"""An unsaved draft outlives a reload of the browser's tab, but nothing more.
+"""Keep an unsaved draft while the browser reloads the tab, but no longer than the tab is open.
 
 The tab itself keeps it (``sessionStorage``), so no other user of the server, no other tab and no later session can
 see it. It contains the project file, never a row of a table. While the project holds open guesses, the draft has the
@@ -218,7 +218,7 @@ def _how_many(found: Kept) -> str:
 
 
 def _answers(state: Session, found: Kept) -> bool:
-    """Whether the answer about the rows of one person can be put back."""
+    """Whether the answer about the rows of one person can be restored."""
     if found.answer is None or not state.project.unit_open:
         return False
     _, person, _ = found.answer

@@ -138,7 +138,7 @@ def _resolve(state: Session, title: str, graph: MixedGraph) -> None:
                 disabled=empty,
                 on_click=_take_over,
                 args=(state, title, resolved, keep),
-                help="Undo brings the drawing back as it was.",
+                help="Undo restores the earlier drawing.",
             )
         st.button("Close the file", on_click=_close, args=(state,))
     if "graph_taking" in state.trouble:

@@ -116,7 +116,7 @@ def _decide(state: Session, theirs: OtherDrawing) -> None:
             disabled=bool(open_),
             on_click=_merge,
             args=(state, theirs.dag),
-            help="Undo brings the drawing back as it was.",
+            help="Undo restores the earlier drawing.",
         )
         for side, label in SIDES.items():
             st.button(f"{label} for the rest", on_click=_rest, args=(state, open_, side), disabled=not open_)

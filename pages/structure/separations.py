@@ -50,12 +50,13 @@ def show(state: Session) -> None:
             st.error(plain(trouble))
         if listed and not may_be_fenced(project.plan):
             st.warning(
-                f"The plan's method, {text.method(project.plan.method)}, does not keep these; choose one with a fence "
-                "on the Plan page."
+                f"The plan's method, {text.method(project.plan.method)}, does not keep these separations; choose "
+                "one with a fence on the Plan page."
             )
     if kept := state.editor.aside.separations:
         st.caption(
-            f"Set aside because some of their columns are left out on Data: {len(kept)} of the further separations."
+            f"{len(kept)} further separation{'s are' if len(kept) > 1 else ' is'} set aside because some of the columns "
+            "are left out on the Data page."
         )
 
 

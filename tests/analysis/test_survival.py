@@ -107,7 +107,7 @@ def test_without_noise_the_exact_kaplan_meier_estimate_lies_between_the_two_orde
         exact = reference.surv_prob[reference.surv_times < edge][-1]
         assert found.early.value[t] - 1e-9 <= exact <= found.late.value[t] + 1e-9
         assert found.survival.low[t] < exact < found.survival.high[t]
-    assert np.nanmax(found.late.value - found.early.value) > 0.02  # the counts alone do not tell
+    assert np.nanmax(found.late.value - found.early.value) > 0.02  # the counts alone leave this much open
 
 
 @pytest.mark.parametrize("sigma", [0.0, 8.0])
@@ -126,7 +126,7 @@ def test_intervals_cover_a_known_law_and_no_more_than_that(sigma):
         assert (covered < 0.975).all(), covered
     ignored = survival(counts + sigma * rng.standard_normal(counts.shape), 0.0, exact=True).survival
     missed = ((ignored.low <= truth) & (truth <= ignored.high)).mean()
-    assert (missed < 0.8) == (sigma > 0)  # noise that the interval does not know of
+    assert (missed < 0.8) == (sigma > 0)  # noise that the interval does not account for
 
 
 def test_a_difference_covers_and_several_rows_per_person_widen_it():

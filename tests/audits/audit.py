@@ -168,9 +168,9 @@ ASKED = QuestionList(
     ),
     ({"name": "marks", "of": {name: ["x"] for name in "abcd"}, "up_to": 4},),
 )
-"""What the methods' audits ask. The person of :func:`between` moves every answer, some up and some down, so that all
-together move by their whole sensitivity. Every answer is about as far above that of an even table as the others, so
-that a choice of the worst is a close one, which tells the most."""
+"""The requests in the audits of the methods. The person of :func:`between` moves every answer, some up and some down,
+so that all together move by their whole sensitivity. Every answer is about as far above that of an even table as the
+others, so that a choice of the worst is a close one, which reveals the most."""
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,7 @@ class Counted:
     """A table that counts each marginal only once, because thousands of runs ask for the same ones."""
 
     def __init__(self, table: Table) -> None:
-        """The same answers as ``table``."""
+        """Takes every answer from ``table``."""
         self.schema, self.rows, self.digest = table.schema, table.rows, table.digest
         self.person_column, self.names_people = table.person_column, table.names_people
         self.row_limit = table.row_limit
@@ -224,7 +224,7 @@ class Pair:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Of the columns."""
+        """The number of categories of each column."""
         return self.tables[0].schema.sizes
 
 
@@ -374,7 +374,7 @@ WRONG: Weights = {
     **{name: np.zeros((3, 2)) for name in "abc"},
     "d": np.array([[0.0, 40.0], [40.0, 0.0], [0.0, 0.0]]),
 }
-"""Where d is 0 this fit is sure of y = 2, where d is 1 of y = 1."""
+"""Where d is 0, this fit is certain of y = 2; where d is 1, of y = 1."""
 
 
 OPPOSED = Scored({"d": np.array([[100], [-100], [0]])}, {"y": 100 * np.eye(3, dtype=np.int64)}, 100)
@@ -651,7 +651,8 @@ def persons(relation: Neighbors, budget: Budget) -> Callable[[int], float]:
 
 
 def persons_in_duckdb(relation: Neighbors, budget: Budget) -> Callable[[int], float]:
-    """The same through DuckDB, which reads a file and keeps two rows of each person by lots from a key of that run."""
+    """Like the audit of persons above, but through DuckDB, which reads a file and keeps two rows of each person by lots
+    from a key of that run."""
     pair = apart(Unit(relation, 2))
     folder, total = Path(tempfile.mkdtemp()), ROWS if relation == "replace-one" else None
     atexit.register(shutil.rmtree, folder, ignore_errors=True)

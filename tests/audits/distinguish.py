@@ -42,16 +42,16 @@ class Verdict:
 
     @property
     def refuted(self) -> bool:
-        """Is the claim wrong (with confidence 1 − alpha)?"""
+        """Whether the claim is wrong, with confidence 1 − alpha."""
         return any(b.low > b.claimed for b in self.bounds)
 
     @property
     def worst(self) -> Bound:
-        """Where the bound comes nearest to the claim, or exceeds it most."""
+        """The bound that comes nearest to the claim, or exceeds it most."""
         return max(self.bounds, key=lambda b: (b.low > b.claimed, b.low / max(b.claimed, 1e-9)))
 
     def epsilon_low(self, delta: float) -> float:
-        """No ε below this one, at ``delta`` for a claim of ρ and at δ = 0 for a pure claim, allows what was seen."""
+        """The smallest ε that allows these results, at ``delta`` for a claim of ρ and at δ = 0 for a pure claim."""
         if self.pure is None:
             return epsilon_of(min(self.rho_low, 1e3), delta)
         seen = [b for b in self.bounds if b.low > 0]
@@ -59,7 +59,7 @@ class Verdict:
 
     @property
     def rho_low(self) -> float:
-        """No ρ below this one implies a curve that allows what was seen."""
+        """The smallest ρ that implies a curve which allows these results."""
         return max(rho_at_least(b.low, b.epsilon) for b in self.bounds)
 
 

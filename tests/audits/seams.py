@@ -95,7 +95,7 @@ class Seam:
 
 @contextmanager
 def without_noise() -> Iterator[None]:
-    """The same noisy answers and the same lots, whatever the rows."""
+    """Fix the noisy answers and the lots, whatever the rows."""
     drawn = np.random.default_rng
 
     def answer(counts: Any, _: float) -> Any:

@@ -116,7 +116,7 @@ def wider():
 
 def test_each_selection_measurement_and_looking_is_a_line_of_its_own(where):
     ledger = opened(where)
-    reserve(ledger, 0.5)  # by someone else, and still running
+    reserve(ledger, 0.5)  # someone else's reservation, still running
     made = release(LOOKING, wider(), ledger=ledger.account("people"))
     population = ledger.population_of("people")
     other, entry = population.entries

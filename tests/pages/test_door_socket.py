@@ -70,7 +70,7 @@ viewer = ["{viewer}"]
         )
 
     def get(self, path: str, posted: bytes | None = None) -> bytes:
-        """What the server answers to anyone, including the body of an error."""
+        """The server's answer to anyone, including the body of an error."""
         try:
             with urllib.request.urlopen(f"{self.url}{path}", posted, timeout=20) as answer:
                 return bytes(answer.read())

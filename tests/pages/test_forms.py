@@ -42,7 +42,7 @@ def opened(app: AppTest, n: int, **plan: Any) -> AppTest:
 
 
 def paid(app: AppTest, where: Path) -> tuple[dict[str, Any], str, Population]:
-    """With every default: a new budget is opened, and the plan is released from it."""
+    """Open a new budget and release the plan from it, with every default."""
     press(app, "Open this budget")
     finish(press(app, "Spend"))
     made = state(app).released
@@ -52,7 +52,8 @@ def paid(app: AppTest, where: Path) -> tuple[dict[str, Any], str, Population]:
 
 
 def settled(facts: dict[str, Any]) -> dict[str, Any]:
-    """``release.json`` without what differs each time: fit, strengths, clocks, and the ledger's random marks."""
+    """``release.json`` without the parts that differ each time: fit, strengths, clocks, and the ledger's random
+    marks."""
     ledger = {k: v for k, v in facts["ledger"].items() if k in ("table", "reserved", "total", "spent", "neighbors")}
     links = [{k: v for k, v in link.items() if k != "strength"} for link in facts["links"]]
     kept = {k: v for k, v in facts.items() if k not in ("fit", "seconds", "date")}
@@ -136,7 +137,7 @@ PUBLIC = {
     "m.values",
     "column.values",
 }
-"""What plans, releases, measurements and declared columns say about themselves."""
+"""Properties of plans, releases, measurements and declared columns."""
 OTHERWISE = {
     "pages/02_data.py": {
         "linked_tables.rows",
@@ -176,7 +177,7 @@ OTHERWISE = {
 
 
 def read_off(path: str, source: str) -> list[str]:
-    """What a page reads from a table's rows other than through ``public_rows``."""
+    """The values that a page reads from a table's rows other than through ``public_rows``."""
     tree, allowed, excused = ast.parse(source), PUBLIC | OTHERWISE.get(path, set()), set()
     for node in ast.walk(tree):
         passed: list[ast.AST] = []

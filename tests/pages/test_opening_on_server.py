@@ -60,7 +60,7 @@ def test_a_file_on_the_server_is_released_from_where_it_is(state, monkeypatch):
     judgement.start(session, session.released)
     kind, work, done = ran.pop()
     done(session, work(lambda *_: None))
-    found = session.findings["Its own table"]
+    found = session.findings["The original table"]
     assert (kind, found["random_rows"]) == ("diagnostics", 500)
     assert found["fidelity"]["one_way_tv"] < 0.2
     assert "release from a file with fewer rows" in found["fence_cost_reason"]

@@ -96,7 +96,7 @@ def test_the_whole_way_on_a_sample(app: AppTest) -> None:
     assert made.files["model.npz"][:2] == b"PK"
 
     finish(press(go(app, "diagnostics"), "Compare"))
-    found = state(app).findings["Its own table"]
+    found = state(app).findings["The original table"]
     assert found["private"] is False
     assert 0 < found["tstr"]["auc_synthetic"] <= 1
     assert found["fairness"]["cmi_model"] < 1e-9
@@ -118,7 +118,7 @@ def test_the_other_hospital(app: AppTest) -> None:
     go(app, "diagnostics")
     assert "hold-out" not in sentences(app)
     heading = "Does a model treat the groups alike? Tested on "
-    assert f"{heading}its own table" in [s.value for s in app.subheader]
+    assert f"{heading}the original table" in [s.value for s in app.subheader]
     next(b for b in app.button_group if b.label.startswith("Details")).set_value("The other hospital").run()
     assert f"{heading}the other hospital" in [s.value for s in app.subheader]
 

@@ -44,7 +44,7 @@ def test_a_count_and_a_question_go_through_all_pages():
     go(app, "diagnostics")
     finish(press(app, "Compare"))
     assert not app.exception
-    found = state(app).findings["Its own table"]
+    found = state(app).findings["The original table"]
     assert {q["name"] for q in found["asked"]["questions"]} >= {"burdened women"}
     assert any("Every table differs from some noisy answer" in c.value for c in app.caption)
     go(app, "plan")

@@ -34,7 +34,7 @@ SCHEMA = Schema((Column("a", "categorical", ("0", "1")), Column("b", "categorica
 CELLS = list(itertools.product((0, 1), repeat=2))
 MINE = [rows for size in range(3) for rows in itertools.combinations_with_replacement(CELLS, size)]
 MINE += [(cell,) * 3 for cell in CELLS] + [CELLS[:3]]
-"""What the one person in whom two tables differ may have: all sets of up to two rows, and some of three."""
+"""The rows of the one person in whom two tables differ: all sets of up to two rows, and some of three."""
 OTHERS = [
     {0: [(0, 0)], 1: [(1, 1)]},
     {0: [(0, 0), (0, 1), (1, 1)], 1: [(1, 0)]},

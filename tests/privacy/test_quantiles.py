@@ -30,7 +30,7 @@ from espalier.core.project.public_grid import MOST_POINTS, counts_on, grid_of
 
 UNITS = [Unit(relation, k) for relation in ("replace-one", "add-remove") for k in (1, 2)]
 CELLS = (0.0, 1.0, 2.0, 3.0, float("nan"))
-"""Where a row may be on the small grid; NaN: its value is missing."""
+"""The possible places of a row on the small grid; NaN if its value is missing."""
 
 
 def tables(rows: int):

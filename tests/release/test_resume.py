@@ -72,7 +72,7 @@ class Recorder:
             raise Crash
 
     def check(self) -> None:
-        """No stored answer changed, and what was drawn again had never been used."""
+        """Check that no stored answer changed, and that no answer drawn again had been used before."""
         assert all(len(answers) == 1 for answers in self.used.values())
 
 

@@ -46,12 +46,12 @@ class Noise:
         return np.floor(self._rng().random(np.shape(counts)) * 100)
 
     def choice(self, scores: Any, scale: float) -> int:
-        """One of the candidates, whatever their scores."""
+        """Return one of the candidates, whatever their scores."""
         self.requests.append(("choice", len(list(scores)), scale))
         return int(self._rng().integers(len(list(scores))))
 
     def categories(self, _: Any, recipe: Any, at_most: int) -> Found:
-        """The same three categories, whatever texts the table has."""
+        """Return the same three categories, whatever texts the table has."""
         self.requests.append(("categories", recipe.sigma, recipe.threshold, at_most))
         return Found({"u": 60.0, "v": 50.0, "w": 40.0}, recipe.sigma, recipe.threshold)
 

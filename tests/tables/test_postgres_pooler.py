@@ -107,7 +107,7 @@ def test_a_statement_has_this_program_s_limit_of_time(pooled):
 
 
 def test_a_role_that_another_client_took_is_left(pooled):
-    """Its permissions and its row policies would have decided what is read."""
+    """The permissions and row policies of that role would otherwise decide which rows are read."""
     url, con = pooled
     con.execute("CREATE ROLE other")
     try:

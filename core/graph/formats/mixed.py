@@ -12,7 +12,8 @@ from espalier.core.errors import GraphError
 from espalier.core.graph.annotations import Annotation
 
 Mark = Literal["->", "<->", "--", "o->", "o-o", "o--"]
-"""How an edge meets its ends, as in MAGs and PAGs: an arrowhead, a tail (-), or a circle (o) where it is not known."""
+"""The mark at each end of an edge, as in MAGs and PAGs: an arrowhead, a tail (-), or a circle (o) where the mark is
+unknown."""
 
 NOTHING = Annotation()
 Position = tuple[float, float]

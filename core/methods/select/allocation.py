@@ -117,7 +117,7 @@ class Choices:
     pool: str = ""
 
     def one(self, score: Score, candidates: Sequence[Clique], of: int, what: str) -> Clique:
-        """One of ``candidates``, for the price of one of ``of`` equal choices."""
+        """Choose one of ``candidates``, for the price of one of ``of`` equal choices."""
         return self.curator.choose(score, candidates, self.budget.choice(self.share / of), what, self.pool)
 
 

@@ -18,7 +18,7 @@ def joined(curator: Curator) -> list[Clique]:
 
 
 def linked_by(sizes: Mapping[str, int], cliques: Iterable[Clique]) -> list[Clique]:
-    """The same for constraints on these sets of columns."""
+    """Return the cliques of a small chordal graph in which the columns of each of ``cliques`` are linked."""
     held = list(cliques)
     if not held:
         return []

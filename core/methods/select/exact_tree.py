@@ -40,7 +40,7 @@ class BestTree:
 
     @property
     def proved(self) -> bool:
-        """Whether it is proved that no tree inside the frame is stronger."""
+        """Whether the search proved that no tree inside the frame is stronger."""
         return self.value >= self.bound
 
 

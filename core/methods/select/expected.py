@@ -27,8 +27,8 @@ def noisy_total(curator: Curator, measurements: Sequence[Measurement]) -> float:
 
 
 def independent(one_way: Sequence[Measurement], total: float) -> Expected:
-    """n̂ · p̂(x) p̂(x′) … from the noisy one-way counts (MST, PrivCI); of repeated counts of a column the last is
-    used.
+    """n̂ · p̂(x) p̂(x′) … from the noisy one-way counts (MST, PrivCI); if a column was counted more than once, the last
+    count is used.
     """
     shares = {m.clique[0]: _shares(m.values) for m in one_way}
 

@@ -37,7 +37,7 @@ class Nominal(Protocol):
         ...
 
     def dumps(self) -> bytes:
-        """Its file."""
+        """Return the model's file."""
         ...
 
 
@@ -129,12 +129,12 @@ class CopulaModel:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns it draws, in schema order."""
+        """The columns that the model draws, in schema order."""
         return self.inputs.layout.names
 
     @property
     def numeric(self) -> tuple[str, ...]:
-        """The columns it draws as numbers."""
+        """The columns that the model draws as numbers."""
         return tuple(self.inputs.layout.edges)
 
     def sample(
@@ -182,7 +182,7 @@ class CopulaModel:
         }
 
     def dumps(self) -> bytes:
-        """Return its file: plain arrays under a tag, no pickle."""
+        """Return the model's file: plain arrays under a tag, no pickle."""
         layout, response, surface = self.inputs.layout, self.response, self.response.surface
         features, nominal = surface.features, self.inputs.nominal
         held = features.tables if isinstance(features, Polynomial) else features.phases

@@ -64,7 +64,8 @@ class Pyramid:
 
     @classmethod
     def of(cls, answers: Mapping[int, NDArray[np.float64]], widths: NDArray[np.float64], sigma: float) -> Pyramid:
-        """Build it from noisy counts of bins grouped by these numbers (1 among them), each with noise ``sigma``."""
+        """Build the pyramid from noisy counts of bins grouped by these numbers (1 among them), each with noise
+        ``sigma``."""
         counts, variance, wide = [answers[1]], [np.full(len(widths), sigma**2)], [widths]
         gain, kept, together = np.zeros(len(widths)), [np.zeros(len(widths), dtype=np.bool_)], 1
         while len(counts[-1]) > 1:

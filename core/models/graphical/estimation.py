@@ -16,9 +16,9 @@ from espalier.core.privacy.draws import Measurement
 from espalier.core.progress import Report
 
 SMOOTHING, MOST_SMOOTHING, NOISY = 1.0, 3.0, 10.0
-"""How strongly a release shrinks toward independent columns (see `estimate`): the least, the most, and the factor that
-multiplies a cell's noise over its rows in between (see `smoothing_for`). With 0 the model follows the noise wherever
-most cells are noise, which lowers AUC at small ε: on Adult at ε = 0.2 prism has 0.877 with 1 throughout and
+"""The strength with which a release shrinks toward independent columns (see `estimate`): the least, the most, and the
+factor that multiplies a cell's noise over its rows in between (see `smoothing_for`). With 0 the model follows the noise
+wherever most cells are noise, which lowers AUC at small ε: on Adult at ε = 0.2 prism has 0.877 with 1 throughout and
 0.880 with up to 3."""
 
 TOLERANCE = 1e-3

@@ -112,7 +112,7 @@ class GraphicalModel:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns it draws, in schema order."""
+        """The columns that the model draws, in schema order."""
         return tuple(self.sizes)
 
     @property

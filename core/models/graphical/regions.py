@@ -216,7 +216,7 @@ def _close(cliques: set[tuple[int, ...]]) -> list[tuple[int, ...]]:
 
 
 def _below(closed: Sequence[tuple[int, ...]]) -> list[list[int]]:
-    """For each region the regions inside it, smaller first."""
+    """Return, for each region, the regions inside it, smaller first."""
     holding: dict[int, list[int]] = {}
     below: list[list[int]] = []
     for i, columns in enumerate(closed):

@@ -56,7 +56,8 @@ class StepColumn:
 
     @property
     def parents(self) -> tuple[str, ...]:
-        """Columns that it depends on: those of the visit before come first, those of the visit before that last."""
+        """Columns that this column depends on: those of the visit before come first, those of the visit before that
+        last."""
         own = self.name + BEFORE, self.name + EARLIER
         return own[0], *(name for name in self.effects if name not in own), own[1]
 

@@ -62,7 +62,7 @@ class LinkedModel:
 
     @property
     def unrolled(self) -> Unrolled:
-        """The graph of what it draws, over all visits."""
+        """The graph of the columns that the model draws, over all visits."""
         arcs: dict[str, list[tuple[str, str]]] = {"whole": [], "within": [], "before": [], "earlier": []}
         for column in self.steps.columns:
             arcs["before"].append((column.name, column.name))
@@ -84,7 +84,7 @@ class LinkedModel:
         return self.people.facts()
 
     def dumps(self) -> bytes:
-        """Return its file: plain arrays and text, no pickle."""
+        """Return the model's file: plain arrays and text, no pickle."""
         arrays: dict[str, NDArray[Any]] = {"people": np.frombuffer(self.people.dumps(), dtype=np.uint8)}
         columns = list[dict[str, Any]]()
         for i, column in enumerate(self.steps.columns):

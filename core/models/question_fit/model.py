@@ -46,7 +46,7 @@ class VisibleModel:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns it draws, in schema order."""
+        """The columns that the model draws, in schema order."""
         return self.visible
 
     @property

@@ -122,7 +122,8 @@ def direct_errors(questions: int, sensitivity: float, rho: float) -> Errors:
 def marginal_errors(
     lowered: Lowered, count_sensitivity: float, rho: float, *, total_known: bool
 ) -> tuple[tuple[Clique, ...], Errors] | None:
-    """The same from the marginals of the questions' own cliques, ρ shared evenly; None if a question has none.
+    """Return the cliques and the errors of answers computed from the marginals of the questions' own cliques, ρ shared
+    evenly; None if a question has no clique.
 
     A question that holds in a of a clique's C cells sums a noisy cells: variance a σ². If the total is known, the cells
     are first corrected to sum to it, which gives a (1 − a/C) σ².

@@ -136,7 +136,7 @@ class CountHistogram:
             raise ValueError("this count is over another table")
 
     def given(self, unit: Unit) -> tuple[tuple[str, float], ...]:  # noqa: ARG002
-        """Nothing further: the sensitivity depends on the unit alone."""
+        """Return no numbers: the sensitivity depends on the unit alone."""
         return ()
 
     def sensitivity(self, unit: Unit) -> int:

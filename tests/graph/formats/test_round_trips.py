@@ -111,7 +111,7 @@ coordinate = st.floats(-1e8, 1e8, allow_nan=False)
 
 @st.composite
 def graphs(draw: st.DrawFn, marks: tuple[str, ...] = ("->",)) -> MixedGraph:
-    """A random graph without directed cycles; with all marks, also latent nodes, roles and positions."""
+    """A random graph without directed cycles; with all marks, also with latent nodes, roles and positions."""
     found = draw(names)
     pairs = [(a, b) for i, b in enumerate(found) for a in found[:i]]
     chosen = draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else []
