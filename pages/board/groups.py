@@ -56,8 +56,12 @@ def make(state: Session, action: Mapping[str, Any]) -> str:
 
 
 def toggle(state: Session, action: Mapping[str, Any]) -> str:
-    """Open or close a group."""
+    """Open or close a group. As long as no box was placed by hand, the boxes are laid out again."""
     board, group = state.drafts.board, _group(state, action)
+    if not state.project.dag.positions:
+        board.places.pop("all", None)
+        board.laid.pop("all", None)
+        board.fits += 1
     if group in board.opened:
         board.opened = tuple(g for g in board.opened if g != group)
         board.columns, board.group = (), group

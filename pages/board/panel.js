@@ -52,8 +52,9 @@ function listed(data) {
 // The field that finds a line: one choice for each line on the drawing.
 function showChoices(field, data, link) {
   const lines = linesOf(data);
-  const signs = { arrow: " → ", bundle: " → ", share: " ↔ ", apart: " ‖ ", together: " ⊗ " };
-  const options = lines.map((l) => new Option(l.ends.join(signs[l.kind]), JSON.stringify(lineId(l))));
+  const signs = { arrow: " → ", bundle: " → ", share: " ↔ ", apart: " ‖ " };
+  const said = (l) => l.kind === "together" ? l.ends.slice(0, -1).join(" ⊗ ") + " → " + l.ends.at(-1) : l.ends.join(signs[l.kind]);
+  const options = lines.map((l) => new Option(said(l), JSON.stringify(lineId(l))));
   field.replaceChildren(new Option(lines.length ? "Choose a line" : "No line yet", ""), ...options);
   field.value = JSON.stringify(data.selected.arrow ? [...data.selected.arrow, "arrow"] : link) || "";
   if (field.selectedIndex < 0) field.value = "";

@@ -148,7 +148,8 @@ class Kept:
     """The draft that the browser tab kept: a whole project or, if the project held open guesses, its drawing, the
     ``answer``, and the ``columns`` without an open guess.
 
-    The answer states whether each person has one row, the person column, and the row limit.
+    The answer states whether each person has one row, the person column, and the row limit. ``opened`` are the groups
+    of the drawing whose columns are shown.
     """
 
     title: str
@@ -160,3 +161,4 @@ class Kept:
     answer: tuple[bool, str | None, int] | None = None
     columns: Settled = field(default_factory=Settled)
     dictionaries: tuple[DeclaredBy, ...] = ()
+    opened: tuple[str, ...] = ()
