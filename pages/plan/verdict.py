@@ -66,6 +66,8 @@ def headline(state: Session, seen: Preview, population: Population | None) -> No
     found = seen.verdict
     if found is not None:
         _BOX[found.rating](plain(found.headline))
+    elif seen.unrated:
+        st.info(seen.unrated)
     key = f"dial-{state.opened}"
     points = dial(seen, population)
 

@@ -49,6 +49,13 @@ def test_the_sentence_the_table_and_the_smallest_budget(planned: AppTest) -> Non
     assert any(box.value.startswith("Works") for box in planned.success)
 
 
+def test_a_method_that_sums_numbers_has_no_verdict(app: AppTest) -> None:
+    go(sample(app, "stays"), "plan")
+    seen = preview(state(app).project, 6000)
+    assert seen.unrated in [e.value for e in app.info]
+    assert not any("Noise outweighs" in e.value for kind in (app.warning, app.success) for e in kind)
+
+
 def test_one_click_leaves_a_column_out_or_coarsens_it(planned: AppTest) -> None:
     go(go(planned, "data"), "plan")
     press(planned, "Leave out `code`")
