@@ -88,7 +88,7 @@ def label(column: str, roles: Roles, target: str | None, tags: Iterable[str] = (
 
 
 def _in_lines(name: str) -> list[str]:
-    """Return a name in lines of at most `PER_LINE` characters, broken after "_", "-", "." and spaces where it has them."""
+    """Return a name in lines of at most `PER_LINE` characters, broken after "_", "-", "." and spaces."""
     lines = [""]
     for part in filter(None, re.findall(r"[^_\-. ]*[_\-. ]?", name)):
         if lines[-1] and len(lines[-1]) + len(part.rstrip()) > PER_LINE:
