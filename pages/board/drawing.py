@@ -19,9 +19,10 @@ from espalier.pages.board.boxes import HIGH, MOST_WIDE, Bends, Places, arranged,
 from espalier.pages.board.sent import MOST_SELECTED, arrow_of, column_of, points_of, text_of
 from espalier.pages.session.session import Session
 
-MOST_BOXES, FEW_COLUMNS = 60, 24
+MOST_BOXES, FEW_COLUMNS, FEW_NEAR = 60, 24, 16
 """Above `MOST_BOXES` columns with arrows, the board shows the neighbourhood of the selected one. Up to `FEW_COLUMNS`
-columns it shows all; if there are more, those without an arrow wait in the tray."""
+columns it shows all; if there are more, those without an arrow wait in the tray. A neighbourhood reaches up to three
+arrows far while it has at most `FEW_NEAR` columns."""
 WIDE = 1000
 """Largest width of a line of boxes, in the drawing's pixels; less on a narrow screen."""
 HINT = (
@@ -275,8 +276,17 @@ def marks(state: Session) -> list[str]:
 
 
 def steps(state: Session) -> int:
-    """Radius of a neighbourhood, in arrows."""
-    return state.drafts.board.steps
+    """Radius of a neighbourhood, in arrows: as chosen, else the largest one with at most `FEW_NEAR` columns.
+
+    The latter is chosen once for each column, so that a new arrow moves nothing.
+    """
+    board, column = state.drafts.board, centre(state)
+    if board.steps is not None:
+        return board.steps
+    if column not in board.reach:
+        dag = state.project.dag
+        board.reach[column] = max((k for k in (2, 3) if len(neighbourhood(dag, column, k)) <= FEW_NEAR), default=1)
+    return board.reach[column]
 
 
 def view_of(state: Session) -> str:

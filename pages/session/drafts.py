@@ -41,9 +41,10 @@ class Message(TypedDict):
 class BoardDraft:
     """The drawing board. ``board`` identifies the browser's board; ``taken`` is the last action that was carried out.
 
-    ``view`` (None: chosen by the number of columns), ``marks`` (None: all) and ``steps`` set what is shown. ``places``
-    are positions of boxes by view, ``laid`` those of the last layout with the bends of its arrows. ``wide`` is the
-    greatest width of a line of boxes in pixels, and ``fits`` counts the requests to fit the picture to its frame.
+    ``view`` (None: chosen by the number of columns), ``marks`` (None: all) and ``steps`` (None: chosen once for each
+    column, and kept in ``reach``) set what is shown. ``places`` are positions of boxes by view, ``laid`` those of the
+    last layout with the bends of its arrows. ``wide`` is the greatest width of a line of boxes in pixels, and ``fits``
+    counts the requests to fit the picture to its frame.
     ``effect`` is the column chosen last, ``pair`` the two columns that are compared, ``refused`` the causes that could
     not be drawn, by effect, with the reason. ``brought`` are the columns that the user put on the drawing, ``opened``
     the groups whose columns are shown, ``group`` the selected group.
@@ -54,7 +55,8 @@ class BoardDraft:
     message: Message | None = None
     view: str | None = None
     marks: list[str] | None = None
-    steps: int = 1
+    steps: int | None = None
+    reach: dict[str, int] = field(default_factory=dict)
     places: dict[str, Places] = field(default_factory=dict)
     laid: dict[str, tuple[Places, Bends]] = field(default_factory=dict)
     wide: int = 1000

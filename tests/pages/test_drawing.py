@@ -395,6 +395,11 @@ def test_many_columns_are_shown_around_the_selected_one() -> None:
     names = tuple(f"v{i:03d}" for i in range(200))
     state = fresh(names, tuple((f"v{i:03d}", f"v{i + 1:03d}") for i in range(199)))
     send(state, {"do": "select", "columns": ["v100"], "arrow": None})
+    assert drawing.shown(state) == [f"v{i:03d}" for i in range(97, 104)], "three arrows far, because they are few"
+    send(state, *({"do": "draw", "arrow": ["v101", f"v{i:03d}"]} for i in range(120, 150)), start=2)
+    assert drawing.steps(state) == 3, "new arrows do not change the view"
+    send(state, *({"do": "undo"} for _ in range(30)), start=40)
+    state.drafts.board.steps = 1
     assert drawing.shown(state) == ["v099", "v100", "v101"]
     state.drafts.board.steps = 2
     assert drawing.shown(state) == ["v098", "v099", "v100", "v101", "v102"]
@@ -403,7 +408,7 @@ def test_many_columns_are_shown_around_the_selected_one() -> None:
     assert "Choose a column below" in sent["hint"], "there may be nothing to drag to"
     assert len(sent["arrows"]) == 199, "a cycle is refused over what is not shown too"
     before = state.project
-    send(state, {"do": "arrange"}, start=2)
+    send(state, {"do": "arrange"}, start=80)
     assert state.project == before, "a neighbourhood's places are not those of the drawing"
     hub = fresh(names, tuple((n, "v000") for n in names[1:]))
     send(hub, {"do": "select", "columns": ["v000"], "arrow": None})
