@@ -213,8 +213,9 @@ def columns_by_quality(facts: Mapping[str, Any]) -> str:
         open_ := [c["name"] for c in facts["project"]["schema"] if c["name"] not in rated]
     ):
         rows.append(
-            f'<tr><th scope="row">Not predicted</th><td>{len(open_)} column{"s" * (len(open_) != 1)}: noise of sums, '
-            f'not of counts</td></tr><tr><td colspan="2" class="names">{", ".join(map(escape, open_))}</td></tr>'
+            f'<tr><th scope="row">Not predicted</th><td>{len(open_)} column{"s" * (len(open_) != 1)}: measured '
+            "as numbers; their error is not known in advance</td></tr>"
+            f'<tr><td colspan="2" class="names">{", ".join(map(escape, open_))}</td></tr>'
         )
     by = (
         "on its own and of its pairs" if facts.get("verdict") else "on its own; links between columns are less accurate"

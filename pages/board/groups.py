@@ -13,8 +13,8 @@ from espalier.pages.board.boxes import Places
 from espalier.pages.board.sent import MOST_SELECTED, column_of, text_of
 from espalier.pages.session.session import Session
 
-LONGEST = 40
-"""Largest number of characters of a group's name."""
+LONGEST, MOST_NAMED = 40, 6
+"""Largest numbers of characters of a group's name, and of columns that a sentence names."""
 
 
 def closed(state: Session) -> dict[str, str]:
@@ -67,7 +67,9 @@ def toggle(state: Session, action: Mapping[str, Any]) -> str:
         board.columns, board.group = (), group
         return f"{group} is closed: one box for {len(state.project.dag.groups[group])} columns."
     board.opened, board.group = (*board.opened, group), None
-    return f"{group} is open: {', '.join(state.project.dag.groups[group])}."
+    inside = state.project.dag.groups[group]
+    more = f" and {len(inside) - MOST_NAMED} more" if len(inside) > MOST_NAMED else ""
+    return f"{group} is open: {', '.join(inside[:MOST_NAMED])}{more}."
 
 
 def dissolve(state: Session, action: Mapping[str, Any]) -> str:

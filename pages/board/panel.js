@@ -109,7 +109,10 @@ function selectionText(data, link) {
   const { columns, arrow } = data.selected, [one, other, ...through] = columns;
   const line = linesOf(data).find((l) => same(lineId(l), arrow ? [...arrow, "arrow"] : link));
   if (line) return (arrow ? "Selected: " : "") + lineText(line);
-  if (one in data.groups) return "Selected: " + one + ", a closed group of " + data.groups[one].join(", ") + ". Enter opens it.";
+  if (one in data.groups) {
+    const inside = data.groups[one], more = inside.length > 6 ? " and " + (inside.length - 6) + " more" : "";
+    return "Selected: " + one + ", a closed group of " + inside.slice(0, 6).join(", ") + more + ". Enter opens it.";
+  }
   if (through.length) return "Selected: " + one + " and " + other + ", through " + through.join(", ");
   return columns.length ? "Selected: " + columns.join(" and ") : "Nothing is selected.";
 }

@@ -274,6 +274,8 @@ def test_an_opened_group_is_laid_out_with_its_arrows_until_a_box_is_placed_by_ha
     without_group = positions(state)
     send(state, {"do": "group", "columns": list(names[:9]), "name": "panel"}, {"do": "toggle", "group": "panel"})
     assert positions(state) == without_group, "a column with an arrow is before its effect again"
+    assert state.drafts.board.message is not None
+    assert state.drafts.board.message["text"] == "panel is open: v00, v01, v02, v03, v04, v05 and 3 more."
     send(state, {"do": "toggle", "group": "panel"}, start=3)
     closed = positions(state)
     placed = next(n for n in closed if n != "panel")
