@@ -20,7 +20,7 @@ function showMap(canvas, net, data, ink) {
     ctx.fillStyle = b.color;
     ctx.fillRect(b.left, b.top, b.right - b.left, b.bottom - b.top);
   }
-  ctx.strokeStyle = ink.main;
+  ctx.strokeStyle = ink.chosen;
   ctx.lineWidth = 2 / scale;
   ctx.strokeRect(from.x, from.y, to.x - from.x, to.y - from.y);
   return { scale, left, top };
