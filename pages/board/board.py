@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from functools import cache
 from html import escape
 from pathlib import Path
@@ -96,9 +95,9 @@ def data(state: Session, now: Implied) -> dict[str, Any]:
         tagged[group] = list(dict.fromkeys(tag for n in dag.groups[group] for tag in tagged.get(n, ())))
     texts = {n: [*drawing.box_lines(state, n), *tagged[n]] for n in names}
     wide = {n: width(n, roles, target, texts[n]) for n in names}
-    into = Counter(b for _, b in drawing.arrows(state, names))
-    tall = {n: high(n, roles, target, texts[n], into[n]) for n in names}
     at = apart(drawing.places(state, names), wide)
+    into = drawing.arrows_into(state, at)
+    tall = {n: high(n, roles, target, texts[n], into[n]) for n in names}
     rectangles = {n: rectangle((round(at[n][0]), at[n][1]), wide[n], tall[n]) for n in names}
     avoiding = implications.avoiding(now, roles) if "paths" in marks else []
     lit = open_arrows | {a for p in avoiding for a in arrows_of(p, dag.links)}

@@ -6,6 +6,7 @@ kinds and numbers are checked here, and the graph checks itself.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -177,7 +178,7 @@ def _arranged(state: Session, project: Project, names: list[str]) -> Places:
     target, edges = project.plan.target, arrows(state, names)
     found = arranged(names, edges, project.roles, box.get(target or "", target), board.wide, lines)
     places: Places = {n: (round(x), round(y)) for n, (x, y) in found.places.items()}
-    board.laid[view_of(state)] = (places, found.bends)
+    board.laid[view_of(state)] = (places, found.bends, Counter(effect for _, effect in edges))
     return places
 
 
@@ -197,11 +198,21 @@ def box_lines(state: Session, box: str) -> list[str]:
 
 def bends(state: Session, at: Places) -> Bends:
     """Return the bends of the arrows whose boxes are still where the layout put them; ``at`` are their positions."""
+    places, found, _ = _laid(state, at)
+    return {e: points for e, points in found.items() if all(n in at and at[n] == places.get(n) for n in e)}
+
+
+def arrows_into(state: Session, at: Places) -> dict[str, int]:
+    """Return the number of arrows for which the layout left room at each box, if the box is still where it put it."""
+    places, _, into = _laid(state, at)
+    return {n: into.get(n, 0) if at[n] == places.get(n) else 0 for n in at}
+
+
+def _laid(state: Session, at: Places) -> tuple[Places, Bends, Mapping[str, int]]:
     laid = state.drafts.board.laid
     if view_of(state) not in laid:  # the project came with positions
         _arranged(state, state.project, list(at))
-    places, found = laid[view_of(state)]
-    return {e: points for e, points in found.items() if all(n in at and at[n] == places.get(n) for n in e)}
+    return laid[view_of(state)]
 
 
 def _undo(state: Session, _: Mapping[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
@@ -43,10 +44,10 @@ class BoardDraft:
 
     ``view`` (None: chosen by the number of columns), ``marks`` (None: all) and ``steps`` (None: chosen once for each
     column, and kept in ``reach``) set what is shown. ``places`` are positions of boxes by view, ``laid`` those of the
-    last layout with the bends of its arrows. ``wide`` is the greatest width of a line of boxes in pixels, and ``fits``
-    counts the requests to fit the picture to its frame.
-    ``effect`` is the column chosen last, ``pair`` the two columns that are compared, ``refused`` the causes that could
-    not be drawn, by effect, with the reason. ``brought`` are the columns that the user put on the drawing, ``opened``
+    last layout with the bends of its arrows and their number at each box. ``wide`` is the greatest width of a line of
+    boxes in pixels, and ``fits`` counts the requests to fit the picture to its frame. ``effect`` is the column chosen
+    last, ``pair`` the two columns that are compared, ``refused`` the causes that could not be drawn, by effect, with the
+    reason. ``brought`` are the columns that the user put on the drawing, ``opened``
     the groups whose columns are shown, ``group`` the selected group.
     """
 
@@ -58,7 +59,7 @@ class BoardDraft:
     steps: int | None = None
     reach: dict[str, int] = field(default_factory=dict)
     places: dict[str, Places] = field(default_factory=dict)
-    laid: dict[str, tuple[Places, Bends]] = field(default_factory=dict)
+    laid: dict[str, tuple[Places, Bends, Mapping[str, int]]] = field(default_factory=dict)
     wide: int = 1000
     fits: int = 0
     columns: tuple[str, ...] = ()

@@ -305,6 +305,9 @@ def test_a_box_is_tall_enough_for_the_heads_of_its_arrows() -> None:
     tall = {n["id"]: n["high"] for n in board.data(state, implications.now(state)[1])["nodes"]}
     assert tall["y"] / len(names[:-1]) >= boxes.PER_ARROW
     assert tall["v00"] < 100
+    send(state, {"do": "move", "at": {"y": [900, 900]}})
+    tall = {n["id"]: n["high"] for n in board.data(state, implications.now(state)[1])["nodes"]}
+    assert tall["y"] < 100, "a box placed by hand does not grow over its neighbours"
     assert boxes.high("y", Roles(), None, arrows=500) == boxes.TALLEST
 
 
