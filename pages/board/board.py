@@ -40,7 +40,8 @@ def _html() -> str:
 <button data-do="apart" disabled title="Select two boxes first; further ones are the gate">Keep apart</button>
 <button data-do="group" disabled title="Select two or more columns first">Group</button>
 <button data-do="ungroup" disabled>Ungroup</button>
-<span class="pair"><button data-do="undo" disabled>Undo</button><button data-do="redo" disabled>Redo</button></span></span>
+<span class="pair"><button data-do="undo" disabled>Undo</button>
+<button data-do="redo" disabled>Redo</button></span></span>
 <span class="group" role="group" aria-label="View"><button data-do="arrange">Arrange by layers</button>
 <button data-do="fit">Fit</button><button data-do="out" aria-label="Smaller">−</button>
 <button data-do="in" aria-label="Larger">+</button><button data-do="full">Full screen</button></span></div>

@@ -46,9 +46,9 @@ class BoardDraft:
     column, and kept in ``reach``) set what is shown. ``places`` are positions of boxes by view, ``laid`` those of the
     last layout with the bends of its arrows and their number at each box. ``wide`` is the greatest width of a line of
     boxes in pixels, and ``fits`` counts the requests to fit the picture to its frame. ``effect`` is the column chosen
-    last, ``pair`` the two columns that are compared, ``refused`` the causes that could not be drawn, by effect, with the
-    reason. ``brought`` are the columns that the user put on the drawing, ``opened``
-    the groups whose columns are shown, ``group`` the selected group.
+    last, ``pair`` the two columns that are compared, ``refused`` the causes that could not be drawn, by effect, with
+    the reason. ``brought`` are the columns that the user put on the drawing, ``opened`` the groups whose columns are
+    shown, ``group`` the selected group.
     """
 
     board: str | None = None
