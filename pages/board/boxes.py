@@ -103,11 +103,8 @@ def width(column: str, roles: Roles, target: str | None, tags: Iterable[str] = (
     return min(34 + 8.4 * longest, MOST_WIDE)
 
 
-def high(column: str, roles: Roles, target: str | None, tags: Iterable[str] = ()) -> float:
-    """Height of a box, in the picture's pixels; names longer than a line are wrapped."""
-    return 18 + 20 * sum(math.ceil(len(part) / 18) for part in label(column, roles, target, tags).split("\n"))
 def high(column: str, roles: Roles, target: str | None, tags: Iterable[str] = (), arrows: int = 0) -> float:
-    """Height of a box at which ``arrows`` end, in the picture's pixels: names longer than its line are folded."""
+    """Height of a box at which ``arrows`` end, in the picture's pixels; names longer than a line are wrapped."""
     lines = label(column, roles, target, tags).split("\n")
     text = 18.0 + 20 * sum(math.ceil(len(part) / PER_LINE) for part in lines)
     return max(text, min(18 + PER_ARROW * arrows, TALLEST))
