@@ -88,6 +88,10 @@ with below:
     if seen.families:
         with st.expander("How each column is modelled from its causes"):
             st.markdown("\n".join(f"- {plain(family)}" for family in seen.families))
+            st.caption(
+                "A table keeps every effect that causes have together. Additive causes each act on their own. If two of "
+                "them act together, say so on the Structure page: select both and choose *Act together*."
+            )
     for warning in seen.warnings:
         st.warning(plain(warning))
     if seen.verdict is not None:

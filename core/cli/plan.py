@@ -191,8 +191,10 @@ def _print_verdict(shown: Preview) -> None:
     """Print the verdict on this plan, or the facts missing for it."""
     found = shown.verdict
     if found is None:
-        if shown.project.plan.neighbors == "add-remove" and shown.project.plan.rows is None:
+        if not shown.unrated and shown.project.plan.neighbors == "add-remove" and shown.project.plan.rows is None:
             print("verdict: the number of rows is confidential. Add --rows N, your estimate, to see what noise hides.")
+        elif shown.unrated:
+            print(f"verdict: {shown.unrated}")
         return
     print(f"\nverdict: {found.headline}")
     for sentence in found.sentences:

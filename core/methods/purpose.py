@@ -73,3 +73,13 @@ def unused(project: Project) -> tuple[str, ...]:
     if project.separations and not method.fenced(project.plan):
         out.append("The further separations are not used: this plan has no fence.")
     return tuple(out)
+
+
+def drawing_unused(project: Project) -> str:
+    """Return a sentence if the plan uses none of the drawn arrows, with the purpose that would; empty otherwise."""
+    if not project.dag.edges or is_blurring(project.plan) or method_of(project.plan).arrows(project):
+        return ""
+    other = ""
+    if project.dag.parents(project.plan.target or ""):
+        other = f" “{PURPOSES['elsewhere']}” uses those that point to {project.plan.target}."
+    return f"It uses none of the {len(project.dag.edges)} arrows that you drew.{other}"

@@ -50,6 +50,13 @@ NAMED = 2
 """Methods that a refusal suggests if a plan's questions do not fit."""
 
 
+UNRATED = (
+    "This method measures means and correlations of numbers. How far their noise matters is not known before the "
+    "release. Choose private evaluation to see afterwards how well the table predicts."
+)
+"""Stated instead of a verdict for a method that sums numbers."""
+
+
 @dataclass(frozen=True)
 class Preview:
     """A plan, rehearsed. ``features`` is the number of columns measured with a target, ``bounds`` the theoretical error
@@ -90,7 +97,8 @@ class Preview:
     """Cost and detection limit of a second stage for whole rows; empty without one."""
     families: tuple[str, ...] = ()
     verdict: Verdict | None = None
-    """The verdict; None if the number of rows is neither known nor declared, or if nothing is counted."""
+    """The verdict; None if the number of rows is neither known nor declared, if nothing is counted, or if the method
+    sums numbers: a verdict is about the noise of counts."""
 
     @property
     def pools(self) -> dict[str, float]:
@@ -99,6 +107,11 @@ class Preview:
         for line in self.lines:
             out[line.pool] = total_up((out.get(line.pool, 0.0), line.rho))
         return out
+
+    @property
+    def unrated(self) -> str:
+        """The reason why there is no verdict although n may be known; empty for a method whose plans have one."""
+        return UNRATED if method_of(self.project.plan).capabilities.numbers else ""
 
     @property
     def analyses_epsilon(self) -> float | None:
@@ -293,7 +306,7 @@ def _verdict(
 ) -> Verdict | None:
     """Return the verdict on the plan for ``rows`` rows, a public or declared number."""
     plan, method = project.plan, method_of(project.plan)
-    if rows is None or method.capabilities.questions == "alone":
+    if rows is None or method.capabilities.questions == "alone" or method.capabilities.numbers:
         return None
     counted = [d for d in draws if d.pool != POOL]
     noise = noise_of(counted, project.schema.sizes, rows, plan.target if method.capabilities.links else None, features)

@@ -209,6 +209,14 @@ def columns_by_quality(facts: Mapping[str, Any]) -> str:
                 f'<tr class="{rating}"><th scope="row">{head}</th><td>{len(names)} column{"s" * (len(names) != 1)}: '
                 f'{meaning}</td></tr><tr><td colspan="2" class="names">{listed}</td></tr>'
             )
+    if not facts.get("verdict") and (
+        open_ := [c["name"] for c in facts["project"]["schema"] if c["name"] not in rated]
+    ):
+        rows.append(
+            f'<tr><th scope="row">Not predicted</th><td>{len(open_)} column{"s" * (len(open_) != 1)}: measured '
+            "as numbers; their error is not known in advance</td></tr>"
+            f'<tr><td colspan="2" class="names">{", ".join(map(escape, open_))}</td></tr>'
+        )
     by = (
         "on its own and of its pairs" if facts.get("verdict") else "on its own; links between columns are less accurate"
     )

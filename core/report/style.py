@@ -88,7 +88,7 @@ td.code { padding-bottom: 1.6rem }
   th, td { padding: .14rem .4rem }
   .annex th, .annex td { padding: .05rem .35rem } table.whole td:first-child { min-width: 9rem }
   thead { display: table-header-group } .wide { overflow: visible }
-  svg.release { max-height: 105mm } svg.story { width: 66mm }
+  svg.release { max-height: 105mm } svg.story { width: 84mm }
   .first:has(.story) svg.release { max-height: 76mm } .story figcaption { font-size: 12px }
   section.label { padding: .2rem .6rem }
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact } }

@@ -131,14 +131,19 @@ function make(parent) {
     const all = extent([...nodes.getIds().map((n) => net.getBoundingBox(n)), ...turns]);
     if (!all || !host.clientWidth) return;
     const heart = nodes.get(data.centre) ? net.getPosition(data.centre) : { x: all.left, y: all.top };
-    const { tall, scale, position } = frame(all, host.clientWidth, highest(), heart, whole);
+    const { tall, scale, position } = frame(all, host.clientWidth, highest(), heart, whole, full());
     if (Math.abs(host.clientHeight - tall) > 2) { host.style.height = tall + "px"; net.redraw(); }
     net.moveTo({ position, scale, animation: false });
   }
 
-  // Full screen leaves room for the buttons above and the tray below.
+  // Full screen leaves room for the buttons above the frame, and for the tray and the legend if they are below it.
   const full = () => root.getRootNode().fullscreenElement === root;
-  const highest = () => full() ? Math.max(300, window.innerHeight - 330) : 520;
+  function highest() {
+    if (!full()) return 520;
+    const { top, bottom } = host.getBoundingClientRect(), legend = $(".legend").getBoundingClientRect();
+    const below = tray.offsetHeight + (legend.top >= bottom ? legend.height : 0) + 40;
+    return Math.max(300, Math.floor(window.innerHeight - (top - root.getBoundingClientRect().top + root.scrollTop) - below));
+  }
 
   async function enlarge() {
     try { await (full() ? document.exitFullscreen() : root.requestFullscreen()); }

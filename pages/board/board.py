@@ -40,7 +40,8 @@ def _html() -> str:
 <button data-do="apart" disabled title="Select two boxes first; further ones are the gate">Keep apart</button>
 <button data-do="group" disabled title="Select two or more columns first">Group</button>
 <button data-do="ungroup" disabled>Ungroup</button>
-<button data-do="undo" disabled>Undo</button><button data-do="redo" disabled>Redo</button></span>
+<span class="pair"><button data-do="undo" disabled>Undo</button>
+<button data-do="redo" disabled>Redo</button></span></span>
 <span class="group" role="group" aria-label="View"><button data-do="arrange">Arrange by layers</button>
 <button data-do="fit">Fit</button><button data-do="out" aria-label="Smaller">−</button>
 <button data-do="in" aria-label="Larger">+</button><button data-do="full">Full screen</button></span></div>
@@ -95,8 +96,9 @@ def data(state: Session, now: Implied) -> dict[str, Any]:
         tagged[group] = list(dict.fromkeys(tag for n in dag.groups[group] for tag in tagged.get(n, ())))
     texts = {n: [*drawing.box_lines(state, n), *tagged[n]] for n in names}
     wide = {n: width(n, roles, target, texts[n]) for n in names}
-    tall = {n: high(n, roles, target, texts[n]) for n in names}
     at = apart(drawing.places(state, names), wide)
+    into = drawing.arrows_into(state, at)
+    tall = {n: high(n, roles, target, texts[n], into[n]) for n in names}
     rectangles = {n: rectangle((round(at[n][0]), at[n][1]), wide[n], tall[n]) for n in names}
     avoiding = implications.avoiding(now, roles) if "paths" in marks else []
     lit = open_arrows | {a for p in avoiding for a in arrows_of(p, dag.links)}

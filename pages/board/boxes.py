@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -38,6 +39,10 @@ LONGEST_LABEL = 28
 """Number of characters of a column's description that its box shows."""
 MOST_WIDE = 190.0
 """Largest width of a box on the board."""
+PER_LINE = 18
+"""Number of characters on a line of a box of that width."""
+PER_ARROW, TALLEST = 12.0, 220.0
+"""Height of a box for each arrow that ends at it, up to a limit: arrow heads do not cover each other."""
 Places = dict[str, tuple[float, float]]
 Bends = Mapping[tuple[str, str], Sequence[tuple[float, float]]]
 """Points that an arrow passes between its ends."""
@@ -79,7 +84,17 @@ def label(column: str, roles: Roles, target: str | None, tags: Iterable[str] = (
     """A column's name, with its role below."""
     parts = [w for w in (roles.of(column), "target" if column == target else None) if w]
     name = column if len(column) <= 40 else column[:39] + "…"
-    return "\n".join([name, *(["(" + ", ".join(parts) + ")"] if parts else []), *tags])
+    return "\n".join([*_in_lines(name), *(["(" + ", ".join(parts) + ")"] if parts else []), *tags])
+
+
+def _in_lines(name: str) -> list[str]:
+    """Return a name in lines of at most `PER_LINE` characters, broken after "_", "-", "." and spaces."""
+    lines = [""]
+    for part in filter(None, re.findall(r"[^_\-. ]*[_\-. ]?", name)):
+        if lines[-1] and len(lines[-1]) + len(part.rstrip()) > PER_LINE:
+            lines.append("")
+        lines[-1] += part
+    return lines
 
 
 def width(column: str, roles: Roles, target: str | None, tags: Iterable[str] = ()) -> float:
@@ -88,9 +103,11 @@ def width(column: str, roles: Roles, target: str | None, tags: Iterable[str] = (
     return min(34 + 8.4 * longest, MOST_WIDE)
 
 
-def high(column: str, roles: Roles, target: str | None, tags: Iterable[str] = ()) -> float:
-    """Height of a box, in the picture's pixels; names longer than a line are wrapped."""
-    return 18 + 20 * sum(math.ceil(len(part) / 18) for part in label(column, roles, target, tags).split("\n"))
+def high(column: str, roles: Roles, target: str | None, tags: Iterable[str] = (), arrows: int = 0) -> float:
+    """Height of a box at which ``arrows`` end, in the picture's pixels; names longer than a line are wrapped."""
+    lines = label(column, roles, target, tags).split("\n")
+    text = 18.0 + 20 * sum(math.ceil(len(part) / PER_LINE) for part in lines)
+    return max(text, min(18 + PER_ARROW * arrows, TALLEST))
 
 
 def apart(places: Places, wide: Mapping[str, float]) -> Places:
@@ -146,7 +163,8 @@ def arranged(
     known = set(columns)
     linked = {n for edge in edges if known.issuperset(edge) for n in edge}
     marked = {n for edge in edges if target in edge for n in edge} | {n for n in columns if roles.of(n)}
-    tall = {n: high(n, roles, target, [*texts[n], *(["◆"] if n in marked else [])]) for n in linked}
+    into = Counter(b for a, b in edges if a in known and b in known)
+    tall = {n: high(n, roles, target, [*texts[n], *(["◆"] if n in marked else [])], into[n]) for n in linked}
     found = fitted(WIDEST, columns, edges, outcome, wide=wide, high=tall)
     out: Places = {n: (x - found.width / 2, y) for n, (x, y) in found.places.items()}
     if out:

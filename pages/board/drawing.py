@@ -6,7 +6,8 @@ kinds and numbers are checked here, and the graph checks itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -19,9 +20,10 @@ from espalier.pages.board.boxes import HIGH, MOST_WIDE, Bends, Places, arranged,
 from espalier.pages.board.sent import MOST_SELECTED, arrow_of, column_of, points_of, text_of
 from espalier.pages.session.session import Session
 
-MOST_BOXES, FEW_COLUMNS = 60, 24
+MOST_BOXES, FEW_COLUMNS, FEW_NEAR = 60, 24, 16
 """Above `MOST_BOXES` columns with arrows, the board shows the neighbourhood of the selected one. Up to `FEW_COLUMNS`
-columns it shows all; if there are more, those without an arrow wait in the tray."""
+columns it shows all; if there are more, those without an arrow wait in the tray. A neighbourhood reaches up to three
+arrows far while it has at most `FEW_NEAR` columns."""
 WIDE = 1000
 """Largest width of a line of boxes, in the drawing's pixels; less on a narrow screen."""
 HINT = (
@@ -173,13 +175,18 @@ def _arranged(state: Session, project: Project, names: list[str]) -> Places:
     """Return the layout's position of every box, and remember it with the bends of its arrows."""
     board, box = state.drafts.board, groups.closed(state)
     lines = {n: box_lines(state, n) for n in names}
-    target = project.plan.target
-    ends = dict.fromkeys((box.get(a, a), box.get(b, b)) for a, b in project.dag.edges)
-    edges = [(a, b) for a, b in ends if a != b]
+    target, edges = project.plan.target, arrows(state, names)
     found = arranged(names, edges, project.roles, box.get(target or "", target), board.wide, lines)
     places: Places = {n: (round(x), round(y)) for n, (x, y) in found.places.items()}
-    board.laid[view_of(state)] = (places, found.bends)
+    board.laid[view_of(state)] = (places, found.bends, Counter(effect for _, effect in edges))
     return places
+
+
+def arrows(state: Session, names: Iterable[str]) -> list[tuple[str, str]]:
+    """Return the arrows between boxes, those of a closed group as one."""
+    box, known = groups.closed(state), set(names)
+    ends = dict.fromkeys((box.get(a, a), box.get(b, b)) for a, b in state.project.dag.edges)
+    return [(a, b) for a, b in ends if a != b and a in known and b in known]
 
 
 def box_lines(state: Session, box: str) -> list[str]:
@@ -191,11 +198,21 @@ def box_lines(state: Session, box: str) -> list[str]:
 
 def bends(state: Session, at: Places) -> Bends:
     """Return the bends of the arrows whose boxes are still where the layout put them; ``at`` are their positions."""
+    places, found, _ = _laid(state, at)
+    return {e: points for e, points in found.items() if all(n in at and at[n] == places.get(n) for n in e)}
+
+
+def arrows_into(state: Session, at: Places) -> dict[str, int]:
+    """Return the number of arrows for which the layout left room at each box, if the box is still where it put it."""
+    places, _, into = _laid(state, at)
+    return {n: into.get(n, 0) if at[n] == places.get(n) else 0 for n in at}
+
+
+def _laid(state: Session, at: Places) -> tuple[Places, Bends, Mapping[str, int]]:
     laid = state.drafts.board.laid
     if view_of(state) not in laid:  # the project came with positions
         _arranged(state, state.project, list(at))
-    places, found = laid[view_of(state)]
-    return {e: points for e, points in found.items() if all(n in at and at[n] == places.get(n) for n in e)}
+    return laid[view_of(state)]
 
 
 def _undo(state: Session, _: Mapping[str, Any]) -> str:
@@ -270,8 +287,17 @@ def marks(state: Session) -> list[str]:
 
 
 def steps(state: Session) -> int:
-    """Radius of a neighbourhood, in arrows."""
-    return state.drafts.board.steps
+    """Radius of a neighbourhood, in arrows: as chosen, else the largest one with at most `FEW_NEAR` columns.
+
+    The latter is chosen once for each column, so that a new arrow moves nothing.
+    """
+    board, column = state.drafts.board, centre(state)
+    if board.steps is not None:
+        return board.steps
+    if column not in board.reach:
+        dag = state.project.dag
+        board.reach[column] = max((k for k in (2, 3) if len(neighbourhood(dag, column, k)) <= FEW_NEAR), default=1)
+    return board.reach[column]
 
 
 def view_of(state: Session) -> str:
@@ -324,15 +350,20 @@ def neighbourhood(dag: Dag, column: str, steps: int) -> list[str]:
 
 
 def _free(at: tuple[float, float], taken: Places) -> tuple[float, float]:
-    """Return the first free place at or below a point."""
+    """Return the free place nearest to a point; sideways counts double, so that columns stay below each other."""
     x, y = at
-    while any(abs(x - u) < MOST_WIDE and abs(y - v) < HIGH for u, v in taken.values()):
-        y += HIGH / 4
-    return round(x), round(y)
+    steps = [(i * MOST_WIDE, j * HIGH / 2) for i in range(-3, 4) for j in range(-20, 21)]
+    for dx, dy in sorted(steps, key=lambda step: 2 * abs(step[0]) + abs(step[1])):
+        if not any(abs(x + dx - u) < MOST_WIDE and abs(y + dy - v) < HIGH for u, v in taken.values()):
+            return round(x + dx), round(y + dy)
+    return round(x), round(max(v for _, v in taken.values()) + HIGH)
 
 
 def places(state: Session, columns: list[str]) -> Places:
-    """Return a position for every shown box: the user's, else that of the first layout, else below the others."""
+    """Return a position for every shown box: the user's, else that of the first layout.
+
+    A column of a group that was opened comes near the group's box if it has an arrow. All others are below.
+    """
     project = state.project
     view, laid = view_of(state), state.drafts.board.places
     known = dict(laid.get(view, {}))
@@ -343,8 +374,10 @@ def places(state: Session, columns: list[str]) -> Places:
         if not out:
             out = _arranged(state, project, missing)
             missing = []
+        linked = {n for edge in project.dag.edges for n in edge}
         for n in missing:
-            if (near := groups.near(state, n, known)) is not None:
+            near = groups.near(state, n, known)
+            if near is not None and (n in project.dag.groups or n in linked):
                 out[n] = near if n in project.dag.groups else _free(near, out)
         if missing := [n for n in missing if n not in out]:
             below = max(y for _, y in out.values()) + 110

@@ -1,5 +1,5 @@
 // Points, boxes and paths of the drawing: nothing here touches the page.
-const READABLE = 0.68;   // no smaller than this: rather a part of the drawing than names that cannot be read
+const READABLE = 0.65;   // no smaller than this: rather a part of the drawing than names that cannot be read
 // The rectangle around all rectangles; null around none.
 function extent(all) {
   if (!all.length) return null;
@@ -8,12 +8,13 @@ function extent(all) {
 }
 
 // The view of a drawing of the extent `all` in a frame of this width and at most this height: height, scale and middle.
-// The whole drawing, or (unless `whole`) as much of it as stays readable, around the point `heart`.
-function frame(all, wide, most, heart, whole) {
+// The whole drawing, or (unless `whole`) as much of it as stays readable, around the point `heart`. With `fill` the frame
+// takes all of this height, and a small drawing is enlarged.
+function frame(all, wide, most, heart, whole, fill) {
   const across = all.right - all.left + 40, down = all.bottom - all.top + 40;
   const scale = Math.max(Math.min(1, wide / across), READABLE);
-  const tall = Math.round(Math.min(Math.max(down * scale, 300), most));
-  const shrink = Math.max(Math.min(1, wide / across, tall / down), whole ? 0.1 : READABLE);
+  const tall = fill ? most : Math.round(Math.min(Math.max(down * scale, 300), most));
+  const shrink = Math.max(Math.min(fill ? 1.6 : 1, wide / across, tall / down), whole ? 0.1 : READABLE);
   const place = (low, top, room, at) => top - low + 40 <= room + 2 ? (low + top) / 2
     : Math.min(Math.max(at, low - 20 + room / 2), top + 20 - room / 2);
   const position = { x: place(all.left, all.right, wide / shrink, heart.x),

@@ -13,8 +13,8 @@ from espalier.pages.board.boxes import Places
 from espalier.pages.board.sent import MOST_SELECTED, column_of, text_of
 from espalier.pages.session.session import Session
 
-LONGEST = 40
-"""Largest number of characters of a group's name."""
+LONGEST, MOST_NAMED = 40, 6
+"""Largest numbers of characters of a group's name, and of columns that a sentence names."""
 
 
 def closed(state: Session) -> dict[str, str]:
@@ -56,14 +56,20 @@ def make(state: Session, action: Mapping[str, Any]) -> str:
 
 
 def toggle(state: Session, action: Mapping[str, Any]) -> str:
-    """Open or close a group."""
+    """Open or close a group. As long as no box was placed by hand, the boxes are laid out again."""
     board, group = state.drafts.board, _group(state, action)
+    if not state.project.dag.positions:
+        board.places.pop("all", None)
+        board.laid.pop("all", None)
+        board.fits += 1
     if group in board.opened:
         board.opened = tuple(g for g in board.opened if g != group)
         board.columns, board.group = (), group
         return f"{group} is closed: one box for {len(state.project.dag.groups[group])} columns."
     board.opened, board.group = (*board.opened, group), None
-    return f"{group} is open: {', '.join(state.project.dag.groups[group])}."
+    inside = state.project.dag.groups[group]
+    more = f" and {len(inside) - MOST_NAMED} more" if len(inside) > MOST_NAMED else ""
+    return f"{group} is open: {', '.join(inside[:MOST_NAMED])}{more}."
 
 
 def dissolve(state: Session, action: Mapping[str, Any]) -> str:

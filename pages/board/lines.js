@@ -125,7 +125,7 @@ function wordsAt(ctx, text, [x, y], size, ink) {
 const DASHES = { share: [9, 7], apart: [2, 6] };
 
 function drawLine(ctx, l, chosen, ink) {
-  const color = chosen ? ink.main : l.lit ? ink.bad : ink.text;
+  const color = chosen ? ink.chosen : l.lit ? ink.bad : ink.text;
   const faint = { arrow: 0.7, bundle: 0.7, share: 0.8, apart: 0.6, together: 0.9 }[l.kind];
   ctx.globalAlpha = chosen || l.lit ? 1 : faint;
   ctx.strokeStyle = ctx.fillStyle = color;

@@ -14,8 +14,8 @@ function boxOf(n, chosen, ink) {
 function inks(host) {
   const style = getComputedStyle(host), read = (v, other) => style.getPropertyValue(v).trim() || other;
   return { text: read("--st-text-color", "#444"), paper: read("--st-background-color", "#fff"),
-    main: read("--st-primary-color", "#2f6f4f"), bad: read("--st-red-text-color", "#c0392b"),
-    font: read("--st-font", "sans-serif") };
+    main: read("--st-primary-color", "#2f6f4f"), chosen: read("--st-link-color", "#2f6f4f"),
+    bad: read("--st-red-text-color", "#c0392b"), font: read("--st-font", "sans-serif") };
 }
 
 function stroke(ctx, a, b) { ctx.beginPath(); ctx.moveTo(a.x, a.y); ctx.lineTo(b.x, b.y); ctx.stroke(); }

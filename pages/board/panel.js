@@ -52,8 +52,9 @@ function listed(data) {
 // The field that finds a line: one choice for each line on the drawing.
 function showChoices(field, data, link) {
   const lines = linesOf(data);
-  const signs = { arrow: " → ", bundle: " → ", share: " ↔ ", apart: " ‖ ", together: " ⊗ " };
-  const options = lines.map((l) => new Option(l.ends.join(signs[l.kind]), JSON.stringify(lineId(l))));
+  const signs = { arrow: " → ", bundle: " → ", share: " ↔ ", apart: " ‖ " };
+  const said = (l) => l.kind === "together" ? l.ends.slice(0, -1).join(" ⊗ ") + " → " + l.ends.at(-1) : l.ends.join(signs[l.kind]);
+  const options = lines.map((l) => new Option(said(l), JSON.stringify(lineId(l))));
   field.replaceChildren(new Option(lines.length ? "Choose a line" : "No line yet", ""), ...options);
   field.value = JSON.stringify(data.selected.arrow ? [...data.selected.arrow, "arrow"] : link) || "";
   if (field.selectedIndex < 0) field.value = "";
@@ -108,7 +109,10 @@ function selectionText(data, link) {
   const { columns, arrow } = data.selected, [one, other, ...through] = columns;
   const line = linesOf(data).find((l) => same(lineId(l), arrow ? [...arrow, "arrow"] : link));
   if (line) return (arrow ? "Selected: " : "") + lineText(line);
-  if (one in data.groups) return "Selected: " + one + ", a closed group of " + data.groups[one].join(", ") + ". Enter opens it.";
+  if (one in data.groups) {
+    const inside = data.groups[one], more = inside.length > 6 ? " and " + (inside.length - 6) + " more" : "";
+    return "Selected: " + one + ", a closed group of " + inside.slice(0, 6).join(", ") + more + ". Enter opens it.";
+  }
   if (through.length) return "Selected: " + one + " and " + other + ", through " + through.join(", ");
   return columns.length ? "Selected: " + columns.join(" and ") : "Nothing is selected.";
 }

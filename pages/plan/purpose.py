@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from espalier.core.methods.purpose import PURPOSES, Advice, advise, unused
+from espalier.core.methods.purpose import PURPOSES, Advice, advise, drawing_unused, unused
 from espalier.core.project.file import Project
 from espalier.pages.common import shell
 from espalier.pages.common.text import plain
@@ -38,6 +38,8 @@ def show(state: Session, take: Callable[[Session, Advice], None]) -> None:
             st.button("Plan for this purpose again", on_click=take, args=(state, advice), key="purpose-take")
         elif not advice.lacking:
             st.markdown(":material/check: The plan below uses this method.")
+            if unread := drawing_unused(state.project):
+                st.markdown(plain(unread))
         if advice.lacking:
             st.info(plain(advice.lacking))
             if "Structure" in advice.lacking:

@@ -22,6 +22,8 @@ from espalier.pages.session.session import Session
 
 HIGHEST = 420
 """Pixels; a longer table scrolls."""
+NEAR = 0.95
+"""A smallest ε above this part of the plan's own is not offered: it would save next to nothing."""
 _DIAL = """
 export default function ({ data, parentElement, setTriggerValue }) {
   const input = parentElement.querySelector("input"), shown = parentElement.querySelector("output");
@@ -66,6 +68,8 @@ def headline(state: Session, seen: Preview, population: Population | None) -> No
     found = seen.verdict
     if found is not None:
         _BOX[found.rating](plain(found.headline))
+    elif seen.unrated:
+        st.info(seen.unrated)
     key = f"dial-{state.opened}"
     points = dial(seen, population)
 
@@ -82,7 +86,7 @@ def headline(state: Session, seen: Preview, population: Population | None) -> No
         st.markdown(f"No ε up to {EPSILONS[-1]:g} meets this purpose with these columns.")
         return
     least = float(enough(found.smallest_epsilon))
-    if least != seen.budget.epsilon:
+    if not NEAR * seen.budget.epsilon < least <= seen.budget.epsilon:
         st.markdown(f"The smallest ε that meets this purpose: **{least:g}**.")
         st.button(f"Set ε = {least:g}", on_click=state.choose_epsilon, args=(least,), key="smallest-epsilon")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
@@ -41,12 +42,13 @@ class Message(TypedDict):
 class BoardDraft:
     """The drawing board. ``board`` identifies the browser's board; ``taken`` is the last action that was carried out.
 
-    ``view`` (None: chosen by the number of columns), ``marks`` (None: all) and ``steps`` set what is shown. ``places``
-    are positions of boxes by view, ``laid`` those of the last layout with the bends of its arrows. ``wide`` is the
-    greatest width of a line of boxes in pixels, and ``fits`` counts the requests to fit the picture to its frame.
-    ``effect`` is the column chosen last, ``pair`` the two columns that are compared, ``refused`` the causes that could
-    not be drawn, by effect, with the reason. ``brought`` are the columns that the user put on the drawing, ``opened``
-    the groups whose columns are shown, ``group`` the selected group.
+    ``view`` (None: chosen by the number of columns), ``marks`` (None: all) and ``steps`` (None: chosen once for each
+    column, and kept in ``reach``) set what is shown. ``places`` are positions of boxes by view, ``laid`` those of the
+    last layout with the bends of its arrows and their number at each box. ``wide`` is the greatest width of a line of
+    boxes in pixels, and ``fits`` counts the requests to fit the picture to its frame. ``effect`` is the column chosen
+    last, ``pair`` the two columns that are compared, ``refused`` the causes that could not be drawn, by effect, with
+    the reason. ``brought`` are the columns that the user put on the drawing, ``opened`` the groups whose columns are
+    shown, ``group`` the selected group.
     """
 
     board: str | None = None
@@ -54,9 +56,10 @@ class BoardDraft:
     message: Message | None = None
     view: str | None = None
     marks: list[str] | None = None
-    steps: int = 1
+    steps: int | None = None
+    reach: dict[str, int] = field(default_factory=dict)
     places: dict[str, Places] = field(default_factory=dict)
-    laid: dict[str, tuple[Places, Bends]] = field(default_factory=dict)
+    laid: dict[str, tuple[Places, Bends, Mapping[str, int]]] = field(default_factory=dict)
     wide: int = 1000
     fits: int = 0
     columns: tuple[str, ...] = ()
@@ -148,7 +151,8 @@ class Kept:
     """The draft that the browser tab kept: a whole project or, if the project held open guesses, its drawing, the
     ``answer``, and the ``columns`` without an open guess.
 
-    The answer states whether each person has one row, the person column, and the row limit.
+    The answer states whether each person has one row, the person column, and the row limit. ``opened`` are the groups
+    of the drawing whose columns are shown.
     """
 
     title: str
@@ -160,3 +164,4 @@ class Kept:
     answer: tuple[bool, str | None, int] | None = None
     columns: Settled = field(default_factory=Settled)
     dictionaries: tuple[DeclaredBy, ...] = ()
+    opened: tuple[str, ...] = ()

@@ -78,6 +78,7 @@ def kept(state: Session) -> str | None:
             "project": project.dumps() if whole else None,
             "rows": state.public_rows if whole else None,
             "sample": state.sample,
+            "opened": [group for group in state.drafts.board.opened if group in project.dag.groups],
             **({} if whole else drawing),
         },
         ensure_ascii=False,
@@ -127,11 +128,12 @@ def read(text: Any) -> Kept:
         answer = None if project else _answer(data.get("answer"))
         columns = _columns(data["columns"]) if project is None and "columns" in data else Settled()
         used = read_declared_by(data.get("dictionaries", []))
+        opened = tuple(group for group in data.get("opened", []) if group in dag.groups)
     except (KeyError, TypeError, ValueError, RecursionError, AttributeError):
         raise ProjectError("the draft cannot be read") from None
     if not isinstance(title, str) or not isinstance(sample, str) or not isinstance(rows, int | None):
         raise ProjectError("the draft cannot be read")
-    return Kept(title, dag, roles, project, rows, sample, answer, columns, used)
+    return Kept(title, dag, roles, project, rows, sample, answer, columns, used, opened)
 
 
 def _answer(data: Any) -> tuple[bool, str | None, int] | None:
@@ -240,6 +242,7 @@ def bring_back(state: Session) -> None:
     if found.project is not None:
         text = read_sample(found.sample, found.project) if found.sample in SAMPLES else None
         state.open(found.project, text, found.rows, found.sample if text else "")
+        state.drafts.board.opened = found.opened
     elif state.has_project:
         if found.answer is not None and _answers(state, found):
             state.answer(*found.answer)
@@ -252,6 +255,7 @@ def bring_back(state: Session) -> None:
         dag, _ = inside(found.dag, columns)
         roles = {role: tuple(c for c in cols if c in columns) for role, cols in found.roles.items()}
         state.editor.redraw(replace(dag, notes={**dag.notes, **state.project.dag.notes}), Roles(**roles))
+        state.drafts.board.opened = found.opened
 
 
 def forget(state: Session) -> None:

@@ -247,6 +247,8 @@ def test_causes_act_together_by_mouse_and_keyboard(person, tmp_path, samples) ->
     person.page.locator(".board .arrows li").filter(has_text="age and diabetes act together").wait_for(state="attached")
     board.click_line("age", "diabetes", "readmitted", "together")
     board.says("age and diabetes act together on readmitted. Delete erases this link.")
+    lines = person.page.get_by_label("Line of the drawing").locator("option")
+    assert "age ⊗ diabetes → readmitted" in lines.all_text_contents()
     person.page.keyboard.press("Delete")
     board.project(lambda p: p.dag.interactions == ())
     person.page.locator(".board .canvas").focus()
@@ -369,6 +371,13 @@ def test_columns_come_from_the_tray_by_typing_and_by_dragging(person, tmp_path) 
     board.press("Full screen")
     person.page.get_by_role("button", name="Leave full screen").wait_for()
     assert tray.is_visible(), "the tray is part of the full screen"
+    person.page.wait_for_function(
+        """() => [...document.querySelectorAll('*')].some(e => e.shadowRoot && e.shadowRoot.fullscreenElement &&
+             e.shadowRoot.querySelector('.board .canvas').clientHeight > 700)""",
+        polling=200,
+    )
+    below = tray.bounding_box() or {}
+    assert below["y"] + below["height"] <= person.page.evaluate("innerHeight"), "the frame leaves room for it"
     board.press("Leave full screen")
     person.page.get_by_role("button", name="Full screen", exact=True).wait_for()
 

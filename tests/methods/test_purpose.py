@@ -8,7 +8,7 @@ import pytest
 
 from espalier.core.methods import METHODS, frame_of
 from espalier.core.methods.base import Method
-from espalier.core.methods.purpose import PURPOSES, advise, unused
+from espalier.core.methods.purpose import PURPOSES, advise, drawing_unused, unused
 from espalier.core.project.file import Project
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_data"
@@ -47,6 +47,17 @@ def test_elsewhere_asks_for_the_drawn_causes() -> None:
     every = len(READMISSION.dag.edges)
     assert unused(here)[0].startswith(f"This plan uses none of the {every} drawn arrows")
     assert unused(made)[0].startswith(f"This plan does not use {left} of the {every} drawn arrows")
+
+
+def test_a_purpose_that_ignores_the_drawing_says_so_and_names_the_one_that_uses_it() -> None:
+    here, _ = planned(READMISSION, "here")
+    every = len(READMISSION.dag.edges)
+    assert drawing_unused(here) == (
+        f"It uses none of the {every} arrows that you drew. “Predict an outcome, elsewhere” uses those that point to "
+        "readmitted."
+    )
+    assert drawing_unused(here.with_plan(target="age")) == f"It uses none of the {every} arrows that you drew."
+    assert drawing_unused(planned(READMISSION, "elsewhere")[0]) == ""
 
 
 def test_roles_without_a_fence_are_said_to_be_unused() -> None:

@@ -263,6 +263,54 @@ def test_columns_of_an_opened_group_come_near_its_box() -> None:
     assert max(abs(opened[n][1] - at["panel"][1]) for n in names[20:26]) < 700
 
 
+def positions(state: Session) -> dict[str, tuple[int, int]]:
+    return {n["id"]: (n["x"], n["y"]) for n in board.data(state, implications.now(state)[1])["nodes"]}
+
+
+def test_an_opened_group_is_laid_out_with_its_arrows_until_a_box_is_placed_by_hand() -> None:
+    names = tuple(f"v{i:02d}" for i in range(20))
+    drawn = (*((names[i], names[19]) for i in range(6)), (names[6], names[0]), (names[7], names[1]))
+    state = fresh(names, drawn)
+    without_group = positions(state)
+    send(state, {"do": "group", "columns": list(names[:9]), "name": "panel"}, {"do": "toggle", "group": "panel"})
+    assert positions(state) == without_group, "a column with an arrow is before its effect again"
+    assert state.drafts.board.message is not None
+    assert state.drafts.board.message["text"] == "panel is open: v00, v01, v02, v03, v04, v05 and 3 more."
+    send(state, {"do": "toggle", "group": "panel"}, start=3)
+    closed = positions(state)
+    placed = next(n for n in closed if n != "panel")
+    send(state, {"do": "move", "at": {placed: [5, -300]}}, {"do": "toggle", "group": "panel"}, start=4)
+    opened = positions(state)
+    assert {n: opened[n] for n in closed if n not in ("panel", placed)} == {
+        n: closed[n] for n in closed if n not in ("panel", placed)
+    }, "by hand: nothing else moves"
+    lowest = max(opened[n][1] for n in names[:8])
+    assert opened[names[8]][1] > lowest, "a column without an arrow does not come between those with one"
+
+
+def test_long_names_are_folded_at_their_parts() -> None:
+    def lines(column: str) -> list[str]:
+        return boxes.label(column, Roles(), None).split("\n")
+
+    assert lines("discharge_disposition_id") == ["discharge_", "disposition_id"]
+    assert lines("blood_pressure_systolic_0") == ["blood_pressure_", "systolic_0"]
+    assert lines("number_emergency") == ["number_emergency"]
+    assert lines("x" * 30) == ["x" * 30], "the browser folds what has no parts"
+    assert boxes.high("discharge_disposition_id", Roles(), None) == 18 + 2 * 20
+
+
+def test_a_box_is_tall_enough_for_the_heads_of_its_arrows() -> None:
+    names = (*(f"v{i:02d}" for i in range(12)), "y")
+    state = fresh(names, tuple((n, "y") for n in names[:-1]))
+    tall = {n["id"]: n["high"] for n in board.data(state, implications.now(state)[1])["nodes"]}
+    assert tall["y"] / len(names[:-1]) >= boxes.PER_ARROW
+    assert tall["v00"] < 100
+    send(state, {"do": "move", "at": {"y": [900, 900]}})
+    tall = {n["id"]: n["high"] for n in board.data(state, implications.now(state)[1])["nodes"]}
+    assert tall["y"] < 100, "a box placed by hand does not grow over its neighbours"
+    assert boxes.high("y", Roles(), None, arrows=500) == boxes.TALLEST
+
+
 def test_there_is_one_outcome_and_the_target_follows_it() -> None:
     state = send(fresh(), {"do": "role", "column": "y", "role": "outcome"})
     assert (state.project.roles.outcome, state.project.plan.target) == (("y",), "y")
@@ -352,6 +400,11 @@ def test_many_columns_are_shown_around_the_selected_one() -> None:
     names = tuple(f"v{i:03d}" for i in range(200))
     state = fresh(names, tuple((f"v{i:03d}", f"v{i + 1:03d}") for i in range(199)))
     send(state, {"do": "select", "columns": ["v100"], "arrow": None})
+    assert drawing.shown(state) == [f"v{i:03d}" for i in range(97, 104)], "three arrows far, because they are few"
+    send(state, *({"do": "draw", "arrow": ["v101", f"v{i:03d}"]} for i in range(120, 150)), start=2)
+    assert drawing.steps(state) == 3, "new arrows do not change the view"
+    send(state, *({"do": "undo"} for _ in range(30)), start=40)
+    state.drafts.board.steps = 1
     assert drawing.shown(state) == ["v099", "v100", "v101"]
     state.drafts.board.steps = 2
     assert drawing.shown(state) == ["v098", "v099", "v100", "v101", "v102"]
@@ -360,7 +413,7 @@ def test_many_columns_are_shown_around_the_selected_one() -> None:
     assert "Choose a column below" in sent["hint"], "there may be nothing to drag to"
     assert len(sent["arrows"]) == 199, "a cycle is refused over what is not shown too"
     before = state.project
-    send(state, {"do": "arrange"}, start=2)
+    send(state, {"do": "arrange"}, start=80)
     assert state.project == before, "a neighbourhood's places are not those of the drawing"
     hub = fresh(names, tuple((n, "v000") for n in names[1:]))
     send(hub, {"do": "select", "columns": ["v000"], "arrow": None})
@@ -474,6 +527,21 @@ def test_a_draft_comes_back_whole() -> None:
     restore.bring_back(again)
     assert again.project == state.project
     assert again.text is None
+
+
+def test_groups_are_open_or_closed_as_before_the_reload() -> None:
+    state = send(
+        fresh(edges=(("a", "y"),)),
+        {"do": "group", "columns": ["a", "b"], "name": "labs"},
+        {"do": "group", "columns": ["c", "z"], "name": "vitals"},
+        {"do": "toggle", "group": "labs"},
+    )
+    again = Session()
+    again.found = restore.read(restore.kept(state))
+    restore.bring_back(again)
+    assert {n["id"] for n in board.data(again, implications.now(again)[1])["nodes"]} == {"a", "b", "vitals", "y"}
+    forged = {**json.loads(restore.kept(state)), "opened": ["nobody", "labs"]}
+    assert restore.read(json.dumps(forged)).opened == ("labs",)
 
 
 def test_a_draft_with_guesses_keeps_the_drawing_only() -> None:

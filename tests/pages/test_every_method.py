@@ -66,3 +66,12 @@ def test_tstr_and_cmi_are_named_and_explained_on_compare(app: AppTest, tmp_path:
     shown = app.dataframe[0].value
     assert (shown["cmi"] > 0).all()
     assert shown["cmi"].tolist() == [o.facts["fairness"]["cmi_synthetic"] for o in state(app).compared]
+
+
+def test_the_plan_explains_how_each_column_is_modelled_from_its_causes(app: AppTest) -> None:
+    sample(app, "readmission")
+    state(app).editor.change_plan(method="decoder", fair=None)
+    go(app, "plan")
+    box = next(e for e in app.expander if e.label == "How each column is modelled from its causes")
+    assert "a table of 64 cells" in box.markdown[0].value
+    assert "Additive causes each act on their own" in box.caption[0].value

@@ -49,6 +49,21 @@ def test_the_sentence_the_table_and_the_smallest_budget(planned: AppTest) -> Non
     assert any(box.value.startswith("Works") for box in planned.success)
 
 
+@pytest.mark.parametrize(("epsilon", "offered"), [(0.58, True), (0.61, False), (0.7, True)])
+def test_an_epsilon_that_saves_next_to_nothing_is_not_offered(app: AppTest, epsilon: float, offered: bool) -> None:
+    sample(app, "hiring")  # ε = 0.6 is enough
+    state(app).editor.change_plan(epsilon=epsilon)
+    go(app, "plan")
+    assert any(b.label == "Set ε = 0.6" for b in app.button) == offered
+
+
+def test_a_method_that_sums_numbers_has_no_verdict(app: AppTest) -> None:
+    go(sample(app, "stays"), "plan")
+    seen = preview(state(app).project, 6000)
+    assert seen.unrated in [e.value for e in app.info]
+    assert not any("Noise outweighs" in e.value for kind in (app.warning, app.success) for e in kind)
+
+
 def test_one_click_leaves_a_column_out_or_coarsens_it(planned: AppTest) -> None:
     go(go(planned, "data"), "plan")
     press(planned, "Leave out `code`")

@@ -17,6 +17,8 @@ from espalier.core.planning.preview import preview
 from espalier.core.planning.verdict import verdict_of
 from espalier.core.privacy.draws import Draw
 from espalier.core.privacy.rehearsal import Rehearsal
+from espalier.core.project.file import Project
+from tests.conftest import SAMPLES
 
 
 def project(method="mst", sizes=(3, 8, 40, 2), **plan):
@@ -117,6 +119,18 @@ def test_a_method_without_links_is_judged_by_its_columns():
     found = preview(project("independent"), 5000).verdict
     assert found.purpose == "pairs"
     assert found.now.loss is None
+
+
+def test_sums_of_numbers_are_not_rated_as_noise(tmp_path, capsys):
+    plan = Project.load(SAMPLES / "stays.json")
+    seen = preview(plan, 6000)
+    assert seen.verdict is None, "its releases are accurate, although nothing counts these columns"
+    assert "measures means and correlations of numbers" in seen.unrated
+    assert preview(plan.with_plan(method="prism"), 6000).unrated == ""
+    path = tmp_path / "stays.json"
+    path.write_text(plan.dumps(), encoding="utf-8")
+    assert main(["plan", str(path), "--rows", "6000"]) == 0
+    assert f"verdict: {seen.unrated}" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("method", ["prism", "mst"])

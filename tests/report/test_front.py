@@ -71,6 +71,16 @@ def test_columns_called_noise_are_those_rated_as_noise(made):
     assert f"<strong>Noise outweighs the data</strong> in <strong>{name}</strong>. Draw no" in render(facts)
 
 
+def test_columns_that_are_summed_are_called_noise_nowhere(samples_folder):
+    project = Project.load(samples_folder / "stays.json")
+    table = Table.encode(read_table(samples_folder / "stays.csv"), project.schema)
+    report = release(project, table).files["report.html"].decode()
+    assert "Noise outweighs" not in report
+    listed = re.search(r"Not predicted</th><td>5 columns.*?<td colspan=\"2\" class=\"names\">(.*?)</td>", report, re.S)
+    assert listed is not None
+    assert listed[1] == "age, illnesses, marker, haemoglobin, days"
+
+
 def test_the_report_shows_only_what_was_paid_for(made):
     """All of it follows from release.json and the statement, in which every number is public or paid for."""
     facts, claims = json.loads(made.files["release.json"]), json.loads(made.files["statement.json"])
