@@ -55,8 +55,8 @@ def show(state: Session) -> None:
             )
     if kept := state.editor.aside.separations:
         st.caption(
-            f"{len(kept)} further separation{'s are' if len(kept) > 1 else ' is'} set aside because some of the columns "
-            "are left out on the Data page."
+            f"{len(kept)} further separation{'s are' if len(kept) > 1 else ' is'} set aside because some of the "
+            "columns are left out on the Data page."
         )
 
 
