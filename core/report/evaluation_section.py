@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
+from espalier.core.evaluation.private.evaluation import bounded
 from espalier.core.report.html import table
 from espalier.core.report.measurement_section import measurements
 
@@ -30,7 +31,8 @@ def private_evaluation(section: Mapping[str, Any] | None, plan: Mapping[str, Any
             what = what.replace("given the admissible ones", f["about"])
         what = escape(what)
         if f["value"] is None:
-            rows.append(f'<tr><td>{what}</td><td colspan="2">not available: {escape(f["reason"])}</td></tr>')
+            why = ". ".join(filter(None, (f"not available: {f['reason']}", bounded(f))))
+            rows.append(f'<tr><td>{what}</td><td colspan="2">{escape(why)}</td></tr>')
         else:
             rows.append(
                 f'<tr><td>{what}</td><td class="n">{f["value"]:.3f}</td>'
@@ -47,12 +49,13 @@ def private_evaluation(section: Mapping[str, Any] | None, plan: Mapping[str, Any
     )
     if any(f["figure"] == "accuracy" and f["value"] is not None for f in section["figures"]):
         target += f" {baseline}"
+    bounds = "".join(f" {bounded(f)}" for f in section["figures"] if f["value"] is not None and bounded(f))
     who = "of the people with all their rows" if section["by"] == "person" else "of the rows"
     return (
         "<h2>Quality of the table: private evaluation</h2>"
         f"<p>Safe to share: computed from noisy counts of {section['rows']:,} real rows "
         f"({100 * section['share']:.3g} % {who}), which were held out at random before the release.{target} "
-        "An interval contains the population's figure in 95 of 100 cases.</p>"
+        f"An interval contains the population's figure in 95 of 100 cases.{escape(bounds)}</p>"
         + table("Figures on held-out rows", ["figure", "value#", "95 % interval#"], rows)
     )
 

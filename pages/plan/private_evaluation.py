@@ -6,7 +6,7 @@ import json
 
 import streamlit as st
 
-from espalier.core.evaluation.private.evaluation import PrivateEvaluation, PrivateFigure
+from espalier.core.evaluation.private.evaluation import PrivateEvaluation, PrivateFigure, bounded
 from espalier.core.planning.preview import Preview
 from espalier.core.privacy.accounting import round_up
 from espalier.pages.common.text import SAFE, name, plain
@@ -87,6 +87,8 @@ def show(evaluation: PrivateEvaluation, stem: str) -> None:
                 st.caption(f"{FIGURES[f.name]}: {plain(f.about)}.")
             if f.value is None:
                 st.caption(f"{FIGURES[f.name]}: not shown, {plain(f.reason)}.")
+            if said := bounded(f.to_json()):
+                st.caption(said)
         if any(f.name == "accuracy" for f in there):
             guess = evaluation.accuracy_baseline
             st.markdown(

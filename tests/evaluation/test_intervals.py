@@ -11,6 +11,7 @@ from scipy import stats
 from espalier.core.evaluation.private.intervals import (
     area_interval,
     distance_interval,
+    entropy_bound,
     hidden,
     information,
     information_interval,
@@ -90,6 +91,51 @@ def test_the_upper_end_includes_what_bins_of_normal_scores_cost(apart):
     assert hidden(whole, 10) == pytest.approx(whole - found.value, abs=2e-3)
     assert 0.5 < hidden(whole, 10) / hidden(whole, 20) / 4 < 1.5, "half the bins, about four times the cost"
     assert found.high - found.value == pytest.approx(found.value - found.low + hidden(found.value, 10))
+
+
+@pytest.mark.parametrize("won", [0.0, 1.0])
+def test_the_bound_of_an_area_holds_whatever_the_order_inside_bins(won):
+    """Scores that rank all rows of a bin wrongly, or all rightly: the interval is about another area."""
+    rng, n, sigma = np.random.default_rng(1), 4000, 4.0
+    cuts = np.linspace(-1, 2.2, 9)
+    off, on = (np.diff(np.r_[0, stats.norm.cdf(cuts - m), 1]) for m in (0, 1.2))
+    truth = float(on @ (np.cumsum(off) - (1 - won) * off))
+    found = []
+    for _ in range(800):
+        h = rng.multinomial(n, np.stack([0.7 * off, 0.3 * on]).ravel()).reshape(2, 10)
+        found.append(area_interval([(noisy(rng, h, sigma), sigma)], 1, 3.0))
+    assert np.mean([one.low <= truth <= one.high for one in found]) < 0.05
+    assert 0.95 < np.mean([one.bound[0] <= truth <= one.bound[1] for one in found]) < 0.995
+    assert all(one.bound[0] <= one.low <= one.high <= one.bound[1] for one in found)
+
+
+def test_the_bound_of_an_area_is_that_of_the_rows_with_every_pair_in_a_bin_lost_or_won():
+    from sklearn.metrics import roc_auc_score
+
+    rng = np.random.default_rng(2)
+    truth = rng.integers(0, 2, 3000)
+    score = np.clip(truth + rng.integers(-2, 4, 3000), 0, 5)
+    h = np.array([np.bincount(score[truth == t], minlength=6) for t in (0, 1)], dtype=float)
+    found = area_interval([(h, 1e-9)], 1, 3.0)
+    lost, won = (roc_auc_score(truth, score + side * 0.5 * truth) for side in (-1, 1))
+    assert found.bound[0] < lost < found.value < won < found.bound[1]
+    half = found.value - found.low
+    assert lost - found.bound[0] == pytest.approx(half, rel=0.3)
+    assert found.bound[1] - won == pytest.approx(half, rel=0.3)
+
+
+@pytest.mark.parametrize(
+    ("p", "usual"),
+    [((0.9, 0.1), 0.42), ((0.5, 0.3, 0.2), 1.09), ((0.97, 0.01, 0.01, 0.01), 0.55), ((0.52, 0.48), 0.694)],
+)
+def test_the_entropy_of_a_column_is_at_most_its_bound(p, usual):
+    rng, n, sigma = np.random.default_rng(4), 900, 12.0
+    entropy = -float(np.array(p) @ np.log(p))
+    bounds = [entropy_bound(noisy(rng, rng.multinomial(n, p), sigma), sigma, n, 1) for _ in range(2000)]
+    assert np.mean([bound >= entropy for bound in bounds]) > 0.93
+    assert max(bounds) <= math.log(len(p))
+    assert np.mean(bounds) < usual
+    assert entropy_bound(np.array([0.0, 900.0]), 0.1, 900, 1) < 0.02
 
 
 def test_an_area_is_that_of_the_rows_where_there_is_no_noise():

@@ -13,6 +13,7 @@ from scipy import stats
 from espalier.core.errors import ProjectError
 from espalier.core.evaluation.classifier import fit
 from espalier.core.evaluation.private.counts import HeldOutCounts
+from espalier.core.evaluation.private.evaluation import bounded
 from espalier.core.evaluation.private.held_out import judge, judged, rehearse
 from espalier.core.graph.roles import Roles
 from espalier.core.planning.preview import preview
@@ -182,6 +183,41 @@ def test_strata_are_merged_by_a_public_rule_until_the_rows_support_them():
     assert given[1.0] == ""
     small = release(PROJECT.with_plan(epsilon=1.2), table()).to_json()
     assert "about protected columns without any condition, because" in render(small)
+
+
+def test_cmi_has_an_upper_bound_where_no_merged_strata_are_supported():
+    """38 values of each side: 1,444 cells even without a condition, for 2,000 rows."""
+    names = tuple(f"v{i}" for i in range(38))
+    columns = [Column(n, "categorical", names) for n in ("s", "y")]
+    schema = Schema((*columns, Column("a", "categorical", ("f", "m"))))
+    given = Project("t", schema, Plan("mst", 2.0, 1e-6, target="a", private_evaluation=0.2), roles=ROLES)
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(2000) < 0.9, 0, rng.integers(0, 38, 2000))
+    held = Table(schema, {"s": y, "y": y, "a": rng.integers(0, 2, 2000)}, 2000)
+    found = judge(given, held, held, Budget(1.0, 1e-6, 20.0))
+    (figure,) = (f for f in found.figures if f.name == "cmi")
+    assert figure.value is None
+    assert "cells" in figure.reason
+    p = np.bincount(y, minlength=38) / 2000
+    entropy = -float(p[p > 0] @ np.log(p[p > 0]))  # one column determines the other, so this is the CMI
+    assert figure.bound[0] == 0
+    assert entropy < figure.bound[1] < entropy + 0.2
+    assert f"CMI is at most {figure.bound[1]:.3f}" in bounded(figure.to_json())
+    some = replace(schema["s"], missing=True)
+    kept = replace(given, schema=Schema((some, *schema.columns[1:])))
+    observed = Table(kept.schema, held.codes, 2000)
+    (figure,) = (f for f in judge(kept, observed, observed, Budget(1.0, 1e-6, 20.0)).figures if f.name == "cmi")
+    assert figure.bound == (0, pytest.approx(math.log(38)))  # the complete rows may differ from all rows
+
+
+def test_the_report_states_what_score_bins_leave_open(made):
+    section = made.to_json()["looking"]
+    (auc,) = (f for f in section["figures"] if f["figure"] == "auc")
+    low, high = auc["bound"]
+    assert low < auc["low"] < auc["value"] < auc["high"] < high
+    assert f"The AUC is between {low:.3f} and {high:.3f} wherever scores are inside their bins." in render(
+        made.to_json()
+    )
 
 
 def test_a_missing_cell_of_a_merged_column_stays_missing():

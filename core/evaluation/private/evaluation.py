@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,9 @@ class PrivateFigure:
     """A figure that may be shared, or the reason why the held-out rows do not support it.
 
     ``value`` lies in ``low`` … ``high``, the interval at 95 %; ``method`` describes how it was computed. ``about`` is
-    what CMI is given where that is not the project's own admissible columns.
+    what CMI is given where that is not the project's own admissible columns. ``bound`` contains the figure without the
+    assumption behind the interval, or where the rows allow no interval: AUC wherever scores are inside their bins, and
+    CMI by the entropy of its columns.
     """
 
     name: str
@@ -29,14 +31,26 @@ class PrivateFigure:
     method: str = ""
     reason: str = ""
     about: str = ""
+    bound: tuple[float, float] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the entry of ``release.json``; a null value comes with a reason."""
         facts: dict[str, Any] = {"figure": self.name, "value": self.value}
+        bound = {"bound": list(self.bound)} if self.bound is not None else {}
         if self.value is None:
-            return {**facts, "reason": self.reason}
-        about = {"about": self.about} if self.about else {}
+            return {**facts, "reason": self.reason, **bound}
+        about = {**({"about": self.about} if self.about else {}), **bound}
         return {**facts, "low": self.low, "high": self.high, "confidence": 0.95, "method": self.method, **about}
+
+
+def bounded(figure: Mapping[str, Any]) -> str:
+    """Return the bound of a figure's entry in ``release.json`` as a sentence; empty without one."""
+    if figure.get("bound") is None:
+        return ""
+    low, high = figure["bound"]
+    if figure["figure"] == "cmi":
+        return f"CMI is at most {high:.3f}, because it cannot exceed the entropy of its columns."
+    return f"The AUC is between {low:.3f} and {high:.3f} wherever scores are inside their bins."
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from espalier.core.evaluation.private.intervals import (
     Interval,
     area_interval,
     distance_interval,
+    entropy_bound,
     information_interval,
     share_interval,
 )
@@ -234,7 +235,8 @@ def figures_of(
         got = [by_clique[c] for c in cliques if c in by_clique]
         if figure in asked.reasons or not got:
             why = asked.reasons.get(figure) or _why(figure, asked, made, n, unit)
-            out.append(PrivateFigure(figure, reason=why or "the held-out rows are too few"))
+            bound = _cmi_bound(own, by_clique, n, k) if figure == "cmi" and synthetic is not None else None
+            out.append(PrivateFigure(figure, reason=why or "the held-out rows are too few", bound=bound))
             continue
         found: Interval | str
         if figure == "accuracy":
@@ -255,12 +257,37 @@ def figures_of(
             counts = None if synthetic is None else [g[0].values for g in got]
             found = distance_interval(counts, shares, errors, [g[0].sigma for g in got], n, spread, rng)
         if isinstance(found, str):
-            out.append(PrivateFigure(figure, reason=found))
+            bound = _cmi_bound(own, by_clique, n, k) if figure == "cmi" and synthetic is not None else None
+            out.append(PrivateFigure(figure, reason=found, bound=bound))
         else:
             method = found.method + _left_out(figure, asked, by_clique)
             about = own.given(asked.separation.given) if figure == "cmi" and asked.separation is not None else ""
-            out.append(PrivateFigure(figure, found.value, found.low, found.high, method, about=about))
+            ends = (found.value, found.low, found.high)
+            out.append(PrivateFigure(figure, *ends, method, about=about, bound=found.bound))
     return tuple(out), max(round(n), 0)
+
+
+def _cmi_bound(
+    asked: HeldOutCounts, counted: Mapping[Clique, Sequence[Measurement]], n: float, k: int
+) -> tuple[float, float] | None:
+    """Return an interval of CMI from the counts of single columns; `None` if they were not bought.
+
+    I(left; right | given) is at most the entropy of either side, and that is at most the sum over its columns. The
+    columns share the chance of an error evenly. If a cell may be missing, CMI is about some of the rows only, so the
+    bound of a column is the logarithm of its number of values.
+    """
+    separation = asked.separation
+    if separation is None or any((name,) not in counted for name in (*separation.left, *separation.right)):
+        return None
+    sides = (separation.left, separation.right)
+    some = any(asked.schema[name].missing for name in asked.conditional)
+    error = 0.05 / sum(map(len, sides))
+
+    def most(name: str) -> float:
+        values, sigma = combined(counted[(name,)])
+        return math.log(len(values) - asked.schema[name].missing) if some else entropy_bound(values, sigma, n, k, error)
+
+    return 0.0, min(math.fsum(map(most, side)) for side in sides)
 
 
 def _observed(counts: FloatArray, sigma: float, n: float, spread: float) -> tuple[float, float]:

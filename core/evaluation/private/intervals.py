@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,12 +29,14 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Interval:
-    """``low`` ≤ ``value`` ≤ ``high``; ``method`` describes how the interval was computed."""
+    """``low`` ≤ ``value`` ≤ ``high``; ``method`` describes how the interval was computed. ``bound`` is a wider interval
+    that needs no assumption about what the counts do not tell; `None` if the first one needs none."""
 
     value: float
     low: float
     high: float
     method: str
+    bound: tuple[float, float] | None = None
 
 
 def share_interval(counts: FloatArray, sigma: float, n: float, spread: float, k: int) -> Interval | str:
@@ -68,15 +71,41 @@ def area_interval(tables: Sequence[tuple[FloatArray, float]], k: int, least: flo
     anything from 0 to 1.
 
     Bins hide how the score ranks rows inside them, so the area is a little too small. The upper end includes what bins
-    of normal scores with this area cost (`hidden`: 0.001 to 0.004 with ten bins).
+    of normal scores with this area cost (`hidden`: 0.001 to 0.004 with ten bins). The ``bound`` holds for any scores:
+    it starts at the low end for the area if every pair within a bin is ranked wrongly, A − ½Σ_b h₀(b)h₁(b)/(n₀n₁), and
+    ends at the high end for the area if every such pair is ranked rightly.
     """
+    found = _area(tables, k, least, 0.5)
+    if found is None:
+        return "the held-out rows of the target's values are too few for the noise"
+    (value, half, unknown, bins), many = found, len(tables)
+    lost, won = _area(tables, k, least, 0.0), _area(tables, k, least, 1.0)
+    assert lost is not None
+    assert won is not None
+    low, high = max(value - half, 0.0), min(value + half + bins, 1.0)
+    bound = min(max(lost[0] - lost[1], 0.0), low), max(min(won[0] + won[1], 1.0), high)
+    over = "" if many == 1 else f", mean over the {many} values of the target"
+    if unknown:
+        over += f"; {unknown} of them have too few rows for the noise and count as anything from 0 to 1"
+    method = (
+        f"delta method (DeLong) with the variance of the noise; scores in {tables[0][0].shape[1]} bins, whose cost for "
+        f"normal scores is in the upper end, and which for any scores leave {bound[0]:.3f} to {bound[1]:.3f}{over}"
+    )
+    return Interval(value, low, high, method, bound)
+
+
+def _area(
+    tables: Sequence[tuple[FloatArray, float]], k: int, least: float, won: float
+) -> tuple[float, float, int, float] | None:
+    """Return the area if this share of the pairs within a bin is ``won``, half its interval, the number of tables
+    without a known area, and what bins hide; `None` if no table has an area."""
     areas, noises, samplings, bins = [], [], [], []
     for h, sigma in tables:
         below, above = h[0].sum(), h[1].sum()
         if min(below, above) < least * sigma * math.sqrt(h.shape[1]):
             continue
-        rank = np.cumsum(h[0]) - h[0] / 2
-        passed = above - np.cumsum(h[1]) + h[1] / 2
+        rank = np.cumsum(h[0]) - (1 - won) * h[0]
+        passed = above - np.cumsum(h[1]) + won * h[1]
         area = float(h[1] @ rank / (below * above))
         slope = np.stack([(passed / above - area) / below, (rank / below - area) / above])
         second = sigma**4 * h.shape[1] ** 2 / 2 / (below * above) ** 2
@@ -85,19 +114,11 @@ def area_interval(tables: Sequence[tuple[FloatArray, float]], k: int, least: flo
         samplings.append(math.sqrt(k * float((np.maximum(h, 0) * slope**2).sum())))
         bins.append(hidden(area, h.shape[1]))
     if not areas:
-        return "the held-out rows of the target's values are too few for the noise"
-    many = len(tables)
-    unknown = (many - len(areas)) / many
-    half = Z * math.sqrt(sum(noises) + sum(samplings) ** 2) / many + unknown / 2
-    value = min(max(sum(areas) / many + unknown / 2, 0.0), 1.0)
-    over = "" if many == 1 else f", mean over the {many} values of the target"
-    if unknown:
-        over += f"; {many - len(areas)} of them have too few rows for the noise and count as anything from 0 to 1"
-    method = (
-        f"delta method (DeLong) with the variance of the noise; scores in {tables[0][0].shape[1]} bins, whose cost is "
-        f"in the upper end{over}"
-    )
-    return Interval(value, max(value - half, 0.0), min(value + half + sum(bins) / many, 1.0), method)
+        return None
+    many, unknown = len(tables), len(tables) - len(areas)
+    half = Z * math.sqrt(sum(noises) + sum(samplings) ** 2) / many + unknown / many / 2
+    value = min(max((sum(areas) + unknown / 2) / many, 0.0), 1.0)
+    return value, half, unknown, sum(bins) / many
 
 
 def hidden(area: float, bins: int) -> float:
@@ -110,6 +131,21 @@ def hidden(area: float, bins: int) -> float:
     cuts = np.searchsorted(below.mean(axis=0), np.arange(1, bins) / bins)
     zero, one = np.diff(np.hstack([np.zeros((2, 1)), below[:, cuts], np.ones((2, 1))]))
     return max(float(ndtr(apart / math.sqrt(2)) - one @ (np.cumsum(zero) - zero / 2)), 0.0)
+
+
+def entropy_bound(counts: FloatArray, sigma: float, n: float, k: int, error: float = 0.05) -> float:
+    """Return an upper bound of a column's entropy in nats that fails with chance ``error``, from its noisy ``counts``.
+
+    The delta method's upper end, plus the bias of the plug-in estimate (Miller 1955: (k p(1 − p)/n + σ²/n²)/2p for
+    each value), at most the logarithm of the number of values.
+    """
+    most = math.log(len(counts))
+    p = np.maximum(counts, 0.5) / np.maximum(counts, 0.5).sum()
+    variances = k * p * (1 - p) / max(n, 1.0) + (sigma / max(n, 1.0)) ** 2
+    entropy = -float(p @ np.log(p))
+    slope = np.log(p) + entropy
+    spread, bias = math.sqrt(float(slope**2 @ variances)), float((variances / p).sum()) / 2
+    return min(entropy + NormalDist().inv_cdf(1 - error) * spread + bias, most)
 
 
 def distance_interval(
