@@ -44,7 +44,7 @@ class Classifier:
         return self.scores_of(table.codes, table.rows)
 
     def scores_of(self, codes: Mapping[str, NDArray[Any]], rows: int) -> FloatArray:
-        """Return the same for ``rows`` rows given as codes by column."""
+        """Return the scores of ``rows`` rows given as codes by column."""
         out = np.tile(self.bias, (rows, 1))
         for name, weight in self.weights.items():
             out += weight[codes[name]]

@@ -51,7 +51,7 @@ def tables_of(names: Iterable[str]) -> list[str]:
 def check_names(names: Iterable[str], has_model: bool) -> None:
     """Raise :class:`ProjectError` unless ``names`` are those of one whole release.
 
-    :data:`REQUIRED`, the model where the release ``has_model``, and any of the optional files of a release.
+    These are the files in :data:`REQUIRED`, the model where the release ``has_model``, and any optional files.
     """
     names = list(names)
     tables = tables_of(names)
@@ -142,7 +142,7 @@ def check_arrays(data: bytes, name: str) -> None:
 
 def unpacked(data: bytes, names: Sequence[str] | None = None) -> dict[str, bytes]:
     """Return the files of a zipped release, or those of ``names``; raises :class:`ProjectError` unless `check_names`
-    accepts it.
+    accepts their names.
 
     Callers write the files of a release under these names, so no other name may come from an archive. An
     absolute name, or one that leads out of the folder, would let the archive's author write anywhere.

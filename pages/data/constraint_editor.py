@@ -69,7 +69,8 @@ def _listed(state: Session) -> None:
             icon=":material/check:",
         )
     if kept := state.editor.aside.constraints:
-        st.caption(f"Set aside because some of their columns are left out: {len(list(kept))} constraints.")
+        are = "constraints are" if len(list(kept)) > 1 else "constraint is"
+        st.caption(f"{len(list(kept))} {are} set aside because some columns are left out.")
 
 
 def _form(state: Session) -> None:

@@ -1,4 +1,4 @@
-"""Private evaluation: its cost and precision before the release, its figures after."""
+"""Private evaluation: its cost and precision before the release, and its figures afterwards."""
 
 from __future__ import annotations
 

@@ -54,10 +54,8 @@ def show(state: Session) -> None:
                 "one with a fence on the Plan page."
             )
     if kept := state.editor.aside.separations:
-        st.caption(
-            f"{len(kept)} further separation{'s are' if len(kept) > 1 else ' is'} set aside because some of the "
-            "columns are left out on the Data page."
-        )
+        are = "separations are" if len(kept) > 1 else "separation is"
+        st.caption(f"{len(kept)} further {are} set aside because some columns are left out on the Data page.")
 
 
 def _add(state: Session, key: str) -> None:

@@ -161,7 +161,7 @@ def _counted(pair: tuple[Values, Values], buy: Callable[[Values], object]) -> Ca
 
 
 def _density(values: Values, buy: Callable[[Values], object], noisy: Sequence[Values]) -> float:
-    """log density of the noisy counts given ``values``, by asking again and answering the same."""
+    """log density of the noisy counts given ``values``, by repeating the requests with the same answers."""
     answers, found = iter(noisy), 0.0
 
     def replay(rows: NDArray[np.int64], sigma: float) -> Values:
@@ -216,7 +216,7 @@ def _choices(pair: tuple[Values, Values], buy: Buy, rho: float) -> Callable[[int
 
 
 def _likelihood(values: Values, buy: Buy, chosen: Sequence[int], rho: float) -> float:
-    """log P(the choices | values), by asking again and answering the same."""
+    """log P(the choices | values), by repeating the requests with the same answers."""
     answers, found = iter(chosen), 0.0
 
     def choose(scores: Sequence[int], sensitivity: int) -> int:

@@ -431,7 +431,7 @@ def test_tables_of_one_population_share_its_budget(where):
         (("people",), {"epsilon": 3.0, "delta": DELTA}, LedgerError, "already open"),
         (("other", "people"), {"epsilon": 3.0}, LedgerError, "set once"),
         (("other", "people"), {"neighbors": "add-remove"}, LedgerError, "set once"),
-        (("register",), {"epsilon": 1.0, "delta": DELTA}, LedgerError, "as\\s+the table's population"),
+        (("register",), {"epsilon": 1.0, "delta": DELTA}, LedgerError, "name that population for it"),
         (("other",), {"delta": DELTA}, ProjectError, "needs a total"),
         (("other",), {"epsilon": 0.0, "delta": DELTA}, ProjectError, "epsilon"),
         (("other",), {"epsilon": float("nan"), "delta": DELTA}, ProjectError, "epsilon"),

@@ -549,7 +549,7 @@ def test_further_separations_are_added_refused_removed_and_parked(app: AppTest) 
     state(app).editor.change_schema(type(schema)(tuple(c for c in schema.columns if c.name != "hobby")))
     assert state(app).project.separations == ()
     app.run()
-    assert "Set aside" in sentences(app)
+    assert "1 further separation is set aside" in sentences(app)
     state(app).editor.change_schema(schema)
     assert len(state(app).project.separations) == 1
     app.run()

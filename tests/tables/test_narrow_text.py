@@ -175,7 +175,7 @@ def test_identifiers_that_may_be_two_people_are_refused_in_any_batch(tmp_path):
     people, visits = made(np.random.default_rng(4))
     numbers = pa.array([*range(len(people) - 1), 2.0**60])
     paths = as_parquet(tmp_path, (people.set_column(0, "id", numbers), visits))
-    with pytest.raises(TableError, match="one identifier may be two people"):
+    with pytest.raises(TableError, match="one identifier may denote two people"):
         panel(LINK, SCHEMA, [open_relation(path) for path in paths])
 
 
