@@ -22,7 +22,7 @@ def sentence(one: dict[str, Any]) -> str:
 def asked(one: Mapping[str, Any]) -> str:
     """Return what an analysis estimates, from its entry in a project or in ``release.json``."""
     if one["kind"] == "survival":
-        return " ".join(filter(None, ("without", one["event"], f"at {one['at']} of {one['time']}", one.get("group"))))
+        return ", ".join(filter(None, (f"{one['time']} to {one['event']}", f"at {one['at']}", one.get("group"))))
     if one["kind"] == "regression":
         return f"{one.get('term') or 'the first coefficient'} of {one['outcome']} on {', '.join(one['on'])}"
     adjust = one.get("adjust")

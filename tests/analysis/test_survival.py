@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from espalier.core.analysis.survival import difference, survival
 from espalier.core.analysis.survival_table import figure
 from espalier.core.cli.main import main
 from espalier.core.errors import ProjectError
+from espalier.core.graph.roles import Roles
 from espalier.core.planning.preview import preview
 from espalier.core.privacy.accounting import Budget, rho_of
 from espalier.core.privacy.curator import PrivateCurator
@@ -208,7 +210,9 @@ def test_a_survival_table_goes_from_a_plan_to_every_answer_and_buys_no_new_kind_
     said = capsys.readouterr().out
     assert "all: survival without died=yes by months." in said
     assert "Survival at 12: 0." in said
-    assert "Survival: arms" in (tmp_path / "out" / "report.html").read_text("utf-8")
+    report = (tmp_path / "out" / "report.html").read_text("utf-8")
+    assert "Survival: arms" in report
+    assert "survival of months to died=yes, at 12, arm=a:b" in report
     with pytest.raises(ProjectError, match=r"several survival tables are about 'died'. Name one of all, arms"):
         made.survival("died")
     with pytest.raises(ProjectError, match="no survival table 'x'; there are all, arms"):
@@ -221,6 +225,13 @@ def test_a_survival_table_goes_from_a_plan_to_every_answer_and_buys_no_new_kind_
         with pytest.raises(ProjectError, match="survival table"):
             load_release(tmp_path / "out")
         (tmp_path / "out" / "release.json").write_text(kept, "utf-8")
+
+
+def test_a_survival_table_does_not_lead_around_a_fence():
+    roles = Roles(outcome=("died",), protected=("arm",), admissible=("days",))
+    fenced = replace(project([ARMS]).with_plan(method="privci"), roles=roles)
+    with pytest.raises(ProjectError, match="fence keeps arm and died and months apart"):
+        preview(fenced, 8000)
 
 
 def test_an_interval_of_a_single_time_is_known_from_the_schema():
