@@ -137,11 +137,9 @@ def _squared_gradient(survived: FloatArray, r: FloatArray, left: FloatArray, w: 
     inverse = 1 / (r * left)
     a = inverse - 1 / r
     total = np.cumsum(a, axis=-1)
-    t, u = np.indices((many, many))
-    common, within = total[..., np.minimum(t, u)], u <= t
-    by_event = common - within * inverse[..., None, :]
-    by_leaving = common - (1 - w) * within * a[..., None, :]
-    return np.asarray(survived**2 * (by_event**2 + by_leaving**2).sum(axis=-1))
+    up_to = np.cumsum((total - inverse) ** 2 + (total - (1 - w) * a) ** 2, axis=-1)
+    after = 2 * np.arange(many - 1, -1, -1) * total**2
+    return np.asarray(survived**2 * (up_to + after))
 
 
 def _wilson(share: FloatArray, rows: FloatArray, noise: FloatArray, k: int) -> Ends:

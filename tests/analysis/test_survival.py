@@ -12,7 +12,7 @@ import pytest
 
 from espalier.core.analysis.loading import load_release
 from espalier.core.analysis.planned_analyses import Setting, analysed
-from espalier.core.analysis.survival import difference, survival
+from espalier.core.analysis.survival import _squared_gradient, difference, survival
 from espalier.core.analysis.survival_table import figure
 from espalier.core.cli.main import main
 from espalier.core.errors import ProjectError
@@ -266,3 +266,21 @@ CHOSEN = ("days", "stage", "months"), (2, "II", 12)
 def test_a_survival_table_that_cannot_be_is_refused_with_a_reason(changes, said):
     with pytest.raises(ProjectError, match=said):
         project([{**ALL, **changes}])
+
+
+@pytest.mark.parametrize("w", [0.0, 0.5, 1.0])
+def test_the_gradient_of_survival_in_the_counts_is_that_of_differences(w):
+    counts = np.random.default_rng(1).uniform(20, 80, (6, 2))
+
+    def parts(of):
+        later = np.cumsum(of.sum(axis=1)[::-1])[::-1]
+        risk = later - (1 - w) * of[:, 1]
+        left = np.append(1 - of[:-1, 0] / risk[:-1], 0.5)  # the last one is 0 if all leave before the events
+        return np.cumprod(left), risk, left
+
+    squared = np.zeros(6)
+    for place in np.ndindex(counts.shape):
+        moved = counts.copy()
+        moved[place] += 1e-4
+        squared += ((parts(moved)[0] - parts(counts)[0]) / 1e-4) ** 2
+    assert _squared_gradient(*parts(counts), w)[:5] == pytest.approx(squared[:5], rel=1e-4)
