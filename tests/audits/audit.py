@@ -144,7 +144,11 @@ METHOD_CASES: dict[str, dict[str, Any]] = {
     "workload explained": {"method": "workload", "fair": True, "explain": 0.2},
     "copula": {"method": "copula", "schema": NUMBERS},
     "decoder": {"method": "decoder", "steps": 4, "families": "additive"},
-    "decoder, tables": {"method": "decoder"},
+    "decoder, tables": {  # b becomes a table, d is trained and has a counted interaction
+        "method": "decoder",
+        "steps": 4,
+        "dag": Dag((*DAG.edges, ("a", "d")), interactions=((("b", "c"), "d"),)),
+    },
     "mst with a second stage": {"method": "mst", "embedding_share": 0.5},
     "mst with questions and a count": {"method": "mst", "question_share": 0.4, "asked": True},
     "mst with regressions": {

@@ -11,7 +11,7 @@ from espalier.core.analysis.drawn_families import family_contradictions
 from espalier.core.graph.dag import Dag
 from espalier.core.methods.decoder_families import Noise, families_of
 from espalier.core.models.decoder import Decoder
-from espalier.core.models.decoder_training import family_table, without_effect
+from espalier.core.models.decoder_training import family_table, shrunk, without_effect
 from espalier.core.planning.preview import preview
 from espalier.core.privacy.draws import Measurement
 from espalier.core.privacy.softmax_heads import Heads
@@ -246,3 +246,30 @@ def test_noise_alone_leaves_a_columns_own_distribution():
     assert np.allclose(loud, alone, atol=0.1)
     empty = family_table(np.full((2, 2), -5.0), 3.0, alone)
     assert np.allclose(empty.sum(axis=-1), 1)
+
+
+def test_effects_that_add_up_and_an_interaction_of_two_survive_the_noise_of_a_table_of_three():
+    """3,000 rows, noise of 12 in each of 128 cells. Shrinking each combination of causes alone has errors of 0.08."""
+    rng, places = np.random.default_rng(5), np.linspace(-1, 1, 4)
+    added = places[:, None, None] + places[:, None] + places
+    xor = 2 * np.sign(places[:, None, None] * places[:, None]) + 0 * places
+    for odds, most in ((added, 0.045), (xor, 0.025)):
+        chance = 1 / (1 + np.exp(-1.5 * odds))
+        p, errors = np.stack([1 - chance, chance], axis=-1), []
+        for _ in range(30):
+            counts = rng.multinomial(3_000, (p / 64).ravel()).reshape(p.shape) + rng.normal(0, 12, p.shape)
+            errors.append(float(((family_table(counts, 12.0, p.mean(axis=(0, 1, 2))) - p) ** 2).sum(axis=-1).mean()))
+        assert np.mean(errors) < most
+
+
+@pytest.mark.parametrize("shape", [(3, 2), (3, 4, 2), (2, 3, 4, 5), (2, 2, 2, 2, 3)])
+def test_shrinking_keeps_what_is_far_above_noise_and_little_of_noise(shape):
+    rng = np.random.default_rng(6)
+    quiet = rng.normal(0, 100, shape)
+    kept, left = shrunk(quiet, 1e-6 * shape[-1])
+    assert np.allclose(kept, quiet, atol=1e-2)
+    assert left == pytest.approx(1.0, abs=1e-4)
+    loud = [rng.normal(0, 1, shape) for _ in range(200)]
+    found = [shrunk(values, shape[-1]) for values in loud]
+    assert np.mean([np.mean(kept**2) for kept, _ in found]) < 0.3
+    assert np.mean([left for _, left in found]) < 0.2
