@@ -209,7 +209,6 @@ WAYS = (
     Way("privbayes", _plain, {"method": "privbayes"}),
     Way("independent", _plain, {"method": "independent"}, ("pairs",)),
     Way("decoder", _with_causes, {"method": "decoder"}),
-    Way("decoder, additive", _with_causes, {"method": "decoder", "families": "additive"}),
 )
 
 

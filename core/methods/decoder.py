@@ -38,7 +38,7 @@ from espalier.core.models.graphical import Size
 from espalier.core.privacy.clipped import ClippedGradient
 from espalier.core.privacy.curator import Curator
 from espalier.core.privacy.draws import Measurement, SumMeasurement
-from espalier.core.privacy.softmax_heads import FloatArray, Heads
+from espalier.core.privacy.softmax_heads import CONSTANT, FloatArray, Heads
 from espalier.core.progress import Report, part, silent
 from espalier.core.project.file import Project
 from espalier.core.project.options import option, read_options
@@ -140,6 +140,7 @@ class Trained:
     tables: tuple[Measurement, ...] = ()
     families: tuple[Family, ...] = ()
     features: tuple[str, ...] = ()
+    clip: float = Training.clip
 
     @property
     def counts(self) -> dict[str, FloatArray]:
@@ -178,6 +179,21 @@ class Trained:
         report(0.0, "Raking the intercepts to the one-way counts")
         together = {f.column: f.counts(self.tables) for f in self.families if not f.table}
         return rake(self.decoder, distributions(self.counts), np.random.default_rng(), together)
+
+    @property
+    def trained_pairs(self) -> dict[Clique, float]:
+        """The weight of a row in the noisy sums about each trained (cause, column); in counts it would be 1.
+
+        A step counts the rows of each category of the cause with each one of the column, less those it expects. A row
+        weighs as much as the column, times the factor that clips its gradient. That factor is taken from a row of
+        evenly distributed columns.
+        """
+        heads, tables = self.decoder.heads, {family.column for family in self.families if family.table}
+        moved = {n: 1 - 1 / size for n, size in heads.sizes.items()}
+        reads = {n: CONSTANT**2 + sum(moved[cause] for cause in heads.inputs(n)) for n in moved if n not in tables}
+        norm = math.sqrt(math.fsum(heads.weight(n) ** 2 * moved[n] * reads[n] for n in reads))
+        factor = min(1.0, self.clip / norm) if norm > 0 else 1.0
+        return {(cause, n): heads.weight(n) * factor for n in reads for cause in heads.inputs(n) if heads.sizes[n] > 1}
 
     @property
     def becomes(self) -> tuple[str, ...]:
@@ -226,7 +242,8 @@ def decoder(curator: Curator, project: Project, frame: Frame, report: Report = s
     left = math.fsum(f.share * (1 - f.counted) for f in families) if families else 1.0
     if left > 0:
         made = _trained(curator, made, counts, rest * left, options, part(report, 0.1, 1.0))
-    return Trained(replace(made, total=max(rows, 1.0)), tuple(ones), curator.rows, tables, families)
+    made = replace(made, total=max(rows, 1.0))
+    return Trained(made, tuple(ones), curator.rows, tables, families, clip=options.clip)
 
 
 def _trained(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -164,6 +165,24 @@ def test_one_cause_is_always_a_table_and_a_private_number_of_rows_comes_from_the
     assert not families_of(heads, (), tight, "additive")[0].together
     assert not families_of(replace(heads, latent=1), (), tight, "auto")[0].together
     assert not families_of(heads, (), replace(tight, max_cells=63), "auto")[0].together
+
+
+def test_a_table_is_counted_up_to_the_noise_of_a_fifth_of_the_rows():
+    """y has 2 × 4 × 4 cells, of which additive causes need 2 · (1 + 3 + 3); a budget of ρ leaves noise of 1/√(2ρ)."""
+    heads, rho = Heads({"a": 4, "b": 4, "y": 2}, {"y": ("a", "b")}), 1 / 200
+    further, sigma = 32 - 14, 10.0
+    rows = further * sigma / 0.2
+    assert families_of(heads, (), Noise(1.0, rho, 1.001 * rows, 100), "auto")[0].table
+    assert families_of(heads, (), Noise(1.0, rho, 0.999 * rows, 100), "auto")[0].together != (("a", "b"),)
+
+
+def test_a_target_of_a_small_table_stays_additive_and_a_column_with_one_cause_is_a_table():
+    """Sizes, rows and budget of a table of insured people at ε = 1."""
+    sizes = {"age": 9, "bmi": 6, "children": 6, "smoker": 2, "charges": 2}
+    heads = Heads(sizes, {"children": ("age",), "charges": ("age", "bmi", "children", "smoker")})
+    found = families_of(heads, (), Noise(math.sqrt(2), 0.0105, 1_070, 10**6), "auto")
+    assert [(f.column, f.table, f.together) for f in found[1:]] == [("charges", False, ())]
+    assert found[0].table
 
 
 def test_a_target_has_the_share_of_its_weight():
