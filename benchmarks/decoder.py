@@ -352,7 +352,7 @@ def families(seeds: int) -> None:
     show("XOR of 2 of 5 causes, drawn, ε = 3", said, "y = xor")
 
 
-SMALL_NOISES = (0.1, 0.2, 0.4)
+SMALL_NOISES = (0.2, 0.4)
 
 
 def small_tables(seeds: int, epsilons: Sequence[float]) -> None:

@@ -300,7 +300,7 @@ def show(found: list[Rated], each: bool = False) -> None:
     }
     if each:
         for way, purpose in dict.fromkeys((r.way, r.purpose) for r in found):
-            kinds[f"{way}: {purpose}"] = lambda r, way=way, purpose=purpose: (r.way, r.purpose) == (way, purpose)
+            kinds[f"{way}: {purpose}"] = _rated_by(way, purpose)
     for tuned in (True, False):
         for kind, fits in kinds.items():
             some = [r for r in found if r.tuned == tuned and fits(r)]
@@ -314,6 +314,10 @@ def show(found: list[Rated], each: bool = False) -> None:
                 f"{_share(works, lambda r: r.holds)} | {_share(hold, lambda r: r.rating == 'works')} | {len(noise)} | "
                 f"{_share(noise, lambda r: r.holds)} |"
             )
+
+
+def _rated_by(way: str, purpose: Purpose) -> Callable[[Rated], bool]:
+    return lambda r: (r.way, r.purpose) == (way, purpose)
 
 
 def _share(some: list[Rated], of: Callable[[Rated], bool]) -> str:
