@@ -120,14 +120,14 @@ def test_the_decoder_has_a_verdict_on_its_outcome_with_trained_causes_too(famili
 def test_a_trained_outcome_is_as_noisy_beside_counted_columns_as_beside_trained_ones():
     """The columns with one cause are counted. A row's gradient is shorter without them, so it is clipped to less."""
     chain = tuple((f"c{i}", f"c{i + 1}") for i in range(5))
-    arrows = (*chain, *((f"c{i}", "c6") for i in range(5)))
+    arrows = (*chain, ("c1", "c6"), ("c3", "c6"))
     found = {}
     for families in ("auto", "additive"):
         given = replace(project("decoder", (5,) * 6 + (2,)), dag=es.Dag(arrows)).with_plan(families=families)
         seen = preview(given, 1000)
         assert seen.families[-1].startswith("c6: additive causes")
-        found[families] = seen.verdict.noise.pair[6, 0]
-    assert found["auto"] == pytest.approx(found["additive"], rel=0.15)
+        found[families] = seen.verdict.noise.pair[6, 1]
+    assert found["auto"] == pytest.approx(found["additive"], rel=0.1)
 
 
 def test_the_worst_column_is_named_and_leaving_it_out_helps():
