@@ -756,7 +756,7 @@ def methods(broken: bool) -> Iterator[Case]:
 
         if not broken:
             yield Case(name, relation, budget.rho, run)
-        elif METHOD_CASES[name]["method"] == "workload":  # a model is fitted for each batch: runs are slow
+        elif METHOD_CASES[name]["method"] == "workload" or name == "decoder, tables":  # runs are slow: many fits or steps
             yield Case(name, relation, budget.rho, run, "a quarter of the noise")
             yield Case(name, relation, budget.rho, run, "seeded", _times("seeded"))
         else:
