@@ -756,7 +756,7 @@ def methods(broken: bool) -> Iterator[Case]:
 
         if not broken:
             yield Case(name, relation, budget.rho, run)
-        elif METHOD_CASES[name]["method"] == "workload" or name == "decoder, tables":  # runs are slow: many fits or steps
+        elif METHOD_CASES[name]["method"] == "workload" or name == "decoder, tables":  # slow: fits, steps
             yield Case(name, relation, budget.rho, run, "a quarter of the noise")
             yield Case(name, relation, budget.rho, run, "seeded", _times("seeded"))
         else:
