@@ -18,6 +18,8 @@
   family TV 0.010 at ε = 10 and 8,000 rows or more on child, alarm and tables like sachs; slope 0.75 of arrows of 222
   columns with 3,000 rows at ε = 5.62. The last lines are a family too large for a table, in which two causes interact,
   with and without the interaction drawn.
+- **small**: generated small tables (500 to 3,000 rows, a target with two to six causes, categories or bins of numbers,
+  with and without interactions), with additive causes and by the largest noise of a table.
 - **noise**: the largest noise of a table (`MOST_NOISE`) on the tables used to choose it: XOR with 2 to 5 levels,
   networks with a weak target, noisy-OR networks, and Adult on splits that **adult** does not use.
 - **scm**: PRISM's spurious shift: the target's outgoing arrows cut, the full drawing, and with a shared latent.
@@ -44,11 +46,14 @@ from benchmarks.decoder_tables import (
     COMPAS,
     DIABETES,
     INSURANCE,
+    SMALL_KINDS,
+    SMALL_ROWS,
     arrows,
     diabetes,
     drawings,
     noisy_or,
     sachs,
+    small,
     weak_target,
 )
 from benchmarks.tables import CHOSEN, FOLDER, REPORTED, by_codes, drawn, judge, network_arrows
@@ -61,6 +66,7 @@ from espalier.core.models import decoder_steps, decoder_training
 from espalier.core.privacy import clipped
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
+from espalier.core.release.artefact import Release
 from espalier.core.release.spend import release
 from espalier.core.tables.table import Table
 
@@ -74,11 +80,17 @@ def released(
 ) -> Codes:
     """Rows of a release of ``real``: by the decoder on ``drawn`` with the interactions ``said``, unless ``plan`` names
     another method."""
+    return _release(real, sizes, drawn, said, **plan).codes
+
+
+def _release(
+    real: Codes, sizes: Mapping[str, int], drawn: Arrows, said: tuple[Interaction, ...] = (), **plan: Any
+) -> Release:
     table = by_codes(real, sizes)
     settings = {"method": "decoder", "epsilon": 1.0, "delta": DELTA, **plan}
     return release(
         Project("benchmark", table.schema, Plan.from_json(settings), Dag(tuple(drawn), interactions=said)), table
-    ).codes
+    )
 
 
 def show(name: str, rows: Iterable[Sequence[float]], heading: str) -> None:
@@ -340,6 +352,48 @@ def families(seeds: int) -> None:
     show("XOR of 2 of 5 causes, drawn, ε = 3", said, "y = xor")
 
 
+SMALL_NOISES = (0.2, 0.4)
+
+
+def small_tables(seeds: int, epsilons: Sequence[float]) -> None:
+    """Figures of generated small tables with additive causes, and the differences from them by `MOST_NOISE`."""
+    for epsilon, both in itertools.product(epsilons, (False, True)):
+        kinds = [kind for kind in SMALL_KINDS if kind.endswith("interacting") == both]
+        cases = list(itertools.product(range(seeds), kinds, SMALL_ROWS))
+        name = f"{'interacting' if both else 'additive'} effects, ε = {epsilon:g}"
+        found: dict[float, NDArray[Any]] = {}
+        for most in (0.0, *SMALL_NOISES):
+            way = {} if most else {"families": "additive"}
+            with mock.patch.object(decoder_families, "MOST_NOISE", most):
+                rows = [_small(300 + seed, n, kind, epsilon=epsilon, **way) for seed, kind, n in cases]
+            found[most] = np.array(rows) - found.get(0.0, 0.0)
+            error = found[most].std(axis=0) / len(cases) ** 0.5
+            cells = [f"{m:+.4f} ± {s:.4f}" for m, s in zip(found[most].mean(axis=0), error, strict=True)]
+            what = f"{name}, {f'auto ({most:g}) less additive' if most else 'additive'}"
+            print(f"{what:<60} AUC, error of y, of the others, two-way TV: {'  '.join(cells)}", flush=True)
+
+
+def _small(seed: int, rows: int, kind: str, **plan: Any) -> list[float]:
+    """Figures on 6,000 further rows: AUC of p(y | causes), errors of p(column | causes); and the two-way TV.
+
+    The error is the sum of squared errors over the categories, compared with that of the column's own distribution.
+    """
+    codes, sizes, drawn = small(seed, rows + 6_000, kind)
+    real, held = ({n: c[part] for n, c in codes.items()} for part in (slice(rows), slice(rows, None)))
+    made = _release(real, sizes, drawn, target="y", **plan)
+    model = made.model
+    assert isinstance(model, decoder_model.Decoder)
+    blocks, _ = model.heads.blocks(model.parameters)
+    errors, score = {}, held["y"]
+    for name in dict.fromkeys(effect for _, effect in drawn):
+        hot = np.eye(sizes[name])[held[name]]
+        p = decoder_model.probabilities(model.odds(blocks[name], name, held, np.zeros((0, 6_000)))).T
+        errors[name] = float(((p - hot) ** 2).sum(axis=1).mean() - ((hot.mean(axis=0) - hot) ** 2).sum(axis=1).mean())
+        score = p[:, -1]  # y is the last
+    others = float(np.mean([errors[name] for name in errors if name != "y"] or [0.0]))
+    return [auc(held["y"], score), errors["y"], others, total_variation(real, made.codes, sizes, 2)]
+
+
 NOISES = (0.1, 0.2, 0.4)
 
 
@@ -408,6 +462,8 @@ def main() -> None:
     for what in opt.what:
         if what == "choose":
             choose(opt.seeds)
+        elif what == "small":
+            small_tables(opt.seeds, epsilons)
         elif what == "noise":
             noise(opt.seeds)
         elif what in ("adult", "diabetes", "compas", "insurance"):

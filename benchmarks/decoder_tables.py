@@ -51,6 +51,17 @@ INSURANCE = {
     "charges": "age sex bmi children smoker region",
 }
 
+LUCAS = {
+    "Smoking": "Anxiety Peer_Pressure",
+    "Yellow_Fingers": "Smoking",
+    "Lung_cancer": "Smoking Genetics",
+    "Attention_Disorder": "Genetics",
+    "Coughing": "Allergy Lung_cancer",
+    "Fatigue": "Lung_cancer Coughing",
+    "Car_Accident": "Attention_Disorder Fatigue",
+}
+"""The network that LUCAS was drawn from (Causality Workbench)."""
+
 SACHS = {
     "PKA": "PKC",
     "Raf": "PKC PKA",
@@ -251,3 +262,37 @@ def drawings(
     wrong = [every[i] for i in rng.choice(len(every), len(drawn), replace=False)]
     half = [drawn[i] for i in rng.choice(len(drawn), len(drawn) // 2, replace=False)]
     return {"drawn": list(drawn), "half": half, "double": [*drawn, *wrong], "random": wrong}
+
+
+SMALL_KINDS = ("additive", "interacting", "binned", "binned, interacting")
+SMALL_ROWS = (500, 1_000, 2_000, 3_000)
+
+
+def small(seed: int, rows: int, kind: str) -> tuple[Codes, dict[str, int], list[tuple[str, str]]]:
+    """Rows of a network of eight columns, the last of them the target ``y`` with two to six causes; sizes and arrows.
+
+    Causes are categories, or numbers (with ``binned``) in four to ten bins that have a monotone effect. Effects add up;
+    with ``interacting`` y also depends on whether both or neither of its first two causes are high. Every other column
+    has up to three causes.
+    """
+    rng, codes = np.random.default_rng(seed), Codes()
+    binned, both = kind.startswith("binned"), kind.endswith("interacting")
+    names = [f"x{i}" for i in range(7)]
+    sizes = {n: int(rng.integers(4, 11) if binned and rng.random() < 0.7 else rng.integers(2, 6)) for n in names}
+    sizes["y"], drawn = 2, []
+    for i, name in enumerate(sizes):
+        many = int(rng.integers(2, 7)) if name == "y" else min(i, int(rng.integers(0, 4)))
+        causes = sorted(rng.choice(names[:i], many, replace=False).tolist())
+        places = {n: np.linspace(-1.7, 1.7, sizes[n]) for n in (*causes, name)}
+        odds = np.repeat(np.log(rng.dirichlet(np.full(sizes[name], 3.0)))[:, None], rows, axis=1)
+        for cause in causes:
+            effect = rng.normal(0, 0.7, (sizes[name], sizes[cause]))
+            if binned:
+                effect = rng.normal(0, 0.7) * np.outer(places[name], places[cause])
+            odds += effect[:, codes[cause]]
+        if name == "y" and both:
+            one, other = (codes[n] >= sizes[n] / 2 for n in causes[:2])
+            odds[1] += np.where(one == other, 1.5, -1.5)
+        codes[name] = draw(odds, rng.random(rows)).astype(np.uint8)
+        drawn += [(cause, name) for cause in causes]
+    return codes, sizes, drawn

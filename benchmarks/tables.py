@@ -225,20 +225,27 @@ def network_arrows(network: str) -> list[tuple[str, str]]:
 
 def _binary(seed: int) -> Callable[[], Table]:
     """2,000 rows of a random network of twelve binary columns, each with at most two parents among those before it."""
+    return lambda: _binary_network(seed)[0]
 
-    def load() -> Table:
-        rng, codes = np.random.default_rng(seed), dict[str, NDArray[Any]]()
-        for i in range(12):
-            wanted = min(i, int(rng.integers(0, 3)) if i else 0)
-            if i and rng.random() < 0.85:
-                wanted = max(wanted, 1)
-            parents = [f"x{j}" for j in rng.choice(i, wanted, replace=False)] if wanted else []
-            chance = rng.beta(0.7, 0.7, size=[2] * wanted)
-            ones = chance[tuple(codes[p] for p in parents)] if parents else chance
-            codes[f"x{i}"] = (rng.random(2_000) < ones).astype(np.int64)
-        return by_codes(codes, dict.fromkeys(codes, 2))
 
-    return load
+def binary_arrows(seed: int) -> list[tuple[str, str]]:
+    """(cause, effect) for every arrow of the binary network ``seed``."""
+    return _binary_network(seed)[1]
+
+
+def _binary_network(seed: int) -> tuple[Table, list[tuple[str, str]]]:
+    rng, codes = np.random.default_rng(seed), dict[str, NDArray[Any]]()
+    arrows: list[tuple[str, str]] = []
+    for i in range(12):
+        wanted = min(i, int(rng.integers(0, 3)) if i else 0)
+        if i and rng.random() < 0.85:
+            wanted = max(wanted, 1)
+        parents = [f"x{j}" for j in rng.choice(i, wanted, replace=False)] if wanted else []
+        chance = rng.beta(0.7, 0.7, size=[2] * wanted)
+        ones = chance[tuple(codes[p] for p in parents)] if parents else chance
+        codes[f"x{i}"] = (rng.random(2_000) < ones).astype(np.int64)
+        arrows += [(p, f"x{i}") for p in parents]
+    return by_codes(codes, dict.fromkeys(codes, 2)), arrows
 
 
 def _network(network: str, target: str, rows: int, seed: int) -> Case:

@@ -72,6 +72,16 @@ class DrawnFamilies(Protocol):
         ...
 
 
+@runtime_checkable
+class TrainedPairs(Protocol):
+    """A fit that learns pairs of columns from noisy gradients."""
+
+    @property
+    def trained_pairs(self) -> Mapping[Clique, float]:
+        """The weight of a row in the noisy sums about each pair; in counts of the pair it would be 1."""
+        ...
+
+
 class Fit(Protocol):
     """A method's algorithm: it queries the curator and returns a `Fitted`."""
 

@@ -20,7 +20,7 @@ from espalier.core.errors import ProjectError
 from espalier.core.graph.dag import find_cycle
 from espalier.core.graph.separations import Clique, Separation
 from espalier.core.methods.base import Capabilities, Guidance, Method
-from espalier.core.methods.decoder_families import Family, Noise, conditional, families_of
+from espalier.core.methods.decoder_families import Family, Noise, conditional, families_of, gradient_norm
 from espalier.core.methods.frame import Frame
 from espalier.core.methods.marginals import Marginals, one_ways
 from espalier.core.methods.select.expected import noisy_total
@@ -140,6 +140,7 @@ class Trained:
     tables: tuple[Measurement, ...] = ()
     families: tuple[Family, ...] = ()
     features: tuple[str, ...] = ()
+    clip: float = Training.clip
 
     @property
     def counts(self) -> dict[str, FloatArray]:
@@ -178,6 +179,19 @@ class Trained:
         report(0.0, "Raking the intercepts to the one-way counts")
         together = {f.column: f.counts(self.tables) for f in self.families if not f.table}
         return rake(self.decoder, distributions(self.counts), np.random.default_rng(), together)
+
+    @property
+    def trained_pairs(self) -> dict[Clique, float]:
+        """The weight of a row in the noisy sums about each trained (cause, column); in counts it would be 1.
+
+        A step counts the rows of each category of the cause with each one of the column, less those it expects. A row
+        weighs as much as the column, times the factor that clips its gradient. That factor is taken from a row of
+        evenly distributed columns.
+        """
+        heads, tables = self.decoder.heads, {family.column for family in self.families if family.table}
+        trained = [name for name in heads.sizes if name not in tables and heads.sizes[name] > 1]
+        factor = min(1.0, self.clip / max(gradient_norm(heads, trained), 1e-12))
+        return {(cause, name): heads.weight(name) * factor for name in trained for cause in heads.inputs(name)}
 
     @property
     def becomes(self) -> tuple[str, ...]:
@@ -223,10 +237,13 @@ def decoder(curator: Curator, project: Project, frame: Frame, report: Report = s
     tables = tuple(curator.measure(bought, "families")) if bought else ()
     heads = replace(heads, base={name: int(values.argmax()) for name, values in counts.items()})
     made = Decoder(heads, np.zeros(heads.parameters), tables=conditional(families, tables, distributions(counts)))
+    trained = [name for name in heads.sizes if name not in made.tables]
+    clip = max(0.01, options.clip * gradient_norm(heads, trained) / max(gradient_norm(heads, heads.sizes), 1e-12))
     left = math.fsum(f.share * (1 - f.counted) for f in families) if families else 1.0
     if left > 0:
-        made = _trained(curator, made, counts, rest * left, options, part(report, 0.1, 1.0))
-    return Trained(replace(made, total=max(rows, 1.0)), tuple(ones), curator.rows, tables, families)
+        made = _trained(curator, made, counts, rest * left, clip, options.steps, part(report, 0.1, 1.0))
+    made = replace(made, total=max(rows, 1.0))
+    return Trained(made, tuple(ones), curator.rows, tables, families, clip=clip)
 
 
 def _trained(
@@ -234,24 +251,25 @@ def _trained(
     counted: Decoder,
     counts: Mapping[str, FloatArray],
     rho: float,
-    options: DecoderOptions,
+    clip: float,
+    steps: int,
     report: Report,
 ) -> Decoder:
     """Train the heads of all columns but those with a table in ``counted``.
 
-    In training those keep only their intercept, with almost no weight, because their heads are not used.
+    In training those keep only their intercept, with almost no weight, because their heads are not used. A row's
+    gradient is shorter without them, so ``clip`` and with it the noise are lower.
     """
     heads, tables = counted.heads, set(counted.tables)
     parents = {n: () if n in tables else heads.inputs(n) for n in heads.sizes}
     some = replace(heads, parents=parents, importance={**heads.importance, **dict.fromkeys(tables, 1e-6)})
-    start = ClippedGradient(some, np.zeros(some.parameters), options.clip)
-    noisy = curator.prepay(start, rho * (1 - 1e-9) / options.steps, options.steps, "training")
+    start = ClippedGradient(some, np.zeros(some.parameters), clip)
+    noisy = curator.prepay(start, rho * (1 - 1e-9) / steps, steps, "training")
 
     def gradient(parameters: FloatArray, at: int) -> SumMeasurement:
         return noisy(replace(start, parameters=parameters, step=at))
 
-    training = Training(options.steps, options.clip)
-    made = train(some, counts, gradient, training, curator.chance(), report, counted)
+    made = train(some, counts, gradient, Training(steps, clip), curator.chance(), report, counted)
     whole = np.zeros(heads.parameters)
     (blocks, encoder), (own, trained) = heads.blocks(whole), some.blocks(made.parameters)
     for name in set(heads.sizes) - tables:

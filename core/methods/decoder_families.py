@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -20,7 +20,7 @@ from espalier.core.graph.separations import Clique
 from espalier.core.models.decoder import Causes
 from espalier.core.models.decoder_training import NoisyInteraction, family_table
 from espalier.core.privacy.draws import Measurement
-from espalier.core.privacy.softmax_heads import FloatArray, Heads
+from espalier.core.privacy.softmax_heads import CONSTANT, FloatArray, Heads
 
 Way = Literal["auto", "tables", "additive"]
 
@@ -149,6 +149,13 @@ def conditional(
             (counted,) = family.counts(tables)
             out[family.column] = family_table(counted.values, counted.sigma, alone[family.column])
     return out
+
+
+def gradient_norm(heads: Heads, columns: Iterable[str]) -> float:
+    """Return the norm of the gradient of ``columns`` at the start, for a row of evenly distributed columns."""
+    moved = {name: 1 - 1 / size for name, size in heads.sizes.items()}
+    reads = {name: CONSTANT**2 + sum(moved[cause] for cause in heads.inputs(name)) for name in columns}
+    return math.sqrt(math.fsum(heads.weight(name) ** 2 * moved[name] * reads[name] for name in reads))
 
 
 def _drawn(heads: Heads, column: str, drawn: Sequence[Interaction], max_cells: int) -> tuple[Causes, ...]:

@@ -7,6 +7,7 @@ rows instead of a Poisson sample.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -155,7 +156,8 @@ class _Raked:
         cells = np.asarray(np.ravel_multi_index(places, shape[:-1]))
         rows = np.bincount(cells, minlength=math.prod(shape[:-1])).astype(np.float64)
         out = cls(counted.causes, np.zeros(shape), cells, rows, np.zeros(0))
-        out.targets = family_table(counted.values.reshape(-1, shape[-1]), counted.sigma, out._means(odds))
+        alone = out._means(odds).reshape(shape)
+        out.targets = family_table(counted.values, counted.sigma, alone).reshape(-1, shape[-1])
         return out
 
     def rake(self, odds: FloatArray) -> float:
@@ -176,14 +178,46 @@ class _Raked:
 def family_table(noisy: FloatArray, sigma: float, alone: FloatArray) -> FloatArray:
     """Return p(column | causes) from noisy counts of a family, the column's axis last.
 
-    Given each combination of causes, the counts are shrunk towards ``alone``, the column's distribution without them,
-    by the share of their distance that noise explains (James & Stein).
+    The rows of each combination of causes are spread like ``alone``, the column's distribution without them (one, or
+    one for each combination), plus deviations. Rows and deviations are `shrunk`, then the deviations of each
+    combination once more, by the share of their squares that the noise left in them explains.
     """
-    rows = np.maximum(noisy.sum(axis=-1, keepdims=True), 0.0)
-    apart = noisy - rows * alone
-    by_noise = (alone.shape[-1] - 1) * sigma**2 / np.maximum((apart**2).sum(axis=-1, keepdims=True), 1e-12)
+    size, every = noisy.shape[-1], noisy.sum(axis=-1, keepdims=True)
+    each = size - 2 + size * float((alone**2).sum(axis=-1).mean())  # variances of a combination's deviations over σ²
+    apart, left = shrunk(noisy - every * alone, each * sigma**2)
+    rows = np.maximum(shrunk(every, size * sigma**2)[0], 0.0)
+    by_noise = (size - 1) * left * sigma**2 / np.maximum((apart**2).sum(axis=-1, keepdims=True), 1e-12)
     kept = np.maximum(rows * alone + np.maximum(1 - by_noise, 0.0) * apart, 0.0) + 1e-6 * alone
     return np.asarray(kept / kept.sum(axis=-1, keepdims=True))
+
+
+def shrunk(values: FloatArray, noise: float) -> tuple[FloatArray, float]:
+    """Return ``values`` with less noise, and the share of its variance that is left.
+
+    All axes but the last are causes, and ``noise`` is the variance of each combination of them. The values are divided
+    into their mean, the main effects of causes, the interactions of two, and the rest. These parts are orthogonal, so
+    each has noise in proportion to its degrees of freedom. It is shrunk by the share of its squares that noise explains
+    (James & Stein). So effects that add up are not lost in the noise of interactions that do not exist.
+    """
+    axes = range(values.ndim - 1)
+    cells = math.prod(values.shape[:-1])
+    parts: dict[tuple[int, ...], FloatArray] = {}
+    rest = values
+    for order in range(min(2, len(axes)) + 1):
+        for some in itertools.combinations(axes, order):
+            part = values.mean(axis=tuple(a for a in axes if a not in some), keepdims=True)
+            for lower in itertools.chain.from_iterable(itertools.combinations(some, k) for k in range(order)):
+                part = part - parts[lower]
+            parts[some], rest = part, rest - part
+    out, left = np.zeros_like(values), 0.0
+    each = [(part, math.prod(values.shape[a] - 1 for a in some)) for some, part in parts.items()]
+    free = cells - sum(degrees for _, degrees in each)
+    for part, degrees in (*each, (rest, free)):
+        squares = float((part**2).sum()) * values.size / part.size
+        kept = max(0.0, 1 - noise * degrees / squares) if squares > 0 else 0.0
+        out = out + kept * part
+        left += kept**2 * degrees / cells
+    return out, left
 
 
 def without_effect(noisy: FloatArray, sigma: float, axis: int) -> bool:

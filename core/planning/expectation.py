@@ -24,6 +24,10 @@ COLUMNS, PAIRS = 0.70, 0.13
 """Weights in the mean total variation of pairs that noise adds to a release: of the mean error of single columns, and
 of the mean error of the counts of pairs. Fitted to the first seven tables of ``TUNED`` in benchmarks/verdict.py."""
 
+ALONG = 1.35
+"""The first weight if every column is drawn from its causes: errors of causes then reach their effects. Fitted to
+decoder releases of all tables of ``TUNED``, for which the second weight is 0.12."""
+
 ODDS, CROWD = 0.2, 300.0
 """Weights of the two sources of noise in a score that predicts the outcome: the log odds of the counts with the target;
 and, if private choices decide which columns are counted with it, the squared mean error of single columns, which
@@ -104,6 +108,7 @@ class Scale:
         self._pairs = np.where(np.isfinite(pair), noise.unbounded_pair_errors(i, j), 0.0)
         self._seen = np.sort(noise.unbounded_visible(i, j))
         self._assumed, self._inside = assumed, noise.with_target > 0
+        self._weight = ALONG if noise.along else COLUMNS
         self._target = noise.target if self._inside.any() else None
         if self._target is not None:
             at = np.flatnonzero(self._inside)
@@ -114,7 +119,7 @@ class Scale:
     def tv(self, factor: float) -> float:
         """Return the expected total variation that noise adds to a typical pair."""
         pairs = float(np.minimum(1.0, factor * self._pairs).mean()) if len(self._pairs) else 0.0
-        return min(1.0, COLUMNS * self._column_error(factor) + PAIRS * pairs)
+        return min(1.0, self._weight * self._column_error(factor) + PAIRS * pairs)
 
     def loss(self, factor: float) -> float | None:
         """Return the loss of AUC, None if no table with the target is counted.

@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from espalier.core.graph.separations import Clique
 from espalier.core.privacy.draws import Draw
 
 FloatArray = NDArray[np.float64]
@@ -26,7 +27,8 @@ class Noise:
 
     ``one`` has σ of each column's counts, and ``pair`` that of each pair if it is counted; both are infinite for
     uncounted ones. A private choice decides whether the pairs marked in ``chosen`` are counted, and ``choice`` is its
-    noise in rows. ``with_target`` is the probability that each column's pair with ``target`` is counted.
+    noise in rows. ``with_target`` is the probability that each column's pair with ``target`` is counted. ``along``:
+    each column is drawn from its causes, along the arrows of the drawing.
     """
 
     names: tuple[str, ...]
@@ -38,6 +40,7 @@ class Noise:
     choice: float
     target: int | None
     with_target: FloatArray
+    along: bool = False
 
     def scaled(self, factor: float) -> Noise:
         """Return this plan with all noise multiplied by ``factor``."""
@@ -89,12 +92,19 @@ class Noise:
 
 
 def noise_of(
-    draws: Iterable[Draw], sizes: Mapping[str, int], rows: float, target: str | None, features: bool
+    draws: Iterable[Draw],
+    sizes: Mapping[str, int],
+    rows: float,
+    target: str | None,
+    features: bool,
+    trained: Mapping[Clique, float] | None = None,
 ) -> Noise | None:
     """Return the noise of the counts among ``draws``; None if there are none.
 
     Columns of one value are left out. ``features``: the method counts tables with the target as such, so a privately
-    chosen table contains the target if the rehearsed one does.
+    chosen table contains the target if the rehearsed one does. ``trained`` are the pairs that training steps learn,
+    with the weight of a row. The mean of such steps is as noisy as counts of the pair with their σ over the weight and
+    the root of their number. None: the method does not train columns along a drawing.
     """
     names = tuple(name for name, size in sizes.items() if size > 1)
     place = {name: i for i, name in enumerate(names)}
@@ -122,6 +132,11 @@ def noise_of(
             for j in inside:
                 if i != j:
                     pair[i, j] += values[i] * values[j] / cells / d.scale**2
+    steps = math.fsum(1 / d.scale**2 for d in bought if d.recipe == "clipped-gradient" and d.scale > 0)
+    for (cause, effect), weight in (trained or {}).items():
+        if cause in place and effect in place:
+            i, j = place[cause], place[effect]
+            pair[[i, j], [j, i]] += steps * weight**2
     chosen = np.zeros((many, many), dtype=bool)
     if at is not None:
         with_target[pair[at] > 0] = 1.0
@@ -143,7 +158,8 @@ def noise_of(
     scales = [d.scale for d in bought if d.kind in ("choice", "scores")]
     with np.errstate(divide="ignore"):
         sigma, sigmas = 1 / np.sqrt(one), 1 / np.sqrt(pair)
-    return Noise(names, values, rows, sigma, sigmas, chosen, min(scales, default=0.0), at, with_target)
+    choice = min(scales, default=0.0)
+    return Noise(names, values, rows, sigma, sigmas, chosen, choice, at, with_target, trained is not None)
 
 
 def _precision(d: Draw, values: FloatArray, inside: list[int]) -> float:

@@ -20,7 +20,7 @@ from espalier.core.evaluation.private.evaluation import PrivateFigure
 from espalier.core.evaluation.private.held_out import rehearse
 from espalier.core.graph.separations import Clique
 from espalier.core.methods import METHODS, Frame, asks, asks_causes_only, frame_of, method_of, unused_options
-from espalier.core.methods.base import DrawnFamilies
+from espalier.core.methods.base import DrawnFamilies, Fitted, TrainedPairs
 from espalier.core.methods.embedding import SECONDS, Embedded
 from espalier.core.models.graphical import Size
 from espalier.core.planning.budget_lines import Line, given_by_hand, grouped, lines_of
@@ -287,7 +287,7 @@ def _preview(project: Project, rows: int | None, assumed: Mapping[str, float] | 
         stage=stage,
         families=fitted.becomes if isinstance(fitted, DrawnFamilies) else (),
         needs=wanted,
-        verdict=_verdict(project, budget, draws, rows or plan.rows, bool(fitted.features), assumed or {}),
+        verdict=_verdict(project, budget, draws, rows or plan.rows, fitted, assumed or {}),
     )
     if not plan.private_evaluation:
         return shown
@@ -301,19 +301,18 @@ def _verdict(
     budget: Budget,
     draws: Sequence[Draw],
     rows: int | None,
-    features: bool,
+    fitted: Fitted,
     assumed: Mapping[str, float],
 ) -> Verdict | None:
     """Return the verdict on the plan for ``rows`` rows, a public or declared number."""
     plan, method = project.plan, method_of(project.plan)
     if rows is None or method.capabilities.questions == "alone" or method.capabilities.numbers:
         return None
-    counted = [d for d in draws if d.pool != POOL]
-    noise = noise_of(counted, project.schema.sizes, rows, plan.target if method.capabilities.links else None, features)
-    if noise is None:
-        return None
+    target, sizes = plan.target if method.capabilities.links else None, project.schema.sizes
+    trained = fitted.trained_pairs if isinstance(fitted, TrainedPairs) else None
+    noise = noise_of([d for d in draws if d.pool != POOL], sizes, rows, target, bool(fitted.features), trained)
     purpose: Purpose = "outcome" if method.capabilities.targets or method.fenced(plan) else "pairs"
-    return verdict_of(noise, purpose, budget.epsilon, budget.delta, Assumed(rows, **assumed))
+    return verdict_of(noise, purpose, budget.epsilon, budget.delta, Assumed(rows, **assumed)) if noise else None
 
 
 def _parts(names: list[str], edges: Iterable[Clique]) -> int:

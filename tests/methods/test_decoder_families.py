@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,7 +12,7 @@ from espalier.core.analysis.drawn_families import family_contradictions
 from espalier.core.graph.dag import Dag
 from espalier.core.methods.decoder_families import Noise, families_of
 from espalier.core.models.decoder import Decoder
-from espalier.core.models.decoder_training import family_table, without_effect
+from espalier.core.models.decoder_training import family_table, shrunk, without_effect
 from espalier.core.planning.preview import preview
 from espalier.core.privacy.draws import Measurement
 from espalier.core.privacy.softmax_heads import Heads
@@ -166,6 +167,24 @@ def test_one_cause_is_always_a_table_and_a_private_number_of_rows_comes_from_the
     assert not families_of(heads, (), replace(tight, max_cells=63), "auto")[0].together
 
 
+def test_a_table_is_counted_up_to_the_noise_of_a_fifth_of_the_rows():
+    """y has 2 × 4 × 4 cells, of which additive causes need 2 · (1 + 3 + 3); a budget of ρ leaves noise of 1/√(2ρ)."""
+    heads, rho = Heads({"a": 4, "b": 4, "y": 2}, {"y": ("a", "b")}), 1 / 200
+    further, sigma = 32 - 14, 10.0
+    rows = further * sigma / 0.2
+    assert families_of(heads, (), Noise(1.0, rho, 1.001 * rows, 100), "auto")[0].table
+    assert families_of(heads, (), Noise(1.0, rho, 0.999 * rows, 100), "auto")[0].together != (("a", "b"),)
+
+
+def test_a_target_of_a_small_table_stays_additive_and_a_column_with_one_cause_is_a_table():
+    """Sizes, rows and budget of a table of insured people at ε = 1."""
+    sizes = {"age": 9, "bmi": 6, "children": 6, "smoker": 2, "charges": 2}
+    heads = Heads(sizes, {"children": ("age",), "charges": ("age", "bmi", "children", "smoker")})
+    found = families_of(heads, (), Noise(math.sqrt(2), 0.0105, 1_070, 10**6), "auto")
+    assert [(f.column, f.table, f.together) for f in found[1:]] == [("charges", False, ())]
+    assert found[0].table
+
+
 def test_a_target_has_the_share_of_its_weight():
     heads = Heads({"a": 2, "b": 2, "y": 2}, {"b": ("a",), "y": ("a",)}, {"y": 3.0})
     assert [f.share for f in families_of(heads, (), Noise(1.0, 1.0, 100, 100), "auto")] == [0.1, 0.9]
@@ -246,3 +265,30 @@ def test_noise_alone_leaves_a_columns_own_distribution():
     assert np.allclose(loud, alone, atol=0.1)
     empty = family_table(np.full((2, 2), -5.0), 3.0, alone)
     assert np.allclose(empty.sum(axis=-1), 1)
+
+
+def test_effects_that_add_up_and_an_interaction_of_two_survive_the_noise_of_a_table_of_three():
+    """3,000 rows, noise of 12 in each of 128 cells. Shrinking each combination of causes alone has errors of 0.08."""
+    rng, places = np.random.default_rng(5), np.linspace(-1, 1, 4)
+    added = places[:, None, None] + places[:, None] + places
+    xor = 2 * np.sign(places[:, None, None] * places[:, None]) + 0 * places
+    for odds, most in ((added, 0.045), (xor, 0.025)):
+        chance = 1 / (1 + np.exp(-1.5 * odds))
+        p, errors = np.stack([1 - chance, chance], axis=-1), []
+        for _ in range(30):
+            counts = rng.multinomial(3_000, (p / 64).ravel()).reshape(p.shape) + rng.normal(0, 12, p.shape)
+            errors.append(float(((family_table(counts, 12.0, p.mean(axis=(0, 1, 2))) - p) ** 2).sum(axis=-1).mean()))
+        assert np.mean(errors) < most
+
+
+@pytest.mark.parametrize("shape", [(3, 2), (3, 4, 2), (2, 3, 4, 5), (2, 2, 2, 2, 3)])
+def test_shrinking_keeps_what_is_far_above_noise_and_little_of_noise(shape):
+    rng = np.random.default_rng(6)
+    quiet = rng.normal(0, 100, shape)
+    kept, left = shrunk(quiet, 1e-6 * shape[-1])
+    assert np.allclose(kept, quiet, atol=1e-2)
+    assert left == pytest.approx(1.0, abs=1e-4)
+    loud = [rng.normal(0, 1, shape) for _ in range(200)]
+    found = [shrunk(values, shape[-1]) for values in loud]
+    assert np.mean([np.mean(kept**2) for kept, _ in found]) < 0.3
+    assert np.mean([left for _, left in found]) < 0.2

@@ -92,6 +92,44 @@ def test_an_outcome_is_noise_only_if_even_a_perfect_predictor_drowns():
     assert noise.outcome == "noise"
 
 
+def step(sigma):
+    return Draw("sums", "steps", None, "training", 9, 2.0, sigma, 1 / sigma**2, recipe="clipped-gradient")
+
+
+def test_training_steps_are_as_noisy_as_counts_of_each_pair_by_the_weight_of_a_row():
+    sizes = {"a": 2, "b": 4, "y": 2}
+    draws = [draw((n,), 10.0, k) for n, k in sizes.items()]
+    found = noise_of([*draws, *[step(12.0)] * 9], sizes, 1000, "y", False, {("a", "y"): 0.5})
+    assert found.pair[0, 2] == found.pair[2, 0] == pytest.approx(12 / 3 / 0.5)
+    assert found.with_target.tolist() == [1.0, 0.0, 0.0]
+    assert found.one.tolist() == pytest.approx([10.0, 10.0, 10.0]), "intercepts follow the one-way counts"
+
+
+@pytest.mark.parametrize("families", ["auto", "additive"])
+def test_the_decoder_has_a_verdict_on_its_outcome_with_trained_causes_too(families):
+    arrows = tuple((f"c{i}", "c3") for i in range(3))
+    given = replace(project("decoder"), dag=es.Dag(arrows)).with_plan(families=families)
+    found = preview(given, 5000).verdict
+    assert found.purpose == "outcome"
+    assert found.now.loss > 0
+    ratings = [preview(given.with_plan(epsilon=e), 5000).verdict.rating for e in (0.05, 50.0)]
+    assert ratings[0] != "works"
+    assert ratings[1] == "works"
+
+
+def test_a_trained_outcome_is_as_noisy_beside_counted_columns_as_beside_trained_ones():
+    """The columns with one cause are counted. A row's gradient is shorter without them, so it is clipped to less."""
+    chain = tuple((f"c{i}", f"c{i + 1}") for i in range(5))
+    arrows = (*chain, ("c1", "c6"), ("c3", "c6"))
+    found = {}
+    for families in ("auto", "additive"):
+        given = replace(project("decoder", (5,) * 6 + (2,)), dag=es.Dag(arrows)).with_plan(families=families)
+        seen = preview(given, 1000)
+        assert seen.families[-1].startswith("c6: additive causes")
+        found[families] = seen.verdict.noise.pair[6, 1]
+    assert found["auto"] == pytest.approx(found["additive"], rel=0.1)
+
+
 def test_the_worst_column_is_named_and_leaving_it_out_helps():
     found = preview(project(sizes=(2, 2, 2, 200, 3, 2), epsilon=0.3), 3000).verdict
     assert found.columns[0].column == "c3"
