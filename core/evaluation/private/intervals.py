@@ -30,7 +30,7 @@ FloatArray = NDArray[np.float64]
 @dataclass(frozen=True)
 class Interval:
     """``low`` ≤ ``value`` ≤ ``high``; ``method`` describes how the interval was computed. ``bound`` is a wider interval
-    that needs no assumption about what the counts do not tell; `None` if the first one needs none."""
+    that needs no assumption about what the counts do not show; `None` if the first one needs none."""
 
     value: float
     low: float
