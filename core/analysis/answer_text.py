@@ -164,7 +164,7 @@ def why_wide(answer: Answer) -> str:
         "noise": f"the noise ({group}, with noise of ± {width.noise:,.0f})",
         "few rows": f"the number of rows ({group}, with noise of ± {width.noise:,.0f})",
         "weak overlap": "weak overlap (in some strata one of the compared groups is rare)",
-        "bins": "the bins (the counts do not tell where numbers are inside them)",
+        "bins": "the bins (the counts do not show where numbers are inside them)",
         "missing": f"missing cells ({percent(answer.left_out)} of the rows are left out)",
     }
     first, *others = (causes[cause] for cause in width.causes)

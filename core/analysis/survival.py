@@ -2,7 +2,7 @@
 
 The hazard of interval t is the share of events among the rows at risk, h = d_t / r_t, and the survival after it is
 S_t = Π (1 − h_s) over the intervals up to t. r_t are the rows whose time is in t or later. Rows without the event
-leave during the interval; the counts do not tell whether they do so before its events or after them. If all leave
+leave during the interval; the counts do not show whether they do so before its events or after them. If all leave
 before, r_t is smaller by c_t. The exact Kaplan–Meier estimate at the end of t lies between the two products, because
 each event's factor increases with the rows at risk then. So the low end of an interval counts none of the leaving rows,
 its high end counts all of them, and the estimate counts half (the actuarial table). If each interval holds a single
@@ -12,8 +12,8 @@ Sampling and noise. The ends for S solve (Ŝ − S)² = z² (k S (1 − S) / m +
 with k rows per person, widened by the variance V of the noise (delta method: σ² times the squared gradient of Ŝ in
 every count). m is the effective number of rows: S (1 − S) divided by Greenwood's variance, with half an event added,
 spread over the intervals (Rothman 1978). The ends for a hazard solve
-(d − h r)² = z² (k h (1 − h) r + σ² ((1 − h)² + (a − 1) h²)), where a cells are summed in r (Fieller 1954). Nothing is
-estimated from the first interval on whose rows at risk do not clearly exceed their noise.
+(d − h r)² = z² (k h (1 − h) r + σ² ((1 − h)² + (a − 1) h²)), where a cells are summed in r (Fieller 1954). Estimates
+stop before the first interval in which the rows at risk do not clearly exceed their noise.
 
 Everything here is post-processing of released counts.
 """

@@ -101,7 +101,11 @@ def survival_named(listed: Iterable[Mapping[str, Any]], text: str) -> Mapping[st
     known = ", ".join(one["name"] for one in every)
     if found:
         raise ProjectError(f"several survival tables are about {text!r}. Name one of {known}", key="analyses")
-    why = f"there are {known}" if known else 'list an analysis of kind "survival" in the project before a release'
+    why = (
+        f"its survival tables are {known}"
+        if known
+        else 'list an analysis of kind "survival" in the project before a release'
+    )
     raise ProjectError(f"this release has no survival table {text!r}; {why}", key="analyses")
 
 
@@ -128,7 +132,7 @@ def about(one: Mapping[str, Any]) -> str:
     inside = (
         "Rows without the event count as at risk in their whole last interval."
         if one.get("exact")
-        else "The counts do not tell when rows without the event leave during an interval: each interval covers every "
+        else "The counts do not show when rows without the event leave during an interval: each interval covers every "
         "order, and the estimate counts half of them as at risk."
     )
     return f"{one['name']}: survival without {one['event']} by {one['time']}{group}. {inside}"

@@ -423,7 +423,7 @@ def _write(draft: Project, out: Path) -> None:
 
 
 def _marks(text: TextTable, schema: Schema) -> dict[str, tuple[str, ...]]:
-    """Return by column the texts that may mean an empty cell and were not declared."""
+    """Return, by column, the undeclared texts that may mean an empty cell."""
     from espalier.core.tables.guessing import possible_marks
 
     found = {

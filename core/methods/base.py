@@ -202,8 +202,8 @@ class Capabilities:
     ``alone``. ``embedding``: it returns `Marginals`, and a second stage may follow it
     (`espalier.core.methods.embedding`). ``linked``: it releases people with their visits, from two linked tables.
     ``accounting`` are the rules by which its draws can be paid for; with ``pure`` among them, every draw can have a
-    pure guarantee (δ = 0). ``unread`` are the keys of every plan that it does not read: a plan that gives one is warned
-    or refused, and the app offers no field.
+    pure guarantee (δ = 0). ``unread`` are the keys of every plan that it does not read: a plan that contains one gets a
+    warning or is refused, and the app offers no field.
     """
 
     fence: Fence = "optional"

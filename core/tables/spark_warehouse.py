@@ -34,7 +34,7 @@ def find(session: Any, warehouse: str, name: str) -> None:
     try:
         schemas = [parquet.read_schema(path) for path in inside]
     except (OSError, pa.ArrowException):
-        raise _refused(name, "has a file that is no Parquet file, or a damaged one; write it again") from None
+        raise _refused(name, "has a file that is damaged or is not Parquet; write the table again") from None
     if any(not schema.equals(schemas[0]) for schema in schemas):
         raise _refused(name, "has files that differ in their columns; write it again")
     for part in database:

@@ -22,8 +22,8 @@ from espalier.pages.session.session import Session
 
 MOST_BOXES, FEW_COLUMNS, FEW_NEAR = 60, 24, 16
 """Above `MOST_BOXES` columns with arrows, the board shows the neighbourhood of the selected one. Up to `FEW_COLUMNS`
-columns it shows all; if there are more, those without an arrow wait in the tray. A neighbourhood reaches up to three
-arrows far while it has at most `FEW_NEAR` columns."""
+columns it shows all; if there are more, those without an arrow wait in the tray. A neighbourhood extends up to three
+arrows from that column while it has at most `FEW_NEAR` columns."""
 WIDE = 1000
 """Largest width of a line of boxes, in the drawing's pixels; less on a narrow screen."""
 HINT = (

@@ -1,4 +1,4 @@
-"""Keep an unsaved draft while the browser reloads the tab, but no longer than the tab is open.
+"""Keep an unsaved draft while the browser reloads the tab, but not after the tab is closed.
 
 The tab itself keeps it (``sessionStorage``), so no other user of the server, no other tab and no later session can
 see it. It contains the project file, never a row of a table. While the project holds open guesses, the draft has the

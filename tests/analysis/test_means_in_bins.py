@@ -51,7 +51,7 @@ def test_the_interval_of_a_mean_holds_wherever_numbers_are_inside_their_bins(stu
     for arm in "ab":
         (found,) = study.ask(ask.mean(SCHEMA, "score", f"arm={arm}"))
         low, high = found.at_midpoints
-        assert not low <= real[arm] <= high  # what noise and sampling alone leave is about another number
+        assert not low <= real[arm] <= high  # the interval for midpoints is about another number
         assert found.low <= real[arm] <= found.high
         assert (found.high - found.low) == pytest.approx(high - low + 40 / 3, rel=0.1)  # bins of 10, 10 and 20
         assert found.width.causes[0] == "bins"
@@ -60,7 +60,7 @@ def test_the_interval_of_a_mean_holds_wherever_numbers_are_inside_their_bins(stu
     assert found.low <= real["b"] - real["a"] <= found.high
     said = answer_text.sentence(found)
     assert "With every number at the middle of its bin, the interval would be" in said
-    assert "mostly from the bins (the counts do not tell where numbers are inside them)" in said
+    assert "mostly from the bins (the counts do not show where numbers are inside them)" in said
 
 
 def test_whole_numbers_in_bins_of_their_own_are_known(study):

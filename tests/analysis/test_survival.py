@@ -215,7 +215,7 @@ def test_a_survival_table_goes_from_a_plan_to_every_answer_and_buys_no_new_kind_
     assert "survival of months to died=yes, at 12, arm=a:b" in report
     with pytest.raises(ProjectError, match=r"several survival tables are about 'died'. Name one of all, arms"):
         made.survival("died")
-    with pytest.raises(ProjectError, match="no survival table 'x'; there are all, arms"):
+    with pytest.raises(ProjectError, match="no survival table 'x'; its survival tables are all, arms"):
         made.survival("x")
     for key, value in (("at_risk", None), ("low", "0"), ("interval", 1)):
         held = json.loads((tmp_path / "out" / "release.json").read_text("utf-8"))

@@ -642,7 +642,7 @@ def column_sets(pair: Pair, sets: Sequence[Clique]) -> ColumnSets:
 
 
 def persons(relation: Neighbors, budget: Budget) -> Callable[[int], float]:
-    """One person has MOST rows; two may count."""
+    """A case in which one person has MOST rows, of which two may count."""
     pair = apart(Unit(relation, 2))
     whole, total = more_rows(pair), ROWS if relation == "replace-one" else None
 
@@ -729,7 +729,8 @@ def project(case: str, relation: Neighbors) -> Project:
 
 
 def between(unit: Unit, schema: Schema) -> Pair:
-    """One person, from one crowd to another that differs in every column: every marginal moves by its sensitivity.
+    """A pair in which one person moves from one crowd to another that differs in every column: every marginal moves by
+    its sensitivity.
 
     No count that moves is near 0, so that a fitted model, which has no negative ones, can show it.
     """

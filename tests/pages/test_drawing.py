@@ -295,7 +295,7 @@ def test_long_names_are_folded_at_their_parts() -> None:
     assert lines("discharge_disposition_id") == ["discharge_", "disposition_id"]
     assert lines("blood_pressure_systolic_0") == ["blood_pressure_", "systolic_0"]
     assert lines("number_emergency") == ["number_emergency"]
-    assert lines("x" * 30) == ["x" * 30], "the browser folds what has no parts"
+    assert lines("x" * 30) == ["x" * 30], "the browser wraps a name without parts"
     assert boxes.high("discharge_disposition_id", Roles(), None) == 18 + 2 * 20
 
 
@@ -400,7 +400,9 @@ def test_many_columns_are_shown_around_the_selected_one() -> None:
     names = tuple(f"v{i:03d}" for i in range(200))
     state = fresh(names, tuple((f"v{i:03d}", f"v{i + 1:03d}") for i in range(199)))
     send(state, {"do": "select", "columns": ["v100"], "arrow": None})
-    assert drawing.shown(state) == [f"v{i:03d}" for i in range(97, 104)], "three arrows far, because they are few"
+    assert drawing.shown(state) == [f"v{i:03d}" for i in range(97, 104)], (
+        "up to three arrows away, because there are few"
+    )
     send(state, *({"do": "draw", "arrow": ["v101", f"v{i:03d}"]} for i in range(120, 150)), start=2)
     assert drawing.steps(state) == 3, "new arrows do not change the view"
     send(state, *({"do": "undo"} for _ in range(30)), start=40)

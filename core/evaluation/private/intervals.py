@@ -30,7 +30,7 @@ FloatArray = NDArray[np.float64]
 @dataclass(frozen=True)
 class Interval:
     """``low`` ≤ ``value`` ≤ ``high``; ``method`` describes how the interval was computed. ``bound`` is a wider interval
-    that needs no assumption about what the counts do not tell; `None` if the first one needs none."""
+    that needs no assumption about what the counts do not show; `None` if the first one needs none."""
 
     value: float
     low: float
@@ -60,7 +60,7 @@ def share_interval(counts: FloatArray, sigma: float, n: float, spread: float, k:
 
 
 def area_interval(tables: Sequence[tuple[FloatArray, float]], k: int, least: float) -> Interval | str:
-    """Area under the ROC curve from noisy counts of (is it?, bin of the score), macro over several such tables.
+    """Area under the ROC curve from noisy counts of (truth, bin of the score), macro over several such tables.
 
     The exact area of n₀ and n₁ rows, A = Σ_b h₁(b)[h₀(below b) + ½h₀(b)]/(n₀n₁), moves by up to 1 when one row does,
     so it is never released with its own noise; from noisy cells it is a ratio whose numerator is unbiased, since the
@@ -228,7 +228,7 @@ def information_interval(
     none = simulated(apart)
     alone = information(none)
     usual = max(seen, float(np.median(alone)))
-    if seen < usual:  # the line then leads to a usual table of no dependence
+    if seen < usual:  # the line then leads to a typical table without dependence
         p = none[np.argsort(alone)[DRAWS // 2]]
         p = p / p.sum()
 

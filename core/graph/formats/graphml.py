@@ -145,7 +145,7 @@ def write(graph: MixedGraph) -> str:
     """GraphML text that networkx, igraph and yEd read; raises :class:`GraphError` for a name that XML cannot hold."""
     for node in graph.nodes:
         if any(c in "\ufffe\uffff" for c in node.name):
-            raise GraphError(f"GraphML cannot hold the name {shown(node.name)}: XML has no such character")
+            raise GraphError(f"GraphML cannot hold the name {shown(node.name)}: XML forbids one of its characters")
     lines = ['<?xml version="1.0" encoding="UTF-8"?>', '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">']
     lines += [f'  <key id="{n}" for="{what}" attr.name="{n}" attr.type="{kind}"/>' for n, what, kind in _KEYS]
     lines.append('  <graph edgedefault="directed">')

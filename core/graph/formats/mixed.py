@@ -97,7 +97,7 @@ def broken(line: int, text: str) -> GraphError:
 
 
 def number(text: str) -> float | None:
-    """The finite number that ``text`` is, if it is one of a size that can be drawn."""
+    """``text`` as a number, if it is a finite number of a size that can be drawn."""
     try:
         value = float(text)
     except ValueError:

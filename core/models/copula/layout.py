@@ -1,4 +1,4 @@
-"""How each column is used: as a number, ordered or nominal. Reads public facts only, and refuses before spending."""
+"""The use of each column: as a number, ordered or nominal. Reads public facts only, and refuses before spending."""
 
 from __future__ import annotations
 
