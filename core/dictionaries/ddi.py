@@ -9,17 +9,20 @@ from xml.etree.ElementTree import Element
 
 from espalier.core.dictionaries.base import (
     MOST_COLUMNS,
+    MOST_MARKS,
+    YES,
     Declared,
     DeclaredKind,
     Dictionary,
-    declares_all,
     digest_of,
     pairs,
     plain,
 )
+from espalier.core.dictionaries.complete_lists import NOT_A_VALUE, declares_all
 from espalier.core.errors import SchemaError
 from espalier.core.xml_text import read_xml
 
+_WHOLE = re.compile(r"-?[0-9]{1,9}")
 _STATISTICS = "the file contains frequencies or summary statistics; they and the ranges next to them were not read"
 
 
@@ -31,12 +34,13 @@ def read_ddi(data: bytes, source: str) -> Dictionary:
             f"{source} is XML but not a DDI codebook: its root is {root.tag!r}. Export the study as DDI Codebook 2"
         )
     named = (var for var in root.iter("var") if var.get("name"))
-    columns = tuple(_declared(var) for var in itertools.islice(named, MOST_COLUMNS + 1))
+    notes: list[str] = []
+    columns = tuple(_declared(var, notes) for var in itertools.islice(named, MOST_COLUMNS + 1))
     counted = any(True for _ in root.iter("sumStat")) or any(True for _ in root.iter("catStat"))
-    return Dictionary(columns, source, "DDI codebook", digest_of(data), (_STATISTICS,) if counted else ())
+    return Dictionary(columns, source, "DDI codebook", digest_of(data), (*((_STATISTICS,) if counted else ()), *notes))
 
 
-def _declared(var: Element) -> Declared:
+def _declared(var: Element, notes: list[str]) -> Declared:
     """Return one variable. Its range is ignored next to summary statistics: tools compute both from the rows."""
     form = var.find("varFormat")
     text = form is not None and form.get("type") == "character"
@@ -44,10 +48,12 @@ def _declared(var: Element) -> Declared:
     listed: list[tuple[str, str]] = []
     for category in var.iter("catgry"):
         code = _text(category.find("catValu"))
-        if code:
-            (missing if category.get("missing") == "Y" else listed).append((code, _label(category)))
-    missing += [(code, "") for code in _invalid(var)]
+        if code and code.casefold() != "sysmiss":  # Nesstar's name for an empty cell
+            (missing if category.get("missing", "").casefold() in YES else listed).append((code, _label(category)))
+    missing += [(code, "") for code in _invalid(var, notes)]
     labels = dict(pairs([*listed, *missing]))
+    if not any(label for _, label in listed) and var.find("catgry/catStat") is not None:
+        listed = []  # values that a tool found in the rows and counted
     codes = tuple(dict.fromkeys(code for code, _ in listed if code not in {m for m, _ in missing}))
     nature, continuous = var.get("nature", ""), var.get("intrvl") == "contin"
     complete = bool(codes) and not continuous and (nature in ("nominal", "ordinal") or declares_all(codes, labels))
@@ -61,8 +67,9 @@ def _declared(var: Element) -> Declared:
     elif text:
         kind = "open"
     elif continuous or nature in ("interval", "ratio") or (form is not None and form.get("type") == "numeric"):
-        kind = "numeric" if not codes or continuous else "open"
-    decimals = var.get("dcml", "")
+        values = any(not NOT_A_VALUE.search(labels.get(code, "")) for code in codes)
+        kind = "open" if values and not continuous else "numeric"
+    decimals = var.get("dcml") or _decimals(form)
     places = int(decimals) if re.fullmatch("[1-9]", decimals) else None
     return Declared(
         str(var.get("name")),
@@ -86,13 +93,24 @@ def _range(var: Element) -> tuple[str, str]:
     return found.get("min", "").strip(), found.get("max", "").strip()
 
 
-def _invalid(var: Element) -> Iterator[str]:
-    """Yield the codes of ``invalrng``: single values, and ranges with equal ends."""
+def _decimals(form: Element | None) -> str:
+    """Return the decimals in a format such as ``F8.2``, or an empty text."""
+    found = None if form is None else re.fullmatch(r"[Ff]\d+\.(\d)", form.get("formatname", ""))
+    return found[1] if found else ""
+
+
+def _invalid(var: Element, notes: list[str]) -> Iterator[str]:
+    """Yield the codes of ``invalrng``: single values, and ranges of whole numbers."""
     for item in var.iterfind("invalrng/item"):
         yield (item.get("VALUE") or item.get("value") or "").strip()
     for item in var.iterfind("invalrng/range"):
-        if item.get("min") and item.get("min") == item.get("max"):
-            yield item.get("min", "").strip()
+        low, high = item.get("min", "").strip(), item.get("max", "").strip()
+        if low and low == high:
+            yield low
+        elif _WHOLE.fullmatch(low) and _WHOLE.fullmatch(high) and 0 < int(high) - int(low) < MOST_MARKS:
+            yield from map(str, range(int(low), int(high) + 1))
+        else:
+            notes.append(f"{var.get('name')}: a range of missing values without whole, near ends was not used")
 
 
 def _label(element: Element) -> str:
