@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from espalier.core.dictionaries.base import (
@@ -45,6 +46,11 @@ _HEADINGS = {
 """What a heading names, by its letters: the column, the code, its label, whether it is missing, the column's label."""
 
 
+_LANGUAGE = re.compile(
+    r"[\s_.:@(-]+(en|eng|english|fr|fra|de|es|pt|it|nl|sv|da|no|fi|pl|cs|ar|zh|ru)\)?$", re.IGNORECASE
+)
+
+
 def is_code_list(header: Sequence[str]) -> bool:
     """Return whether the first line of a CSV file is the header of a code list. It may have other columns."""
     kinds = _kinds(header)
@@ -52,14 +58,17 @@ def is_code_list(header: Sequence[str]) -> bool:
 
 
 def _kinds(header: Sequence[str]) -> tuple[str, ...]:
-    """Return what each heading names, or ``?``. Empty headings at the end do not count."""
-    cells = [letters(cell) for cell in header]
+    """Return what each heading names, or ``?``. Empty headings at the end do not count.
+
+    A name after the code is its label, as in ``code,name``; before the code, it names the column. A language at the end
+    of a heading, as in ``name_en``, does not count.
+    """
+    cells = [letters(_LANGUAGE.sub("", cell.strip())) for cell in header]
     while cells and not cells[-1]:
         cells.pop()
-    kinds = tuple(_HEADINGS.get(cell, "?") for cell in cells)
-    if "label" not in kinds and kinds.count("column") == (2 if "code" in kinds and len(kinds) > 2 else 1):
-        return tuple("label" if cell == "name" else kind for cell, kind in zip(cells, kinds, strict=True))
-    return kinds
+    kinds = [_HEADINGS.get(cell, "?") for cell in cells]
+    code = kinds.index("code") if "code" in kinds else len(kinds)
+    return tuple("label" if at > code and cells[at] == "name" else kind for at, kind in enumerate(kinds))
 
 
 def read_code_list(data: bytes, source: str, column: str | None = None) -> Dictionary:

@@ -26,8 +26,7 @@ _PHRASES = (
     *("weet niet", "geen antwoord", "niet van toepassing", "vet ej", "vet inte", "vet ikke", "ved ikke", "ubesvart"),
     *("nie wiem", "brak odpowiedzi", "nie dotyczy", "bilmiyor", "cevap yok"),
 )
-NOT_A_VALUE = re.compile(rf"\b({'|'.join(_PHRASES)})\b|^\W*n\.?/?a\.?\W*$", re.IGNORECASE)
-"""Labels of codes that are not values of the scale, even if the file does not declare them as missing."""
+_NOT_A_VALUE = re.compile(rf"\b({'|'.join(_PHRASES)})\b|^\W*n\.?/?a\.?\W*$", re.IGNORECASE)
 _SPECIAL = re.compile(r"-\d+|([5-9])\1*|9+\d")
 """Whole numbers that questionnaires use for "other" and for missing answers: 8, 99, 996, -1."""
 _PAIRS = (
@@ -36,6 +35,18 @@ _PAIRS = (
     *({"present", "absent"}, {"positive", "negative"}, {"on", "off"}, {"urban", "rural"}),
 )
 """Pairs of labels without a value between them."""
+
+
+def bare(code: str, labels: Mapping[str, str]) -> str:
+    """Return the label of a code without the code itself in front of it, as in ``1. Yes``."""
+    label = labels.get(code, "").strip()
+    front = re.match(rf"\(?0*{re.escape(code.lstrip('0') or '0')}\)?\s*[.:=)–-]+\s*(?=\S)", label)
+    return label[front.end() :] if front else label
+
+
+def is_value(code: str, labels: Mapping[str, str]) -> bool:
+    """Return whether a code is a value of the scale by its label. The file need not declare the others as missing."""
+    return _NOT_A_VALUE.search(bare(code, labels)) is None
 
 
 def declares_all(codes: Sequence[str], labels: Mapping[str, str]) -> bool:
@@ -52,7 +63,7 @@ def declares_all(codes: Sequence[str], labels: Mapping[str, str]) -> bool:
     Labels on only some codes declare no domain: ``0 = never`` and ``90 = 90 or more`` do not declare the values between
     them, and neither do labels on the ends of a scale.
     """
-    named = [code for code in codes if not NOT_A_VALUE.search(labels.get(code, ""))]
+    named = [code for code in codes if is_value(code, labels)]
     if len(codes) < 2 or not named:
         return False
     if not all(NUMBER.fullmatch(code) for code in named):
@@ -65,7 +76,7 @@ def _complete(codes: Sequence[str], labels: Mapping[str, str]) -> bool:
     scale = sorted(float(code) for code in codes)
     if not all(map(float.is_integer, scale)):
         return False
-    if _in_sequence(scale) or _opposite([labels.get(code, "") for code in codes]):
+    if _in_sequence(scale) or _opposite([bare(code, labels) for code in codes]):
         return True
     step, first = scale[1] - scale[0], scale[0]
     rounds = len(scale) >= FEW and step == first in (10, 100) and _in_sequence([x / step for x in scale])
@@ -89,7 +100,7 @@ def _sequence_and_others(codes: Sequence[str], labels: Mapping[str, str]) -> boo
     special = {
         float(code)
         for code in codes
-        if _SPECIAL.fullmatch(f"{float(code):.0f}") and not any(c.isdigit() for c in labels.get(code) or "0")
+        if _SPECIAL.fullmatch(f"{float(code):.0f}") and not any(c.isdigit() for c in bare(code, labels) or "0")
     }
     numbers = {float(code) for code in codes}
     run = sorted(numbers)

@@ -18,7 +18,8 @@ from espalier.core.dictionaries.base import (
     pairs,
     plain,
 )
-from espalier.core.dictionaries.complete_lists import NOT_A_VALUE, declares_all
+from espalier.core.dictionaries.complete_lists import declares_all, is_value
+from espalier.core.dictionaries.formats import decimals, is_date
 from espalier.core.errors import SchemaError
 from espalier.core.xml_text import read_xml
 
@@ -52,25 +53,23 @@ def _declared(var: Element, notes: list[str]) -> Declared:
             (missing if category.get("missing", "").casefold() in YES else listed).append((code, _label(category)))
     missing += [(code, "") for code in _invalid(var, notes)]
     labels = dict(pairs([*listed, *missing]))
-    if not any(label for _, label in listed) and var.find("catgry/catStat") is not None:
-        listed = []  # values that a tool found in the rows and counted
+    if all(label in ("", code) for code, label in listed) and var.find("catgry/catStat") is not None:
+        listed = []  # values without labels that a tool found in the rows and counted
     codes = tuple(dict.fromkeys(code for code, _ in listed if code not in {m for m, _ in missing}))
     nature, continuous = var.get("nature", ""), var.get("intrvl") == "contin"
     complete = bool(codes) and not continuous and (nature in ("nominal", "ordinal") or declares_all(codes, labels))
     kind: DeclaredKind = "open"
     if complete:
         kind = "ordinal" if nature == "ordinal" else "categorical"
-    elif form is not None and (
-        form.get("category") in ("date", "time") or "date" in form.get("formatname", "").lower()
-    ):
+    elif form is not None and _shows_dates(form):
         kind = "date"
     elif text:
         kind = "open"
     elif continuous or nature in ("interval", "ratio") or (form is not None and form.get("type") == "numeric"):
-        values = any(not NOT_A_VALUE.search(labels.get(code, "")) for code in codes)
+        values = any(is_value(code, labels) for code in codes)
         kind = "open" if values and not continuous else "numeric"
-    decimals = var.get("dcml") or _decimals(form)
-    places = int(decimals) if re.fullmatch("[1-9]", decimals) else None
+    digits = var.get("dcml") or ("" if form is None else form.get("dcml") or decimals(form.get("formatname", "")))
+    places = int(digits) if re.fullmatch("[1-9]", digits) else None
     return Declared(
         str(var.get("name")),
         kind,
@@ -78,7 +77,7 @@ def _declared(var: Element, notes: list[str]) -> Declared:
         tuple(labels.items()),
         tuple(dict.fromkeys(code for code, _ in missing)),
         _range(var) if kind in ("numeric", "date") else ("", ""),
-        integer=kind == "numeric" and decimals == "0",
+        integer=kind == "numeric" and digits == "0",
         decimals=places if kind == "numeric" else None,
         label=_label(var),
         unit=plain(var.get("measUnit", "")),
@@ -93,10 +92,10 @@ def _range(var: Element) -> tuple[str, str]:
     return found.get("min", "").strip(), found.get("max", "").strip()
 
 
-def _decimals(form: Element | None) -> str:
-    """Return the decimals in a format such as ``F8.2``, or an empty text."""
-    found = None if form is None else re.fullmatch(r"[Ff]\d+\.(\d)", form.get("formatname", ""))
-    return found[1] if found else ""
+def _shows_dates(form: Element) -> bool:
+    """Whether a format is one of dates, by its category, its name or its text."""
+    named = (form.get("formatname", "").strip(), _text(form))
+    return form.get("category") in ("date", "time") or any("date" in name.lower() or is_date(name) for name in named)
 
 
 def _invalid(var: Element, notes: list[str]) -> Iterator[str]:

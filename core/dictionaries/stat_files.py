@@ -17,23 +17,12 @@ from espalier.core.dictionaries.base import (
     pairs,
     plain,
 )
-from espalier.core.dictionaries.complete_lists import NOT_A_VALUE, declares_all
+from espalier.core.dictionaries.complete_lists import bare, declares_all, is_value
+from espalier.core.dictionaries.formats import is_date, is_sas_number, is_time, is_whole
 from espalier.core.errors import SchemaError, TableError
 from espalier.core.tables.stat_rows import READERS, read_stat
 
-_NO_DECIMALS = re.compile(r"F\d+\.0|(N|COMMA|DOT|DOLLAR)\d+(\.0)?")
-"""SPSS formats for whole numbers: plain, padded with zeros, with separators, and in dollars."""
-_DATE = re.compile(
-    r"([AESJ]?DATE|DATETIME|YMDHMS|DATEAMPM|(YYMMDD|MMDDYY|DDMMYY)[BCDNPS]?|[EB]8601(DA|DT|DN)|IS8601(DA|DT)"
-    r"|MOYR|QYR|WKYR|MONYY|NLDATE\w*)[0-9.]*|%-?[0-9]*(D|T[DC]).*"
-)
-"""Formats of dates in SPSS, SAS and Stata."""
-_TIME = re.compile(r"(TIME|DTIME|TOD|HHMM|MMSS|TIMEAMPM|E8601TM|MTIME)[0-9.]*")
 _SAS = ("sas7bdat", "xport")
-_SAS_NUMBER = re.compile(
-    r"(BEST[DX]?|F|D|E|Z|COMMAX?|DOLLARX?|PERCENTN?|NUMX|IEEE|NEGPAREN|YEAR|MONTH|DAY|NULL|NONE)?[0-9.]*"
-)
-"""SAS's own formats for numbers. Any other name is a format that someone defined for codes."""
 _AMOUNT = re.compile(r"\d|\b(none|zero|one|two|three|once|twice)\b", re.IGNORECASE)
 
 
@@ -65,7 +54,7 @@ def _declared(name: str, facts: Any, notes: list[str]) -> Declared:
     codes = tuple(code for code in named if code not in missing)
     measure = str(facts.variable_measure.get(name, "unknown"))
     complete = (measure != "scale" or _kinds_not_amounts(codes, named)) and declares_all(codes, named)
-    labelled = any(not NOT_A_VALUE.search(named[code]) for code in codes)
+    labelled = any(is_value(code, named) for code in codes)
     kind, integer = _kind(name, facts, measure, complete=complete, labelled=labelled)
     return Declared(
         name,
@@ -87,7 +76,7 @@ def _kinds_not_amounts(codes: Sequence[str], labels: Mapping[str, str]) -> bool:
     whole = sorted(int(code) for code in codes if code.isascii() and code.isdigit())
     if len(codes) == len(whole) == 2 and whole[1] == whole[0] + 1:
         return True
-    return len(codes) > 2 and not any(_AMOUNT.search(labels[code]) for code in codes)
+    return len(codes) > 2 and not any(_AMOUNT.search(bare(code, labels)) for code in codes)
 
 
 def _numeric(name: str, facts: Any) -> bool:
@@ -99,22 +88,22 @@ def _kind(name: str, facts: Any, measure: str, *, complete: bool, labelled: bool
     if complete:
         return "ordinal" if measure == "ordinal" else "categorical", False
     stored = str(facts.readstat_variable_types.get(name))
-    form = str(facts.original_variable_types.get(name) or "").upper()
-    if _DATE.fullmatch(form):
+    form = str(facts.original_variable_types.get(name) or "")
+    if is_date(form):
         return "date", False
-    if stored == "string" or _TIME.fullmatch(form):
+    if stored == "string" or is_time(form):
         return "open", False
     if labelled and measure != "scale":
         return "open", False
-    if str(facts.file_format) in _SAS and not _SAS_NUMBER.fullmatch(form):
+    if str(facts.file_format) in _SAS and not is_sas_number(form):
         return "open", False  # the labels of the codes are in a catalogue of formats
     return "numeric", _whole(name, facts)
 
 
 def _whole(name: str, facts: Any) -> bool:
     """Whether a column of numbers is stored or shown without decimals."""
-    form = str(facts.original_variable_types.get(name) or "").upper()
-    return str(facts.readstat_variable_types.get(name)).startswith("int") or _NO_DECIMALS.fullmatch(form) is not None
+    form = str(facts.original_variable_types.get(name) or "")
+    return str(facts.readstat_variable_types.get(name)).startswith("int") or is_whole(form)
 
 
 def _missing(

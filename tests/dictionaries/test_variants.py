@@ -117,9 +117,19 @@ def test_the_first_field_of_a_form_saved_alone_is_no_identifier():
         "name\tvalue\tvalue_label\tvariable_label\nsex\t1\tMänner\tSex\nsex\t2\tFrauen\tSex\n",
         "variable,code,label,notes,,\nsex,1,Männer,,,\nsex,2,Frauen,new,,\n",
         "Field,Code,Title,Description\nsex,1,Männer,Personen\nsex,2,Frauen,Personen\n",
+        "code,name_en,name_fr,variable\n1,Männer,H,sex\n2,Frauen,F,sex\n",
         "Variável;Código;Descrição\nsex;1;Männer\nsex;2;Frauen\n",
     ],
-    ids=["cp1252", "filled down", "other order", "column's label", "more columns", "two labels", "Portuguese"],
+    ids=[
+        "cp1252",
+        "filled down",
+        "other order",
+        "column's label",
+        "more columns",
+        "two labels",
+        "languages",
+        "Portuguese",
+    ],
 )
 def test_a_code_list_in_other_spellings(data):
     found = columns(data)["sex"]
@@ -157,6 +167,8 @@ LISTS = {
     "from two": {"2": "b", "3": "c", "4": "d"},
     "steps": {"10": "poor", "20": "fair", "30": "good"},
     "letters and marks": {"1": "a", "2": "b", ".": "Missing"},
+    "code before the label": {"1": "1. YES", "5": "5. NO", "9": "9. NA"},
+    "code and special code": {"0": "0. NA", "1": "1. one", "2": "(2) two", "9": "9 = DK"},
     "Spanish": {"1": "Sí", "2": "No", "9": "No sabe, no informa"},
 }
 NO_LISTS = {
@@ -165,6 +177,7 @@ NO_LISTS = {
     "top code among special codes": {"0": "none", "1": "once", "2": "twice", "97": "97 or more"},
     "special only": {"97": "Refused", "98": "Don't know", "99": "Missing"},
     "points of a scale": {"1": "low", "3": "middle", "5": "high"},
+    "number in the label": {"1": "1. once", "2": "2. twice", "97": "97. 97 or more"},
     "one value": {"1": "yes", "9": "N/A"},
     "far from zero": {"2001": "a", "2002": "b", "2003": "c"},
     "half": {"0": "none", "50": "half", "100": "all"},
@@ -191,6 +204,13 @@ DDI = """<codeBook version="2.0"><dataDscr>
  <varFormat type="numeric" formatname="F2.0"/></var>
 <var name="e"><catgry><catValu>Ann</catValu><catStat type="freq">1</catStat></catgry>
  <catgry><catValu>Bob</catValu><catStat type="freq">1</catStat></catgry><varFormat type="character"/></var>
+<var name="f"><catgry><catValu>2018</catValu><labl>2018</labl><catStat type="count">3</catStat></catgry>
+ <catgry><catValu>2019</catValu><labl>2019</labl><catStat type="count">4</catStat></catgry>
+ <varFormat type="character">text</varFormat></var>
+<var name="g"><varFormat type="character" formatname="other">calendar_date</varFormat></var>
+<var name="h"><varFormat type="numeric" formatname="Float">%tdD_m_Y</varFormat></var>
+<var name="i"><varFormat type="numeric" dcml="3"/></var><var name="j"><varFormat type="numeric" dcml="0"/></var>
+<var name="k"><catgry><catValu>a</catValu><labl>a</labl></catgry><catgry><catValu>b</catValu><labl>b</labl></catgry></var>
 </dataDscr></codeBook>"""
 
 
@@ -207,27 +227,35 @@ def test_values_that_a_tool_counted_in_the_rows_are_no_domain():
     found = columns(DDI, "d.xml")
     assert (found["c"].kind, found["c"].categories) == ("numeric", ())
     assert (found["e"].kind, found["e"].categories) == ("open", ())
+    assert (found["f"].kind, found["f"].categories) == ("open", ()), "the value again is no label"
+    assert found["k"].categories == ("a", "b"), "without frequencies someone wrote the list"
+
+
+def test_formats_in_a_ddi_codebook():
+    found = columns(DDI, "d.xml")
+    assert [found[name].kind for name in "gh"] == ["date", "date"]
+    assert (found["i"].decimals, found["j"].integer) == (3, True)
 
 
 def test_formats_of_stata_and_sas(tmp_path):
     pyreadstat = pytest.importorskip("pyreadstat")
     import pandas as pd
 
-    frame = pd.DataFrame({name: [1.0, 2.0] for name in ("a", "b", "c", "d", "e")})
+    frame = pd.DataFrame({name: [1.0, 2.0] for name in ("a", "b", "c", "d", "e", "f")})
     pyreadstat.write_xport(
         frame,
         str(tmp_path / "t.xpt"),
-        variable_format={"a": "MMDDYY10.", "b": "SEXF.", "c": "COMMA8.", "d": "TIME8.", "e": "BEST12."},
+        variable_format={"a": "MMDDYY10.", "b": "SEXF.", "c": "COMMA8.", "d": "TIME8.", "e": "BEST12.", "f": "8."},
     )
     found = {c.name: c.kind for c in read_dictionary(tmp_path / "t.xpt").columns}
-    assert found == {"a": "date", "b": "open", "c": "numeric", "d": "open", "e": "numeric"}
+    assert found == {"a": "date", "b": "open", "c": "numeric", "d": "open", "e": "numeric", "f": "numeric"}
     pyreadstat.write_dta(
         frame,
         str(tmp_path / "t.dta"),
-        variable_format={"a": "%tdNN/DD/CCYY", "b": "%tc", "c": "%9.2f", "d": "%-9.0g", "e": "%tm"},
+        variable_format={"a": "%tdNN/DD/CCYY", "b": "%tc", "c": "%9.2f", "d": "%-9.0g", "e": "%tm", "f": "%tbnyse"},
     )
     found = {c.name: c.kind for c in read_dictionary(tmp_path / "t.dta").columns}
-    assert found == {"a": "date", "b": "date", "c": "numeric", "d": "numeric", "e": "numeric"}
+    assert found == {"a": "date", "b": "date", "c": "numeric", "d": "numeric", "e": "numeric", "f": "date"}
 
 
 def test_labels_of_kinds_are_a_list_even_of_a_scale_and_labels_of_amounts_are_none(tmp_path):
