@@ -24,15 +24,20 @@ from espalier.core.errors import SchemaError
 from espalier.core.xml_text import read_xml
 
 _WHOLE = re.compile(r"-?[0-9]{1,9}")
+_LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 _STATISTICS = "the file contains frequencies or summary statistics; they and the ranges next to them were not read"
 
 
 def read_ddi(data: bytes, source: str) -> Dictionary:
-    """Return the dictionary in the file; raise :class:`SchemaError`."""
-    root = read_xml(data, source)
-    if root.tag != "codeBook":
+    """Return the dictionary in the file; raise :class:`SchemaError`.
+
+    The codebook may be part of a record that an archive's catalogue sends.
+    """
+    whole = read_xml(data, source)
+    root = whole if whole.tag in ("codeBook", "dataDscr") else whole.find(".//codeBook")
+    if root is None:
         raise SchemaError(
-            f"{source} is XML but not a DDI codebook: its root is {root.tag!r}. Export the study as DDI Codebook 2"
+            f"{source} is XML but not a DDI codebook: its root is {whole.tag!r}. Export the study as DDI Codebook 2"
         )
     named = (var for var in root.iter("var") if var.get("name"))
     notes: list[str] = []
@@ -113,7 +118,10 @@ def _invalid(var: Element, notes: list[str]) -> Iterator[str]:
 
 
 def _label(element: Element) -> str:
-    return plain(_text(element.find("labl")))
+    """Return the label, in English if there are several languages."""
+    listed = element.findall("labl")
+    english = [found for found in listed if found.get(_LANGUAGE, "").lower().startswith("en")]
+    return plain(_text(next(iter(english or listed), None)))
 
 
 def _text(element: Element | None) -> str:

@@ -210,7 +210,8 @@ DDI = """<codeBook version="2.0"><dataDscr>
 <var name="g"><varFormat type="character" formatname="other">calendar_date</varFormat></var>
 <var name="h"><varFormat type="numeric" formatname="Float">%tdD_m_Y</varFormat></var>
 <var name="i"><varFormat type="numeric" dcml="3"/></var><var name="j"><varFormat type="numeric" dcml="0"/></var>
-<var name="k"><catgry><catValu>a</catValu><labl>a</labl></catgry><catgry><catValu>b</catValu><labl>b</labl></catgry></var>
+<var name="k"><catgry><catValu>a</catValu><labl>a</labl></catgry>
+ <catgry><catValu>b</catValu><labl>b</labl></catgry></var>
 </dataDscr></codeBook>"""
 
 
@@ -277,3 +278,12 @@ def test_labels_of_kinds_are_a_list_even_of_a_scale_and_labels_of_amounts_are_no
     found = {c.name: c for c in read_dictionary(place).columns}
     assert found["kind"].categories == ("1", "2", "3")
     assert [found[name].kind for name in ("kids", "pay")] == ["numeric", "numeric"]
+
+
+def test_a_ddi_codebook_in_a_record_of_a_catalogue_and_labels_in_several_languages():
+    label = '<labl xml:lang="fi">Sukupuoli</labl><labl xml:lang="en">Gender</labl>'
+    record = f'<OAI-PMH><record><codeBook><var name="t1">{label}</var></codeBook></record></OAI-PMH>'
+    assert columns(record, "d.xml")["t1"].label == "Gender"
+    assert list(columns('<dataDscr><var name="a"/></dataDscr>', "d.xml")) == ["a"]
+    with pytest.raises(SchemaError, match="its root is 'DDIInstance'"):
+        columns("<DDIInstance><var name='a'/></DDIInstance>", "d.xml")
