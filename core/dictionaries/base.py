@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import io
 import re
-from collections.abc import Iterable, Mapping, Sequence
+import unicodedata
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 from espalier.core.errors import SchemaError, first_twice
-from espalier.core.project.schema import NUMBER
 
 DeclaredKind = Literal["categorical", "ordinal", "numeric", "date", "identifier", "text", "open"]
 """Kinds of columns in dictionaries. "text" is free text; "open" means that the kind is not declared."""
 
 MOST_COLUMNS, MOST_TEXT = 20_000, 10_000
 """Largest number of columns, and longest text in characters."""
+MOST_MARKS = 50
+"""Largest number of missing codes into which a range of whole numbers is expanded."""
+YES = {"y", "yes", "true", "1", "x"}
+"""Words for yes in dictionaries."""
+DELIMITERS = ",;\t|"
+"""Delimiters of CSV files."""
 _SPACE = re.compile(r"\s+")
+_SEP = re.compile(r"sep=", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -75,6 +84,39 @@ def digest_of(data: bytes) -> str:
     return "sha256:" + hashlib.sha256(data).hexdigest()
 
 
+def text_of(data: bytes) -> str:
+    """Return the text of a file: UTF-16 with its byte order mark, UTF-8, or else Windows-1252."""
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return data.decode("utf-16", "replace")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return data.decode("cp1252", "replace")
+
+
+def csv_lines(text: str, source: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number and the cells of each line that is not empty; raise :class:`SchemaError`.
+
+    The delimiter is the most frequent one in the first such line. Excel's line ``sep=;`` is not one of them.
+    """
+    shown = (line for line in io.StringIO(text) if line.strip(DELIMITERS + " \n") and not _SEP.match(line))
+    first = next(shown, "")
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=max(DELIMITERS, key=first.count))
+    begun = False
+    try:
+        for cells in reader:
+            begun = begun or bool(cells and not _SEP.match(cells[0]))
+            if begun and any(cell.strip() for cell in cells):
+                yield reader.line_num, [cell.strip() for cell in cells]
+    except csv.Error as error:
+        raise SchemaError(f"{source}, line {reader.line_num}: {error}") from None
+
+
+def letters(text: str) -> str:
+    """Return the letters and digits of a heading, without accents: programs write ``Field.Type`` and ``field_type``."""
+    return "".join(c for c in unicodedata.normalize("NFKD", text.casefold()) if c.isalnum())
+
+
 def plain(text: str) -> str:
     """Return a label on one line, without control characters, and no longer than `MOST_TEXT` characters."""
     shown = "".join(c if c.isprintable() or c.isspace() else " " for c in text)
@@ -86,40 +128,6 @@ def code_text(value: object) -> str:
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return str(int(value))
     return str(value)
-
-
-SEVERAL = 5
-"""With at least this many labelled whole numbers, gaps between them count as codes that do not exist."""
-MANY = 20
-"""At least this many labelled whole numbers are a complete list, however far apart they are: special values are few."""
-NOT_A_VALUE = re.compile(
-    r"\b(missing|niu|n\.i\.u|not in universe|refus\w*|don.?t know|do not know|not applicable|no answer"
-    r"|not asked|unknown|not stated|inapplicable|not ascertained|no response|not reported|skip\w*)\b",
-    re.IGNORECASE,
-)
-"""Labels of codes that are not values of the scale, even if the file does not declare them as missing."""
-
-
-def declares_all(codes: Sequence[str], labels: Mapping[str, str]) -> bool:
-    """Return whether the labelled codes are clearly a complete list.
-
-    A list of texts is complete, and so are consecutive whole numbers from 0 or 1. At least `SEVERAL` whole numbers that
-    fill a quarter of their range are complete too, such as codes of states. So are at least `MANY` whole numbers that
-    all have a label, such as codes of occupations.
-
-    Labels on only some codes declare no domain: ``0 = never`` and ``90 = 90 or more`` do not declare the values between
-    them, and neither do labels on the ends of a scale. Codes such as ``9 = no answer`` may follow after a gap.
-    """
-    if len(codes) < 2:
-        return False
-    if not all(NUMBER.fullmatch(code) for code in codes):
-        return True
-    scale = sorted(float(c) for c in codes if not NOT_A_VALUE.search(labels.get(c, "")))
-    if len(scale) < 2 or not all(map(float.is_integer, scale)):
-        return False
-    follow = scale[0] in (0, 1) and scale[-1] - scale[0] == len(scale) - 1
-    dense = len(scale) >= SEVERAL and scale[-1] - scale[0] < 4 * len(scale)
-    return follow or dense or (len(scale) >= MANY and all(labels.get(code) for code in codes))
 
 
 def pairs(items: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:

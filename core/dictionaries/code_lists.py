@@ -2,74 +2,123 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+import re
+from collections.abc import Mapping, Sequence
 
-from espalier.core.dictionaries.base import Declared, Dictionary, digest_of, pairs
+from espalier.core.dictionaries.base import (
+    YES,
+    Declared,
+    DeclaredKind,
+    Dictionary,
+    csv_lines,
+    digest_of,
+    letters,
+    pairs,
+    plain,
+    text_of,
+)
 from espalier.core.errors import SchemaError
 from espalier.core.project.schema import NUMBER
 
-_COLUMN = {"column", "variable", "field", "name", "variable name", "variable_name"}
-_CODE = {"code", "value", "id", "key", "category"}
-_LABEL = {"label", "description", "meaning", "text", "desc", "value label", "value_label"}
+_COLUMN = {
+    *("column", "variable", "field", "name", "var", "question", "item", "attribute", "feature", "element"),
+    *("spalte", "merkmal", "champ", "campo", "columna", "coluna", "variavel", "variabele", "colonne"),
+}
+_CODE = {
+    *("code", "value", "id", "key", "category", "level", "option", "response", "notation", "val"),
+    *("wert", "schlussel", "valeur", "modalite", "valor", "codigo", "waarde", "kode", "codice"),
+}
+_LABEL = {
+    *("label", "description", "meaning", "text", "desc", "definition", "title", "explanation", "term", "display"),
+    *("decode", "bezeichnung", "bedeutung", "beschreibung", "libelle", "etiqueta", "descripcion", "descricao"),
+    *("omschrijving", "etichetta", "rotulo", "preferredterm", "preflabel"),
+}
+_HEADINGS = {
+    **{f"{code}{label}": "label" for code in _CODE for label in (*sorted(_LABEL), "name")},
+    **{f"{code}{value}": "code" for code in (*_CODE, *_COLUMN) for value in ("value", "code", "id", "number")},
+    **{f"{name}{label}": "about" for name in _COLUMN for label in _LABEL},
+    **{f"{name}name": "column" for name in _COLUMN},
+    **dict.fromkeys(_COLUMN, "column"),
+    **dict.fromkeys(_CODE, "code"),
+    **dict.fromkeys(_LABEL, "label"),
+    **dict.fromkeys(("missing", "ismissing", "usermissing"), "missing"),
+}
+"""What a heading names, by its letters: the column, the code, its label, whether it is missing, the column's label."""
+
+
+_LANGUAGE = re.compile(
+    r"[\s_.:@(-]+(en|eng|english|fr|fra|de|es|pt|it|nl|sv|da|no|fi|pl|cs|ar|zh|ru)\)?$", re.IGNORECASE
+)
 
 
 def is_code_list(header: Sequence[str]) -> bool:
-    """Return whether the first line of a CSV file is the header of a code list."""
-    return _kinds(header) in (("code", "label"), ("column", "code", "label"))
+    """Return whether the first line of a CSV file is the header of a code list. It may have other columns."""
+    kinds = _kinds(header)
+    return kinds.count("code") == 1 and "label" in kinds and kinds.count("column") <= 1
 
 
 def _kinds(header: Sequence[str]) -> tuple[str, ...]:
-    known = {**dict.fromkeys(_COLUMN, "column"), **dict.fromkeys(_CODE, "code"), **dict.fromkeys(_LABEL, "label")}
-    return tuple(known.get(cell.strip().casefold(), "?") for cell in header)
+    """Return what each heading names, or ``?``. Empty headings at the end do not count.
+
+    A name after the code is its label, as in ``code,name``; before the code, it names the column. A language at the end
+    of a heading, as in ``name_en``, does not count.
+    """
+    cells = [letters(_LANGUAGE.sub("", cell.strip())) for cell in header]
+    while cells and not cells[-1]:
+        cells.pop()
+    kinds = [_HEADINGS.get(cell, "?") for cell in cells]
+    code = kinds.index("code") if "code" in kinds else len(kinds)
+    return tuple("label" if at > code and cells[at] == "name" else kind for at, kind in enumerate(kinds))
 
 
 def read_code_list(data: bytes, source: str, column: str | None = None) -> Dictionary:
     """Return the dictionary in the file. ``column`` names the column that a ``code,label`` file describes.
 
-    A code list is complete: its codes are the column's categories. Raises :class:`SchemaError`.
+    A code list is complete: its codes are the column's categories. An empty cell for the column repeats the cell above.
+    A code with two labels keeps the first, which is noted. Raises :class:`SchemaError`.
     """
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise SchemaError(f"{source} is not UTF-8 text; save it as CSV in UTF-8") from None
-    first = text.splitlines()[0] if text else ""
-    lines = csv.reader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=first.count))
-    rows = _lines(lines, source)
-    width = len(_kinds(next(rows, [])))
-    if width == 2 and column is None:
+    lines = csv_lines(text_of(data), source)
+    kinds = _kinds(next(lines, (0, []))[1])
+    named = "column" in kinds
+    if not named and column is None:
         raise SchemaError(f"{source} lists codes of one column but does not name it; write FILE:COLUMN", key="column")
     listed: dict[str, dict[str, str]] = {}
-    for line in rows:
-        cells = [cell.strip() for cell in line]
-        if not any(cells):
-            continue
-        if len(cells) != width or not all(cells[:-1]):
+    missing: dict[str, list[str]] = {}
+    about: dict[str, str] = {}
+    notes: list[str] = []
+    name = "" if named else str(column)
+    for number, line in lines:
+        cells = _cells(kinds, line)
+        name = cells.get("column") or name
+        code, label = cells.get("code", ""), cells.get("label")
+        if not (name and code) or label is None:
             raise SchemaError(
-                f"{source}, line {lines.line_num}: write {'a column, ' if width == 3 else ''}a code and a label",
-                line=lines.line_num,
+                f"{source}, line {number}: write {'a column, ' if named else ''}a code and a label", line=number
             )
-        name, code, label = (str(column), *cells) if width == 2 else cells
-        codes = listed.setdefault(name, {})
-        if code in codes:
-            raise SchemaError(f"{source}, line {lines.line_num}: the code {code!r} of {name!r} is listed twice")
-        codes[code] = label
-    columns = tuple(_declared(name, codes) for name, codes in listed.items())
-    return Dictionary(columns, source, "code list", digest_of(data))
+        if listed.setdefault(name, {}).setdefault(code, label) != label:
+            notes.append(f"line {number}: the code {code!r} of {name!r} has another label; the first label was used")
+        if cells.get("missing", "").casefold() in YES:
+            missing.setdefault(name, []).append(code)
+        about.setdefault(name, cells.get("about", ""))
+    columns = tuple(_declared(name, codes, missing.get(name, ()), about[name]) for name, codes in listed.items())
+    return Dictionary(columns, source, "code list", digest_of(data), tuple(notes))
 
 
-def _lines(lines: Any, source: str) -> Iterator[list[str]]:
-    """Yield the lines of a CSV reader; raise :class:`SchemaError` for a line that it cannot read."""
-    try:
-        yield from lines
-    except csv.Error as error:
-        raise SchemaError(f"{source}, line {lines.line_num}: {error}") from None
+def _cells(kinds: Sequence[str], line: Sequence[str]) -> dict[str, str]:
+    """Return the cells by what they are; the first label counts.
+
+    Cells after a label in the last column belong to it: it has commas.
+    """
+    cells = dict(reversed([*zip(kinds, line, strict=False)]))
+    if kinds[-1] == "label" and kinds.count("label") == 1 and any(line[len(kinds) :]):
+        cells["label"] = ", ".join(line[len(kinds) - 1 :])
+    return cells
 
 
-def _declared(name: str, codes: Mapping[str, str]) -> Declared:
-    texts = list(codes)
+def _declared(name: str, codes: Mapping[str, str], missing: Sequence[str], about: str) -> Declared:
+    texts = [code for code in codes if code not in missing]
     if all(NUMBER.fullmatch(code) for code in texts):
         texts.sort(key=float)
-    return Declared(name, "categorical", tuple(texts), pairs(codes.items()))
+    marks = tuple(dict.fromkeys(missing))
+    kind: DeclaredKind = "categorical" if texts else "open"
+    return Declared(name, kind, tuple(texts), pairs(codes.items()), marks, label=plain(about))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import csv
+import itertools
 from pathlib import Path
 
-from espalier.core.dictionaries.base import Dictionary
+from espalier.core.dictionaries.base import Dictionary, csv_lines, text_of
 from espalier.core.dictionaries.code_lists import is_code_list, read_code_list
 from espalier.core.dictionaries.ddi import read_ddi
 from espalier.core.dictionaries.redcap import is_redcap, read_redcap
@@ -36,14 +36,12 @@ def read_dictionary(source: str | Path | bytes, name: str | None = None, column:
         raise SchemaError(f"{shown} is larger than {MOST_BYTES >> 20} MiB")
     if is_stat_file(shown):
         return read_stat_dictionary(data, shown)
-    start = data[:4096].lstrip(b"\xef\xbb\xbf \r\n\t")
-    if start.startswith(b"<"):
+    if text_of(data[:4096]).lstrip("\ufeff \r\n\t").startswith("<"):
         return read_ddi(data, shown)
-    line = start.splitlines()[0].decode("utf-8", "replace") if start else ""
-    header = next(csv.reader([line], delimiter=max(",;\t", key=line.count)), [])
-    if is_redcap(header):
+    lines = [line for _, line in itertools.islice(csv_lines(text_of(data), shown), 2)]
+    if is_redcap(lines):
         return read_redcap(data, shown)
-    if is_code_list(header):
+    if lines and is_code_list(lines[0]):
         return read_code_list(data, shown, column)
     raise SchemaError(
         f"{shown} is not a dictionary that Espalier can read. It reads REDCap data dictionaries (CSV), DDI codebooks "

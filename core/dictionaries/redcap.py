@@ -6,12 +6,24 @@ Columns of the file with form layout, branching logic or access rights are not r
 from __future__ import annotations
 
 import csv
+import html
 import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from espalier.core.dictionaries.base import Declared, DeclaredKind, Dictionary, digest_of, pairs, plain
+from espalier.core.dictionaries.base import (
+    YES,
+    Declared,
+    DeclaredKind,
+    Dictionary,
+    csv_lines,
+    digest_of,
+    letters,
+    pairs,
+    plain,
+    text_of,
+)
 from espalier.core.errors import SchemaError
 from espalier.core.tables.csv_safety import defuse
 
@@ -42,54 +54,65 @@ _API = (
     *("matrix_ranking", "field_annotation"),
 )
 """Names of the same columns in files from REDCap's API."""
-_OF_API = {"field_name", "field_type", "form_name"}
+_OLD = {
+    "choicesorcalculations": "select_choices_or_calculations",
+    "textvalidationtype": "text_validation_type_or_show_slider_number",
+    "fieldunits": "field_units",
+    "variablename": "field_name",
+}
+"""Headings of earlier versions, without spaces."""
 _CHOICES = {"radio", "dropdown", "select"}
-_NO_CELLS = {"descriptive", "file", "signature"}
+_NO_CELLS = {"descriptive", "file", "signature", "attachment"}
 """Field types that do not become a column of an exported table, or that contain a document."""
 _YES_NO = {"yesno": (("1", "Yes"), ("0", "No")), "truefalse": (("1", "True"), ("0", "False"))}
+_TYPES = (
+    {"text", "notes", "textarea", "calc", "slider", "checkbox", "sql", "advcheckbox"}
+    | _CHOICES
+    | _NO_CELLS
+    | {*_YES_NO}
+)
+_ONE_BOX = (("0", "Unchecked"), ("1", "Checked"))
 
 
-def is_redcap(header: Sequence[str]) -> bool:
-    """Return whether the first line of a CSV file is the header of a REDCap data dictionary.
+def is_redcap(lines: Sequence[Sequence[str]]) -> bool:
+    """Return whether the first two lines of a CSV file are those of a REDCap data dictionary.
 
-    The first column may have another name, since editors of such files rename it: it always names the field.
+    The first column may have another name, since editors of such files rename it: it always names the field. A header
+    in another language is known by its width and by the type of the first field.
     """
-    named = {cell.strip().strip('"').casefold() for cell in header}
-    kept = {"form name", "field type", "field label", "choices, calculations, or slider labels"} <= named
-    return kept or any(both <= named for both in ({"variable / field name", "field type"}, _OF_API))
+    known = _named(lines[0] if lines else ()).keys()
+    if "field_type" in known and ("field_name" in known or {"form_name", "field_label"} <= known):
+        return True
+    return len(lines) > 1 and len(lines[0]) == len(lines[1]) == len(HEADER) and lines[1][3].casefold() in _TYPES
 
 
 def read_redcap(data: bytes, source: str) -> Dictionary:
     """Return the dictionary in the file; raise :class:`SchemaError`."""
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        text = data.decode("cp1252", "replace")
-    lines = csv.reader(io.StringIO(text, newline=""))
+    lines = csv_lines(text_of(data), source)
     columns: list[Declared] = []
     notes: list[str] = []
-    try:
-        places = _places(next(lines, []))
-        for line in lines:
-            if any(cell.strip() for cell in line):
-                field = {key: _cell(line, at) for key, at in places.items()}
-                columns += _declared(field, notes, first=not columns)
-    except csv.Error as error:
-        raise SchemaError(f"{source}, line {lines.line_num}: {error}") from None
+    places = _places(next(lines, (0, []))[1])
+    for at, (_, line) in enumerate(lines):
+        columns += _declared({key: _cell(line, place) for key, place in places.items()}, notes, first=at == 0)
     return Dictionary(tuple(columns), source, "REDCap data dictionary", digest_of(data), tuple(notes))
 
 
 def _cell(line: Sequence[str], at: int) -> str:
     """Return a cell. R writes NA for an empty one."""
-    text = line[at].strip() if at < len(line) else ""
+    text = line[at] if at < len(line) else ""
     return "" if text == "NA" else text
 
 
+def _named(header: Sequence[str]) -> dict[str, int]:
+    """Return the position of each known heading, by its name in the API."""
+    known = {letters(api): api for api in _API} | {letters(n): api for api, n in zip(_API, HEADER, strict=True)} | _OLD
+    return {known[letters(cell)]: at for at, cell in reversed([*enumerate(header)]) if letters(cell) in known}
+
+
 def _places(header: Sequence[str]) -> dict[str, int]:
-    """Return the position of each column of the format, by its name in the API."""
-    named = {cell.strip().casefold(): i for i, cell in enumerate(header)}
-    both = zip(_API, HEADER, strict=True)
-    return {"field_name": 0} | {api: named[n] for api, shown in both for n in (api, shown.casefold()) if n in named}
+    """Return the position of each column of the format; a header without known names has the usual order."""
+    named = _named(header)
+    return {"field_name": 0} | (named if "field_type" in named else {api: at for at, api in enumerate(_API)})
 
 
 def _declared(field: Mapping[str, str], notes: list[str], *, first: bool) -> Iterator[Declared]:
@@ -97,40 +120,46 @@ def _declared(field: Mapping[str, str], notes: list[str], *, first: bool) -> Ite
     name, kind = field.get("field_name", ""), field.get("field_type", "").casefold()
     label = plain(_without_tags(field.get("field_label", "")))
     said = plain(_without_tags(field.get("field_note", "")))
-    required = field.get("required_field", "").casefold() == "y"
+    required = field.get("required_field", "").casefold() in YES
+    unit = plain(field.get("field_units", ""))
     choices = _choices(field.get("select_choices_or_calculations", ""))
     if not name:
         raise SchemaError("a field of the REDCap data dictionary has no name")
     if kind in _NO_CELLS:
         notes.append(f"{name}: a field of type {kind!r} has no column of values")
-    elif first or field.get("identifier", "").casefold() == "y":
+    elif (first and kind == "text" and _names_records(field)) or field.get("identifier", "").casefold() in YES:
         yield Declared(name, "identifier", label=label, description=said)
-    elif kind == "checkbox":
+    elif kind == "checkbox" and choices:
         for code, choice in choices:
-            labels = (("0", "Unchecked"), ("1", "Checked"))
             column = f"{name}___{code.casefold().replace('-', '_')}"
-            yield Declared(column, "categorical", ("0", "1"), labels, label=f"{label}: {choice}", required=True)
-    elif kind in _CHOICES or kind in _YES_NO:
-        listed = _YES_NO.get(kind) or choices
+            yield Declared(column, "categorical", ("0", "1"), _ONE_BOX, label=f"{label}: {choice}", required=True)
+    elif kind in _CHOICES or kind in _YES_NO or kind == "advcheckbox":
+        listed = _YES_NO.get(kind) or choices or (_ONE_BOX if kind == "advcheckbox" else ())
         codes = tuple(code for code, _ in listed)
         shape: DeclaredKind = "categorical" if codes else "open"
         yield Declared(name, shape, codes, pairs(listed), required=required, label=label, description=said)
     else:
-        yield _of_text(field, kind, Declared(name, "text", required=required, label=label, description=said))
+        yield _of_text(field, kind, Declared(name, "text", required=required, label=label, unit=unit, description=said))
+
+
+def _names_records(field: Mapping[str, str]) -> bool:
+    """Whether a first field of type text can be the record's name. A form saved alone lacks that field."""
+    check = field.get("text_validation_type_or_show_slider_number", "").casefold()
+    return not check.startswith(("date", "time", "email", "phone", "zip"))
 
 
 def _of_text(field: Mapping[str, str], kind: str, plain_text: Declared) -> Declared:
     """Return a field of numbers, dates or free text, depending on its validation."""
     check = field.get("text_validation_type_or_show_slider_number", "").casefold()
-    ends = (field.get("text_validation_min", ""), field.get("text_validation_max", ""))
+    ends = _bound(field.get("text_validation_min", "")), _bound(field.get("text_validation_max", ""))
     if kind == "slider":
         low, high = ends[0] or "0", ends[1] or "100"
         return replace(plain_text, kind="numeric", range=(low, high), integer=True)
     if kind == "calc":
         return replace(plain_text, kind="numeric")
-    if kind == "text" and check == "integer":
+    if kind == "text" and check in ("integer", "int"):
         return replace(plain_text, kind="numeric", range=ends, integer=True)
-    if kind == "text" and check.startswith("number"):
+    if kind == "text" and check.startswith(("number", "float")):
         digits = [c for c in check if c.isascii() and c.isdigit()]
         style = "1234,5" if "comma_decimal" in check else ""
         places = int(digits[0]) if digits else None
@@ -143,15 +172,25 @@ def _of_text(field: Mapping[str, str], kind: str, plain_text: Declared) -> Decla
     return plain_text
 
 
+def _bound(cell: str) -> str:
+    """Return a bound as written; other fields and words such as ``today`` are no fixed bounds."""
+    return cell if cell[:1].isdigit() or cell[:1] in tuple("+-.,") else ""
+
+
 def _choices(cell: str) -> tuple[tuple[str, str], ...]:
-    """Return the codes and labels of a cell such as ``1, Male | 2, Female``."""
-    listed = [part.partition(",")[::2] for part in cell.replace("\\n", "|").split("|") if part.strip()]
+    """Return the codes and labels of a cell such as ``1, Male | 2, Female``.
+
+    A cell without bars has one choice in each line. A cell in which no choice has a comma may use ``=`` instead.
+    """
+    parts = cell.replace("\\n", "|").replace("\n", " " if "|" in cell else "|").split("|")
+    sign = "," if "," in cell else "="
+    listed = [part.partition(sign)[::2] for part in parts if part.strip()]
     return pairs((code.strip(), _without_tags(label) or code.strip()) for code, label in listed)
 
 
 def _without_tags(text: str) -> str:
     """Return a label without the markup that REDCap allows in it."""
-    return re.sub(r"</?[A-Za-z][^<>]*>", " ", text).strip()
+    return html.unescape(re.sub(r"</?[A-Za-z][^<>]*>", " ", text)).strip()
 
 
 def redcap_csv(columns: Sequence[Declared], form: str) -> str:

@@ -8,22 +8,22 @@ from pathlib import Path
 from typing import Any
 
 from espalier.core.dictionaries.base import (
+    MOST_MARKS,
     Declared,
     DeclaredKind,
     Dictionary,
     code_text,
-    declares_all,
     digest_of,
     pairs,
     plain,
 )
+from espalier.core.dictionaries.complete_lists import bare, declares_all, is_value
+from espalier.core.dictionaries.formats import is_date, is_sas_number, is_time, is_whole
 from espalier.core.errors import SchemaError, TableError
 from espalier.core.tables.stat_rows import READERS, read_stat
 
-MOST_MARKS = 50
-"""Largest number of missing codes into which a range of whole numbers is expanded."""
-_NO_DECIMALS = re.compile(r"F\d+\.0|(N|COMMA|DOT|DOLLAR)\d+(\.0)?")
-"""SPSS formats for whole numbers: plain, padded with zeros, with separators, and in dollars."""
+_SAS = ("sas7bdat", "xport")
+_AMOUNT = re.compile(r"\d|\b(none|zero|one|two|three|once|twice)\b", re.IGNORECASE)
 
 
 def is_stat_file(name: str) -> bool:
@@ -53,8 +53,9 @@ def _declared(name: str, facts: Any, notes: list[str]) -> Declared:
     missing += [code for code in named if len(code) == 1 and code.isalpha() and _numeric(name, facts)]
     codes = tuple(code for code in named if code not in missing)
     measure = str(facts.variable_measure.get(name, "unknown"))
-    complete = (measure != "scale" or _two(codes)) and declares_all(codes, named)
-    kind, integer = _kind(name, facts, measure, complete=complete, labelled=bool(codes))
+    complete = (measure != "scale" or _kinds_not_amounts(codes, named)) and declares_all(codes, named)
+    labelled = any(is_value(code, named) for code in codes)
+    kind, integer = _kind(name, facts, measure, complete=complete, labelled=labelled)
     return Declared(
         name,
         kind,
@@ -66,13 +67,16 @@ def _declared(name: str, facts: Any, notes: list[str]) -> Declared:
     )
 
 
-def _two(codes: Sequence[str]) -> bool:
-    """Whether the codes are two whole numbers in sequence, such as 0 and 1.
+def _kinds_not_amounts(codes: Sequence[str], labels: Mapping[str, str]) -> bool:
+    """Whether the codes are two whole numbers in sequence, or the labels name kinds.
 
-    Many programs write the measure "scale" for any number. Labels at the two ends of a true scale leave room between.
+    Many programs write the measure "scale" for any number. Labels at the two ends of a true scale leave room between,
+    and labels of amounts are numbers or number words.
     """
     whole = sorted(int(code) for code in codes if code.isascii() and code.isdigit())
-    return len(codes) == len(whole) == 2 and whole[1] == whole[0] + 1
+    if len(codes) == len(whole) == 2 and whole[1] == whole[0] + 1:
+        return True
+    return len(codes) > 2 and not any(_AMOUNT.search(bare(code, labels)) for code in codes)
 
 
 def _numeric(name: str, facts: Any) -> bool:
@@ -84,25 +88,22 @@ def _kind(name: str, facts: Any, measure: str, *, complete: bool, labelled: bool
     if complete:
         return "ordinal" if measure == "ordinal" else "categorical", False
     stored = str(facts.readstat_variable_types.get(name))
-    form = str(facts.original_variable_types.get(name) or "").upper().lstrip("%")
-    if _is_date(form):
+    form = str(facts.original_variable_types.get(name) or "")
+    if is_date(form):
         return "date", False
-    if stored == "string":
+    if stored == "string" or is_time(form):
         return "open", False
     if labelled and measure != "scale":
         return "open", False
+    if str(facts.file_format) in _SAS and not is_sas_number(form):
+        return "open", False  # the labels of the codes are in a catalogue of formats
     return "numeric", _whole(name, facts)
 
 
 def _whole(name: str, facts: Any) -> bool:
     """Whether a column of numbers is stored or shown without decimals."""
-    form = str(facts.original_variable_types.get(name) or "").upper()
-    return str(facts.readstat_variable_types.get(name)).startswith("int") or _NO_DECIMALS.fullmatch(form) is not None
-
-
-def _is_date(form: str) -> bool:
-    dates = ("DATE", "ADATE", "EDATE", "SDATE", "JDATE", "YYMMDD", "MMDDYY", "DDMMYY", "DATETIME", "TD", "TC", "D")
-    return form.rstrip("0123456789.") in dates
+    form = str(facts.original_variable_types.get(name) or "")
+    return str(facts.readstat_variable_types.get(name)).startswith("int") or is_whole(form)
 
 
 def _missing(

@@ -7,7 +7,8 @@ import io
 
 import pytest
 
-from espalier.core.dictionaries.base import Declared, declares_all
+from espalier.core.dictionaries.base import Declared
+from espalier.core.dictionaries.complete_lists import declares_all
 from espalier.core.dictionaries.reading import read_dictionary
 from espalier.core.dictionaries.redcap import redcap_csv
 from espalier.core.errors import SchemaError
@@ -102,7 +103,7 @@ def test_hostile_and_broken_xml_is_refused(text):
         ("code,label\n1,one\n", "write FILE:COLUMN"),
         ('column,code,label\nsex,1,"' + "x" * 200_000 + '"\n', "line 2: field larger than"),
         ("column,code,label\nsex,1\n", "line 2: write a column, a code and a label"),
-        ("column,code,label\nsex,1,a\nsex,1,b\n", "listed twice"),
+        ("column,code,label\n,1,a\n", "line 2: write a column, a code and a label"),
         ("field_name,form_name,field_type\n,f,text\n", "has no name"),
     ],
 )

@@ -1,0 +1,43 @@
+"""Display formats of SPSS, SAS and Stata, as statistical files and codebooks name them."""
+
+from __future__ import annotations
+
+import re
+
+_DATE = re.compile(
+    r"([AESJ]?DATE|DATETIME|YMDHMS|DATEAMPM|(YYMMDD|MMDDYY|DDMMYY)[BCDNPS]?|[EB]8601(DA|DT|DN)|IS8601(DA|DT)"
+    r"|MOYR|QYR|WKYR|MONYY|NLDATE\w*)[0-9.]*|%-?[0-9]*(D|T[BDC]).*",
+    re.IGNORECASE,
+)
+_TIME = re.compile(r"(TIME|DTIME|TOD|HHMM|MMSS|TIMEAMPM|E8601TM|MTIME)[0-9.]*", re.IGNORECASE)
+_SAS_NUMBER = re.compile(
+    r"(BEST[DX]?|F|D|E|Z|COMMAX?|DOLLARX?|PERCENTN?|NUMX|IEEE|NEGPAREN|YEAR|MONTH|DAY|NULL|NONE)?[0-9.]*", re.IGNORECASE
+)
+_NO_DECIMALS = re.compile(r"F\d+\.0|(N|COMMA|DOT|DOLLAR)\d+(\.0)?", re.IGNORECASE)
+_DECIMALS = re.compile(r"F\d+\.(\d)", re.IGNORECASE)
+
+
+def is_date(form: str) -> bool:
+    """Return whether a format shows a date, or a date and a time."""
+    return _DATE.fullmatch(form) is not None
+
+
+def is_time(form: str) -> bool:
+    """Return whether a format shows a time of day or a duration."""
+    return _TIME.fullmatch(form) is not None
+
+
+def is_sas_number(form: str) -> bool:
+    """Return whether SAS itself defines this format of numbers. Any other name is a format made for codes."""
+    return _SAS_NUMBER.fullmatch(form) is not None
+
+
+def is_whole(form: str) -> bool:
+    """Return whether an SPSS format shows whole numbers: plain, padded with zeros, with separators, or in dollars."""
+    return _NO_DECIMALS.fullmatch(form) is not None
+
+
+def decimals(form: str) -> str:
+    """Return the decimals in a format such as ``F8.2``, or an empty text."""
+    found = _DECIMALS.fullmatch(form)
+    return found[1] if found else ""
