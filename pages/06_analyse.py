@@ -47,6 +47,7 @@ if state.studied is None or state.studied[0] != which:
     try:
         state.studied = which, Study.of(made[which]) if which in made else state.taken[which]
     except EspalierError as error:
+        bought.show_planned(made[which].analyses if which in made else ())
         bought.show(made[which].regressions if which in made else ())
         st.info(f"{plain(str(error)[:1].upper() + str(error)[1:])}")
         open_release.show(state, open_=False)
