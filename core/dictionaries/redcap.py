@@ -194,7 +194,10 @@ def _without_tags(text: str) -> str:
 
 
 def redcap_csv(columns: Sequence[Declared], form: str) -> str:
-    """Return a REDCap data dictionary of these columns; texts that look like formulas are defused."""
+    """Return a REDCap data dictionary of these columns; texts that look like formulas are defused.
+
+    REDCap ends a code at the first comma, so a column whose codes hold a comma or a bar becomes text, its codes a note.
+    """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(HEADER)
@@ -202,7 +205,9 @@ def redcap_csv(columns: Sequence[Declared], form: str) -> str:
         row = dict.fromkeys(HEADER, "")
         row |= {"Variable / Field Name": c.name, "Form Name": form, "Field Label": c.label or c.name}
         row |= {"Field Type": "text", "Field Note": " ".join(filter(None, (c.description, c.unit and f"[{c.unit}]")))}
-        if c.categories:
+        if any(mark in code for code in c.categories for mark in ",|"):
+            row["Field Note"] = " ".join(filter(None, (row["Field Note"], f"Values: {'; '.join(c.categories)}.")))
+        elif c.categories:
             shown = dict(c.labels)
             listed = " | ".join(f"{code}, {shown.get(code, code)}".replace("|", "/") for code in c.categories)
             row |= {"Field Type": "radio", "Choices, Calculations, OR Slider Labels": listed}

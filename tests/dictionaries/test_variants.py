@@ -7,7 +7,7 @@ import pytest
 from espalier.core.dictionaries.base import Declared, csv_lines
 from espalier.core.dictionaries.complete_lists import declares_all
 from espalier.core.dictionaries.reading import read_dictionary
-from espalier.core.dictionaries.redcap import HEADER
+from espalier.core.dictionaries.redcap import HEADER, redcap_csv
 from espalier.core.errors import SchemaError
 
 
@@ -287,3 +287,11 @@ def test_a_ddi_codebook_in_a_record_of_a_catalogue_and_labels_in_several_languag
     assert list(columns('<dataDscr><var name="a"/></dataDscr>', "d.xml")) == ["a"]
     with pytest.raises(SchemaError, match="its root is 'DDIInstance'"):
         columns("<DDIInstance><var name='a'/></DDIInstance>", "d.xml")
+
+
+@pytest.mark.parametrize("code", ["Stream walk, other", "a|b"])
+def test_codes_that_redcap_would_split_are_written_as_a_note_and_not_as_other_codes(code):
+    column = Declared("place", "categorical", categories=(code, "Bank"), description="Where.")
+    written = redcap_csv([Declared("id", "identifier"), column], "f")
+    assert f"Where. Values: {code}; Bank." in written
+    assert columns(written)["place"].kind == "text"
