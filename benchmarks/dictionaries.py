@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 
-from espalier.core.dictionaries.reading import READERS
+from espalier.core.tables.stat_rows import READERS
 from tests.support.dictionary_files import BLIND, blind_sets, edits, expected, place
 
 FORMATS = {".xml": "DDI", **dict.fromkeys(READERS, "SPSS, Stata, SAS")}
