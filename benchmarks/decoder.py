@@ -20,6 +20,7 @@
   with and without the interaction drawn.
 - **small**: generated small tables (500 to 3,000 rows, a target with two to six causes, categories or bins of numbers,
   with and without interactions), with additive causes and by the largest noise of a table.
+- **clipping**: a target with five causes next to six columns that are counted, with 1,000 rows.
 - **noise**: the largest noise of a table (`MOST_NOISE`) on the tables used to choose it: XOR with 2 to 5 levels,
   networks with a weak target, noisy-OR networks, and Adult on splits that **adult** does not use.
 - **scm**: PRISM's spurious shift: the target's outgoing arrows cut, the full drawing, and with a shared latent.
@@ -49,6 +50,7 @@ from benchmarks.decoder_tables import (
     SMALL_KINDS,
     SMALL_ROWS,
     arrows,
+    chain,
     diabetes,
     drawings,
     noisy_or,
@@ -374,12 +376,13 @@ def small_tables(seeds: int, epsilons: Sequence[float]) -> None:
 
 
 def _small(seed: int, rows: int, kind: str, **plan: Any) -> list[float]:
-    """Figures on 6,000 further rows: AUC of p(y | causes), errors of p(column | causes); and the two-way TV.
+    """Figures on 6,000 further rows: AUC of p(y | causes), errors of p(column | causes); and the two-way TV."""
+    return _on_further_rows(*small(seed, rows + 6_000, kind), **plan)
 
-    The error is the sum of squared errors over the categories, compared with that of the column's own distribution.
-    """
-    codes, sizes, drawn = small(seed, rows + 6_000, kind)
-    real, held = ({n: c[part] for n, c in codes.items()} for part in (slice(rows), slice(rows, None)))
+
+def _on_further_rows(codes: Codes, sizes: Mapping[str, int], drawn: Arrows, **plan: Any) -> list[float]:
+    """The error is the sum of squared errors over the categories, less that of the column's own distribution."""
+    real, held = ({n: c[part] for n, c in codes.items()} for part in (slice(-6_000), slice(-6_000, None)))
     made = _release(real, sizes, drawn, target="y", **plan)
     model = made.model
     assert isinstance(model, decoder_model.Decoder)
@@ -392,6 +395,18 @@ def _small(seed: int, rows: int, kind: str, **plan: Any) -> list[float]:
         score = p[:, -1]  # y is the last
     others = float(np.mean([errors[name] for name in errors if name != "y"] or [0.0]))
     return [auc(held["y"], score), errors["y"], others, total_variation(real, made.codes, sizes, 2)]
+
+
+def clipping(seeds: int, epsilons: Sequence[float]) -> None:
+    """The target's error next to six counted columns: additive causes, and the clipping norm of all columns or less."""
+    for epsilon in epsilons:
+        tables = [chain(seed, 7_000) for seed in range(seeds)]
+        ways = {"additive": {"families": "additive"}, "auto, norm of all columns": {}, "auto": {}}
+        for name, plan in ways.items():
+            norm = (lambda *_: 1.0) if "norm" in name else decoder_families.gradient_norm
+            with mock.patch.object(method, "gradient_norm", norm):
+                rows = [_on_further_rows(*table, epsilon=epsilon, **plan)[:2] for table in tables]
+            show(f"{name}, ε = {epsilon:g}", rows, "AUC, error of y")
 
 
 NOISES = (0.1, 0.2, 0.4)
@@ -464,6 +479,8 @@ def main() -> None:
             choose(opt.seeds)
         elif what == "small":
             small_tables(opt.seeds, epsilons)
+        elif what == "clipping":
+            clipping(opt.seeds, epsilons)
         elif what == "noise":
             noise(opt.seeds)
         elif what in ("adult", "diabetes", "compas", "insurance"):

@@ -296,3 +296,17 @@ def small(seed: int, rows: int, kind: str) -> tuple[Codes, dict[str, int], list[
         codes[name] = draw(odds, rng.random(rows)).astype(np.uint8)
         drawn += [(cause, name) for cause in causes]
     return codes, sizes, drawn
+
+
+def chain(seed: int, rows: int) -> tuple[Codes, dict[str, int], list[tuple[str, str]]]:
+    """Rows of a chain of seven numbers in five bins and of ``y``, a monotone effect of five of them; sizes, arrows."""
+    rng, codes = np.random.default_rng(seed), Codes()
+    sizes, drawn = {**{f"x{i}": 5 for i in range(7)}, "y": 2}, []
+    for i, (name, size) in enumerate(sizes.items()):
+        odds = np.zeros((size, rows))
+        for cause in [f"x{j}" for j in (range(1, 6) if name == "y" else range(max(0, i - 1), i))]:
+            effect = rng.normal(0, 0.7) * np.outer(np.linspace(-1.7, 1.7, size), np.linspace(-1.7, 1.7, 5))
+            odds += effect[:, codes[cause]]
+            drawn.append((cause, name))
+        codes[name] = draw(odds, rng.random(rows)).astype(np.uint8)
+    return codes, sizes, drawn

@@ -24,9 +24,10 @@ COLUMNS, PAIRS = 0.70, 0.13
 """Weights in the mean total variation of pairs that noise adds to a release: of the mean error of single columns, and
 of the mean error of the counts of pairs. Fitted to the first seven tables of ``TUNED`` in benchmarks/verdict.py."""
 
-ALONG = 1.35
-"""The first weight if every column is drawn from its causes: errors of causes then reach their effects. Fitted to
-decoder releases of all tables of ``TUNED``, for which the second weight is 0.12."""
+ALONG, ALONG_ODDS = 1.35, 0.5
+"""`COLUMNS` and `ODDS` if every column is drawn from its causes: errors of causes then reach their effects. The first
+was fitted to decoder releases of all tables of ``TUNED``, for which the weight of pairs is 0.12. The second is the
+smallest with which nine of ten of these plans that are rated "works" for their outcome hold."""
 
 ODDS, CROWD = 0.2, 300.0
 """Weights of the two sources of noise in a score that predicts the outcome: the log odds of the counts with the target;
@@ -108,7 +109,7 @@ class Scale:
         self._pairs = np.where(np.isfinite(pair), noise.unbounded_pair_errors(i, j), 0.0)
         self._seen = np.sort(noise.unbounded_visible(i, j))
         self._assumed, self._inside = assumed, noise.with_target > 0
-        self._weight = ALONG if noise.along else COLUMNS
+        self._weight, self._odds_weight = (ALONG, ALONG_ODDS) if noise.along else (COLUMNS, ODDS)
         self._target = noise.target if self._inside.any() else None
         if self._target is not None:
             at = np.flatnonzero(self._inside)
@@ -131,7 +132,7 @@ class Scale:
             return None
         auc, normal = self._assumed.auc, NormalDist()
         crowd = self._chosen * self._column_error(factor) ** 2
-        v = ODDS * float(self._shares @ np.minimum(factor**2 * self._odds, 16.0)) + CROWD * crowd
+        v = self._odds_weight * float(self._shares @ np.minimum(factor**2 * self._odds, 16.0)) + CROWD * crowd
         d = math.sqrt(2) * normal.inv_cdf(auc)
         return min(SURE * (auc - normal.cdf(d * d / math.sqrt(2 * (d * d + v)))), auc - 0.5)
 
