@@ -19,7 +19,7 @@ from espalier.pages.session.session import Session
 LARGEST = 50
 """Largest size of a dictionary's file, in megabytes."""
 SHOWN = 30
-"""Largest number of undeclared values that are listed."""
+"""Largest number of undeclared values, and of notes, that are listed."""
 
 
 def show(state: Session) -> None:
@@ -67,6 +67,8 @@ def _offer(state: Session, text: TextTable, dictionary: Dictionary, key: str) ->
     if not declared:
         raise SchemaError(f"{dictionary.source} declares no column of this table; compare the names in both headers")
     st.markdown(f"It declares {len(declared)} column{'s' * (len(declared) > 1)} of this table: {names(declared)}.")
+    for note in dictionary.notes[:SHOWN]:
+        st.caption(plain(note))
     part = TextTable({n: text.columns[n] for n in declared}, text.rows)
     marks = sure_marks(part)
     choices: dict[str, Choice] = {}

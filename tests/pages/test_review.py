@@ -304,7 +304,7 @@ def test_a_draft_names_code_books_and_stays_small(app: AppTest) -> None:
 
 def test_a_dictionary_declares_its_columns_after_one_statement(app: AppTest) -> None:
     press(upload(app, TABLE, "ward.csv"), "Guess")
-    book = b"column,code,label\nward,north,North\nward,south,<b>South</b>\nscore,0,none\nscore,1,some\n"
+    book = b"column,code,label\nward,north,North\nward,south,<b>South</b>\nscore,0,none\nscore,1,some\nward,north,No\n"
     uploader = next(u for u in app.file_uploader if u.label == "A data dictionary")
     uploader.upload("book.csv", book, "text/csv").run()
     assert not app.exception, [e.value for e in app.exception]
@@ -312,6 +312,7 @@ def test_a_dictionary_declares_its_columns_after_one_statement(app: AppTest) -> 
     def use() -> Any:
         return next(b for b in app.button if b.label == "Use this dictionary")
 
+    assert any("'north' of 'ward' has another label" in c.value for c in app.caption), "what was not used is noted"
     app.checkbox[0].check().run()
     assert use().disabled, "score holds a value that the dictionary does not declare"
     assert "Not declared: `2`." in [c.value for c in app.caption], "the steward sees what is to be decided"
