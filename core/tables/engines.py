@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from importlib.metadata import entry_points
@@ -139,7 +139,7 @@ def open_stream(url: str, name: str, shown: str) -> Stream:
     )
 
 
-def answers(backend: Any, query: Any, rows: int, file: Path | None = None) -> Iterator[Any]:
+def answers(backend: Any, query: Any, rows: int, file: Path | None = None) -> Generator[Any]:
     """Yield the result of ``query``, about ``rows`` at a time: Arrow batches, or lists of rows of a Python driver.
 
     DuckDB reads its ``file`` in another process.
