@@ -401,11 +401,15 @@ def clipping(seeds: int, epsilons: Sequence[float]) -> None:
     """The target's error next to six counted columns: additive causes, and the clipping norm of all columns or less."""
     for epsilon in epsilons:
         tables = [chain(seed, 7_000) for seed in range(seeds)]
-        ways = {"additive": {"families": "additive"}, "auto, norm of all columns": {}, "auto": {}}
+        ways: dict[str, dict[str, Any]] = {
+            "additive": {"families": "additive"},
+            "auto, norm of all columns": {},
+            "auto": {},
+        }
         for name, plan in ways.items():
             norm = (lambda *_: 1.0) if "norm" in name else decoder_families.gradient_norm
             with mock.patch.object(method, "gradient_norm", norm):
-                rows = [_on_further_rows(*table, epsilon=epsilon, **plan)[:2] for table in tables]
+                rows = [_on_further_rows(*some, epsilon=epsilon, **plan)[:2] for some in tables]
             show(f"{name}, ε = {epsilon:g}", rows, "AUC, error of y")
 
 

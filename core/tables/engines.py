@@ -6,11 +6,9 @@ Connections are read-only, except those of :func:`connect_to_write`. The queries
 
 from __future__ import annotations
 
-import datetime as dt
 import itertools
-import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from importlib.metadata import entry_points
@@ -23,7 +21,7 @@ from ibis.backends.sql import SQLBackend
 
 from espalier.core.errors import TableError
 from espalier.core.sqlite_steps import limit_steps, most_rows
-from espalier.core.tables import duckdb_apart, spark_warehouse
+from espalier.core.tables import duckdb_apart, mariadb, spark_warehouse
 from espalier.core.tables.catalogue import ROWS, Origin, origin
 from espalier.core.tables.connection import LOCKED, parts_of
 from espalier.core.tables.postgres_names import columns_of, with_schema
@@ -31,6 +29,7 @@ from espalier.core.tables.postgres_session import settings, transaction
 from espalier.core.tables.stream import CHANGED, Stream
 from espalier.core.tables.unpacking import changes, check_ordinary
 
+CHANGED_COLUMNS = "the engine returns other columns than its catalogue had when the table was opened; open it again"
 WHOLE = ("mysql", "singlestoredb", "sqlite")
 """Engines that Ibis reads through pandas, all rows at once."""
 FIRST = {
@@ -108,10 +107,12 @@ def open_stream(url: str, name: str, shown: str) -> Stream:
     if scheme == "duckdb" and file is not None:
         seen = changes(file)
         duckdb_apart.check(file)
+    options: dict[str, Any] = {"read_only": True} if scheme == "duckdb" else {}
     if scheme == "mysql":
-        _use_pymysql()
+        mariadb.use_pymysql()
+        url, options = mariadb.connection_to(url)
     with warnings.catch_warnings(action="ignore"):  # a MySQL server may know time zones by offset only, see `FIRST`
-        backend = _sqlite(url) if scheme == "sqlite" else ibis.connect(url, **_options(scheme))
+        backend = _sqlite(url) if scheme == "sqlite" else ibis.connect(url, **options)
     if scheme == "duckdb":
         _shut(backend)
     if scheme == "sqlite" and backend.con.execute("PRAGMA encoding").fetchone() != ("UTF-8",):
@@ -126,6 +127,10 @@ def open_stream(url: str, name: str, shown: str) -> Stream:
         raise TableError(f"{shown} is in another attached database; put that file in the URL")
     if scheme == "duckdb":
         table = _without_huge(backend, table)
+    if scheme == "mysql":
+        place, types = table.op(), table.schema()
+        text = mariadb.query_of_texts(backend.con, place.name, place.namespace.database, list(types))
+        table = table if text is None else backend.sql(text, schema=types)
     kinds = {column: _stored(kind, scheme) for column, kind in table.schema().items()}
     kind = origin_of(backend, name)
     most = partial(most_rows, file) if file and scheme == "sqlite" and kind == "table" else None
@@ -134,7 +139,7 @@ def open_stream(url: str, name: str, shown: str) -> Stream:
     )
 
 
-def answers(backend: Any, query: Any, rows: int, file: Path | None = None) -> Iterator[Any]:
+def answers(backend: Any, query: Any, rows: int, file: Path | None = None) -> Generator[Any]:
     """Yield the result of ``query``, about ``rows`` at a time: Arrow batches, or lists of rows of a Python driver.
 
     DuckDB reads its ``file`` in another process.
@@ -148,8 +153,11 @@ def answers(backend: Any, query: Any, rows: int, file: Path | None = None) -> It
         else:
             yield from backend.con.sql(text).to_arrow_reader(rows)
     elif backend.name in WHOLE or type(backend).to_pyarrow_batches is SQLBackend.to_pyarrow_batches:
-        for part in backend._cursor_batches(query, chunk_size=rows):
-            yield list(part)
+        with backend._safe_raw_sql(backend.compile(query)) as cursor:
+            if [column[0] for column in cursor.description] != list(query.columns):
+                raise TableError(CHANGED_COLUMNS)
+            while part := cursor.fetchmany(rows):
+                yield list(part)
     else:
         yield from backend.to_pyarrow_batches(query, chunk_size=rows)
 
@@ -227,42 +235,6 @@ def _as_declared(backend: Any, table: Any) -> Any:
     return place.copy(schema=ibis.schema(types)).to_expr()
 
 
-def _options(scheme: str) -> dict[str, Any]:
-    """DuckDB: read-only. MySQL: stream the rows, take days that no calendar has as empty, and use all of Unicode;
-    otherwise two ids could both become question marks."""
-    if scheme == "duckdb":
-        return {"read_only": True}
-    if scheme != "mysql":
-        return {}
-    from pymysql.constants import FIELD_TYPE
-    from pymysql.converters import conversions
-    from pymysql.cursors import SSCursor
-
-    class Rows(SSCursor):  # type: ignore[misc]
-        def close(self) -> None:
-            if self._result is not None and self.connection is not None and not self.connection.open:
-                self._result.unbuffered_active = False  # a lost connection has no further rows to skip
-            super().close()
-
-    kinds = (FIELD_TYPE.DATE, FIELD_TYPE.DATETIME, FIELD_TYPE.TIMESTAMP)
-    days = {kind: partial(_day, conversions[kind]) for kind in kinds}
-    return {"charset": "utf8mb4", "cursorclass": Rows, "conv": conversions | days}
-
-
-def _day(convert: Callable[[Any], Any], cell: Any) -> Any:
-    """A date, or `None` where ``convert`` returns the text, such as 0000-00-00."""
-    return day if isinstance(day := convert(cell), dt.date) else None
-
-
-def _use_pymysql() -> None:
-    """Let Ibis find PyMySQL, which is pure Python, under the name of the driver that needs a compiler."""
-    import pymysql
-    from pymysql import constants
-
-    pymysql.install_as_MySQLdb()
-    sys.modules["MySQLdb.constants"] = constants
-
-
 def _stored(kind: Any, engine: str) -> Any:
     """The type in which cells of ``kind`` arrive: text for types without an equivalent.
 
@@ -271,6 +243,10 @@ def _stored(kind: Any, engine: str) -> Any:
     """
     if kind.is_uuid() or (kind.is_decimal() and kind.scale is None):
         return ibis.dtype("string")
+    if engine == "mysql" and kind.is_geospatial():
+        return ibis.dtype("binary")
+    if engine == "mysql" and kind.is_array():
+        return ibis.dtype("string")  # a SET, which Ibis takes for a list
     if engine in WHOLE and kind.is_integer() and kind.nbytes < 8:
         return ibis.dtype("int64")  # SQLite's INT2 has 64 bits, and Ibis gives a YEAR one byte
     stored = kind.is_integer() or kind.is_floating() or kind.is_boolean() or kind.is_string() or kind.is_binary()

@@ -14,7 +14,7 @@ from __future__ import annotations
 import datetime as dt
 import operator
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -78,24 +78,29 @@ class Stream:
         rows, read = max(1, min(BATCH_ROWS, BATCH_CELLS // max(len(names), 1))), 0
         self._check_same()
         with self._one_state():
-            for part in answers(self.backend, query, rows, self.file):
-                self._check_number(read := read + len(part))
-                yield self._batch(part, names) if isinstance(part, list) else self._cast(part, names)
+            with closing(answers(self.backend, query, rows, self.file)) as parts:
+                for part in parts:
+                    self._check_number(read := read + len(part))
+                    yield self._batch(part, names) if isinstance(part, list) else self._cast(part, names)
             if self.kind_now is not None and self.kind_now() != self.kind:
                 raise TableError(CHANGED.format(self.shown))
         self._check_same()
 
     @contextmanager
     def _one_state(self) -> Iterator[None]:
-        """Read rows and catalogue in one state, where an engine can; others are asked for the catalogue afterwards."""
-        if self.backend.name != "sqlite":
+        """Read rows and catalogue in one state, where an engine can; others are asked for the catalogue afterwards.
+
+        In MySQL, a statement locks the definitions of its tables until the transaction ends.
+        """
+        if self.backend.name not in ("mysql", "sqlite"):
             yield
             return
-        self.backend.con.execute("BEGIN").close()
+        self.backend.raw_sql("BEGIN").close()
         try:
             yield
         finally:
-            self.backend.con.rollback()
+            with suppress(Exception):  # the connection may be lost, which the reader has reported
+                self.backend.con.rollback()
 
     def _check_same(self) -> None:
         if self.file is not None and changes(self.file) != self.seen:

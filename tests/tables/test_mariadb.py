@@ -19,6 +19,7 @@ from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
 from espalier.core.release.spend import release
+from espalier.core.tables.mariadb import connection_to
 from espalier.core.tables.reading import read_table
 from espalier.core.tables.relation import open_relation
 from espalier.core.tables.table import Table
@@ -72,6 +73,10 @@ def put(maria):
     for relation in opened:
         relation.close()
     con.close()
+
+
+def relation_url(con):
+    return f"mysql://{getpass.getuser()}@127.0.0.1:{con.port}/test"
 
 
 def holdable(cells):
@@ -169,6 +174,108 @@ def test_a_versioned_table_is_read_as_it_is_now(put, maria):
         assert open_relation(maria.url, "t").snapshot(schema).rows == 5
     finally:
         con.query("SET GLOBAL system_versioning_asof = DEFAULT")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("local_infile=0", "an option that Espalier does not use"),
+        ("ssl_disabled=false", "an option that Espalier does not use"),
+        ("init_command=SET%20NAMES%20latin1", "an option that Espalier does not use"),
+        ("ss@host/db", "Write a question mark in a password as %3F"),
+        ("ssl_verify_identity=true", "ssl_verify_identity needs ssl_ca"),
+        ("ssl_ca=", "ssl_ca of the mysql URL must be a text"),
+        ("ssl_ca=a&ssl_verify_cert=yes", "ssl_verify_cert of the mysql URL must be true or false"),
+        ("ssl_ca=a&ssl_ca=b", "gives an option twice"),
+        ("connect_timeout=1e3", "connect_timeout of the mysql URL must be a number of seconds"),
+    ],
+)
+def test_options_of_a_url_that_the_driver_would_misread_are_refused(text, said):
+    """Previously, all of them reached the driver, which takes the texts 0 and false for true: the first let the server
+    read files of this machine, the second turned TLS off, and the third merged people."""
+    with pytest.raises(TableError, match=said) as refused:
+        open_relation(f"mysql://me:secret@127.0.0.1:1/test?{text}", "t")
+    assert "host" not in str(refused.value)
+
+
+def test_a_url_with_an_authority_verifies_the_server():
+    """Previously, PyMySQL accepted any certificate unless two more options asked it not to."""
+    verified = {"ssl_verify_cert": True, "ssl_verify_identity": True}
+    url, options = connection_to("mysql://me@host/db?ssl_ca=%2Fca.pem&read_timeout=60")
+    assert url == "mysql://me@host/db"
+    expected = verified | {"ssl_ca": "/ca.pem", "read_timeout": 60, "local_infile": False}
+    assert {name: options[name] for name in expected} == expected
+    assert connection_to("mysql://host/db?ssl_ca=a&ssl_verify_identity=0")[1]["ssl_verify_identity"] is False
+
+
+@pytest.mark.parametrize("kind", ["ascii", "cp1250", "gbk", "cp932"])
+def test_damaged_texts_that_unicode_cannot_write_stay_apart(put, kind):
+    """Previously, the server sent a question mark for each, so these people were one."""
+    relation, con = put({"id": ["a"], "a": ["x"]}, {"id": f"varchar(9) CHARACTER SET {kind}", "a": "text"})
+    damaged = {"ascii": ("E8", "E9"), "cp1250": ("81", "83"), "gbk": ("A6A1", "A2AB"), "cp932": ("81CA", "EEF9")}[kind]
+    con.query(f"INSERT INTO t VALUES (x'{damaged[0]}', 'x'), (x'{damaged[1]}', 'x'), ('?', 'x'), ('a', 'x')")
+    schema = Schema((Column("a", "categorical", ("x", "y")),))
+    with con.cursor() as cursor:
+        cursor.execute("SELECT count(DISTINCT CONVERT(id USING utf8mb4) COLLATE utf8mb4_bin) FROM t")
+        assert cursor.fetchone()[0] < 4, "the server merges them"
+    relation = open_relation(relation_url(con), "t")
+    assert relation.snapshot(schema, "id", 1).rows == 4
+    stored = Schema((Column("id", "categorical", ("a", "?")),))
+    with pytest.raises(TableError, match="holds a value that its schema does not declare"):
+        relation.snapshot(stored)
+    relation.close()
+
+
+def test_a_view_cannot_take_the_place_of_the_table_while_it_is_opened_and_read(put):
+    """Previously, a view that was there only during the read gave the rows, and a table was stated."""
+    relation, con = put({"a": ["x"] * 5}, {"a": "varchar(3)"})
+    con.query("DROP VIEW IF EXISTS v")
+    con.query("DROP TABLE IF EXISTS kept")
+    con.query("RENAME TABLE t TO kept")
+    con.query("CREATE VIEW t AS SELECT 'y' AS a FROM kept")
+    con.query("SET lock_wait_timeout = 1")
+    said = []
+
+    def change_back(*_):
+        said.append("")
+        if len(said) == 2:
+            with pytest.raises(pymysql.err.OperationalError, match="Lock wait timeout"):
+                con.query("DROP VIEW t")
+
+    try:
+        with pytest.raises(TableError, match="was replaced by one of another kind"):
+            relation.snapshot(Schema((Column("a", "categorical", ("x", "y")),)), report=change_back)
+        assert len(said) > 1
+    finally:
+        relation.close()
+        con.query("DROP VIEW t")
+
+
+def test_columns_that_changed_places_are_refused_and_hidden_ones_are_read(put):
+    """Previously, each column was read as the other one, and a table with a hidden column was an error."""
+    kinds = {"a": "varchar(3)", "b": "varchar(3)"}
+    schema = Schema(tuple(Column(name, "categorical", ("x", "y")) for name in kinds))
+    relation, con = put({"a": ["x"] * 5, "b": ["y"] * 5}, kinds)
+    con.query("ALTER TABLE t MODIFY a varchar(3) AFTER b")
+    with pytest.raises(TableError, match="returns other columns than its catalogue had"):
+        relation.snapshot(schema)
+    con.query("ALTER TABLE t MODIFY a varchar(3) INVISIBLE")
+    relation = open_relation(relation_url(con), "t")
+    assert relation.snapshot(schema).count(("b",)).tolist() == [0, 5]
+    relation.close()
+
+
+def test_a_column_of_places_does_not_prevent_a_draft_and_a_set_is_text(put):
+    """Previously, it ended in the message ModuleNotFoundError, and a SET was a list of letters."""
+    relation, con = put({"a": ["x"] * 5, "s": ["p,q"] * 5}, {"a": "varchar(3)", "s": "set('p','q')"})
+    con.query("ALTER TABLE t ADD g geometry")
+    relation = open_relation(relation_url(con), "t")
+    assert relation.sample().columns.keys() >= {"a", "s"}
+    schema = Schema((Column("s", "categorical", ("p", "p,q")),))
+    assert relation.snapshot(schema).count(("s",)).tolist() == [0, 5]
+    with pytest.raises(TableError, match="holds binary values"):
+        relation.snapshot(Schema((Column("g", "categorical", ("1",)),)))
+    relation.close()
 
 
 def test_the_same_rows_are_kept_as_in_memory_and_a_writer_changes_nothing(put, monkeypatch):

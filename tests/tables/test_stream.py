@@ -316,6 +316,17 @@ def test_a_driver_that_fails_in_the_middle_is_told_and_spends_nothing(put, tmp_p
     assert list(scratch.iterdir()) == []
 
 
+def test_columns_that_changed_places_are_refused(put):
+    """Previously, each column was read as the other one."""
+    relation, con = put({"a": ["x"] * 5, "b": ["y"] * 5}, {"a": "TEXT", "b": "TEXT"})
+    con.executescript(
+        "ALTER TABLE t RENAME TO old; CREATE TABLE t (b TEXT, a TEXT); INSERT INTO t SELECT b, a FROM old"
+    )
+    schema = Schema(tuple(Column(name, "categorical", ("x", "y")) for name in "ab"))
+    with pytest.raises(TableError, match="returns other columns than its catalogue had"):
+        relation.snapshot(schema)
+
+
 def test_what_cannot_be_opened_says_what_to_do(tmp_path, monkeypatch):
     with pytest.raises(TableError, match="cannot open the sqlite relation 't'"):
         open_relation(f"sqlite://{tmp_path / 'none.db'}", "t")
