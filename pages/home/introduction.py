@@ -6,7 +6,6 @@ from base64 import b64encode
 
 import streamlit as st
 
-
 from espalier.pages.common import shell, story
 from espalier.pages.common.text import plain
 from espalier.pages.common.tour import STOPS

@@ -382,7 +382,7 @@ def beside(app: AppTest) -> str:
 def test_the_structure_page_claims_a_fence_only_where_the_plan_has_one(app: AppTest) -> None:
     go(sample(app, "hiring"), "structure")
     assert fenced(app)
-    assert "fence erases these links" in beside(app)
+    assert "fence removes these links" in beside(app)
     state(app).editor.change_plan(method="mst", fair=None)
     go(app, "structure")
     assert "fence removes" not in beside(app)
