@@ -1,12 +1,12 @@
-"""The cost of a bought schema, of constraints inside the model, and of a column of 5,000 categories.
+"""Measure the cost of a bought schema, of constraints in the model, and of a column of 5,000 categories.
 
-    python -m benchmarks.schema bought       bins, and categories too, bought with 3 % of ρ against declared ones, ε = 1
+    python -m benchmarks.schema bought       compare declared bins and categories with bought ones (3 % of ρ, ε = 1)
     python -m benchmarks.schema settings     on other tables: how well bought bins represent their values, by setting
     python -m benchmarks.schema zeros        ten constraints on Adult: violations, error on other pairs, time of the fit
     python -m benchmarks.schema wide         5,000 categories in a hierarchy: seconds and memory from plan to report
 
-Both releases of *bought* are judged on a third, public binning. The tables are `../shared/data/adult.csv.gz` and
-`diabetes_readmission_20k.csv.gz`. Of the bought schema only names, kinds and the ranges of numbers are declared.
+All releases of *bought* are judged on the same further, public bins. The tables are `../shared/data/adult.csv.gz` and
+`diabetes_readmission_20k.csv.gz`. A bought schema declares only names, kinds and the ranges of numbers.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ JUDGED = {
     "number_inpatient": (0, 1, 2, 4, 25),
     "number_diagnoses": (0, 4, 6, 8, 9, 17),
 }
-"""Public bins that both releases are judged on."""
+"""Public bins on which all releases are judged."""
 
 DIABETES = {
     "time_in_hospital": (1, 2, 3, 4, 5, 7, 9, 14),
@@ -132,7 +132,10 @@ def diabetes_project(method: str, **plan: object) -> Project:
 
 
 def undeclared(project: Project, *, categories: bool = True) -> Project:
-    """Return the project with only names, kinds, ranges of numbers and the target declared, or all but the bins."""
+    """Return the project with only names, kinds, ranges of numbers and the target declared.
+
+    Without ``categories``, the categories stay declared, and only the bins must be bought.
+    """
     columns = tuple(
         c
         if c.name == project.plan.target or not (categories or c.kind == "numeric")
@@ -145,7 +148,7 @@ def undeclared(project: Project, *, categories: bool = True) -> Project:
 
 
 def judge_schema(schema: Schema) -> Schema:
-    """The public description that both releases are judged on."""
+    """Return the schema with public bins, on which all releases are judged."""
     return Schema(
         tuple(
             replace(c, edges=tuple(map(float, JUDGED[c.name])), missing=True, unknown="missing")
@@ -209,7 +212,7 @@ SETTINGS = (
     *((4, cuts, 0.2) for cuts in (0.3, 0.5)),
     *((4, 0.1, lumped) for lumped in (0.0, 0.1, 0.4)),
 )
-"""`FINER`, `CUTS` and `LUMPED`, each changed alone."""
+"""Values of `FINER`, `CUTS` and `LUMPED`. Each line differs from the usual values in at most one of them."""
 
 
 def settings(repeats: int) -> None:
@@ -230,7 +233,7 @@ def settings(repeats: int) -> None:
     given += [
         (Project.load(SAMPLES / f"{n}.json"), SAMPLES / f"{n}.csv") for n in ("hiring", "readmission", "services")
     ]
-    print(f"{'finer':>5} {'cuts':>5} {'lumped':>6}  {'distance':>8} {'told of the target':>18}")
+    print(f"{'finer':>5} {'cuts':>5} {'lumped':>6}  {'distance':>8} {'information kept':>18}")
     for finer, cuts, lumped in SETTINGS:
         found = []
         with (
@@ -248,8 +251,9 @@ def settings(repeats: int) -> None:
 def _stand_for(project: Project, text: TextTable) -> Iterator[tuple[float, float]]:
     """Yield two figures per bought column.
 
-    The first is the largest distance between the cumulative shares of its values and of rows drawn flat in its bins.
-    The second is the share of its values' information on the target that its bins keep.
+    The first is the largest distance between the cumulative shares of its values and of values drawn uniformly in its
+    bins. The second is the mutual information of its bins and the target, as a share of that of its values and the
+    target.
     """
     names = [c.name for c in project.schema.columns if c.kind == "numeric" and c.name != project.plan.target]
     target = project.schema[project.plan.target or ""]
@@ -347,7 +351,7 @@ def wide() -> None:
     codes = {"ward": ward, "sex": rng.integers(0, 2, rows), "died": (ward + rng.integers(0, 3, rows)) % 2}
     read = {"code": TextColumn(labels, code)} | {n: TextColumn(few[n], c) for n, c in codes.items()}
     text = TextTable(read, rows, "wide")
-    print("method     plan s  release s  report s told apart      TV of chapters")
+    print("method     plan s  release s  report s categories      TV of chapters")
     for method in ("mst", "prism", "workload"):
         plan = Plan(method, 1.0, target="died", schema_share=0.1)
         project = Project.loads(Project("wide", Schema(columns), plan).dumps())

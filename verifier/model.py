@@ -18,13 +18,14 @@ SMOOTHING, MOST_SMOOTHING, NOISY, FIRM, WIDEST = 1.0, 3.0, 10.0, 5.0, 2.0
 OLD_DECODERS, RULES = ("espalier-decoder/1", "espalier-decoder/2"), {"impossible", "monotone", "determines"}
 Tables = Mapping[Clique, Array]
 Nodes = list[tuple[str, Clique, Array]]
-"""(column, given, p(column | given)) for each column, in the order of drawing."""
+"""(column, given, p(column | given)) for each column, in the order in which values are drawn."""
 
 
 class Model:
-    """A log-linear model, or the network of a decoder: ``potentials`` over cliques of columns of ``sizes``.
+    """A log-linear model, or the network of a decoder. ``potentials`` are tables over cliques of columns.
 
-    ``visible`` columns are drawn. A network's potentials are ln p(column | parents), the column last.
+    ``sizes`` has each column's number of values. Only ``visible`` columns are in the synthetic table. A network's
+    potentials are ln p(column | parents), with the column as the last axis.
     """
 
     def __init__(self, folder: Folder) -> None:
@@ -157,7 +158,7 @@ def marginals(nodes: Nodes, wanted: Iterable[Clique]) -> dict[Clique, Array]:
 
 
 def check_model(folder: Folder, answers: Answers | None) -> Model | None:
-    """The model, after the test of its separations and of its fit."""
+    """Check the model's separations and its fit, and return the model."""
     head = folder.arrays("model.npz")[0] if "model.npz" in folder.names else {}
     kept = [s for s in folder.facts["separations"] if s.get("holds")]
     old = not folder.statement and "order" not in head and not head.get("edges")
@@ -185,7 +186,7 @@ def check_model(folder: Folder, answers: Answers | None) -> Model | None:
 
 
 def linked(model: Model, s: Mapping[str, list[str]]) -> bool:
-    """Return whether a path leads around a separation: in the model's graph, or in the moral graph of its ancestors."""
+    """Return whether a path around the given columns links both sides; for a network, in the ancestors' moral graph."""
     cliques = [set(q) for q in model.potentials]
     if model.network:
         kept = {*s["left"], *s["right"], *s["given"]}
@@ -212,9 +213,9 @@ def far(model: Model, answers: Answers) -> list[str]:
 def optimality(counts: list[Counts], total: float, price: float, potentials: Tables, model: Model) -> list[str]:
     """Errors of a fit: its Fenchel gap at its potentials θ, if that is above the tolerance.
 
-    The objective is f(μ) + λ N KL(p ‖ q), f(μ) = Σ‖μ − y‖²/(2σ²), q independent. With the precision w_a and the
-    estimate û_a of each component a, the gap is Σ_a w_a/2 ‖u_a − û_a + λ(τ_a − τ⁰_a)/w_a‖², τ of θ and τ⁰ of q.
-    It is 0 only at the minimum.
+    The objective is f(μ) + λ N KL(p ‖ q) with f(μ) = Σ‖μ − y‖²/(2σ²) and independent q. Component a of the counts has
+    the precision w_a and the estimate û_a. τ_a and τ⁰_a are the components a of ln p (the sum of θ) and of ln q.
+    The gap is Σ_a w_a/2 ‖u_a − û_a + λ(τ_a − τ⁰_a)/w_a‖². It is 0 only at the minimum.
     """
     sizes = {n: s for q, table in potentials.items() for n, s in zip(q, table.shape, strict=True)}
     sums, weight, u, tau = (defaultdict[Clique, Any](float) for _ in range(4))

@@ -48,11 +48,13 @@ class Options:
 
     def __post_init__(self) -> None:
         if not 0 < self.eta < 1:
-            raise ProjectError(f"eta ({self.eta:g}) is a fraction of the declared range, between 0 and 1", key="eta")
+            raise ProjectError(
+                f"eta is {self.eta:g}; it must be a fraction of the declared range, between 0 and 1", key="eta"
+            )
         if not 0 <= self.lid <= 1:
-            raise ProjectError(f"lid ({self.lid:g}) is a share from 0 to 1", key="lid")
+            raise ProjectError(f"lid is {self.lid:g}; it must be a share from 0 to 1", key="lid")
         if self.alpha is not None and not 0 <= self.alpha < 1:
-            raise ProjectError(f"alpha ({self.alpha:g}) must be at least 0 and below 1", key="alpha")
+            raise ProjectError(f"alpha is {self.alpha:g}; it must be at least 0 and below 1", key="alpha")
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""``espalier init``: a draft project for a table, its guesses marked."""
+"""``espalier init``: write a draft project for a table and mark its guesses."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ BUYING = """Next:
      The budget buys the rest: "schema_share" of the plan.
 {person}  2. espalier plan {out} --rows N        every part and its price; reads no data
   3. espalier release {out} --data {table} --out DIR"""
-"""The next steps after a draft of names."""
+"""The next steps after ``--buy``, whose draft contains only the columns' names."""
 
 
 def add(commands: Any) -> None:
@@ -252,7 +252,7 @@ def _drafted(read: TextTable, opt: argparse.Namespace) -> tuple[Schema, tuple[De
 
 
 def _with_books(schema: Schema, opt: argparse.Namespace) -> Schema:
-    """The schema with the columns of ``--code-book`` declared by whole books."""
+    """Return the schema in which a whole code book declares each column named by ``--code-book``."""
     books = _paired(opt.code_book, "--code-book")
     if strange := [name for name in books if name not in schema]:
         raise ProjectError(f"--code-book: there is no column {strange[0]!r} among those of the draft")
@@ -268,7 +268,7 @@ def _with_books(schema: Schema, opt: argparse.Namespace) -> Schema:
 
 
 def _of_book(column: Column, book: str) -> Column:
-    """The column declared by a book of Espalier, or by the user's own file."""
+    """Return the column as declared by a code book of Espalier, or by the user's own file."""
     from espalier.core.code_books import CODE_BOOKS
     from espalier.core.code_books.importing import MOST_BYTES, read_own_book
     from espalier.core.limited_file import read_limited
@@ -287,7 +287,7 @@ def _of_book(column: Column, book: str) -> Column:
 
 
 def _paired(given: list[str], option: str, allowed: tuple[str, ...] = ()) -> dict[str, str]:
-    """COLUMN=VALUE of an option that may be given several times."""
+    """Return the values by column of an option that takes COLUMN=VALUE and may be given several times."""
     out = {}
     for text in given:
         column, equals, value = text.partition("=")
@@ -308,7 +308,7 @@ def _check_people(opt: argparse.Namespace) -> None:
 
 
 def _answered(draft: Project, opt: argparse.Namespace, columns: list[str]) -> Project:
-    """The draft with the answer from options or from the terminal; open without one."""
+    """Return the draft with the answer from the options or the terminal. Without an answer, the question stays open."""
     person, k = opt.person, opt.rows_per_person
     if person is not None:
         return _with_person(draft, person, k or ROWS_KEPT, columns)
@@ -322,7 +322,7 @@ def _answered(draft: Project, opt: argparse.Namespace, columns: list[str]) -> Pr
 
 
 def _with_person(draft: Project, person: str, k: int, columns: list[str]) -> Project:
-    """The draft with a person column, which leaves the schema."""
+    """Return the draft with a person column. This column is removed from the schema."""
     if person not in columns:
         raise ProjectError(
             f"there is no column {person!r} in the table; it has {', '.join(columns[:20])}", key="person"
@@ -366,7 +366,7 @@ def _asked(draft: Project, columns: list[str]) -> Project:
 
 
 def _line(prompt: str) -> str:
-    """One line typed at the terminal; the prompt goes to stderr."""
+    """Return one line typed at the terminal. The prompt is written to stderr."""
     print(prompt, end="", file=sys.stderr, flush=True)
     line = sys.stdin.readline()
     if not line:
@@ -391,7 +391,7 @@ def _number(prompt: str, least: int, usual: int | None) -> int:
 
 
 def _to_answer(draft: Project) -> str:
-    """The step that answers the question, or the draft's answer."""
+    """Return the step in which the user answers the question, or the draft's answer."""
     if not draft.unit_open:
         said = f"     {in_words(draft.one_row_per_person, draft.plan)}\n"
         if draft.plan.person is None:
@@ -411,7 +411,7 @@ def _to_answer(draft: Project) -> str:
 
 
 def _again(opt: argparse.Namespace) -> str:
-    """Return the table's name for the next command; a URL may hold a password."""
+    """Return the table for the next command; with ``--relation`` a placeholder, because a URL may hold a password."""
     return "TABLE --relation NAME" if opt.relation else str(opt.table)
 
 

@@ -75,6 +75,6 @@ def annotations_from_json(data: Any) -> dict[tuple[str, ...], Annotation]:
         if odd := set(item) - known - {"of"}:
             raise GraphError(f"dag: unknown key {sorted(odd)[0]!r} in an annotation")
         if tuple(of) in out:
-            raise GraphError(f"dag: two annotations of {' → '.join(of)}")
+            raise GraphError(f"dag: {' → '.join(of)} has two annotations; write only one")
         out[tuple(of)] = Annotation(**{key: value for key, value in item.items() if key != "of"})
     return out

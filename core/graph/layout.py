@@ -1,8 +1,8 @@
-"""One layout of a drawing for the board, the pictures and the report: causes on the left, the outcome on the right.
+"""The layout of a drawing for the board, the pictures and the report: causes on the left, the outcome on the right.
 
-Layered drawing (Sugiyama, Tagawa & Toda 1981): columns in layers, every effect to the right of its causes; then few
-crossings, by sweeps of the barycentre rule and swaps of neighbours; then heights at which arrows are short, by isotonic
-regression. The same drawing always gets the same layout.
+The layout is layered (Sugiyama, Tagawa & Toda 1981). First, columns are assigned to layers, every effect to the right
+of its causes. Second, sweeps of the barycentre rule and swaps of neighbours reduce crossings. Third, isotonic
+regression chooses heights at which arrows are short. The same drawing always gets the same layout.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def fitted(page: float, *drawing: Any, **sizes: Any) -> Layout:
 
 @dataclass(frozen=True)
 class Drawn:
-    """The parts of a picture: arrows, columns without one, sizes of boxes, the space between layers."""
+    """The parts of a picture: arrows, columns without arrows, sizes of boxes, the space between layers."""
 
     edges: Sequence[tuple[str, str]]
     alone: tuple[str, ...]
@@ -124,7 +124,10 @@ def _without_cycles(boxes: Sequence[str], edges: Sequence[tuple[str, str]]) -> l
 
 
 def _layers(boxes: Sequence[str], edges: Sequence[tuple[str, str]], outcome: set[str]) -> list[list[str]]:
-    """Return the boxes of each layer: the longest paths from the left, after which crowded layers are divided."""
+    """Return the boxes of each layer.
+
+    A box's layer is the length of its longest path from the left. Crowded layers are then divided.
+    """
     causes: dict[str, list[str]] = {n: [] for n in boxes}
     effects: dict[str, list[str]] = {n: [] for n in boxes}
     for a, b in edges:
@@ -154,7 +157,7 @@ def _layers(boxes: Sequence[str], edges: Sequence[tuple[str, str]], outcome: set
     for level in range(max(depth.values()) + 1):
         layer = [n for n in boxes if depth[n] == level]
         parts = ceil(len(layer) / most)
-        if parts > 1:  # causes without causes to the left, effects without effects to the right
+        if parts > 1:  # boxes without causes move to the left, boxes without effects to the right
             layer.sort(key=lambda n: bool(causes[n]) - (not effects[n]))
             size = ceil(len(layer) / parts)
             out += [layer[k : k + size] for k in range(0, len(layer), size)]
@@ -164,7 +167,7 @@ def _layers(boxes: Sequence[str], edges: Sequence[tuple[str, str]], outcome: set
 
 
 def _ordered(layers: list[list[str]], edges: Sequence[tuple[str, str]]) -> tuple[list[list[Slot]], list[list[Slot]]]:
-    """Return the slots of each layer from top to bottom, with few crossings, and the slots on the way of each arrow."""
+    """Return two lists: each layer's slots from top to bottom, with few crossings, and the slots of each arrow."""
     level = {n: k for k, layer in enumerate(layers) for n in layer}
     slots: list[list[Slot]] = [list(layer) for layer in layers]
     paths: list[list[Slot]] = []
@@ -221,7 +224,7 @@ def _swap(slots: list[list[Slot]], left: Mapping[Slot, list[Slot]], right: Mappi
 
 
 def _above(one: list[int], other: list[int]) -> int:
-    """Return the number of pairs of ends in this order: the crossings if ``other``'s slot is above ``one``'s."""
+    """Return the number of crossings if the slot whose ends are ``other`` is above the slot whose ends are ``one``."""
     return sum(x < y for x in one for y in other)
 
 
@@ -251,7 +254,7 @@ def _crossings(slots: Sequence[Sequence[Slot]], right: Mapping[Slot, list[Slot]]
 def _heights(
     order: Sequence[Sequence[Slot]], paths: Sequence[Sequence[Slot]], tall: Mapping[str, float]
 ) -> dict[Slot, float]:
-    """Return the height of each slot: close to the mean of its neighbours, in the order of its layer."""
+    """Return the height of each slot: close to the mean height of its neighbours, in the order of its layer."""
     near: dict[Slot, list[Slot]] = {}
     for path in paths:
         for one, other in pairwise(path):

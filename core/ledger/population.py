@@ -148,7 +148,7 @@ class Population:
     delta_for_draws: float = 0.0
 
     def unit_of(self, table: str) -> str:
-        """Return half a sentence: whether the rows per person of a table are enforced or promised."""
+        """Return a clause that states whether the rows per person of a table are enforced or promised."""
         return unit_in_words(self.persons[table]) if table in self.persons else "fixed by the first release"
 
     @property
@@ -363,7 +363,7 @@ def person_in(plan: Any) -> str | None:
 
 
 def unit_in_words(person: str | None) -> str:
-    """Return half a sentence: whether rows per person are enforced or promised."""
+    """Return a clause that states whether the rows per person are enforced or promised."""
     return "promised, no person column enforces it" if person is None else f"enforced by the person column {person!r}"
 
 

@@ -91,7 +91,7 @@ def check_release(folder: Path, ledger: Ledger) -> str:
 
 
 def _changed(files: Mapping[str, bytes], ledger: Ledger, released: str) -> str:
-    """Return half a sentence that names the changed files, if the release was kept."""
+    """Return a clause that names the changed files, if the release was kept."""
     try:
         kept = ledger.files(released)
     except LedgerError:

@@ -237,7 +237,7 @@ class Limits:
 class Method:
     """One published method. All other code reads this object; no other file names the method.
 
-    ``title`` is its name on screen, ``summary`` half a sentence on what it does. ``fit`` is the algorithm, ``load``
+    ``title`` is its name on screen, ``summary`` a clause on what it does. ``fit`` is the algorithm, ``load``
     reads its model's file, ``options`` is the dataclass of its plan keys.
 
     ``frame`` builds the plan's frame from the separations required by the fence and the project (none without a fence)

@@ -17,7 +17,7 @@ SHARED = {
     "AUC": "counts of right rankings",
     "CMI": "counts for the fairness figure",
 }
-"""Pools that any plan may have; a method declares its own ones (`espalier.core.methods.base.Guidance`)."""
+"""Pools that any plan may have. Each method also declares pools of its own (`espalier.core.methods.base.Guidance`)."""
 
 
 def pool_in_words(pool: str) -> str:

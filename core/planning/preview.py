@@ -47,7 +47,7 @@ from espalier.core.project.file import Project
 from espalier.core.project.options import declared
 
 NAMED = 2
-"""Methods that a refusal suggests if a plan's questions do not fit."""
+"""Largest number of methods that an error message suggests if a plan's questions do not fit."""
 
 
 UNRATED = (
@@ -64,8 +64,8 @@ class Preview:
 
     ``private_evaluation`` lists the draws on the held-out part, which are not in ``lines`` and not in ``spent``;
     ``expected`` lists the private figures with intervals of the expected width (empty if n is not known).
-    ``asked`` has the expected error of each answer to a question or count. ``families`` states what each column with
-    its drawn causes becomes, if the method decides that.
+    ``asked`` has the expected error of each answer to a question or count. ``families`` states, if the method decides
+    it, how each column is modelled given its causes in the drawing.
     """
 
     project: Project
@@ -79,7 +79,7 @@ class Preview:
     features: int
     bounds: ErrorBounds | None
     memory: Memory
-    """Bytes of memory at the peak of the release."""
+    """Peak memory of the release, in bytes."""
     private_evaluation: tuple[Line, ...] = ()
     expected: tuple[PrivateFigure, ...] = ()
     asked: tuple[Expected, ...] = ()
@@ -115,7 +115,7 @@ class Preview:
 
     @property
     def analyses_epsilon(self) -> float | None:
-        """ε at which this plan reaches every desired half-width; `None` if the rows do not allow one."""
+        """ε at which this plan reaches every desired half-width; `None` if it has too few rows to reach them."""
         return epsilon_needed(self.analyses, self.budget)
 
     @property
@@ -183,7 +183,7 @@ def preview(project: Project, rows: int | None = None, assumed: Mapping[str, flo
     (:class:`~espalier.core.planning.verdict.Assumed`).
 
     Raises :class:`EspalierError` for a conflict, a missing δ, or a plan too large for ``plan.max_cells``. If its
-    questions are the cause, the error names methods with which they fit.
+    questions make it too large, the error names methods with which the plan fits.
 
     >>> import espalier as es, pandas as pd
     >>> frame = pd.DataFrame({"smoker": ["yes", "no"] * 500, "sick": ["yes", "no", "no", "no"] * 250})

@@ -22,9 +22,9 @@ class Unit:
     rows_per_person: int = 1
 
     def in_words(self, person: str | None = None, *, linked: bool = False) -> str:
-        """Half a sentence, the same on every screen and in the report; ``person`` is the person column as shown.
+        """Return the unit as a clause, the same on every screen and in the report.
 
-        ``linked``: the person has rows in two linked tables.
+        ``person`` is the person column's name as shown. ``linked`` is true if the person has rows in two linked tables.
         """
         if person is not None:
             change = "becoming another, or no one" if self.neighbors == "replace-one" else "being there or not"

@@ -145,7 +145,7 @@ class Plan:
             _check_finite("epsilon", self.epsilon)
             if not 1e-6 <= self.epsilon <= 100:
                 raise ProjectError(
-                    f"plan: epsilon ({self.epsilon:g}) must be above 0 (at least 1e-6) and at most 100", key="epsilon"
+                    f"plan: epsilon is {self.epsilon:g}; it must be at least 1e-6 and at most 100", key="epsilon"
                 )
         if self.pure:
             if self.delta:
@@ -154,7 +154,7 @@ class Plan:
         elif self.delta is not None:
             _check_finite("delta", self.delta)
             if not 1e-300 <= self.delta < 1:
-                raise ProjectError(f"plan: delta ({self.delta:g}) must be above 0 and below 1", key="delta")
+                raise ProjectError(f"plan: delta is {self.delta:g}; it must be above 0 and below 1", key="delta")
         if not isinstance(self.fair, bool | None) or not isinstance(self.strict, bool):
             raise ProjectError("plan: fair and strict must be true or false", key="fair")
         for name, top in _WHOLE.items():

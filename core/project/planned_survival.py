@@ -19,16 +19,16 @@ _KEYS = {"name", "kind", "time", "event", "group", "at", "half_width", "assume"}
 
 @dataclass(frozen=True)
 class PlannedSurvival:
-    """A survival table: in each interval of ``time``, how many rows are at risk and how many have the ``event`` there.
+    """A survival table: for each interval of ``time``, the number of rows at risk and the number with the ``event``.
 
-    ``time`` is a column of numbers in bins, or an ordinal one, that holds each row's last known time: of its event, or
-    of its censoring where ``event`` (written ``column=value``) did not happen. ``group`` compares two values of a
-    column (``column=value:other``); empty for one table of all rows.
+    ``time`` is a column of numbers in bins, or an ordinal column. It contains each row's last known time: the time of
+    the event, or the time of censoring if the event did not happen. ``event`` is written ``column=value``. ``group``
+    compares two values of a column (``column=value:other``); it is empty for one table of all rows.
 
-    ``half_width`` is the desired half-width of the 95 % interval of the survival after the interval that ends ``at``
-    (for an ordinal column: of that value), or of its difference between the groups. ``shares`` are the assumed shares
-    of rows with the event, by group, and ``groups`` those of the groups among all rows. Times are assumed to be spread
-    evenly over the intervals.
+    ``at`` is the end of an interval; in an ordinal column, it is a value. ``half_width`` is the desired half-width of
+    the 95 % interval of the survival at this time, or of the difference in this survival between the groups. ``shares``
+    are the assumed shares of rows with the event in each group, and ``groups`` the assumed shares of the groups among
+    all rows. Times are assumed to be spread evenly over the intervals.
     """
 
     name: str
@@ -82,9 +82,10 @@ class PlannedSurvival:
         }
 
     def cells(self, schema: Schema) -> list[tuple[Condition, Condition]]:
-        """Return the rows with the event and those without, by group and interval; raises :class:`ProjectError`.
+        """Return, by group and interval, the conditions for rows with and without the event.
 
-        A row is in at most one of these cells. Rows with a missing cell in one of the columns are in none.
+        A row meets at most one of these conditions. A row with a missing cell in one of the columns meets none of them.
+        Raises :class:`ProjectError`.
         """
         time, event = self._column(schema, self.time), self._code(schema, self.event)
         others = tuple(code for code in range(event[0].values) if code != event[1])
@@ -131,7 +132,7 @@ class PlannedSurvival:
         return tuple(sorted({name for pair in self.cells(schema) for cell in pair for name in cell}))
 
     def last(self, schema: Schema) -> int:
-        """Return the number of the interval that ends ``at``; raises :class:`ProjectError`."""
+        """Return the index of the interval that ends ``at``; raises :class:`ProjectError`."""
         ends = self.ends(schema)
         if self.at not in ends:
             known = ", ".join(e if isinstance(e, str) else plain_text(e) for e in ends[:12])
@@ -147,7 +148,7 @@ class PlannedSurvival:
         return list(time.edges[1:]) if time.kind == "numeric" else list(time.value_names)
 
     def exact(self, schema: Schema) -> bool:
-        """Return whether each interval holds a single time, so that no order of the rows inside it is unknown."""
+        """Return whether each interval contains only one time, so that the intervals hide no order of rows."""
         time = self._column(schema, self.time)
         if time.kind != "numeric":
             return True
@@ -159,7 +160,7 @@ class PlannedSurvival:
         )
 
     def shape(self, schema: Schema) -> tuple[int, ...]:
-        """Return the axes of its counts: groups, intervals and event."""
+        """Return the shape of the counts: groups, intervals, and with or without the event."""
         return self.many, schema[self.time].values, 2
 
     def assumed(self, schema: Schema) -> tuple[tuple[float, ...], tuple[float, ...]]:
@@ -170,7 +171,7 @@ class PlannedSurvival:
         return shares, (1 / schema[self.group.partition("=")[0]].values,) * 2
 
     def assumed_cells(self, schema: Schema) -> list[tuple[float, float]]:
-        """Return, for each pair of `cells`, the assumed share of its rows among all rows, and of the event in it."""
+        """Return two assumed shares for each pair of `cells`: its rows among all rows, and the event among its rows."""
         shares, groups = self.assumed(schema)
         many = schema[self.time].values
         return [(g / many, p) for g, p in zip(groups, shares, strict=True) for _ in range(many)]

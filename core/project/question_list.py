@@ -308,9 +308,10 @@ def _codes(what: str, column: Column, values: list[Any]) -> tuple[int, ...]:
         return tuple(sorted({code for value in values for code in known[value]}))
     except (KeyError, TypeError):
         odd = next(value for value in values if value not in labels)
-        wanted = f": {', '.join(labels[:12])}{', …' * (len(labels) > 12)}{_near(odd, labels)}"
+        listed = f"{', '.join(labels[:12])}{', …' * (len(labels) > 12)}{_near(odd, labels)}"
+        wanted = f"; its categories are {listed}"
         if isinstance(column, HierarchyToBuy):
-            wanted = f" that can be named. {TOP_ONLY}{wanted}"
+            wanted = f" that can be named. {TOP_ONLY}: {listed}"
         if column.kind == "numeric":
             wanted = f": give a range of two numbers, such as {_example(column.name, Schema((column,)), {})}"
         raise ProjectError(

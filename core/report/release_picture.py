@@ -1,8 +1,9 @@
 """The picture of a release: the drawing in the board's layout, what was measured, and what the fence refused.
 
-One layout serves all: arrows that were drawn, pairs that were measured (solid, wider where the link is stronger, dotted
-where noise alone would explain it), and links that the fence refuses or that no one measured (faded). It depends on
-``release.json`` alone, so a strength is that of the released rows, or a score that was paid for.
+One layout shows all lines: the arrows of the user's drawing, the measured pairs, and the links that the fence refuses
+or that were not measured (faded). Measured pairs are solid lines, wider for stronger links, and dotted if noise alone
+would explain the link. The picture uses only ``release.json``. Therefore, a strength comes from the released rows, or
+from a score that the plan paid for.
 """
 
 from __future__ import annotations
@@ -19,17 +20,18 @@ from espalier.core.report import picture
 from espalier.core.report.drawing_picture import HIGH, PAGE, Lines, svg, width
 
 CROWDED = 20
-"""Above this number of linked columns, the groups of the drawing are closed to one box each."""
+"""If more columns than this are linked, each group of the drawing is shown as one closed box."""
 MOST_LINES = 3
-"""Measured pairs that were not drawn are shown up to this number for each column that has a line."""
+"""Largest number of shown pairs that were measured but have no arrow in the user's drawing, per box of the layout."""
 
 
 @dataclass(frozen=True)
 class ReleasePicture:
-    """The picture before (the drawing), after (what was measured), and both in one; SVG texts, empty without lines.
+    """Three pictures as SVG: ``before`` (the user's drawing), ``after`` (the measured pairs) and ``whole`` (both).
 
-    ``apart`` are the columns without a box, ``unseen`` the number of measured pairs that are not drawn, ``drowned`` the
-    number of lines that noise alone would explain. ``weighed``: the widths of lines show strength.
+    A picture without lines is empty. ``apart`` are the columns without a box, ``unseen`` is the number of measured
+    pairs that no picture shows, ``refused`` the number of refused links, ``drowned`` the number of lines that noise
+    alone would explain. ``weighed`` is true if the widths of lines show strength.
     """
 
     whole: str
@@ -106,8 +108,9 @@ def release_picture(facts: Mapping[str, Any]) -> ReleasePicture:
 def _strengths(facts: Mapping[str, Any]) -> tuple[dict[frozenset[str], float], frozenset[frozenset[str]]]:
     """Return the strength of each pair whose strength was bought, and the pairs that are no stronger than noise.
 
-    Measured pairs have that of the released rows. Refused pairs have a score only if the plan paid for it: an L1
-    distance in rows, which is twice the rows that would have to change. Older releases state no strengths.
+    The strength of a measured pair is its strength in the released rows. A refused pair has a score only if the plan
+    paid for it. The score is an L1 distance in rows, which is twice the number of rows that would have to change. Older
+    releases state no strengths.
     """
     listed = facts.get("links", [])
     strength = {frozenset(x["columns"]): float(x["strength"]) for x in listed}

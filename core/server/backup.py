@@ -1,8 +1,8 @@
-"""Backup and restoration of a ledger: its database, its key, this machine's memories of its head, shared releases.
+"""Back up and restore a ledger: its database, its key, this machine's memories of its last event, shared releases.
 
-The memories show whether a restored database is older than one seen before. They are a few bytes: copy them often, and
-not to the same place as the database's dumps (``espalier backup --memories``). A restoration uses the latest memory
-among those that it is given and those on the machine. An older database is then refused like any other rollback.
+The memories show whether a restored database is older than one seen before. They are a few bytes long. Copy them often
+(``espalier backup --memories``), and store the copies apart from the dumps of the database. A restoration uses the
+latest of the memories in the given backups and on the machine. An older database is then refused as a rollback.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def back_up(where: str, folder: Path, shelf: Path | None = None, *, memories_onl
 def restore(folder: Path, where: str, shelf: Path | None = None, memories: Iterable[Path] = ()) -> str:
     """Restore a backup where there is no ledger, and return a sentence; raises :class:`EspalierError`.
 
-    ``memories`` are further backups of memories alone. Nothing is overwritten except a memory, by a later one.
+    ``memories`` are further backups that contain only memories. No file is overwritten, except a memory by a later one.
     """
     facts = _checked(folder)
     if not facts["database"]:
@@ -112,7 +112,7 @@ def restore(folder: Path, where: str, shelf: Path | None = None, memories: Itera
     ledger = Ledger(where)
     if problems := ledger.verify():
         raise LedgerError("the restored ledger is refused: " + "; ".join(problems))
-    for entry in ledger.store.unfinished():  # an older backup has answers; they may have been drawn since
+    for entry in ledger.store.unfinished():  # older versions backed answers up; more may have been drawn since
         ledger.store.forget(entry)
     count, last = ledger.head()
     return f"{ledger.name}: {count:,} event{'s' * (count != 1)} restored, every hash, sum and rule holds; {last}"
@@ -137,7 +137,7 @@ def _said(memory: Path) -> tuple[int, str]:
 
 
 def _dump(ledger: Ledger, where: str, to: Path) -> None:
-    """Copy the database without stored answers: a running release and its copy could draw the same answer twice."""
+    """Copy the database without stored answers, so that a running release and its copy never draw an answer twice."""
     if ledger.store.path is not None:
         os.close(os.open(to, os.O_CREAT | os.O_EXCL, 0o600))
         read_only = f"{ledger.store.path.as_uri()}?mode=ro"
@@ -170,7 +170,7 @@ def _load(dump: Path, url: sa.URL, path: Path | None) -> None:
 
 
 def _first_hash(url: sa.URL, path: Path | None) -> list[str]:
-    """Return the hash of the first event, which names the memory by identity; nothing for a ledger without events."""
+    """Return the first event's hash, which is part of the memory's file name; an empty list without events."""
     engine = sa.create_engine(f"sqlite:///{path}" if path is not None else url, poolclass=sa.NullPool)
     try:
         with engine.connect() as connection:
@@ -183,7 +183,7 @@ def _first_hash(url: sa.URL, path: Path | None) -> list[str]:
 
 
 def _tool(name: str, url: sa.URL, *options: str) -> None:
-    """Run one of PostgreSQL's tools. The password is in the environment, where other users do not see it."""
+    """Run a tool of PostgreSQL. It gets the password through its environment, which other users cannot read."""
     if shutil.which(name) is None:
         raise EspalierError(f"{name} is not installed; install PostgreSQL's client")
     plain = url.set(drivername="postgresql", password=None).render_as_string(hide_password=False)
@@ -197,7 +197,7 @@ def _tool(name: str, url: sa.URL, *options: str) -> None:
 
 
 def _checked(folder: Path) -> dict[str, Any]:
-    """Return a backup's facts; raises :class:`ProjectError` if any file was changed, added or is missing.
+    """Return a backup's facts; raises :class:`ProjectError` if any file was changed or added, or is missing.
 
     Only ordinary files inside the folder are read: reading a pipe could wait forever.
     """

@@ -123,8 +123,8 @@ def _check_categories(categories: Any, name: str, shown: str) -> None:
         return
     if any(type(cell) not in {str, dt.date, UUID} or (type(cell) is str and "\0" in cell) for cell in categories):
         raise TableError(
-            f"{shown}: column {name!r} has categories that pandas may have merged: they are not texts, or contain a "
-            "zero character. Use a column of plain cells, or make all categories text",
+            f"{shown}: column {name!r} has categories that pandas may have merged: some are not text or contain a zero "
+            "character. Use a column of plain cells, or make all categories text without zero characters",
             column=name,
         )
 

@@ -126,7 +126,7 @@ class PostgresSnapshot(CodesOnly):
         if wrong:
             raise together(wrong)
         if person is not None and found[-1]:
-            raise TableError(f"the person column {person!r} is empty in some row", column=person)
+            raise TableError(f"the person column {person!r} has an empty cell", column=person)
         return int(rows)
 
     def _digested(self, rows: int) -> bytes:

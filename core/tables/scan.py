@@ -77,8 +77,8 @@ def _divided(batch: Batch, column: str) -> Iterator[tuple[int, Any]]:
 
     if batch.person.null_count or compute.any(compute.equal(batch.person, "")).as_py():
         raise TableError(
-            f"the person column {column!r} is empty in some row; enter the person's identifier there, or remove such "
-            "rows from the table",
+            f"the person column {column!r} has an empty cell; enter the person's identifier there, or remove all rows "
+            "without an identifier from the table",
             column=column,
         )
     named = batch.person.dictionary_encode()

@@ -291,8 +291,8 @@ def person_codes(text: TextTable, person: str) -> TextColumn:
     if MISSING in people.values:
         row = int(np.flatnonzero(people.codes == people.values.index(MISSING))[0]) + 1
         raise TableError(
-            f"{text.source}: the person column {person!r} is empty, first in data row {row:,}; enter the person's "
-            "identifier there, or remove such rows from the table",
+            f"{text.source}: the person column {person!r} has an empty cell in data row {row:,}; enter the person's "
+            "identifier there, or remove all rows without an identifier from the table",
             column=person,
             row=row,
         )

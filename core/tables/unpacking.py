@@ -1,4 +1,4 @@
-"""Limits on files: which may be read, and how far a packed file may unpack."""
+"""Limits on files: the kinds of file that are read, and the size to which a packed file may unpack."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from espalier.core.errors import TableError
 
 MAX_BYTES = 1 << 30
 BOMB_BYTES, BOMB_RATIO = 50_000_000, 150
-"""A file that unpacks to more than these bytes, and to more than this multiple of its size, is refused as an attack:
-ordinary tables shrink to a fifth or a fiftieth."""
+"""A file is refused as an attack if it unpacks to more than these bytes and to more than this multiple of its size.
+Packing makes ordinary tables 5 to 50 times smaller."""
 FEW_ROWS, JOINED_ROWS, BATCH_BYTES = 64, 1 << 16, 1 << 28
-"""For texts that may be far longer than their bytes in the file: rows of a batch, rows of several joined batches, and
-bytes of a batch, unless a single row has more."""
+"""Sizes for texts that may be far longer than their bytes in the file: rows per batch, rows after batches are joined,
+and bytes per batch. A single row may have more bytes."""
 
 
 def check_ordinary(path: Path) -> None:
-    """Refuse a pipe or a device: each byte can be read only once, so a second read would lack the first rows."""
+    """Refuse a pipe or a device. Its bytes can be read only once, so a second read would miss the first rows."""
     if path.exists() and not path.is_file():
         raise _unordinary(path, "a folder" if path.is_dir() else "a pipe or a device")
 
 
 def open_ordinary(path: Path) -> IO[bytes]:
-    """Open a file that is neither a pipe nor a device, without waiting if one has just taken its place."""
+    """Open an ordinary file. If a pipe or a device has just replaced it, refuse without waiting for data."""
     file = os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)), "rb")
     if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         return file
@@ -53,12 +53,12 @@ class Facts(NamedTuple):
 
 
 def state(file: IO[bytes]) -> Facts:
-    """Return these facts of an open file."""
+    """Return the `Facts` of an open file."""
     return _facts(os.fstat(file.fileno()))
 
 
 def changes(path: Path | None) -> Facts | None:
-    """Return these facts of the file at ``path``; `None` if it is not a file."""
+    """Return the `Facts` of the file at ``path``; `None` if it is not a file."""
     with suppress(FileNotFoundError):
         return _facts(path.stat()) if path is not None and path.is_file() else None
     return None
@@ -69,7 +69,7 @@ def _facts(of: os.stat_result) -> Facts:
 
 
 def gunzip(data: bytes, shown: str) -> bytes:
-    """Return the contents of a gzip file; raise :class:`TableError` if it is damaged or unpacks to too much."""
+    """Return the contents of a gzip file; raise :class:`TableError` if it is damaged or its contents are too large."""
     out = bytearray()
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
@@ -82,7 +82,7 @@ def gunzip(data: bytes, shown: str) -> bytes:
 
 
 def check_unpacked(size: int, packed: int, shown: str) -> None:
-    """Refuse a file that would unpack to too much, before unpacking it."""
+    """Refuse a file whose contents would be too large, before it is unpacked."""
     if size > MAX_BYTES:
         raise TableError(f"{shown} unpacks to more than 1 GiB; Espalier reads smaller tables only")
     check_ratio(size, packed, shown)
@@ -99,9 +99,9 @@ def check_ratio(size: int, packed: int, shown: str) -> None:
 def unshared(file: Any, longest: int, packed: int, shown: str, names: Sequence[str] | None = None) -> Iterator[Any]:
     """Yield the batches of a Parquet file whose texts may be stored as differences from the text before.
 
-    A few bytes of such a file may state many long texts. ``longest`` is the largest possible number of bytes of a row's
-    texts, if they are stored in this way (`espalier.core.tables.parquet_pages`). Therefore few rows are read at a time,
-    and their sizes are added up. Raises :class:`TableError` if the sum is far larger than the file.
+    A few bytes of such a file may encode many long texts. Therefore, few rows are read at a time and their sizes are
+    added up. ``longest`` is the largest possible size, in bytes, of the texts of one row in this encoding
+    (`espalier.core.tables.parquet_pages`). Raises :class:`TableError` if the sum is far larger than the file.
     """
     import pyarrow as pa
 

@@ -14,7 +14,7 @@ from espalier.pages.session.session import Session
 from espalier.pages.structure import implications
 
 MOST_WHAT_IF = 400
-"""Largest number of arrows for which each shows the consequences of erasing it."""
+"""Largest number of arrows on a board that states, for each arrow, the consequences of erasing it."""
 
 Paths = Mapping[Line, tuple[Point, ...]]
 
@@ -66,7 +66,7 @@ def data(
             _link(
                 (a, b),
                 ends(a, b),
-                f"{a} ↔ {b}: they share an unmeasured cause. Delete erases this link.",
+                f"{a} ↔ {b}: these columns share an unmeasured cause. Press Delete to erase this link.",
                 paths[*ends(a, b), "share"],
                 lit=any(cause in arrow for arrow in lit),
             )
@@ -80,7 +80,7 @@ def data(
                 "ends": [*causes, effect],
                 "at": [*ends(*causes), *ends(effect)],
                 "lit": False,
-                "text": f"{' and '.join(causes)} act together on {effect}. Delete erases this link.",
+                "text": f"{' and '.join(causes)} act together on {effect}. Press Delete to erase this link.",
             }
             for causes, effect in dag.drawn_interactions
             if len(ends(*causes)) > 1 and len(ends(*causes, effect)) == len(ends(*causes)) + 1

@@ -38,7 +38,7 @@ ROLES = {
 
 
 LONGEST_LABEL = 60
-"""Characters of a column's label that a list shows."""
+"""Largest number of characters of a column's label in a list."""
 _BREAKS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 """Line breaks of any kind, which end inline code in markdown, and control characters."""
 
@@ -52,13 +52,13 @@ def plain(text: object) -> str:
 
 
 def label_of(schema: Schema, column: str) -> str:
-    """The label of a column, cut where it is long; an empty text if it has none."""
+    """Return the label of a column, shortened if it is too long; an empty text if the column has no label."""
     label = schema[column].label if column in schema else ""
     return label if len(label) <= LONGEST_LABEL else f"{label[: LONGEST_LABEL - 1]}…"
 
 
 def called(schema: Schema, *columns: str) -> str:
-    """Columns with their labels as plain text for a list of choices; arrows join several."""
+    """Return columns with their labels as plain text for a list of choices. Several columns are joined by arrows."""
     labels = (label_of(schema, c) for c in columns)
     return " → ".join(f"{c}: {label}" if label else c for c, label in zip(columns, labels, strict=True))
 
@@ -75,7 +75,7 @@ def name(column: str, schema: Schema | None = None) -> str:
 
 
 def names(columns: Iterable[str], cap: int = 12, nothing: str = "nothing", schema: Schema | None = None) -> str:
-    """Several names, and the number of the rest; with ``schema``, each with its label."""
+    """Return the first ``cap`` names and the number of further names; with ``schema``, each name has its label."""
     columns = list(columns)
     shown = ", ".join(name(c, schema) for c in columns[:cap])
     more = f" and {len(columns) - cap} more" if len(columns) > cap else ""
@@ -120,18 +120,18 @@ def sides(project: Project, frame: Frame) -> list[dict[str, str]]:
 
 
 def unit(neighbors: Neighbors, rows_per_person: int, person: str | None = None, *, linked: bool = False) -> str:
-    """The unit of privacy, in half a sentence. ``linked``: of two linked tables."""
+    """Return the unit of privacy as a clause. ``linked`` is true if the project has two linked tables."""
     return Unit(neighbors, rows_per_person).in_words(None if person is None else name(person), linked=linked)
 
 
 def unit_of(project: Project) -> str:
-    """The unit of privacy of a project's plan, in half a sentence."""
+    """Return the unit of privacy of a project's plan as a clause."""
     plan = project.plan
     return unit(plan.neighbors, plan.rows_per_person, plan.person, linked=project.linked is not None)
 
 
 def people(project: Project) -> str:
-    """Return a sentence on the source of the rows per person."""
+    """Return a sentence that states whether the number of rows per person is enforced or promised."""
     if project.linked is not None:
         return f"{LINKED_UNIT} The first {project.linked.keep} visits of each person are kept."
     plan, answer = project.plan, project.one_row_per_person

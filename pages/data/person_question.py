@@ -45,9 +45,9 @@ def _ask(state: Session) -> None:
     with st.container(border=True, key="person-question"):
         st.subheader("First: can one person have several rows?", anchor=False)
         st.markdown(
-            "For example a patient with several visits, or a customer with several orders. Privacy protects a person "
-            "with **all** their rows, so Espalier needs to know. "
-            + ("You can plan and release once this is answered." if still_open else "")
+            "For example, a patient can have several visits, or a customer several orders. Differential privacy "
+            "protects **all** rows of a person together, so Espalier must know how many one person can have. "
+            + ("You can plan and release once you have answered this question." if still_open else "")
         )
         current = _current(state)
         chosen = st.radio(
@@ -91,19 +91,19 @@ def _current(state: Session) -> str | None:
 
 
 def _one_row(state: Session) -> None:
-    """State what the answer promises, and any column that contradicts it."""
+    """Show that this answer is a promise, and name columns that contradict it."""
     st.caption("This is a promise. Anyone with more rows is protected less than the report states.")
     if state.text is None:
         return
     if found := repeating(state.text, [c for c in _set_aside(state) if c in state.text.columns]):
         st.warning(
             f"{CONFIDENTIAL} {names(found)} looks like an identifier, and some of its values are in several rows. If "
-            "it identifies people, the answer is yes."
+            "this column identifies people, choose the answer Yes."
         )
 
 
 def _column(state: Session) -> tuple[str | None, int]:
-    """The person column and the row limit."""
+    """Show the fields for the person column and the row limit, and return both values."""
     plan = state.project.plan
     aside = _set_aside(state)
     others = [c for c in (state.columns or state.project.schema.names) if c not in aside]
@@ -119,7 +119,7 @@ def _column(state: Session) -> tuple[str | None, int]:
         placeholder="Choose a column",
         accept_new_options=not state.columns,
         key=f"person-column-{state.opened}",
-        help="Such as a patient number. It is read to count the rows of each person, and is never released.",
+        help="For example, a patient number. Espalier reads it to count each person's rows, and never releases it.",
     )
     k = right.number_input(
         "Keep at most this many rows of each person",
@@ -127,11 +127,11 @@ def _column(state: Session) -> tuple[str | None, int]:
         10_000,
         plan.rows_per_person if plan.person else ROWS_KEPT,
         key=f"person-kept-{state.opened}",
-        help="They are chosen at random. More rows keep more of the table, but need more noise.",
+        help="The rows to keep are chosen at random. A higher limit keeps more of the table, but needs more noise.",
     )
     if person is not None:
         st.caption(
-            f"{name(person)} is used only to find each person's rows. Each person is protected with all their rows."
+            f"{name(person)} is used only to find each person's rows. All rows of a person are protected together."
         )
         if person in state.project.schema.names:
             st.caption(f"{name(person)} will be left out of the columns, so that it cannot be released.")
@@ -139,7 +139,7 @@ def _column(state: Session) -> tuple[str | None, int]:
 
 
 def _promise(state: Session) -> int:
-    """The largest number of rows of one person, as promised; 1 while nothing is typed."""
+    """Ask for the largest number of rows of one person, which is a promise. Return 1 until a number is typed."""
     plan = state.project.plan
     k = st.number_input(
         "At most this many rows of one person",
@@ -148,7 +148,8 @@ def _promise(state: Session) -> int:
         plan.rows_per_person if plan.person is None and plan.rows_per_person > 1 else None,
         placeholder="type a number",
         key=f"person-promised-{state.opened}",
-        help="Derive it from how the table was made, such as one row a year for five years. More rows need more noise.",
+        help="Derive this number from how the table was made, such as one row a year for five years. A higher number "
+        "needs more noise.",
     )
     st.caption("This is a promise; nothing checks it. Anyone with more rows is protected less than the report states.")
     return int(k or 1)

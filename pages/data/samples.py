@@ -15,15 +15,15 @@ SAMPLES = {
         "Readmission",
         "local_hospital",
         8000,
-        "8,000 patients, 14 columns. Four hospital codes look like causes of readmission but are not: in another "
-        "hospital they mean nothing. *Shows why the causal regime matters.*",
+        "8,000 patients, 14 columns. Four hospital codes look like causes of readmission but are not. In another "
+        "hospital they do not predict it. *Shows why the causal regime matters.*",
     ),
     "hiring": (
         "Hiring",
         "work",
         6000,
-        "6,000 applicants, 10 columns. Gender reaches the decision through qualification, and also through postcode "
-        "and club. *Shows what the fence does.*",
+        "6,000 applicants, 10 columns. Gender influences the decision through qualification, and also through "
+        "postcode and club. *Shows what the fence does.*",
     ),
     "visits": (
         "Visits",
@@ -43,8 +43,8 @@ SAMPLES = {
         "Stays",
         "bed",
         6000,
-        "6,000 patients, 7 columns. The length of a stay depends on other numbers along curves. *Shows methods that "
-        "keep numbers as numbers, and one that is clearly not private.*",
+        "6,000 patients, 7 columns. The length of a stay is a curved function of other numbers. *Shows methods that "
+        "keep numbers as numbers, and one method that is clearly not private.*",
     ),
     "clinic": (
         "Clinic",

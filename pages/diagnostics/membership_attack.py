@@ -19,22 +19,22 @@ from espalier.pages.session.session import ReleaseBundle
 INTRODUCTION = (
     "Could an attacker infer from the synthetic table whether one person's row was in the real one? A game answers "
     f"this. The attacker sees {MODELS} tables, each released under this plan from half of up to 1,000 real rows, and "
-    "guesses which rows were in. The tables are created only for the game, then deleted. It takes minutes."
+    "guesses which rows were used. The tables are created only for the game and then deleted. The game takes minutes."
 )
 
 
 def rows_field(number: int) -> str:
-    """Return the rows to attack, as typed."""
+    """Show the field for the rows to attack, and return its text."""
     return st.text_input(
         "Rows to attack",
         key=f"attack-rows-{number}",
         placeholder=f"{TARGETS} rows, half of them outliers",
-        help="Leave it empty, or list at least two row numbers, counted from 1: 3, 17, 250.",
+        help="Leave this field empty, or list at least two row numbers, such as 3, 17, 250. The first row is 1.",
     )
 
 
 def work(released: ReleaseBundle, real: Table, rows: str, report: Any) -> Played:
-    """The game, in a job; ``rows`` as they were typed."""
+    """Play the game as a background job; ``rows`` is the text that the user typed."""
     words = rows.replace(",", " ").split()
     if wrong := next((word for word in words if not word.isdecimal()), ""):
         raise EspalierError(f"{wrong!r} is not a row number; use numbers such as 3, 17, 250")
@@ -46,7 +46,7 @@ def work(released: ReleaseBundle, real: Table, rows: str, report: Any) -> Played
 
 
 def show(played: Played) -> None:
-    """The verdict, the figures, and how to read them."""
+    """Show the verdict, the figures, and how to read them."""
     control = played.control[0].auc.value
     if played.blind:
         st.error(plain(played.verdict))
@@ -74,9 +74,10 @@ def show(played: Played) -> None:
         },
     )
     st.markdown(
-        f"**How to read it.** {played.game} AUC 0.5 is a coin toss, 1 is always right. Advantage is the "
-        "true-positive rate minus the false-positive rate: 0 is chance. The intervals resample tables "
-        f"and rows. The budget allows an AUC of at most about {played.top:.3f} in this game. The control publishes the "
-        f"rows themselves, and the main attack recognises them with AUC {control:.3f}: below {BLIND_BELOW:g} the "
-        f"attack would be blind and prove nothing."
+        f"**How to read it.** {played.game} An AUC of 0.5 means chance; an AUC of 1 means that the attack is always "
+        "right. Advantage is the true-positive rate minus the false-positive rate; an advantage of 0 means chance. "
+        "The intervals come from resampled tables and rows. The budget allows an AUC of at most about "
+        f"{played.top:.3f} in this game. The control publishes the rows themselves, and the main attack recognises "
+        f"them with AUC {control:.3f}. If this AUC were below {BLIND_BELOW:g}, the attack would be blind, and its "
+        "failure would prove nothing."
     )

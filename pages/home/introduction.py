@@ -6,7 +6,6 @@ from base64 import b64encode
 
 import streamlit as st
 
-from espalier.core.report.story import SHIPPED
 from espalier.pages.common import shell, story
 from espalier.pages.common.text import plain
 from espalier.pages.common.tour import STOPS
@@ -37,6 +36,12 @@ QUESTIONS = {
 }
 """The question behind each bundled example. An example that is not listed is offered by its name."""
 
+PICTURES = (
+    "The pictures show figures from a typical release of each sample. The samples come with Espalier and contain "
+    "invented rows, so the figures may be shown."
+)
+"""A note below the examples."""
+
 STEPS = (
     (":material/account_tree:", "Say what you know", "Draw what causes what. Mark who is protected. Describe columns."),
     (":material/savings:", "See what it costs", "A plan shows every count and its price, before any row is read."),
@@ -53,7 +58,7 @@ def steps() -> None:
 
 
 def samples(state: Session) -> None:
-    """The open project and the next step; then the examples, each with its question. One click opens one."""
+    """Show the open project and the next step, then the examples with their questions. One click opens an example."""
     if state.sample:
         st.success(f"The example {plain(state.sample)} is open.")
         with st.container(horizontal=True):
@@ -66,7 +71,7 @@ def samples(state: Session) -> None:
             st.markdown(f"**:material/{icon}: {title}**  \n{QUESTIONS.get(key, 'An invented table.')}")
             story.show(key, source=False)
             st.button(f"Open {title.lower()}", key=f"home-{key}", on_click=opening.open_sample, args=(state, key, rows))
-    st.caption(f"About the pictures: {SHIPPED[0].lower()}{SHIPPED[1:]}")
+    st.caption(PICTURES)
 
 
 def tour(state: Session) -> None:

@@ -1,4 +1,4 @@
-"""Error bounds for the target on the Plan page, with the assumptions that the reader can change."""
+"""Error bounds for the target on the Plan page, with assumptions that the reader can change."""
 
 from __future__ import annotations
 
@@ -12,30 +12,40 @@ from espalier.pages.common import text
 
 
 def show(tree: float, features: int, inputs: Mapping[str, float], plan: Plan) -> None:
-    """Show the bound for the columns counted with the target, and for a model trained on the table."""
+    """Show the bound for the columns counted with the target, and the bound for a model trained on the table."""
     with st.expander("Theoretical bounds for the target"):
         st.markdown("These **bounds** are a worst case. For decisions, use the expected error.")
         left, right = st.columns(2)
         loss = left.number_input(
-            "The loss is at most", 0.01, 1000.0, float(inputs["loss"]), key="promise-loss", help="0–1 loss: 1."
+            "Largest loss",
+            0.01,
+            1000.0,
+            float(inputs["loss"]),
+            key="promise-loss",
+            help="The largest loss of one prediction. It is 1 for the 0–1 loss.",
         )
         norm = right.number_input(
-            "The model's weights have a norm of at most",
+            "Largest norm of the model's weights",
             0.01,
             1000.0,
             float(inputs["norm"]),
             key="promise-norm",
-            help="Of a linear model on one-hot columns; a regularised fit keeps it small.",
+            help="The bound is for a linear model on one-hot columns. Regularisation keeps this norm small.",
         )
         risk = excess_risk(tree, features, inputs["rows"], loss, norm, inputs["beta"] / 2)
-        st.markdown(
-            f"- {text.name(plan.target or '')} and the {features} columns counted with it, all together: "
-            f"{_bound(tree)} of the rows in the wrong cell, for a table made from these pairs alone whose columns "
-            "depend on each other through the target only ((2|T| − 1) times the largest bound of a pair).\n"
-            f"- A model trained on {inputs['rows']:,.0f} synthetic rows: its risk is above the best possible by at "
-            f"most **{'a vacuous bound' if risk > loss else f'{risk:.3f}'}** (PRISM, Theorem 6.2)."
+        in_tree = (
+            "the bound on the share of rows in the wrong cell is above 100 %, so it is **vacuous**"
+            if tree > 1
+            else f"at most **{100 * tree:.1f} %** of the rows are in the wrong cell"
         )
-
-
-def _bound(value: float) -> str:
-    return "a **vacuous** bound (above 100 %)" if value > 1 else f"at most **{100 * value:.1f} %**"
+        trained = (
+            "the bound on its excess risk is above the largest loss, so it is **vacuous**"
+            if risk > loss
+            else f"its risk exceeds the best possible risk by at most **{risk:.3f}**"
+        )
+        st.markdown(
+            f"- For the joint table of {text.name(plan.target or '')} and the {features} columns counted with it, "
+            f"{in_tree}. This assumes a table made from these pairs alone, in which the columns depend on each other "
+            "only through the target. The bound is (2|T| − 1) times the largest bound of a pair.\n"
+            f"- For a model trained on {inputs['rows']:,.0f} synthetic rows, {trained} (PRISM, Theorem 6.2)."
+        )

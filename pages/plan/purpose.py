@@ -34,8 +34,8 @@ def show(state: Session, take: Callable[[Session, Advice], None]) -> None:
         options = ", ".join(f"{key}: {value}" for key, value in advice.changes.items())
         st.markdown(f"**{plain(advice.method.title)}**{f' ({plain(options)})' if options else ''}. {advice.why}")
         if not _followed(state.project, advice):
-            st.markdown("You have changed the method or its options since then.")
-            st.button("Plan for this purpose again", on_click=take, args=(state, advice), key="purpose-take")
+            st.markdown("You changed the method or its options after you chose this purpose.")
+            st.button("Use this method again", on_click=take, args=(state, advice), key="purpose-take")
         elif not advice.lacking:
             st.markdown(":material/check: The plan below uses this method.")
             if unread := drawing_unused(state.project):

@@ -1,4 +1,4 @@
-"""Start a release of the session in a job, and keep it with its files."""
+"""Start a release as a background job of the session, and keep the result with its files."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ AT_DELTA = 1e-9
 
 
 def start(state: Session, share: float, seen: Preview, paid: Paid | None = None) -> None:
-    """Spend the budget of the open project on the open table, ``share`` of its rows held out for testing.
+    """Spend the budget of the open project on the open table, and hold out this ``share`` of its rows for testing.
 
-    ``seen`` is the agreed plan for the rows that are left. ``paid`` None: not recorded in a ledger.
+    ``seen`` is the agreed plan for the remaining rows. ``paid`` is None for a release that no ledger records.
     """
     if not state.has_project or not state.has_table or state.job is not None:
         return
@@ -74,11 +74,13 @@ def start(state: Session, share: float, seen: Preview, paid: Paid | None = None)
         if not began.is_set():
             into.trouble["release"] = f"{reason} Nothing was read and nothing is spent."
             return
-        into.trouble["release"] = f"{reason} The noise already drawn counts as spent, up to the whole ε of the plan."
+        into.trouble["release"] = (
+            f"{reason} The budget of the noise already drawn counts as spent. It is at most the plan's ε."
+        )
         into.spent.append(replace(bill, complete=False))
 
     def work(report: Report) -> Release:
-        """Return the release; the rows that it was made from and the holdout stay with the session."""
+        """Return the release. The session keeps the holdout and the rows that the release was made from."""
         real, holdout, ordered = table, None, project
         if table is not None and share:
             ordered, size = _without(project, table, share)
@@ -117,7 +119,7 @@ def start(state: Session, share: float, seen: Preview, paid: Paid | None = None)
 
 
 def finish(state: Session, population: str, entry: str) -> None:
-    """Finish an interrupted release of the ledger, with the open table in case an answer is missing."""
+    """Finish an interrupted release that the ledger records. The open table is read if an answer is missing."""
     if state.job is not None:
         return
     table = state.table() if state.has_project and state.has_table and state.relation is None else None
@@ -145,7 +147,7 @@ def finish(state: Session, population: str, entry: str) -> None:
 
 
 def _nothing() -> None:
-    """Mark nothing: whatever is drawn was paid for before."""
+    """Do nothing when noise is drawn: it was paid for before the interruption."""
 
 
 def price_of_cancel(began: bool, epsilon: float) -> str:
@@ -154,9 +156,9 @@ def price_of_cancel(began: bool, epsilon: float) -> str:
 
 
 def kept_back(state: Session, table: Table, share: float, delta: float | None) -> tuple[Preview, int | None]:
-    """Return the preview with a holdout of this ``share``, and the number of rows left if that is public.
+    """Return the preview with a holdout of this ``share``, and the number of remaining rows if it is public.
 
-    ``delta`` is the ledger's, for a plan without one.
+    ``delta`` is the ledger's δ, used if the plan sets none.
     """
     project, size = _without(state.project, table, share)
     n = public_rows(project.plan, table.rows)
@@ -167,9 +169,10 @@ def kept_back(state: Session, table: Table, share: float, delta: float | None) -
 
 
 def _without(project: Project, table: Table, share: float) -> tuple[Project, int | None]:
-    """Return the project for the rows left after a holdout of this ``share``, and the holdout's size if n is public.
+    """Return the project for the rows that remain after a holdout of this ``share``.
 
-    If n is private, each person (or row) is held out with this probability; a declared total shrinks by the share.
+    Also return the holdout's size if n is public. If n is private, each person (or row) is held out with this
+    probability; a declared total shrinks by the share.
     """
     plan = project.plan
     if plan.person is not None and plan.rows is not None and plan.neighbors == "replace-one":

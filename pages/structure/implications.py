@@ -48,14 +48,14 @@ def told(project: Project, now: Implied) -> list[dict[str, Any]]:
         out.append({"text": text, "bad": bad})
 
     if target is None:
-        tell("Give one column the role of outcome: then its direct causes are marked.")
+        tell("Give one column the role of outcome to mark its direct causes.")
     else:
         tell(f"{len(now.parents)} direct cause{'s' * (len(now.parents) != 1)} of {target} (◆).")
         for cause, effect in dag.confounded:
             if effect == target:
                 tell(
-                    f"{cause} → {effect} is drawn as a direct cause, and both share an unmeasured cause. Part of their "
-                    "link is not causal, and it may not hold elsewhere.",
+                    f"{cause} is drawn as a direct cause of {effect}, and these two columns share an unmeasured cause. "
+                    "Part of their link is not causal and may not hold elsewhere.",
                     True,
                 )
     others = [f"{a} → {b}" for a, b in dag.confounded if b != target]
@@ -65,16 +65,17 @@ def told(project: Project, now: Implied) -> list[dict[str, Any]]:
         tell(f"{', '.join(roles.protected)} and {', '.join(roles.outcome)} are separated by the drawing itself.")
     elif now.separated is False:
         past = avoiding(now, roles)
-        many = f"{len(past)} open path{'s' * (len(past) != 1)}"
+        many, verb = f"{len(past)} open path{'s' * (len(past) != 1)}", "avoids" if len(past) == 1 else "avoid"
         tell(
-            f"{many} from {', '.join(roles.protected)} to {', '.join(roles.outcome)} past admissible columns (red).",
+            f"{many} from {', '.join(roles.protected)} to {', '.join(roles.outcome)} {verb} the admissible columns "
+            "(red in the drawing).",
             bool(past),
         )
         if past:
             tell(
-                "The plan's fence erases these links in the released table."
+                "The plan's fence removes these links from the released table."
                 if is_fenced(project.plan)
-                else "The plan has no fence: these links may show in the released table."
+                else "The plan has no fence, so these links may appear in the released table."
             )
     return out
 
@@ -83,7 +84,11 @@ def apart(one: str, other: str, separation: Separation, own: bool) -> str:
     """Return why two columns are separated, and how to remove the separation."""
     through = f"linked only through {', '.join(separation.given)}" if separation.given else "not linked at all"
     why = f" Why: {separation.why}." if separation.why else ""
-    lift = "Delete lifts it." if own else "It comes from the roles and the plan's method."
+    lift = (
+        "To remove this separation, press Delete."
+        if own
+        else "This separation comes from the roles and the plan's method."
+    )
     return f"{one} and {other} will be {through} in the released table.{why} {lift}"
 
 
@@ -111,7 +116,7 @@ def erasing(found: Change) -> str:
     elif found.paths_lost:
         few = len(found.paths_lost)
         parts.append(f"{few} open path{'s' * (few > 1)} from protected to outcome would close")
-    return f"Without it {'; '.join(parts)}." if parts else "Without it these sets stay as they are."
+    return f"Without this arrow, {'; '.join(parts)}." if parts else "Without this arrow, these sets stay the same."
 
 
 def now(state: Session) -> tuple[Dag, Implied]:
@@ -128,7 +133,7 @@ def show(state: Session, dag: Dag, found: Implied) -> None:
     if target is not None:
         parents, blanket = (names(some, 40, "none drawn", schema) for some in (found.parents, found.blanket))
         st.markdown(f"**Direct causes of {name(target, schema)}:** {parents}.")
-        st.markdown(f"**Its neighbourhood** ({term('Markov blanket')}): {blanket}.")
+        st.markdown(f"**Neighbourhood of {name(target, schema)}** ({term('Markov blanket')}): {blanket}.")
     if found.separated is not None:
         ends = f"{names(roles.protected, schema=schema)} and {names(roles.outcome, schema=schema)}"
         if found.separated:
@@ -143,7 +148,7 @@ def show(state: Session, dag: Dag, found: Implied) -> None:
 
 
 def _open(found: Implied, dag: Dag, project: Project, ends: str) -> None:
-    """Show the open paths: those that avoid the admissible columns, then those that conditioning on them opens."""
+    """Show the open paths that avoid the admissible columns, then the paths that conditioning on them opens."""
     roles = project.roles
     past = avoiding(found, roles)
     through = [p for p in found.paths if p not in past]
@@ -153,8 +158,11 @@ def _open(found: Implied, dag: Dag, project: Project, ends: str) -> None:
         st.markdown(f"**Open paths** between {ends}{gate}, red in the drawing{more}:")
         _listed(past, dag)
     if through:
-        gate, begin = names(roles.admissible), "Besides" if past else "**Open paths**"
-        st.markdown(f"{begin}: {ends} are linked given {gate}, as effects of two causes that then seem linked{more}:")
+        gate, begin = names(roles.admissible), "**Further open paths**" if past else "**Open paths**"
+        st.markdown(
+            f"{begin} between {ends}, opened by conditioning on {gate}{more}. Two causes of a column seem linked once "
+            "its value is given:"
+        )
         _listed(through, dag)
 
 
@@ -170,7 +178,7 @@ def _listed(paths: list[Path], dag: Dag) -> None:
 
 
 def contested(state: Session) -> None:
-    """The switch that leaves contested arrows out of the sets, and the difference that they make."""
+    """Show the switch that leaves contested arrows out of the sets, and how the sets change without these arrows."""
     project = state.project
     if not project.dag.contested:
         return
@@ -197,13 +205,16 @@ def _take_switch(state: Session) -> None:
 def difference(found: Change, dag: Dag) -> str:
     """A change as markdown, in one line."""
     parts = []
-    for what, lost in (("the direct causes lose", found.parents_lost), ("the neighbourhood loses", found.blanket_lost)):
+    for lost, one, many in (
+        (found.parents_lost, "is no longer a direct cause", "are no longer direct causes"),
+        (found.blanket_lost, "leaves the neighbourhood", "leave the neighbourhood"),
+    ):
         if lost:
-            parts.append(f"{what} {names(lost)}")
+            parts.append(f"{names(lost)} {one if len(lost) == 1 else many}")
     if found.separated:
         parts.append("no open path from protected to outcome remains")
     elif found.paths_lost:
         shown = "; ".join(plain(path_words(p, dag.links)) for p in found.paths_lost[:4])
-        many = f"{len(found.paths_lost)} open paths close" if len(found.paths_lost) > 1 else "an open path closes"
-        parts.append(f"{many}: {shown}")
+        closed = f"{len(found.paths_lost)} open paths close" if len(found.paths_lost) > 1 else "an open path closes"
+        parts.append(f"{closed}: {shown}")
     return f"{', '.join(parts)}." if parts else "the sets and the open paths stay the same."

@@ -246,7 +246,7 @@ def test_causes_act_together_by_mouse_and_keyboard(person, tmp_path, samples) ->
     board.project(lambda p: p.dag.interactions == together)
     person.page.locator(".board .arrows li").filter(has_text="age and diabetes act together").wait_for(state="attached")
     board.click_line("age", "diabetes", "readmitted", "together")
-    board.says("age and diabetes act together on readmitted. Delete erases this link.")
+    board.says("age and diabetes act together on readmitted. Press Delete to erase this link.")
     lines = person.page.get_by_label("Line of the drawing").locator("option")
     assert "age ⊗ diabetes → readmitted" in lines.all_text_contents()
     person.page.keyboard.press("Delete")

@@ -146,7 +146,7 @@ def test_a_person_column_and_private_figures(work, capsys):
     assert run("evaluate", "o", "--data", "t.csv") == 0
     (work / "t.csv").write_text("who,a,b c\n,x,1\n" + rows)
     assert run("release", "p.json", "--data", "t.csv", "--out", "o2") == 2
-    assert "empty, first in data row 1" in capsys.readouterr().err
+    assert "empty cell in data row 1" in capsys.readouterr().err
     write(work, "p.json", {}, plan={**people, "neighbors": "replace-one"})
     assert run("plan", "p.json", "--rows", "240") == 2
     assert "declare a total" in capsys.readouterr().err

@@ -145,7 +145,7 @@ def test_a_shared_cause_is_drawn_warned_of_and_undone() -> None:
     assert [(e["from"], e["to"]) for e in sent["shared"]] == [("y", "a"), ("b", "z")]
     warned = [t["text"] for t in sent["told"] if t["bad"]]
     assert len(warned) == 1
-    assert "a → y is drawn as a direct cause, and both share an unmeasured cause" in warned[0]
+    assert "a is drawn as a direct cause of y, and these two columns share an unmeasured cause" in warned[0]
     send(state, {"do": "unlink", "link": ["a", "y", "share"]}, {"do": "undo"}, start=3)
     assert state.project.dag.hidden == (("y", "a"), ("b", "z"))
 

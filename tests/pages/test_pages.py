@@ -183,7 +183,7 @@ def test_a_chosen_purpose_changes_the_plan_at_once_and_is_remembered(app: AppTes
     go(go(app, "structure"), "plan")
     assert next(b for b in app.button_group if b.label.startswith("What is the table")).value == "here"
     state(app).editor.change_plan(method="independent")
-    assert "You have changed the method or its options since then" in sentences(app.run())
+    assert "You changed the method or its options after you chose this purpose" in sentences(app.run())
     press(app, "Plan for this purpose again")
     assert state(app).project.plan.method != "independent"
     assert "This plan uses none of the" in sentences(app)
@@ -382,11 +382,11 @@ def beside(app: AppTest) -> str:
 def test_the_structure_page_claims_a_fence_only_where_the_plan_has_one(app: AppTest) -> None:
     go(sample(app, "hiring"), "structure")
     assert fenced(app)
-    assert "fence erases these links" in beside(app)
+    assert "fence removes these links" in beside(app)
     state(app).editor.change_plan(method="mst", fair=None)
     go(app, "structure")
-    assert "fence erases" not in beside(app)
-    assert "has no fence: these links may show" in beside(app)
+    assert "fence removes" not in beside(app)
+    assert "has no fence, so these links may appear" in beside(app)
 
 
 def test_changing_methods_keeps_the_switch_and_logs_no_complaint(app: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -324,7 +324,7 @@ def test_what_cannot_be_is_refused(tmp_path):
         PROJECT.with_plan(person="")
     (tmp_path / "t.csv").write_text("id,a,b\np1,0,1\n,1,1\np2,0,0\n")
     text = read_table(tmp_path / "t.csv")
-    with pytest.raises(TableError, match=r"'id' is empty, first in data row 2;") as error:
+    with pytest.raises(TableError, match=r"'id' has an empty cell in data row 2;") as error:
         Table.encode(text, SCHEMA, "id")
     assert (error.value.data["column"], error.value.data["row"]) == ("id", 2)
     with pytest.raises(TableError, match="no column 'nobody'"):

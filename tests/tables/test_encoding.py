@@ -247,7 +247,7 @@ def test_person_columns_that_mix_no_types_are_read():
     for ids in ([7, 8, 7], ["7", "007", "x"], [7, "A7", "n/a"], [7, 8.0, None], [dt.date(2020, 1, 1), "nobody", "x"]):
         table = read_table(sheet(("id", "a"), *((who, "x") for who in ids)))
         if None in ids:
-            with pytest.raises(TableError, match="is empty, first in data row 3"):
+            with pytest.raises(TableError, match="has an empty cell in data row 3"):
                 Table.encode(table, WHO, "id")
         else:
             assert len(set(Table.encode(table, WHO, "id").person.tolist())) == len(set(ids))

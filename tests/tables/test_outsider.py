@@ -144,7 +144,7 @@ def test_persons_of_one_form_stay_allowed(cells):
 
 def test_a_decimal_that_is_no_number_is_nobody():
     frame = pd.DataFrame({"a": ["x", "x"], "person": [Decimal("NaN"), Decimal("1")]})
-    with pytest.raises(TableError, match="is empty, first in data row 1"):
+    with pytest.raises(TableError, match="has an empty cell in data row 1"):
         as_table(frame, SCHEMA, "person")
 
 
@@ -553,7 +553,7 @@ def counts(url, name, column, person=None):
 def test_a_decimal_that_is_no_number_is_nobody_in_postgres(postgres, in_postgres):
     """Previously, all rows with such an identifier were one person named NaN."""
     name = in_postgres("a text, person numeric(20,0)", ("x", "NaN"), ("x", "NaN"), ("x", 1))
-    with pytest.raises(TableError, match="'person' is empty in some row"):
+    with pytest.raises(TableError, match="'person' has an empty cell"):
         counts(postgres, name, SCHEMA["a"], "person")
 
 

@@ -170,7 +170,7 @@ def test_invented_people_fill_a_declared_total():
 
 
 def test_refusals_quote_no_identifier():
-    with pytest.raises(TableError, match="person column 'id' is empty") as found:
+    with pytest.raises(TableError, match="person column 'id' has an empty cell") as found:
         read(people(("1", "n")), visits(("1", "1", "a", "p"), ("", "2", "secret", "q")))
     assert "secret" not in str(found.value)
     with pytest.raises(TableError, match="no column 'at'"):

@@ -93,7 +93,7 @@ def test_a_row_without_a_person_is_refused(urls, postgres):
     with psycopg.connect(postgres, autocommit=True) as con:
         con.execute("UPDATE streamed SET p = '' WHERE ctid = (SELECT min(ctid) FROM streamed)")
     for url in urls:
-        with pytest.raises(TableError, match="person column 'p' is empty"):
+        with pytest.raises(TableError, match="person column 'p' has an empty cell"):
             counted(url, "p", 2)
 
 

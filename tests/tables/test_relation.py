@@ -434,7 +434,7 @@ def test_people_who_are_not_named_and_columns_that_are_not_there(tmp_path):
         pa.table({"a": ["x", "y"], "v": [1, 2], "id": ["p", ""], "w": [1.5, 2.5]}), tmp_path / "t.parquet"
     )
     relation = open_relation(tmp_path / "t.parquet")
-    with pytest.raises(TableError, match="is empty in some row"):
+    with pytest.raises(TableError, match="has an empty cell"):
         relation.snapshot(SMALL, "id", 1)
     with pytest.raises(TableError, match="as text or whole numbers"):
         relation.snapshot(SMALL, "w", 1)
