@@ -18,6 +18,8 @@ DeclaredKind = Literal["categorical", "ordinal", "numeric", "date", "identifier"
 
 MOST_COLUMNS, MOST_TEXT = 20_000, 10_000
 """Largest number of columns, and longest text in characters."""
+MOST_CELLS, MOST_NOTES, SHORT = 16_384, 1_000, 200
+"""Largest number of cells of a line and of notes, and longest name in them in characters."""
 MOST_MARKS = 50
 """Largest number of missing codes into which a range of whole numbers is expanded."""
 YES = {"y", "yes", "true", "1", "x"}
@@ -106,10 +108,18 @@ def csv_lines(text: str, source: str) -> Iterator[tuple[int, list[str]]]:
     try:
         for cells in reader:
             begun = begun or bool(cells and not _SEP.match(cells[0]))
+            if len(cells) > MOST_CELLS:
+                raise SchemaError(f"{source}, line {reader.line_num}: more than {MOST_CELLS:,} cells")
             if begun and any(cell.strip() for cell in cells):
                 yield reader.line_num, [cell.strip() for cell in cells]
     except csv.Error as error:
         raise SchemaError(f"{source}, line {reader.line_num}: {error}") from None
+
+
+def add_note(notes: list[str], about: str, text: str) -> None:
+    """Add a note about a column, unless there are `MOST_NOTES`: a crafted file would need much memory for them."""
+    if len(notes) < MOST_NOTES:
+        notes.append(f"{about[:SHORT]}: {text[:MOST_TEXT]}")
 
 
 def letters(text: str) -> str:

@@ -6,10 +6,12 @@ import re
 from collections.abc import Mapping, Sequence
 
 from espalier.core.dictionaries.base import (
+    SHORT,
     YES,
     Declared,
     DeclaredKind,
     Dictionary,
+    add_note,
     csv_lines,
     digest_of,
     letters,
@@ -63,7 +65,7 @@ def _kinds(header: Sequence[str]) -> tuple[str, ...]:
     A name after the code is its label, as in ``code,name``; before the code, it names the column. A language at the end
     of a heading, as in ``name_en``, does not count.
     """
-    cells = [letters(_LANGUAGE.sub("", cell.strip())) for cell in header]
+    cells = [letters(_LANGUAGE.sub("", cell.strip()[:SHORT])) for cell in header]
     while cells and not cells[-1]:
         cells.pop()
     kinds = [_HEADINGS.get(cell, "?") for cell in cells]
@@ -83,7 +85,7 @@ def read_code_list(data: bytes, source: str, column: str | None = None) -> Dicti
     if not named and column is None:
         raise SchemaError(f"{source} lists codes of one column but does not name it; write FILE:COLUMN", key="column")
     listed: dict[str, dict[str, str]] = {}
-    missing: dict[str, list[str]] = {}
+    missing: dict[str, dict[str, None]] = {}
     about: dict[str, str] = {}
     notes: list[str] = []
     name = "" if named else str(column)
@@ -96,11 +98,12 @@ def read_code_list(data: bytes, source: str, column: str | None = None) -> Dicti
                 f"{source}, line {number}: write {'a column, ' if named else ''}a code and a label", line=number
             )
         if listed.setdefault(name, {}).setdefault(code, label) != label:
-            notes.append(f"line {number}: the code {code!r} of {name!r} has another label; the first label was used")
+            what = f"the code {code[:SHORT]!r} of {name[:SHORT]!r}"
+            add_note(notes, f"line {number}", f"{what} has another label; the first label was used")
         if cells.get("missing", "").casefold() in YES:
-            missing.setdefault(name, []).append(code)
+            missing.setdefault(name, {})[code] = None
         about.setdefault(name, cells.get("about", ""))
-    columns = tuple(_declared(name, codes, missing.get(name, ()), about[name]) for name, codes in listed.items())
+    columns = tuple(_declared(name, codes, missing.get(name, {}), about[name]) for name, codes in listed.items())
     return Dictionary(columns, source, "code list", digest_of(data), tuple(notes))
 
 
@@ -115,10 +118,9 @@ def _cells(kinds: Sequence[str], line: Sequence[str]) -> dict[str, str]:
     return cells
 
 
-def _declared(name: str, codes: Mapping[str, str], missing: Sequence[str], about: str) -> Declared:
+def _declared(name: str, codes: Mapping[str, str], missing: Mapping[str, None], about: str) -> Declared:
     texts = [code for code in codes if code not in missing]
     if all(NUMBER.fullmatch(code) for code in texts):
         texts.sort(key=float)
-    marks = tuple(dict.fromkeys(missing))
     kind: DeclaredKind = "categorical" if texts else "open"
-    return Declared(name, kind, tuple(texts), pairs(codes.items()), marks, label=plain(about))
+    return Declared(name, kind, tuple(texts), pairs(codes.items()), tuple(missing), label=plain(about))

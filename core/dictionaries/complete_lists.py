@@ -37,11 +37,18 @@ _PAIRS = (
 """Pairs of labels without a value between them."""
 
 
+_SIGN = re.compile(r"\)?\s*[.:=)–-]+\s*(?=\S)")
+"""What follows a code in front of its label."""
+
+
 def bare(code: str, labels: Mapping[str, str]) -> str:
     """Return the label of a code without the code itself in front of it, as in ``1. Yes``."""
-    label = labels.get(code, "").strip()
-    front = re.match(rf"\(?0*{re.escape(code.lstrip('0') or '0')}\)?\s*[.:=)–-]+\s*(?=\S)", label)
-    return label[front.end() :] if front else label
+    label, own = labels.get(code, "").strip(), code.lstrip("0")
+    for whole in dict.fromkeys((label.removeprefix("("), label)):
+        rest = whole.lstrip("0")
+        if rest.startswith(own) and (own or rest != whole) and (sign := _SIGN.match(rest, len(own))):
+            return rest[sign.end() :]
+    return label
 
 
 def is_value(code: str, labels: Mapping[str, str]) -> bool:

@@ -14,6 +14,7 @@ from espalier.core.dictionaries.base import (
     Declared,
     DeclaredKind,
     Dictionary,
+    add_note,
     digest_of,
     pairs,
     plain,
@@ -50,17 +51,21 @@ def _declared(var: Element, notes: list[str]) -> Declared:
     """Return one variable. Its range is ignored next to summary statistics: tools compute both from the rows."""
     form = var.find("varFormat")
     text = form is not None and form.get("type") == "character"
-    missing: list[tuple[str, str]] = []
+    missing: dict[str, str] = {}
     listed: list[tuple[str, str]] = []
-    for category in var.iter("catgry"):
+    for category in itertools.chain(var.iterfind("catgry"), var.iterfind("catgryGrp/catgry")):
         code = _text(category.find("catValu"))
         if code and code.casefold() != "sysmiss":  # Nesstar's name for an empty cell
-            (missing if category.get("missing", "").casefold() in YES else listed).append((code, _label(category)))
-    missing += [(code, "") for code in _invalid(var, notes)]
-    labels = dict(pairs([*listed, *missing]))
+            if category.get("missing", "").casefold() in YES:
+                missing[code] = _label(category) or missing.get(code, "")
+            else:
+                listed.append((code, _label(category)))
+    for code in _invalid(var, notes):
+        missing.setdefault(code, "")
+    labels = dict(pairs([*listed, *missing.items()]))
     if all(label in ("", code) for code, label in listed) and var.find("catgry/catStat") is not None:
         listed = []  # values without labels that a tool found in the rows and counted
-    codes = tuple(dict.fromkeys(code for code, _ in listed if code not in {m for m, _ in missing}))
+    codes = tuple(dict.fromkeys(code for code, _ in listed if code not in missing))
     nature, continuous = var.get("nature", ""), var.get("intrvl") == "contin"
     complete = bool(codes) and not continuous and (nature in ("nominal", "ordinal") or declares_all(codes, labels))
     kind: DeclaredKind = "open"
@@ -80,7 +85,7 @@ def _declared(var: Element, notes: list[str]) -> Declared:
         kind,
         codes if complete else (),
         tuple(labels.items()),
-        tuple(dict.fromkeys(code for code, _ in missing)),
+        tuple(missing),
         _range(var) if kind in ("numeric", "date") else ("", ""),
         integer=kind == "numeric" and digits == "0",
         decimals=places if kind == "numeric" else None,
@@ -114,7 +119,7 @@ def _invalid(var: Element, notes: list[str]) -> Iterator[str]:
         elif _WHOLE.fullmatch(low) and _WHOLE.fullmatch(high) and 0 < int(high) - int(low) < MOST_MARKS:
             yield from map(str, range(int(low), int(high) + 1))
         else:
-            notes.append(f"{var.get('name')}: a range of missing values without whole, near ends was not used")
+            add_note(notes, var.get("name", ""), "a range of missing values without whole, near ends was not used")
 
 
 def _label(element: Element) -> str:

@@ -112,7 +112,7 @@ def draft_schema(
         raise SchemaError("the dictionary leaves no column to release; it declares free text and identifiers only")
     schema = Schema(tuple(columns), tuple(left_out), tuple(aside))
     used = tuple(
-        DeclaredBy(d.source, d.format, d.digest, tuple(c.name for c in d.columns if c.name in named))
+        DeclaredBy(d.source, d.format, d.digest, tuple(c.name for c in d.columns if c.name in text.columns))
         for d in dictionaries
     )
     absent = tuple(name for name in declared if name not in text.columns)
@@ -154,7 +154,8 @@ def _over(before: Declared, after: Declared) -> Declared:
 def declared_column(about: Declared) -> Column | None:
     """Return the column if the dictionary declares it completely; `None` if it leaves the values or the bounds open."""
     missing = not about.required or bool(about.missing)
-    marks = tuple(m for m in about.missing if m not in about.categories)
+    values = set(about.categories)
+    marks = tuple(m for m in about.missing if m not in values)
     if about.kind in ("categorical", "ordinal") and about.categories:
         kind: Literal["categorical", "ordinal"] = "ordinal" if about.kind == "ordinal" else "categorical"
         groups = _without_zeros((*about.categories, *marks), about.categories)

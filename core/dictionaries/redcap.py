@@ -13,10 +13,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from espalier.core.dictionaries.base import (
+    MOST_COLUMNS,
+    SHORT,
     YES,
     Declared,
     DeclaredKind,
     Dictionary,
+    add_note,
     csv_lines,
     digest_of,
     letters,
@@ -71,6 +74,8 @@ _TYPES = (
     | _NO_CELLS
     | {*_YES_NO}
 )
+_LONG_NUMBER = re.compile(r"&#[0-9]{8,};?")
+"""The number of no character. Python reads at most 4,300 digits."""
 _ONE_BOX = (("0", "Unchecked"), ("1", "Checked"))
 
 
@@ -94,6 +99,8 @@ def read_redcap(data: bytes, source: str) -> Dictionary:
     places = _places(next(lines, (0, []))[1])
     for at, (_, line) in enumerate(lines):
         columns += _declared({key: _cell(line, place) for key, place in places.items()}, notes, first=at == 0)
+        if len(columns) > MOST_COLUMNS:
+            break
     return Dictionary(tuple(columns), source, "REDCap data dictionary", digest_of(data), tuple(notes))
 
 
@@ -126,13 +133,15 @@ def _declared(field: Mapping[str, str], notes: list[str], *, first: bool) -> Ite
     if not name:
         raise SchemaError("a field of the REDCap data dictionary has no name")
     if kind in _NO_CELLS:
-        notes.append(f"{name}: a field of type {kind!r} has no column of values")
+        add_note(notes, name, f"a field of type {kind!r} has no column of values")
     elif (first and kind == "text" and _names_records(field)) or field.get("identifier", "").casefold() in YES:
         yield Declared(name, "identifier", label=label, description=said)
     elif kind == "checkbox" and choices:
         for code, choice in choices:
             column = f"{name}___{code.casefold().replace('-', '_')}"
-            yield Declared(column, "categorical", ("0", "1"), _ONE_BOX, label=f"{label}: {choice}", required=True)
+            yield Declared(
+                column, "categorical", ("0", "1"), _ONE_BOX, label=f"{label[:SHORT]}: {choice}", required=True
+            )
     elif kind in _CHOICES or kind in _YES_NO or kind == "advcheckbox":
         listed = _YES_NO.get(kind) or choices or (_ONE_BOX if kind == "advcheckbox" else ())
         codes = tuple(code for code, _ in listed)
@@ -190,7 +199,7 @@ def _choices(cell: str) -> tuple[tuple[str, str], ...]:
 
 def _without_tags(text: str) -> str:
     """Return a label without the markup that REDCap allows in it."""
-    return html.unescape(re.sub(r"</?[A-Za-z][^<>]*>", " ", text)).strip()
+    return html.unescape(_LONG_NUMBER.sub(" ", re.sub(r"</?[A-Za-z][^<>]*>", " ", text))).strip()
 
 
 def redcap_csv(columns: Sequence[Declared], form: str) -> str:

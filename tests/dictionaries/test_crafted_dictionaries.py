@@ -95,3 +95,91 @@ def test_what_occurs_twice():
 def test_too_many_lists_are_refused_unread():
     with pytest.raises(EspalierError, match="contains more than 2,000,000 lists"):
         read_json("[" + "[]," * MOST_LISTS + "[]]", "it")
+
+
+def of_ddi(inside, name="a"):
+    text = f"<codeBook><dataDscr><var name='{name}'>{inside}</var></dataDscr></codeBook>"
+    return read_dictionary(text.encode(), "d.xml")
+
+
+def listed(missing):
+    category = "<catgry missing='{}'><catValu>{}</catValu><labl>{}. l</labl></catgry>"
+    return "".join(category.format("Y" if i % missing == 0 else "N", i * 7, i * 7) for i in range(MANY))
+
+
+def test_long_lists_of_missing_codes_are_read_at_once():
+    """Previously, each code was compared with all missing ones."""
+    lines = "".join(f"a,{i},l,{'y' if i % 2 else 'n'}\n" for i in range(MANY))
+    read = read_dictionary(f"column,code,label,missing\n{lines}".encode(), "c.csv")["a"]
+    assert len(read.categories) == len(read.missing) == MANY // 2
+    assert declared_column(read).size == MANY // 2 + 1
+    assert len(of_ddi(listed(missing=2))["a"].missing) == MANY // 2
+
+
+def test_long_lists_of_labelled_codes_are_read_at_once():
+    """Previously, a pattern was made for each code."""
+    assert len(of_ddi(listed(missing=MANY))["a"].labels) == MANY
+
+
+@pytest.mark.parametrize("sign", ["_", " ", "("])
+def test_a_heading_of_many_signs_is_read_at_once(sign):
+    """Previously, the end of a heading was searched for from each sign."""
+    heading = f"column,code,label,x{sign * MANY}x"
+    assert read_dictionary(f"{heading}\na,1,l,\n".encode(), "c.csv")["a"].categories == ("1",)
+
+
+def test_nested_variables_have_their_own_values():
+    """Previously, a value counted for every variable around it."""
+    inside = "<catgry><catValu>1</catValu></catgry><var name='b'><catgry><catValu>2</catValu></catgry></var>"
+    assert [column.labels for column in of_ddi(inside).columns] == [(), ()]
+    named = of_ddi(inside.replace("</catValu>", "</catValu><labl>l</labl>")).columns
+    assert [column.labels for column in named] == [(("1", "l"),), (("2", "l"),)]
+
+
+def test_ranges_of_missing_codes_that_repeat_are_read_once():
+    """Previously, 25 bytes of a file became 50 codes in memory."""
+    ranges = "<range min='1' max='50'/>" * 1000
+    assert len(of_ddi(f"<invalrng>{ranges}</invalrng>")["a"].missing) == 50
+
+
+def test_notes_on_a_long_name_are_short_and_few():
+    """Previously, each of them quoted the name, so 200 kB became gigabytes."""
+    ranges = "<range min='a' max='b'/>" * 5000
+    lines = [f"{LONG[:90_000]},1,l", *([",1,m"] * 5000)]
+    for read in (
+        read_dictionary("\n".join(["column,code,label", *lines]).encode(), "c.csv"),
+        of_ddi(f"<invalrng>{ranges}</invalrng>", LONG),
+    ):
+        assert len(read.notes) == 1_000
+        assert max(map(len, read.notes)) < 1_000
+
+
+def of_boxes(label, choices, many=1):
+    boxes = dict.fromkeys(HEADER, "") | {HEADER[3]: "checkbox", HEADER[4]: label, HEADER[5]: choices}
+    lines = [HEADER, *((f"b{i}", *list(boxes.values())[1:]) for i in range(many))]
+    return read_dictionary("\n".join(",".join(f'"{cell}"' for cell in line) for line in lines).encode(), "d.csv")
+
+
+def test_boxes_of_a_long_label_do_not_repeat_it():
+    """Previously, 140 kB became 250 MB."""
+    columns = of_boxes("L" * 10_000, "1, one | 2, two").columns
+    assert [len(column.label) for column in columns] == [205, 205]
+
+
+def test_too_many_boxes_are_refused_before_all_are_read(monkeypatch):
+    made = []
+    monkeypatch.setattr("espalier.core.dictionaries.redcap.pairs", lambda items: made.append(1) or tuple(items))
+    with pytest.raises(SchemaError, match="more than 20,000 columns"):
+        of_boxes("l", " | ".join(f"{i},x" for i in range(11_000)), many=9)
+    assert len(made) == 2
+
+
+def test_the_number_of_a_character_may_have_many_digits():
+    """Previously, it was a traceback."""
+    (column,) = of_boxes(f"a&#{'9' * 5000};b &#228;", "1, one").columns
+    assert column.label == "a b ä: one"
+
+
+def test_too_many_cells_in_a_line_are_refused():
+    with pytest.raises(SchemaError, match="line 1: more than 16,384 cells"):
+        read_dictionary(f"code,label{',a' * MANY}\n1,l\n".encode(), "c.csv", "a")
