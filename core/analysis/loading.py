@@ -222,7 +222,7 @@ def _check_analyses(facts: Mapping[str, Any]) -> None:
         if not isinstance(one, dict) or not all(isinstance(one.get(key), str) for key in ("name", "kind")):
             raise ProjectError("release.json: an analysis lacks its name or kind", key="analyses")
         numbers = [one.get(key) for key in ("value", "low", "high", "promised", "reached")]
-        if any(x is not None and (type(x) not in (int, float) or not math.isfinite(x)) for x in numbers):
+        if any(x is not None and (type(x) not in (int, float) or not abs(x) < 1e300) for x in numbers):
             raise ProjectError("release.json: an analysis contains a value that is not a number", key="analyses")
         if one["kind"] == "survival":
             check_survival(one)
@@ -245,7 +245,7 @@ def _check_regressions(facts: Mapping[str, Any]) -> None:
             if not isinstance(part, dict) or not isinstance(part.get("term"), str):
                 raise ProjectError("release.json: a coefficient of a regression lacks its term", key="regressions")
             numbers += [0 if part.get(key) is None else part[key] for key in ("value", "low", "high")]
-        if any(type(x) not in (int, float) or not math.isfinite(x) for x in numbers):
+        if any(type(x) not in (int, float) or not abs(x) < 1e300 for x in numbers):
             raise ProjectError("release.json: a regression contains a value that is not a number", key="regressions")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,9 @@ WITHIN, SURE = 0.9, 0.98
 """Share of releases within a promise, and least share with an interval, if the assumptions hold."""
 NUMBERS = ("at_risk", "events", "hazard", "hazard_low", "hazard_high", "survival", "low", "high")
 """Keys of one interval of a table."""
+FIGURE = ("value", "low", "high")
+FIGURES = (("hazard", "hazard_low", "hazard_high"), ("survival", "low", "high"))
+"""Keys of an estimate and the ends of its interval, of an analysis and of one interval of its table."""
 NO_FIGURE = "noise exceeds the rows at risk"
 
 
@@ -113,17 +116,23 @@ def check_survival(one: Mapping[str, Any]) -> None:
     """Raise :class:`ProjectError` for a survival table that a release could not have written."""
     texts = [one.get(key) for key in ("time", "event")] + [one.get("group", "")]
     parts = one.get("table")
-    fine = isinstance(parts, list) and all(isinstance(text, str) for text in texts)
+    fine = isinstance(parts, list) and all(isinstance(text, str) for text in texts) and _figure(one, FIGURE)
     for part in parts if isinstance(parts, list) else ():
         fine = fine and isinstance(part, dict) and all(isinstance(part.get(key), str) for key in ("group", "interval"))
-        fine = fine and all(part.get(key) is None or _finite(part[key]) for key in NUMBERS)
-        fine = fine and _finite(part.get("at_risk"))
+        fine = fine and all(_figure(part, keys) for keys in FIGURES) and _finite(part.get("at_risk"))
+        fine = fine and (part.get("events") is None or _finite(part["events"]))
     if not fine or not (isinstance(one.get("at"), str) or _finite(one.get("at"))):
         raise ProjectError("release.json: a survival table lacks its columns or intervals", key="analyses")
 
 
+def _figure(found: Mapping[str, Any], keys: Sequence[str]) -> bool:
+    """Whether an estimate and its ends are three numbers, or all null."""
+    values = [found.get(key, "") for key in keys]
+    return values == [None] * len(keys) or all(map(_finite, values))
+
+
 def _finite(x: Any) -> bool:
-    return type(x) in (int, float) and math.isfinite(x)
+    return type(x) in (int, float) and abs(x) < 1e300  # a larger whole number would not be a float
 
 
 def about(one: Mapping[str, Any]) -> str:

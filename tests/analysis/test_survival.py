@@ -13,7 +13,7 @@ import pytest
 from espalier.core.analysis.loading import load_release
 from espalier.core.analysis.planned_analyses import Setting, analysed
 from espalier.core.analysis.survival import _squared_gradient, difference, survival
-from espalier.core.analysis.survival_table import figure
+from espalier.core.analysis.survival_table import NUMBERS, check_survival, figure
 from espalier.core.cli.main import main
 from espalier.core.errors import ProjectError
 from espalier.core.graph.roles import Roles
@@ -225,6 +225,21 @@ def test_a_survival_table_goes_from_a_plan_to_every_answer_and_buys_no_new_kind_
         with pytest.raises(ProjectError, match="survival table"):
             load_release(tmp_path / "out")
         (tmp_path / "out" / "release.json").write_text(kept, "utf-8")
+
+
+@pytest.mark.parametrize("key", ["hazard", "hazard_low", "survival", "low", "value", "at_risk"])
+@pytest.mark.parametrize("odd", ["missing", None, 10**400])
+def test_a_survival_table_with_half_an_interval_is_refused(key, odd):
+    """Previously, it was a traceback in `analyse` and in the report."""
+    numbers = dict.fromkeys(NUMBERS, 0.5)
+    one = {"name": "n", "kind": "survival", "time": "t", "event": "e=y", "at": 1, "value": 0.5, "low": 0.5, "high": 0.5}
+    one["table"] = [{"group": "", "interval": "0 to 1", **numbers}]
+    check_survival(one)
+    place = one if key == "value" else one["table"][0]
+    del place[key]
+    place |= {} if odd == "missing" else {key: odd}
+    with pytest.raises(ProjectError, match="survival table lacks its columns or intervals"):
+        check_survival(one)
 
 
 def test_a_survival_table_does_not_lead_around_a_fence():
