@@ -168,7 +168,12 @@ def test_boxes_of_a_long_label_do_not_repeat_it():
 
 def test_too_many_boxes_are_refused_before_all_are_read(monkeypatch):
     made = []
-    monkeypatch.setattr("espalier.core.dictionaries.redcap.pairs", lambda items: made.append(1) or tuple(items))
+
+    def counted(items):
+        made.append(tuple(items))
+        return made[-1]
+
+    monkeypatch.setattr("espalier.core.dictionaries.redcap.pairs", counted)
     with pytest.raises(SchemaError, match="more than 20,000 columns"):
         of_boxes("l", " | ".join(f"{i},x" for i in range(11_000)), many=9)
     assert len(made) == 2
