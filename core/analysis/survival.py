@@ -102,7 +102,7 @@ def difference(one: Survival, other: Survival, at: int) -> tuple[FloatArray, Flo
 
 @dataclass(frozen=True)
 class _Part:
-    """The table if a share of the leaving rows counts as at risk in their interval; ``rows`` are at risk at its start."""
+    """The table if a share of the leaving rows is at risk in their interval; ``rows`` are at risk at its start."""
 
     rows: FloatArray
     hazards: Ends
