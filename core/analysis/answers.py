@@ -20,7 +20,7 @@ from espalier.core.errors import EspalierError
 from espalier.core.privacy.draws import Measurement, Merged
 
 MANY_MISSING = 0.05
-"""Missing cells are a cause of a wide interval once at least this share of the rows is left out."""
+"""Missing cells are named as a cause of a wide interval if at least this share of the rows is left out."""
 
 LEAST_COPIES = 100
 """The rule max-t needs this many copies. With fewer, its critical value would be their largest or smallest value."""
@@ -86,7 +86,7 @@ class Copies:
 
 @dataclass(frozen=True)
 class Levels:
-    """Levels of a figure's intervals: of those ``by_copies`` and those ``by_counts``."""
+    """Levels of a figure's intervals: of the intervals ``by_copies`` and the intervals ``by_counts``."""
 
     by_copies: float = 0.95
     by_counts: float = 0.95
@@ -99,8 +99,8 @@ def answer(
 
     If a category is very rare, a number cannot be computed in every copy and has no interval by copies. Without overlap
     it has no value either. `by_counts` decides which intervals follow from the counts instead. ``missing`` are the
-    missing shares of the whole figure. The interval of a mean of numbers in bins starts where that of the least numbers
-    does and ends where that of the largest does, so it holds wherever the numbers are inside their bins.
+    missing shares of the whole figure. For a mean of numbers in bins, the interval starts at the low end for the least
+    numbers and ends at the high end for the largest numbers. So it holds wherever the numbers are inside their bins.
     """
     found = _answer(figure, copies, gate, missing, levels)
     if not isinstance(figure, Mean | MeanDifference) or not figure.ranges:
@@ -164,7 +164,7 @@ def _answer(
 
 
 def by_counts(part: Part, badge: Badge, gate: Gate, copies: Copies, level: float) -> CountInterval | None:
-    """Return the interval of a number from the counts alone; `None` if copies serve instead, or if neither works.
+    """Return the interval of a number from the counts alone; `None` if copies are used instead, or if neither works.
 
     Copies cannot go below zero rows, so they overestimate cells of mostly noise. Intervals therefore follow from the
     counts where a needed group is thin, and for means of numbers with a thin bin. On Adult at ε = 1

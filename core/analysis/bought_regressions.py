@@ -47,7 +47,7 @@ from espalier.core.project.schema import Column, Schema
 POOL = "regressions"
 LEVEL = 0.95
 QUANTILE = 1.959963984540054
-"""Of the standard normal distribution, for :data:`LEVEL`."""
+"""Quantile of the standard normal distribution for :data:`LEVEL`."""
 
 FloatArray = NDArray[np.float64]
 
@@ -105,7 +105,7 @@ class System:
     spread: FloatArray
     spread_noise: FloatArray | None = None
     rows_per_person: int = 1
-    """Rows of one person may be alike, so the sampling variance grows by at most this factor."""
+    """Factor by which the sampling variance grows at most, because all rows of one person may be equal."""
 
     @property
     def definite(self) -> bool:
@@ -420,7 +420,7 @@ Point = FloatArray | int
 
 
 def _base(column: Column) -> Point:
-    """The value that coefficients start from: the number 0, or the first category."""
+    """Return the value with which coefficients compare the others: the number 0, or the first category."""
     if column.kind != "numeric":
         return 0
     centre, half = centre_and_half(column.middles[: column.values].tolist())
@@ -428,7 +428,7 @@ def _base(column: Column) -> Point:
 
 
 def _changes(column: Column) -> list[tuple[str, Point]]:
-    """The other values that coefficients compare with the base: one unit more, or each further category."""
+    """Return the values that coefficients compare with the base: one unit more, or each further category."""
     if column.kind != "numeric":
         return [(f"{column.name}={column.value_names[code]}", code) for code in range(1, column.values)]
     centre, half = centre_and_half(column.middles[: column.values].tolist())

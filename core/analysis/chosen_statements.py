@@ -1,4 +1,4 @@
-"""Choice of the statements that test a drawing: those that its absent arrows would break together.
+"""Choice of the statements that test a drawing: the statements that its absent arrows would break together.
 
 Each pair of columns without an arrow is an alternative: the drawing with that arrow, in each direction that closes no
 cycle. An alternative changes the partial correlations of the statements, which follow from a linear model with the same

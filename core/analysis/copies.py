@@ -32,7 +32,7 @@ copies smooth by 3, and 93 % if they smooth by 0.3. Without smoothing a fit take
 """
 
 MOST_DRAWN = 4_000_000
-"""Largest number of rows drawn as the sample: a release may state up to 10⁹ rows, which do not fit into memory."""
+"""Largest number of rows drawn as the sample. A release may state up to 10⁹ rows, which would not fit into memory."""
 
 FIRM = 2.0
 """The fit of a copy divides the noise of single-column counts (`one_ways`) by this factor."""

@@ -23,8 +23,8 @@ FloatArray = NDArray[np.float64]
 POINTS = 400
 """Points of the grid over the values of one group."""
 INFORMATIVE = 0.5
-"""An interval of a share is informative if it is narrower than this, and one of a difference if it is narrower than
-twice this. The upper end of an odds ratio's interval is at most `APART` times the lower end."""
+"""An interval of a share is informative if it is narrower than this; an interval of a difference, if it is narrower
+than twice this. The upper end of an informative interval of an odds ratio is at most `APART` times the lower end."""
 APART = 100.0
 
 
@@ -78,7 +78,7 @@ class AnyContrast(Protocol):
 
 @dataclass(frozen=True)
 class Contrast:
-    """The mean score of a group, or that of the first group minus the second; ``odds``: on the scale of log odds."""
+    """The mean score of a group, or the difference of two groups' mean scores; on the scale of log odds if ``odds``."""
 
     groups: tuple[Group, ...]
     odds: bool = False
@@ -151,7 +151,7 @@ class Counted:
 
 @dataclass(frozen=True)
 class CountInterval:
-    """An estimate with its interval; on the scale of log odds the ends may be infinite."""
+    """An estimate with its interval. On the scale of log odds, the ends may be infinite."""
 
     value: float
     low: float

@@ -1,7 +1,8 @@
-"""Division of a budget over planned analyses, from the half-width that each promises for its part.
+"""Division of a budget over planned analyses, from the half-width that each promises for its share of the budget.
 
-If the budget cannot reach every desired half-width, all promises are the same multiple of it. So an analysis that needs
-little is not starved by one that needs much. If not all analyses can have a promise, the most expensive ones get none.
+If the budget cannot reach every desired half-width, each promise is the same multiple of its desired half-width. So an
+expensive analysis does not take the budget of a cheap one. If not all analyses can have a promise, the most expensive
+ones get none.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ CLOSE = 1e-3
 ROUGH = 0.02
 """Relative error of the least ρ with a promise."""
 SLACK = 1.05
-"""If no budget reaches a desired half-width, the plan aims at this multiple of what the rows alone allow."""
+"""If no budget reaches a desired half-width, the target is this multiple of the half-width without noise."""
 UNPROMISED = 0.5
 """An analysis without a promise gets this share of an equal part of the budget."""
 
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """The ``promise`` of one analysis as a function of ρ. It decreases, and is infinite where none is made."""
+    """The ``promise`` of one analysis as a function of ρ. It decreases with ρ and is infinite without a promise."""
 
     promise: Callable[[float], float]
     wanted: float | None = None
@@ -125,5 +126,5 @@ def divided(curves: Sequence[Curve], rho: float) -> list[float]:
 
 
 def _for(served: Sequence[int], many: int, rho: float) -> float:
-    """Return what the analyses with a promise divide."""
+    """Return the budget that the analyses with a promise divide."""
     return rho * (1 - UNPROMISED * (many - len(served)) / many)

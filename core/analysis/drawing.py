@@ -31,7 +31,7 @@ from espalier.core.project.file import Project
 
 POOL = "test of the drawing"
 MOST_CANDIDATES = 1000
-"""Largest number of statements that are compared; those over fewer cells come first."""
+"""Largest number of statements that are compared. Statements over fewer cells come first."""
 LEVEL = 0.05
 """The chance of any false alarm, over all statements of a release."""
 
@@ -99,7 +99,7 @@ def statements_of(project: Project) -> tuple[Separation, ...]:
 
 
 def _chosen(curator: Curator, project: Project) -> tuple[Separation, ...]:
-    """Return the statements to buy: the plan's list, or those that the drawing's absent arrows would break.
+    """Return the statements to buy: the plan's list, or the statements that absent arrows would break.
 
     Contested pairs are all tested, up to `MOST_CONTESTED`, even if the plan asks for fewer statements. Statements that
     the plan does not list are candidates only if their test has power. If none has, fewer statements share the budget.

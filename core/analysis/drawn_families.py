@@ -25,7 +25,7 @@ LEVEL = 0.05
 """The chance of any false alarm, over all statements of a release."""
 
 MOST = 20
-"""Largest number of statements that are tested: those with the least noise."""
+"""Largest number of statements that are tested. Statements with the least noise come first."""
 
 MOST_PAIRS = 400
 """Largest number of pairs of columns for which a separating set is sought; the smallest tables come first."""

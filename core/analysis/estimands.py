@@ -23,7 +23,7 @@ from espalier.core.analysis.tally import Tally
 
 FloatArray = NDArray[np.float64]
 HALF = 0.5
-"""Added to each cell of an odds ratio, so that an empty cell leaves it finite (Haldane 1956; Anscombe 1956)."""
+"""Number added to each cell of an odds ratio, which keeps the ratio finite (Haldane 1956; Anscombe 1956)."""
 
 
 @dataclass(frozen=True)

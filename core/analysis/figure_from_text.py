@@ -105,7 +105,7 @@ def quantile(schema: Schema, column: str, probability: float = 0.5, among: Among
 
 
 def mean_difference(schema: Schema, column: str, group: str, among: Among = None) -> MeanDifference:
-    """Return the difference of a numeric column's means between two groups; its interval is as that of `mean`."""
+    """Return the difference of a numeric column's means between two groups. The interval is made as for `mean`."""
     (one, other), (scores, ranges) = _apart(schema, column, group), _inside(schema, column)
     figure = MeanDifference(column, scores, one, other, among=_among(schema, among), ranges=ranges)
     return of_observed(schema, figure)

@@ -25,7 +25,7 @@ STYLE = (
     ".dark .arm,.dark .point{stroke:#6cc497}.dark .point{fill:#6cc497}.dark .hollow{fill:none}"
 )
 NARROW = 600
-"""Below this width, in pixels, a number's text is above its interval."""
+"""If the picture is narrower than this, in pixels, a number's text is above its interval."""
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ ENOUGH = 4.0
 ratios cover 21 % if the smallest cell is below 1 σ, 55 % at 1–2 σ, 87 % at 2–3 σ, 91 % at 3–5 σ and 95 % above."""
 
 ABSENT, EXPECTED = 2.0, 5.0
-"""A stratum lacks a group if it holds fewer than ``ABSENT`` σ of the group's rows although the group's overall share
+"""A stratum lacks a group if it contains fewer of the group's rows than ``ABSENT`` σ although the group's overall share
 predicts at least ``EXPECTED`` σ. Noise alone makes 5 σ appear as less than 2 σ in 0.1 % of strata."""
 RARE = 0.05
 """Overlap is weak if a group has less than this share of a stratum, in strata with at least this share of the rows."""
@@ -42,7 +42,8 @@ class Needs:
 
     - ``rests``: cells whose remainder it needs too. The remainder of a cell has another value of the cell's first
       column and the same values elsewhere. A share needs one: if the remainder is noise, so is one minus the share. No
-      fit goes below zero rows, so it overestimates such a remainder, copies more so, and intervals miss to one side.
+      fit goes below zero rows, so it overestimates such a remainder. Copies overestimate it more, and intervals miss to
+      one side.
     - ``outcome``: the column that a regression or standardised effect models given the others. Pairs with the outcome
       may then suffice.
     - ``together``: columns that must share a clique with the outcome and each other column, such as the treatment of a
@@ -100,7 +101,7 @@ class Badge:
 
 
 class Gate:
-    """Judges figures of one release."""
+    """The gate of one release. It judges figures."""
 
     def __init__(
         self,

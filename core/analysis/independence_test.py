@@ -20,7 +20,7 @@ SIMULATED = 999
 """Tables drawn from the fitted null; p is a multiple of 1/1000."""
 
 LARGEST_NOTICED = 2.5
-"""A test that detects not even this odds ratio with 80 % power reports too few rows."""
+"""A test that cannot detect this odds ratio with 80 % power reports that there are too few rows."""
 
 
 @dataclass(frozen=True)

@@ -281,7 +281,7 @@ def _check_ranges(value: Any, key: str) -> None:
 
 
 def _model(files: Mapping[str, bytes], facts: Mapping[str, Any], project: Project) -> Model | None:
-    """Return the model of the release, over the project's columns and categories; `None` if it must not be written."""
+    """Return the release's model over the project's columns and categories; `None` if no model may be written."""
     if facts.get("model", MODEL) is None:  # earlier releases do not state it, and contain the model
         return None
     if MODEL not in files:

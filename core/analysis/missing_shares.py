@@ -22,7 +22,7 @@ FloatArray = NDArray[np.float64]
 LEVEL = 0.05
 """Level of all tests of one figure together."""
 ENOUGH = 4.0
-"""A group's missing share is given and tested if the group has this multiple of the noise in its size."""
+"""A group's missing share is reported and tested if the group's size is at least this multiple of its noise."""
 
 
 @dataclass(frozen=True)

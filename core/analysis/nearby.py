@@ -1,8 +1,9 @@
 """The part of a release's counts that one question depends on; its copies are made in a fraction of a second.
 
-A model over all columns factorises along a junction tree. Of its cliques, those that join the columns of a question
-determine their joint distribution; the others only add counts of the columns that they share with these. So the other
-columns are summed out of every noisy count, which adds the noise of the summed cells, and the copies fit what is left.
+A model over all columns factorises along a junction tree. The cliques that join the columns of a question determine the
+joint distribution of these columns. Other cliques only add counts of the columns that they share with these cliques. So
+all other columns are summed out of every noisy count, which adds the noise of the summed cells. The copies fit the
+remaining counts.
 
 The columns that stay come from Graham's reduction of the junction tree (Tarjan & Yannakakis 1984): leave out a column
 that is in one clique alone and in no question, then cliques that another one contains, until nothing changes. If a

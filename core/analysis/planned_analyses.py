@@ -37,11 +37,11 @@ POOL = "analyses"
 SURE = 0.98
 """Nothing is promised unless all counts exceed their noise with this probability."""
 EVEN = 0.8
-"""An effect's promise counts on this share of the assumed rows in each stratum, because real strata do not contain the
-groups in equal shares. Chosen on three effects by `benchmarks.planned_widths`, which reports it on three others that
-had been seen before."""
+"""An effect's promise relies on this share of the assumed rows in each stratum, because real strata do not contain the
+groups in equal shares. It was chosen on three effects by `benchmarks.planned_widths`. The benchmark reports it on three
+other effects, which had been seen before."""
 QUANTILE = 1.959963984540054
-"""Of the standard normal distribution, for 95 % intervals."""
+"""Quantile of the standard normal distribution for 95 % intervals."""
 CAUTION = 1.2815515655446004
 """A promise allows for counts this many standard deviations below their expectation: 9 of 10 intervals are shorter."""
 CLEAR = 3.0
@@ -371,7 +371,7 @@ def _finite(x: float) -> float | None:
 
 
 def unpromised(found: Sequence[Analysed], whole: Budget) -> str:
-    """Return why analyses have no promise, and the ε from which all have one; empty if all have one."""
+    """Return why some analyses have no promise, and the least ε at which all have one; empty if all have one."""
     without = [one.analysis.name for one in found if one.plan()["promised"] is None]
     if not without:
         return ""

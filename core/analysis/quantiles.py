@@ -41,7 +41,7 @@ class QuantileContrast:
         return (self.edges[-1] - self.edges[0]) / 2
 
     def copies_serve(self, measurements: Sequence[Measurement], merged: Merged, enough: float) -> bool:  # noqa: ARG002
-        """Return False: copies do not know where a number is inside its bin."""
+        """Return False, because copies do not contain the place of a number inside its bin."""
         return False
 
     def interval(
@@ -86,7 +86,7 @@ class QuantileContrast:
 
 
 def at(edges: Sequence[float], shares: FloatArray, probability: float) -> float:
-    """Return the value below which this share of the rows lies; ``shares`` are those below each edge, increasing.
+    """Return the value below which this share of the rows lies; ``shares`` are the increasing shares below each edge.
 
     Numbers are taken as evenly spread inside their bins.
     """

@@ -20,7 +20,7 @@ POWER = 0.8
 FURTHEST = math.log(100)
 """Largest log odds ratio that is searched."""
 SWEEPS, CLOSE = 60, 1e-7
-"""Most rounds of fitting margins, and the distance of the last factors from 1 at which fitting stops early."""
+"""Largest number of rounds of fitting margins, and the distance of the last factors from 1 that ends the fit early."""
 
 
 @dataclass(frozen=True)

@@ -27,11 +27,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 Z = 1.959963984540054
-"""Two-sided 95 % of a normal distribution."""
+"""Quantile of the standard normal distribution for 95 % intervals."""
 CLEAR = 3.0
 """Rows at risk must exceed this many standard deviations of their noise."""
 HALF = 0.5
-"""Events added, over all intervals, where a variance is estimated; and the least number of rows that survive one."""
+"""Number of events added, over all intervals, to estimate a variance; and the least number of rows that survive one."""
 
 FloatArray = NDArray[np.float64]
 
@@ -102,7 +102,7 @@ def difference(one: Survival, other: Survival, at: int) -> tuple[FloatArray, Flo
 
 @dataclass(frozen=True)
 class _Part:
-    """The table if a certain share of the leaving rows is at risk in its interval; ``rows`` are those at its start."""
+    """The table if a share of the leaving rows is at risk in their interval; ``rows`` are at risk at its start."""
 
     rows: FloatArray
     hazards: Ends

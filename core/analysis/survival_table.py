@@ -42,7 +42,7 @@ def figure(
 
 
 def promise(one: PlannedSurvival, schema: Schema, expected: FloatArray, k: int) -> Callable[[float], float]:
-    """Return the promised half-width as a function of σ: what 9 of 10 simulated purchases reach.
+    """Return the promised half-width as a function of σ: the half-width that 9 of 10 simulated purchases reach.
 
     The counts vary like independent rows around the expected ones. It is infinite if more than 1 of 50 simulated
     purchases have no interval.

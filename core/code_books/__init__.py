@@ -63,7 +63,7 @@ class CodeBook:
 
     @property
     def by_rule(self) -> bool:
-        """Whether texts that are not codes of the book may count as one."""
+        """Whether texts that are not codes of the book may count as a code."""
         return self._leaf is not _exact
 
 

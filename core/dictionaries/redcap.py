@@ -105,7 +105,7 @@ def read_redcap(data: bytes, source: str) -> Dictionary:
 
 
 def _cell(line: Sequence[str], at: int) -> str:
-    """Return a cell. R writes NA for an empty one."""
+    """Return a cell. R writes NA for an empty cell."""
     text = line[at] if at < len(line) else ""
     return "" if text == "NA" else text
 

@@ -150,5 +150,5 @@ def log_odds(scores: FloatArray) -> FloatArray:
 
 
 def accuracy(scores: FloatArray, truth: NDArray[Any]) -> float:
-    """Share of rows whose most likely code is the true one."""
+    """Share of rows whose most likely code is the true code."""
     return float(np.mean(scores.argmax(axis=1) == truth))

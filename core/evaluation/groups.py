@@ -96,7 +96,10 @@ def _interval(values: FloatArray) -> Interval | None:
 
 
 def group_auc(scores: FloatArray, truth: NDArray[Any], rng: np.random.Generator) -> tuple[float, Interval | None]:
-    """(AUC, its 95 % interval) of one group's rows; ``scores`` are log-probabilities, rows × 2, ``truth`` has both."""
+    """Return AUC and its 95 % interval in one group's rows. ``scores`` are log-probabilities, rows × 2.
+
+    ``truth`` contains both values of the target.
+    """
     with np.errstate(invalid="ignore"):
         odds = scores[:, 1] - scores[:, 0]
     rank = np.unique(np.nan_to_num(odds, nan=0.0, posinf=1e300, neginf=-1e300), return_inverse=True)[1]

@@ -104,7 +104,7 @@ def _distinct(panel: Panel, names: Sequence[str]) -> float | None:
 
 
 def _within(panel: Panel, names: Sequence[str]) -> float | None:
-    """Return the mean share of variance within people over numeric and ordinal columns; `None` without one."""
+    """Return the mean share of variance within people over numeric and ordinal columns; `None` without such columns."""
     ordered = [n for n in names if n in panel.schema and panel.schema[n].kind in ("numeric", "ordinal")]
     seen = np.arange(_linked(panel).keep) < panel.steps.numbers[:, None]
     several = panel.steps.numbers > 1

@@ -330,7 +330,7 @@ def _why_not(effect: Effect, name: str) -> str:
         (name in effect.unseen, f"{name} is not a column of the table: it cannot be adjusted for."),
         (
             name in effect.mediators,
-            f"{name} lies on the way from {t} to {y}: adjusting for it removes part of the effect.",
+            f"{name} lies on a causal path from {t} to {y}: adjusting for it removes part of the effect.",
         ),
     ]
     for true, reason in reasons:

@@ -43,7 +43,7 @@ class Annotation:
 
     @property
     def words(self) -> str:
-        """The whole note on one line; empty without one."""
+        """The whole note on one line; empty without a note."""
         said = [
             self.belief,
             "may break elsewhere" if self.may_break else "",

@@ -15,7 +15,7 @@ from itertools import pairwise
 Edges = Sequence[tuple[str, str]]
 Path = tuple[str, ...]
 State = tuple[str, bool]
-"""A column, and whether the path reached it along an arrow (True) or against one."""
+"""A column, and whether the path reached it in the direction of an arrow (True) or against it."""
 
 MOST_STEPS = 6000
 

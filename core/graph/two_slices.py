@@ -35,10 +35,10 @@ class TwoSlices:
     """Drawn arrows, within a visit and from one visit to the next, by the names of their columns."""
 
     def red(self, separation: Separation, also: Iterable[str] = ()) -> frozenset[str]:
-        """Return the columns that may depend on ``separation.right`` past the given ones.
+        """Return the columns that may depend on ``separation.right`` even given the columns ``separation.given``.
 
-        They are the right columns, ``also``, and the columns that they lead to in the drawing, up to given and left
-        ones.
+        They are the right columns, ``also``, and the columns that these lead to in the drawing. Paths end at given and
+        left columns.
         """
         stop = {*separation.given, *separation.left, self.number}
         found = list(dict.fromkeys([*separation.right, *(name for name in also if name not in stop)]))

@@ -49,7 +49,7 @@ OPTIONAL = ("entry", "neighbors", "rows_per_person", *FLOATS, "plan", "fingerpri
 
 
 def checked_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the ``fields`` of a new event as stored; raises :class:`ProjectError` that names the first wrong one."""
+    """Return the ``fields`` of a new event as stored; raises :class:`ProjectError` that names the first wrong field."""
     out: dict[str, Any] = {}
     for name, value in fields.items():
         if value is None and name in OPTIONAL:

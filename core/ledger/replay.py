@@ -227,7 +227,7 @@ class _State:
 
 
 def _check_fields(e: Event) -> None:
-    """Raise ValueError for an impossible number, or an entry in an event that must not have one."""
+    """Raise ValueError for an impossible number, or an entry in an event that must not have an entry."""
     for name in FLOATS:
         value = getattr(e, name)
         _require(value is None or 0 <= value <= MOST_NUMBER, f"its {name} is impossible")

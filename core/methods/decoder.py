@@ -195,7 +195,7 @@ class Trained:
 
     @property
     def becomes(self) -> tuple[str, ...]:
-        """What each drawn family becomes, one sentence for each."""
+        """How each drawn family is modelled, in one sentence each."""
         return tuple(family.sentence(self.decoder.heads.sizes) for family in self.families)
 
     def facts(self, project: Project) -> dict[str, Any]:  # noqa: ARG002

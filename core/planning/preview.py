@@ -94,7 +94,7 @@ class Preview:
     apart: tuple[Foreseen, ...] = ()
     """The codes that the release will distinguish in columns with a hierarchy."""
     stage: str = ""
-    """Cost and detection limit of a second stage for whole rows; empty without one."""
+    """Cost and detection limit of a second stage for whole rows; empty without a second stage."""
     families: tuple[str, ...] = ()
     verdict: Verdict | None = None
     """The verdict; None if the number of rows is neither known nor declared, if nothing is counted, or if the method
@@ -110,7 +110,7 @@ class Preview:
 
     @property
     def unrated(self) -> str:
-        """The reason why there is no verdict although n may be known; empty for a method whose plans have one."""
+        """The reason why there is no verdict although n may be known; empty for a method whose plans have a verdict."""
         return UNRATED if method_of(self.project.plan).capabilities.numbers else ""
 
     @property
@@ -368,7 +368,7 @@ def _warnings(
     if asks_causes_only(plan) and not method.causes_only(plan):
         out.append(
             f"The plan requires a table in which {plan.target} depends on its drawn causes only. The method "
-            f"{method.title} does not keep that."
+            f"{method.title} does not guarantee this."
         )
     if others := unused_options(plan):
         use = "they are" if len(others) > 1 else "it is"
@@ -384,7 +384,7 @@ def _warnings(
         out.append("δ is above 1/n: publishing one random row would satisfy it. Choose a smaller δ.")
     elif budget.delta > 1e-5:
         out.append(
-            f"δ = {budget.delta:.2g} is large: with about that probability nothing is promised. Choose a smaller one."
+            f"δ = {budget.delta:.2g} is large: with about this probability, nothing is promised. Choose a smaller δ."
         )
     drowned = [x for x in lines if x.columns and x.cells and x.error and x.error * x.cells > 1]
     if rows and drowned:

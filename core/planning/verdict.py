@@ -33,7 +33,7 @@ from espalier.core.planning.noise import Noise
 from espalier.core.privacy.accounting import epsilon_of, rho_of
 
 SHOWN, WORTH = 3, 0.8
-"""Largest number of changes that a verdict offers, and the share of ε that must suffice after an offered one."""
+"""Largest number of changes that a verdict offers, and the share of ε that must suffice after such a change."""
 
 
 @dataclass(frozen=True)

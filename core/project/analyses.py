@@ -50,7 +50,7 @@ class PlannedCounts:
 
     @property
     def many(self) -> int:
-        """Number of groups: two for a comparison, otherwise one."""
+        """Number of groups: two for a comparison, otherwise one group."""
         return 1 if self.kind == "proportion" else 2
 
     @classmethod

@@ -40,9 +40,9 @@ def tilts(edges: Sequence[float], counts: NDArray[Any]) -> NDArray[np.float64]:
 def places(
     edges: Sequence[float], codes: NDArray[Any], rng: np.random.Generator, counts: NDArray[Any] | None = None
 ) -> NDArray[np.float64]:
-    """Draw each number's position in its bin, from 0 (the lower end) to below 1. Codes beyond the bins are drawn flat.
+    """Draw each number's position in its bin, from 0 (the lower end) to below 1.
 
-    Pass ``counts`` of all rows if ``codes`` holds only some of them.
+    Codes beyond the bins get a uniform position. Pass ``counts`` of all rows if ``codes`` holds only some of them.
     """
     last = len(edges) - 1
     inside = Inside(edges, np.bincount(codes, minlength=last) if counts is None else counts)

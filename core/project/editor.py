@@ -92,7 +92,7 @@ class References:
         )
 
     def split(self, names: Iterable[str]) -> tuple[References, References]:
-        """Return the references to ``names`` alone, and the others. Further targets go with the main one."""
+        """Return the references to ``names`` alone, and all others. Further targets follow the main target."""
         known = frozenset(names)
         unknown = [c for c in self.constraints if not known.issuperset(c.columns)]
         stays = self.target in known

@@ -4,7 +4,7 @@ The answer is the project file's key ``one_row_per_person``:
 
 - true: each person has one row. A person column, or a row limit above 1, contradicts it.
 - false: a person can have several rows. The plan names the person column, or promises a row limit above 1.
-- null: the question is open, as in a draft. A person column answers it; without one, no plan is possible.
+- null: the question is open, as in a draft. A person column answers it; while it is open, no plan is possible.
 - no key, in older files: the plan's row limit counts as a promise.
 """
 

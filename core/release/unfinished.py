@@ -249,7 +249,7 @@ class FolderJournal:
         return max(len(self._frames()[0]) - 1, 0)
 
     def append(self, place: int, record: bytes) -> None:
-        """Store the answer at ``place``; raises :class:`Unfinished` unless it is the next one."""
+        """Store the answer at ``place``; raises :class:`Unfinished` unless it is the next answer."""
         if place != self._next:
             raise Unfinished(
                 f"Answer {place + 1} does not follow the {self._next} that {self.work} holds. Resume again."
@@ -325,7 +325,7 @@ def lock(file: Any) -> None:
 
 
 def records_of(stored: list[bytes]) -> list[Record]:
-    """Return stored answers; raises :class:`Unfinished` for a damaged one."""
+    """Return stored answers; raises :class:`Unfinished` for a damaged answer."""
     records = [Record.unpacked(place, data) for place, data in enumerate(stored)]
     if None in records:
         raise Unfinished(f"Stored answer {records.index(None) + 1} is damaged. What was drawn stays spent.")

@@ -15,7 +15,7 @@ from espalier.core.report.html import table
 MOST_ROWS = 30
 """Above this number of measurements or choices, the annex has one row for each pool."""
 MOST_BOUNDS = 10
-"""Number of error bounds in the annex if there are more than `MOST_ROWS`: the largest ones."""
+"""Number of error bounds in the annex if there are more than `MOST_ROWS`; the largest bounds are shown."""
 
 
 def pools(facts: Mapping[str, Any]) -> str:

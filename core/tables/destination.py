@@ -16,7 +16,7 @@ from espalier.core.tables.engine_errors import BUGS, OURS, engine_errors
 TAKE_ROWS = ("duckdb", "postgres", "postgresql")
 """URL schemes of engines that Espalier can write to; Spark is absent because it has no transactions."""
 LONGEST_NAME = 63
-"""Largest number of bytes in a name: PostgreSQL truncates longer ones."""
+"""Largest number of bytes in a name: PostgreSQL truncates longer names."""
 
 
 @dataclass(frozen=True)

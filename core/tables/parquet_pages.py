@@ -16,7 +16,7 @@ from espalier.core.tables.unpacking import check_ratio
 HEADER = 1 << 9, 1 << 24
 """Bytes of a header to read: at first, and as a maximum."""
 LARGEST = (1 << 31) - 1
-"""The largest size of a page. PyArrow would cut off the upper bits of a larger one."""
+"""The largest size of a page. PyArrow would cut off the upper bits of a larger size."""
 FIXED = {1: 0, 2: 0, 3: 1, 7: 8}
 """Bytes of Thrift's types of a fixed size: true, false, a byte, a float."""
 INT32, INT64, TEXT, LIST, STRUCT = 5, 6, 8, 9, 12

@@ -30,9 +30,9 @@ COLORS = {
 }
 HIGH = 78
 GAP = 34.0
-"""Between two boxes of the drawing board, in its pixels."""
+"""Space between two boxes of the drawing board, in the board's pixels."""
 LEAST = 12.0
-"""Least part of that space when boxes grow."""
+"""Smallest share of this space that remains when boxes grow."""
 WIDEST = 1300.0
 """Width in pixels from which layers move closer together: a drawing of this width is readable at first glance."""
 LONGEST_LABEL = 28
@@ -40,9 +40,9 @@ LONGEST_LABEL = 28
 MOST_WIDE = 190.0
 """Largest width of a box on the board."""
 PER_LINE = 18
-"""Number of characters on a line of a box of that width."""
+"""Number of characters on a line of the widest box."""
 PER_ARROW, TALLEST = 12.0, 220.0
-"""Height of a box for each arrow that ends at it, up to a limit: arrow heads do not cover each other."""
+"""Extra height of a box for each arrow that ends at it, up to a limit, so that arrow heads do not overlap."""
 Places = dict[str, tuple[float, float]]
 Bends = Mapping[tuple[str, str], Sequence[tuple[float, float]]]
 """Points that an arrow passes between its ends."""

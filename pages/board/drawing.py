@@ -1,7 +1,7 @@
-"""Actions of the drawing board: checked, applied to the project, and shown on the board.
+"""Check the actions that the drawing board sends, apply them to the project, and show the result on the board.
 
-The board sends a list of numbered actions; those already carried out are skipped. Nothing in it is trusted: names,
-kinds and numbers are checked here, and the graph checks itself.
+The board sends a list of numbered actions. Actions that were already carried out are skipped. No action is trusted:
+names, kinds and numbers are checked here, and the graph checks its own rules.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from espalier.pages.board.sent import MOST_SELECTED, arrow_of, column_of, points
 from espalier.pages.session.session import Session
 
 MOST_BOXES, FEW_COLUMNS, FEW_NEAR = 60, 24, 16
-"""Above `MOST_BOXES` columns with arrows, the board shows the neighbourhood of the selected one. Up to `FEW_COLUMNS`
-columns it shows all; if there are more, those without an arrow wait in the tray. A neighbourhood extends up to three
-arrows from that column while it has at most `FEW_NEAR` columns."""
+"""Above `MOST_BOXES` columns with arrows, the board shows the neighbourhood of the selected column. The neighbourhood
+extends up to three arrows from this column, as long as it has at most `FEW_NEAR` columns. Up to `FEW_COLUMNS` columns
+in total are all shown; if there are more, the columns without arrows are in the tray."""
 WIDE = 1000
 """Largest width of a line of boxes, in the drawing's pixels; less on a narrow screen."""
 HINT = (
@@ -133,7 +133,7 @@ def _move(state: Session, action: Mapping[str, Any]) -> None:
 
 
 def _place(state: Session, places: Places) -> None:
-    """Store positions: in the project, or with the neighbourhood shown."""
+    """Store positions in the project, or with the neighbourhood that is shown."""
     if (view := view_of(state)).startswith("around"):
         state.drafts.board.places[view] = places
     else:
@@ -183,7 +183,7 @@ def _arranged(state: Session, project: Project, names: list[str]) -> Places:
 
 
 def arrows(state: Session, names: Iterable[str]) -> list[tuple[str, str]]:
-    """Return the arrows between boxes, those of a closed group as one."""
+    """Return the arrows between boxes. The arrows of a closed group are joined into one."""
     box, known = groups.closed(state), set(names)
     ends = dict.fromkeys((box.get(a, a), box.get(b, b)) for a, b in state.project.dag.edges)
     return [(a, b) for a, b in ends if a != b and a in known and b in known]
@@ -197,13 +197,13 @@ def box_lines(state: Session, box: str) -> list[str]:
 
 
 def bends(state: Session, at: Places) -> Bends:
-    """Return the bends of the arrows whose boxes are still where the layout put them; ``at`` are their positions."""
+    """Return the bends of the arrows whose boxes, at the positions ``at``, are still where the layout put them."""
     places, found, _ = _laid(state, at)
     return {e: points for e, points in found.items() if all(n in at and at[n] == places.get(n) for n in e)}
 
 
 def arrows_into(state: Session, at: Places) -> dict[str, int]:
-    """Return the number of arrows for which the layout left room at each box, if the box is still where it put it."""
+    """Return, for each box, the number of arrows for which the layout left room at it; 0 if the box was moved."""
     places, _, into = _laid(state, at)
     return {n: into.get(n, 0) if at[n] == places.get(n) else 0 for n in at}
 
@@ -287,9 +287,9 @@ def marks(state: Session) -> list[str]:
 
 
 def steps(state: Session) -> int:
-    """Radius of a neighbourhood, in arrows: as chosen, else the largest one with at most `FEW_NEAR` columns.
+    """Radius of a neighbourhood, in arrows. By default, it is the largest radius with at most `FEW_NEAR` columns.
 
-    The latter is chosen once for each column, so that a new arrow moves nothing.
+    The default is computed once for each column, so that a new arrow does not move any box.
     """
     board, column = state.drafts.board, centre(state)
     if board.steps is not None:
@@ -350,7 +350,7 @@ def neighbourhood(dag: Dag, column: str, steps: int) -> list[str]:
 
 
 def _free(at: tuple[float, float], taken: Places) -> tuple[float, float]:
-    """Return the free place nearest to a point; sideways counts double, so that columns stay below each other."""
+    """Return the free place nearest to a point. Horizontal distance counts double, so that columns stay in line."""
     x, y = at
     steps = [(i * MOST_WIDE, j * HIGH / 2) for i in range(-3, 4) for j in range(-20, 21)]
     for dx, dy in sorted(steps, key=lambda step: 2 * abs(step[0]) + abs(step[1])):
@@ -360,9 +360,9 @@ def _free(at: tuple[float, float], taken: Places) -> tuple[float, float]:
 
 
 def places(state: Session, columns: list[str]) -> Places:
-    """Return a position for every shown box: the user's, else that of the first layout.
+    """Return a position for every shown box: the user's position, or else the position in the first layout.
 
-    A column of a group that was opened comes near the group's box if it has an arrow. All others are below.
+    If a group was opened, its columns with arrows are placed near the group's box. All other columns are placed below.
     """
     project = state.project
     view, laid = view_of(state), state.drafts.board.places

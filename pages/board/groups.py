@@ -1,6 +1,6 @@
 """Groups of columns on the board: one box that opens and closes.
 
-The project stores the groups, the session which of them are open.
+The project stores the groups. The session stores which groups are open.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ def boxed(state: Session, columns: Iterable[str]) -> list[str]:
 
 
 def near(state: Session, box: str, known: Places) -> tuple[float, float] | None:
-    """Return where a box without a position appears: a group at its first column, a column at its group."""
+    """Return the position of a box that has none: a group is placed at its first column, a column at its group."""
     inside = state.project.dag.groups.get(box) or (of(state, box) or "",)
     return next((known[n] for n in inside if n in known), None)
 
 
 def make(state: Session, action: Mapping[str, Any]) -> str:
-    """Put columns into a group, as one closed box; they leave other groups."""
+    """Put columns into a group, shown as one closed box. The columns leave any other group."""
     name, columns = text_of(action, "name").strip(), action.get("columns")
     if not isinstance(columns, list) or len(columns) < 2:
         raise GraphError("select two or more columns to group")

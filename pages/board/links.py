@@ -19,11 +19,11 @@ MOST_APART = 40
 def share(state: Session, action: Mapping[str, Any]) -> str:
     one, other = arrow_of(state, action.get("pair"))
     state.editor.redraw(state.project.dag.sharing(one, other))
-    return f"{one} ↔ {other}: they share an unmeasured cause."
+    return f"{one} and {other} share an unmeasured cause."
 
 
 def separate(state: Session, action: Mapping[str, Any]) -> str:
-    """Separate the first two columns; the others are the gate."""
+    """Separate the first two columns given all other columns."""
     project, columns = state.project, action.get("columns")
     if not isinstance(columns, list) or len(columns) < 2:
         raise GraphError("select the two boxes to keep apart")
@@ -42,7 +42,7 @@ def separate(state: Session, action: Mapping[str, Any]) -> str:
 
 
 def together(state: Session, action: Mapping[str, Any]) -> str:
-    """Link causes that act together on one column: the selected column that the others cause, or their only effect."""
+    """Link causes that act together. Their effect is the selected column that they cause, or else their only effect."""
     dag, columns = state.project.dag, action.get("columns")
     if not isinstance(columns, list) or len(columns) < 2:
         raise GraphError("select the causes that act together")
@@ -61,7 +61,7 @@ def together(state: Session, action: Mapping[str, Any]) -> str:
 
 
 def unlink(state: Session, action: Mapping[str, Any]) -> str:
-    """Erase a link other than an arrow: its ends, then its kind."""
+    """Erase a link that is not an arrow. The action names the link's ends and then its kind."""
     project, link = state.project, action.get("link")
     if not isinstance(link, list) or len(link) < 3:
         raise GraphError("the drawing sent no link")
@@ -84,7 +84,7 @@ def unlink(state: Session, action: Mapping[str, Any]) -> str:
 
 
 def apart(state: Session, near: Collection[str]) -> list[tuple[str, str, Separation]]:
-    """Return the pairs kept apart: by the user's separations, and by the plan for the columns ``near``."""
+    """Return the pairs that the user's separations keep apart, and those that the plan separates from ``near``."""
     project = state.project
     try:
         framed = frame_of(project).separations if near else ()

@@ -113,7 +113,9 @@ def _decimals(row: Mapping[str, Any]) -> int | None:
     if not typed:
         return None
     if not typed.isascii() or not typed.isdigit():
-        raise SchemaError(f"column {row['name']!r}: decimals ({typed!r}) is a whole number from 1 to 9, or blank")
+        raise SchemaError(
+            f"column {row['name']!r}: decimals is {typed!r}; it must be a whole number from 1 to 9, or blank"
+        )
     return int(typed)
 
 

@@ -24,7 +24,7 @@ INTRODUCTION = (
 
 @dataclass(frozen=True)
 class ArrowLinks:
-    """Distance of an arrow's two columns from independence, in the real and in the synthetic rows (see `link`)."""
+    """The distance of an arrow's two columns from independence, in the real and in the synthetic rows (see `link`)."""
 
     arrow: Arrow
     real: float
@@ -32,7 +32,7 @@ class ArrowLinks:
 
 
 def show(strength: Mapping[Arrow, float], drawn: bool) -> None:
-    """The strongest arrows as bars; without a drawing they show only the order in which columns were modelled."""
+    """Show the strongest arrows as bars. Without a drawing, they show only the order in which columns were modelled."""
     if not strength:
         st.info("The model has no arrows.")
         return
@@ -71,7 +71,7 @@ def work(released: ReleaseBundle, real: Table, arrows: Iterable[Arrow], report: 
 
 
 def survived(found: list[ArrowLinks]) -> None:
-    """Real and synthetic links side by side."""
+    """Show real and synthetic links side by side."""
     shown = found[:MOST]
     charts.show(
         charts.lying(

@@ -1,4 +1,4 @@
-"""Rows that are not private, compared with the real ones number by number."""
+"""Compare rows that are not private with the real rows, number by number."""
 
 from __future__ import annotations
 

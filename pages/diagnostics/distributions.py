@@ -1,4 +1,4 @@
-"""Fidelity on screen: the columns and pairs that differ most, and the distributions of a chosen one."""
+"""Fidelity on screen: the columns and pairs that differ most, and the distribution of a chosen column or pair."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MOST = 15
 UPRIGHT = 12
 """Largest number of values shown as vertical bars."""
 WIDEST = 40
-"""Number of columns in a map of pairs: those with the worst pairs."""
+"""Largest number of columns in a map of pairs. The map shows the columns with the worst pairs."""
 
 
 def columns(facts: Facts, released: ReleaseBundle) -> None:
@@ -60,7 +60,7 @@ def counts(real: Source) -> dict[Clique, NDArray[np.int64]]:
 
 
 def _shares(released: ReleaseBundle, clique: Clique) -> NDArray[np.float64]:
-    """Return the real shares of columns: counted now, or with the comparison."""
+    """Return the real shares of columns, either counted now or taken from the comparison."""
     if released.real is not None:
         return np.asarray(released.real.count(clique) / released.real.rows)
     found = released.counted[clique]
@@ -107,7 +107,7 @@ def pairs(facts: Facts, released: ReleaseBundle) -> None:
     st.caption(
         f"{_of(worst, facts['pairs'], 'pairs')} A green bar as long as the grey one means that the link was lost. "
         "Links that the frame forbids are lost by design."
-        + " No pair is clearly worse than two unlinked columns would be."
+        + " No pair is clearly worse than two independent columns would be."
         * (not facts["worse_than_independence"])
     )
     every = [tuple(p["columns"]) for p in sorted(facts["pairs"], key=lambda p: -p["tv"])]
@@ -121,7 +121,7 @@ def pairs(facts: Facts, released: ReleaseBundle) -> None:
 
 
 def _worst_first(names: Sequence[str], errors: Mapping[tuple[str, ...], float]) -> list[str]:
-    """Return columns by their worst pair."""
+    """Return the columns, sorted by their worst pair."""
     worst = dict.fromkeys(names, 0.0)
     for pair, error in errors.items():
         for name in pair:
@@ -146,12 +146,12 @@ def _two(released: ReleaseBundle, pair: tuple[str, str]) -> None:
 
 
 def _lost(worse: Sequence[Facts]) -> None:
-    """Warn about pairs that are worse than if their columns had no link."""
+    """Warn about pairs with a larger error than if their columns were independent."""
     if not worse:
         return
     st.markdown(
         f"**Do not study {'these pairs' if len(worse) > 1 else 'this pair'} in the synthetic table.** "
-        "Two unlinked columns would come closer to the real rows."
+        "Independent columns would be closer to the real rows."
     )
     st.dataframe(
         [

@@ -20,7 +20,7 @@ FEW = 20
 
 
 def show(facts: Facts | None, reason: str, tested: str, schema: Schema) -> None:
-    """Show the outcome's dependence on protected columns, and a model's gaps when ``tested`` on those real rows."""
+    """Show the outcome's dependence on protected columns, and a model's gaps on the real rows that ``tested`` names."""
     if facts is None:
         st.info(f"No fairness figures: {plain(reason)}. Set the roles on the Structure page.")
         return

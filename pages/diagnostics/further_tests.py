@@ -1,4 +1,5 @@
-"""Further tests of a release, each a job with progress and cancel. Confidential, and never in a report."""
+"""Further tests of a release. Each is a job with progress and cancellation. Their results are confidential and never in
+a report."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from espalier.pages.release import payment
 from espalier.pages.session.session import ReleaseBundle, Session
 
 KINDS = ("many-targets", "attack", "public-table", "arrows")
-"""Kinds of their jobs. Each shows its progress under its own button."""
+"""Kinds of the tests' jobs. Each job shows its progress under its own button."""
 
 
 def show(state: Session, released: ReleaseBundle) -> None:
@@ -127,7 +128,7 @@ def _start(state: Session, released: ReleaseBundle, kind: str, work: Callable[[T
         return
 
     def recorded(report: Report) -> Any:
-        """Record the evaluation in the ledger, then run the test on real rows: all of them, or random ones."""
+        """Record the evaluation in the ledger, then run the test on all real rows or on a random sample of them."""
         with judgement.read_again(released, part(report, 0.0, 0.3)) as real:
             # before anything is computed: an evaluation cannot be undone
             record([t for t in (real, released.holdout) if t is not None])

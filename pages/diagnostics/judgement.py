@@ -76,7 +76,7 @@ def start(state: Session, released: ReleaseBundle, other: tuple[str, Table] | No
 
 @contextmanager
 def read_again(released: ReleaseBundle, report: Any) -> Iterator[Source]:
-    """The real rows: in memory, or encoded again from the table in place. Those codes are deleted at the end."""
+    """Provide the real rows, from memory or encoded again from the table in place. New codes are deleted at the end."""
     if released.real is not None:
         yield released.real
         return
@@ -90,7 +90,7 @@ def _told(report: Any, start: float, part: float, fraction: float, message: str)
 
 
 def home(released: ReleaseBundle) -> tuple[str, Table | None]:
-    """The first table for judging a release: the holdout, or (None) the table from which it was made."""
+    """The first table on which a release is judged: the holdout, or (None) the table from which it was made."""
     return ("The held-out rows", released.holdout) if released.holdout else ("The original table", None)
 
 
@@ -99,7 +99,7 @@ def _two_hospitals(state: Session, released: ReleaseBundle) -> bool:
 
 
 def another_table(state: Session, released: ReleaseBundle) -> None:
-    """Test on a second real table: another hospital, another year."""
+    """Test on a second real table, such as data from another hospital or another year."""
     with st.expander("Test on another real table (another place, another year)"):
         st.markdown(
             "A model that learned coincidences fails where they do not hold. Test both models on rows from elsewhere."
@@ -122,7 +122,7 @@ def another_table(state: Session, released: ReleaseBundle) -> None:
 
 
 def task(facts: Facts, where: str) -> None:
-    """Train on synthetic, test on real."""
+    """Show TSTR: a model is trained on synthetic rows and tested on real rows."""
     st.subheader(f"Predicting {plain(facts['target'] or 'the target')}", anchor=False)
     both = [[facts[f"{m}_{t}"] for m in ("auc", "accuracy")] for t in ("synthetic", "real")]
     if not any(v is not None for values in both for v in values):
@@ -157,6 +157,6 @@ def task(facts: Facts, where: str) -> None:
 
 
 def reasons(facts: Facts, *figures: str) -> None:
-    """Show why figures are missing, each reason once."""
+    """Show why figures are missing. Each reason is shown once."""
     for why in dict.fromkeys(facts[f"{f}_reason"] for f in figures if f"{f}_reason" in facts):
         st.caption(f"Not shown: {plain(why)}.")

@@ -23,7 +23,7 @@ TITLE = "The original tables"
 
 
 def show(state: Session, released: ReleaseBundle) -> None:
-    """The comparison of both tables: a button, then its figures and pictures."""
+    """Show the button that compares the real and the synthetic tables, then the figures and pictures."""
     real = released.holdout or released.real
     assert isinstance(real, Panel)
     if state.job is not None:
@@ -49,7 +49,7 @@ def show(state: Session, released: ReleaseBundle) -> None:
 
 
 def _start(state: Session, released: ReleaseBundle, real: Panel) -> None:
-    """Compare in a job."""
+    """Run the comparison as a background job."""
     project, record = released.release.project, payment.diagnosed(state, released)
     files = released.files
 
@@ -70,7 +70,7 @@ def _start(state: Session, released: ReleaseBundle, real: Panel) -> None:
 
 
 def _figures(found: LinkedVerdict) -> None:
-    """The distances with their floors, the rates, and the prediction of the next visit."""
+    """Show the distances with their floors, the rates, and the prediction of the next visit."""
     st.dataframe(
         [
             {"compared": text, "distance": found.figures[n], "floor": found.floor[n], "verdict": found.grades[n]}
@@ -110,7 +110,7 @@ def _figures(found: LinkedVerdict) -> None:
 
 
 def _pictures(real: Panel, synthetic: Panel, number: int) -> None:
-    """Transitions and flow of one column, and survival to the next visit by a column of the person."""
+    """Show transitions and flow of one column, and survival to the next visit by a column of the person."""
     assert real.linked is not None
     link, schema = real.linked, real.schema
     columns = [n for n in link.step_columns(schema) if n in schema]
@@ -164,7 +164,7 @@ def sankey(panel: Panel, column: str, labels: list[str]) -> go.Figure:
 
 
 def stairs(found: dict[str, Any], names: tuple[str, ...]) -> go.Figure:
-    """Draw the share of people with at least 1, 2, … visits; real people dotted."""
+    """Draw the share of people with at least 1, 2, … visits. The line of the real people is dotted."""
     import plotly.graph_objects as go
 
     figure = charts.blank(340)

@@ -34,13 +34,13 @@ FIGURES = {
 
 
 def work(released: ReleaseBundle, real: Table, report: Any) -> Downstream:
-    """The fits, in a job."""
+    """Fit the classifiers as a background job."""
     synthetic, holdout = released.release.synthetic, released.holdout
     return many_targets(real, synthetic, holdout, np.random.default_rng(0), report=report)
 
 
 def show(found: Downstream, number: int) -> None:
-    """Macro figures by classifier, or the figures of one chosen target."""
+    """Show macro figures by classifier, or the figures of one chosen target."""
     macro = found.macro()
     if not macro:
         st.info("No column has two sides of 20 rows or more, so there is nothing to judge.")

@@ -14,7 +14,7 @@ Facts = Mapping[str, Any]
 
 
 def show(found: Facts, schema: Schema) -> None:
-    """Show all figures, or why there are none."""
+    """Show all figures, or the reason why they are missing."""
     facts = found.get("numbers")
     if not facts:
         st.info(f"There are no numbers to compare: {plain(found.get('numbers_reason', 'they were not computed'))}.")

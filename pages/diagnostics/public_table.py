@@ -19,12 +19,12 @@ INTRODUCTION = (
 
 
 def file_field(number: int) -> Any:
-    """The uploader."""
+    """Show the uploader, and return the uploaded file."""
     return st.file_uploader("A public table with the same columns", type=["csv"], key=f"public-file-{number}")
 
 
 def work(released: ReleaseBundle, given: Any) -> dict[str, Any]:
-    """The figures, in a job."""
+    """Compute the figures as a background job."""
     project = released.release.project
     public = as_table(read_table(given.getvalue(), given.name), project.schema)
     return gain_of(project.schema, project.plan.target, released.release.synthetic, public)
@@ -36,4 +36,4 @@ def show(found: dict[str, Any], target: str | None) -> None:
         f"Added to a public table of {found['rows']:,} rows, the synthetic rows lower the mean squared error of "
         f"a forest that predicts {name(target or '')} by **{100 * found['delta_mse']:.0f} %** (ΔMSE)."
     )
-    st.caption("Below 0 the public table alone is better.")
+    st.caption("If ΔMSE is below 0, the public table alone is better.")

@@ -15,7 +15,7 @@ from espalier.pages.common.text import plain
 
 
 def show(facts: Mapping[str, Any], model: Model) -> None:
-    """Both answers to each question, the values of each count, and the best agreement that any table could reach."""
+    """Show real and synthetic answers to each question, the values of each count, and the best possible agreement."""
     if facts["questions"]:
         st.dataframe(
             [

@@ -12,7 +12,7 @@ from espalier.pages.glossary.terms import term
 
 
 def show(found: Sequence[Mapping[str, Any]]) -> None:
-    """Show a table with one line for each separation; nothing without one."""
+    """Show a table with one line for each separation, or nothing if there is no separation."""
     if not found:
         return
     st.subheader("Every separation of the plan", anchor=False)

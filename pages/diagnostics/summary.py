@@ -1,4 +1,7 @@
-"""The verdict at the top of the Diagnostics page: good uses of the table, bad ones, and the evidence. Confidential."""
+"""The verdict at the top of the Diagnostics page: suitable and unsuitable uses of the table, with the evidence.
+
+The verdict is confidential.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +23,16 @@ _LOOKS = {
 
 
 def show_grade(grade: Grade, headline: str) -> None:
-    """The first sentence in a box, in the colour of its grade."""
+    """Show the first sentence in a box with the colour of its grade."""
     box, icon = _LOOKS[grade]
     box(f"**{plain(headline)}**", icon=icon)
 
 
 def show(project: Project, findings: Mapping[str, Mapping[str, Any]]) -> None:
-    """The first sentence in a box, the others below it, and the places side by side. The first finding is home."""
+    """Show the first sentence in a box, the other sentences below, and the places side by side.
+
+    The first finding is about the place from which the real rows come.
+    """
     (_, facts), *rest = findings.items()
     found = verdict(project, facts, dict(rest))
     show_grade(found.grade, found.headline)

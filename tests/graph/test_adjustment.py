@@ -111,7 +111,7 @@ def test_a_chosen_set_is_refused_with_its_open_path():
     with pytest.raises(GraphError, match="drug ← age → death stays open with nothing adjusted for") as caught:
         checked(effect, [])
     assert caught.value.data["path"] == ("drug", "age", "death")
-    with pytest.raises(GraphError, match="dose lies on the way from drug to death") as caught:
+    with pytest.raises(GraphError, match="dose lies on a causal path from drug to death") as caught:
         checked(effect, ["age", "dose"])
     assert caught.value.data["forbidden"] == ("dose",)
     with pytest.raises(GraphError, match="mark is an effect of dose"):

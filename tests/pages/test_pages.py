@@ -184,7 +184,7 @@ def test_a_chosen_purpose_changes_the_plan_at_once_and_is_remembered(app: AppTes
     assert next(b for b in app.button_group if b.label.startswith("What is the table")).value == "here"
     state(app).editor.change_plan(method="independent")
     assert "You changed the method or its options after you chose this purpose" in sentences(app.run())
-    press(app, "Plan for this purpose again")
+    press(app, "Use this method again")
     assert state(app).project.plan.method != "independent"
     assert "This plan uses none of the" in sentences(app)
     next(b for b in app.button_group if b.label.startswith("What is the table")).set_value("elsewhere").run()

@@ -23,7 +23,7 @@ MOST_VALUES = 8
 
 @dataclass(frozen=True)
 class Merged:
-    """``name`` has the values of ``column`` in ``groups`` of neighbours; a missing cell stays one."""
+    """``name`` has the values of ``column`` in ``groups`` of neighbours; missing cells stay missing."""
 
     name: str
     column: str

@@ -44,7 +44,7 @@ class PrivateFigure:
 
 
 def bounded(figure: Mapping[str, Any]) -> str:
-    """Return the bound of a figure's entry in ``release.json`` as a sentence; empty without one."""
+    """Return the bound of a figure's entry in ``release.json`` as a sentence; empty without a bound."""
     if figure.get("bound") is None:
         return ""
     low, high = figure["bound"]

@@ -22,7 +22,7 @@ def load_graph(path: Path) -> MixedGraph:
 
 
 def checked(graph: MixedGraph, path: Path) -> MixedGraph:
-    """Return the graph; raises :class:`GraphError` naming a cycle and one of its lines, if its arrows form one."""
+    """Return the graph; raises :class:`GraphError` that names a cycle in it and a line of the cycle."""
     arrows = MixedGraph(graph.nodes, tuple(e for e in graph.edges if e.mark == "->"))
     for question in resolve(arrows).questions:
         if question.kind == "cycle":

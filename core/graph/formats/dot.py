@@ -67,7 +67,7 @@ class Token(NamedTuple):
 
 
 def tokens(text: str, line: int = 1) -> Iterator[Token]:
-    """Yield the tokens of DOT or dagitty text; raises :class:`GraphError` naming the line of an invalid one."""
+    """Yield the tokens of DOT or dagitty text; raises :class:`GraphError` that names the line of an invalid token."""
     at, size, match, plain = 0, len(text), _TOKEN.match, _PLAIN.match
     kind = ""
     while at < size:

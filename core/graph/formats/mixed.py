@@ -118,7 +118,7 @@ class Builder:
         self._given = 0
 
     def node(self, name: str, line: int, **facts: Any) -> None:
-        """Add a node, or further facts about a known one."""
+        """Add a node, or further facts about a known node."""
         if not name:
             raise broken(line, "a node needs a name of at least one character")
         known = self.nodes.get(name)

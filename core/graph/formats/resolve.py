@@ -233,7 +233,7 @@ def _directions(edges: list[Edge], asking: _Asking) -> tuple[list[Edge], list[tu
 def _direction(edge: Edge) -> Question:
     forth, back = f"{shown(edge.left)} → {shown(edge.right)}", f"{shown(edge.right)} → {shown(edge.left)}"
     key = f"edge:{edge.left}\n{edge.mark}\n{edge.right}"
-    share = {SHARE: f"{shown(edge.left)} ↔ {shown(edge.right)}: they share an unmeasured cause"}
+    share = {SHARE: f"{shown(edge.left)} and {shown(edge.right)} share an unmeasured cause"}
     out = {DROP: "leave it out"}
     if edge.mark == "<->":
         text = f"{edge} says that an unmeasured cause is shared"

@@ -91,7 +91,7 @@ def used(graph: MixedGraph, known: Knowledge) -> MixedGraph:
 
 
 def _directed(edge: Edge, known: Knowledge) -> Edge:
-    """The edge with its direction, where it had none and the knowledge gives one."""
+    """Return the edge; if it had no direction, with the direction that the knowledge gives."""
     for left, right in ((edge.left, edge.right), (edge.right, edge.left)):
         if (left, right) in known.required and edge.mark in ("--", "o-o", "o->"):
             return Edge(left, right, "->", edge.line, edge.said)
