@@ -5,7 +5,7 @@ import sys
 
 
 def run() -> int:
-    """Run the command that was typed; Ctrl-C while the program is still loading ends it without a traceback."""
+    """Run the typed command. Ctrl-C during the start of the program ends it without a traceback."""
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")  # return freed memory to the system
     try:
         from espalier.core.cli.main import main

@@ -127,7 +127,7 @@ def check_rows(folder: Folder, model: Model | None, answers: Answers | None) -> 
 
 
 def rounded(nodes: Nodes, codes: Codes, rows: int) -> list[str]:
-    """Even rows: of the rows that share ``given``, each category has n·p, rounded down or up."""
+    """Even rows: among n rows with equal ``given``, each category has n·p rows, rounded down or up."""
     for name, given, table in nodes:
         at = np.ravel_multi_index([codes[n] for n in (*given, name)], table.shape)
         found = np.bincount(at, minlength=table.size).reshape(-1, table.shape[-1])

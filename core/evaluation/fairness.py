@@ -291,7 +291,7 @@ def _too_many(groups: int) -> str:
 def _intervals(
     tested: Table, target: str, protected: Clique, guess: NDArray[Any], parity: Figure
 ) -> tuple[Interval | None, Interval | None]:
-    """95 % bootstrap intervals of the two differences; none without differences."""
+    """95 % bootstrap intervals of the two differences; empty without differences."""
     if isinstance(parity, str):
         return None, None
     group = cells_of(tested, protected)[0]

@@ -14,8 +14,9 @@ Arrow = tuple[str, str]
 
 @dataclass(frozen=True)
 class Implied:
-    """Pa(Y) and Mb(Y) of the target Y (empty without one), and the open paths from protected columns to the outcome
-    given the admissible ones.
+    """Pa(Y) and Mb(Y) of the target Y (empty without a target), and the open paths.
+
+    These are paths from protected columns to the outcome that are open given the admissible columns.
 
     ``complete`` is False if more paths are open than listed. ``separated`` is the claim of the drawing itself: False if
     a path is open, True if none is. It is `None` if no column is protected or none is an outcome, and if no path is

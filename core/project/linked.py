@@ -316,7 +316,7 @@ class Steps:
         return self.cells_at(name, *self.place)
 
     def cells_at(self, name: str, who: NDArray[np.int64], at: NDArray[np.int64]) -> NDArray[Any]:
-        """Return the code of ``name`` at some steps: of the people ``who``, at the positions ``at``."""
+        """Return the code of ``name`` at the positions ``at`` of the people ``who``."""
         if name == POSITION:
             return at - 1
         if name.endswith(BEFORE):

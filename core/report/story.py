@@ -17,8 +17,8 @@ FILE = Path(__file__).resolve().parents[2] / "sample_data" / "stories.json"
 WIDE, HIGH = 440, 230
 REAL, OURS = "#5d6a75", "#24684a"
 SHIPPED = (
-    "The figures come from a typical release of this sample, which is part of Espalier. The sample's rows are "
-    "invented, so the figures may be shown."
+    "The figures come from a typical release of this sample, which is part of Espalier. "
+    "Its rows are invented, so the figures may be shown."
 )
 _STYLE = (
     ".story text{font:14px 'Espalier Sans','Source Sans 3','Source Sans',system-ui,sans-serif;fill:#1f2a24}"

@@ -140,7 +140,7 @@ def folded(columns: Iterable[str], most: float, roles: Roles, target: str | None
 
 
 def described(text: str) -> list[str]:
-    """Return the description of a column as a line of its box; empty without one."""
+    """Return the description of a column as a line of its box; empty without a description."""
     return [text if len(text) <= LONGEST_LABEL else f"{text[: LONGEST_LABEL - 1]}…"] if text else []
 
 
