@@ -48,29 +48,89 @@ _HEADINGS = {
 """What a heading names, by its letters: the column, the code, its label, whether it is missing, the column's label."""
 
 
+MOST_TITLES = 10
+"""The header is looked for in this many lines."""
+FEWEST = 2
+"""Fewest codes by which a column is recognized as one of codes."""
+_PROPERTIES = {"id", "category", "level", "option", "response"}
+"""Headings of codes that name another property next to a heading such as ``code``."""
+_NAMES = {"name", "item", "element", "attribute", "feature"}
+"""Headings that name columns if several codes have the same name, and else the codes."""
+_CODE_WORDS = {"code", "kode", "codigo", "codice", "schlussel", "notation", "alpha2", "alpha3", "kod"}
+_LABEL_WORDS = {*_LABEL, "name", "nom", "nombre", "nome", "naam", "navn", "namn"}
+_WORD = re.compile(r"[^\W\d_]?[^\W\d_A-Z]+|[^\W\d_]+")
 _LANGUAGE = re.compile(
     r"[\s_.:@(-]+(en|eng|english|fr|fra|de|es|pt|it|nl|sv|da|no|fi|pl|cs|ar|zh|ru)\)?$", re.IGNORECASE
 )
 
 
-def is_code_list(header: Sequence[str]) -> bool:
-    """Return whether the first line of a CSV file is the header of a code list. It may have other columns."""
-    kinds = _kinds(header)
-    return kinds.count("code") == 1 and "label" in kinds and kinds.count("column") <= 1
+def is_code_list(lines: Sequence[Sequence[str]]) -> bool:
+    """Return whether these are the first lines of a code list. It may have other columns, and a title above."""
+    return _start(lines) is not None
+
+
+def _start(lines: Sequence[Sequence[str]]) -> tuple[int, tuple[str, ...]] | None:
+    """Return the place of the header, one of the first lines, and what each of its headings names; or `None`."""
+    for at, header in enumerate(lines[:MOST_TITLES]):
+        rows = lines[at + 1 :]
+        for kinds in (_kinds(header), _kinds_by_cells(header, rows) if at == 0 else ()):
+            if kinds.count("code") == 1 and "label" in kinds and kinds.count("column") <= 1:
+                named = kinds.index("column") if "column" in kinds else None
+                if named is not None and letters(header[named]) in _NAMES and _all_differ(named, rows):
+                    kinds = tuple("label" if kind == "column" else kind for kind in kinds)
+                return at, kinds
+    return None
 
 
 def _kinds(header: Sequence[str]) -> tuple[str, ...]:
     """Return what each heading names, or ``?``. Empty headings at the end do not count.
 
     A name after the code is its label, as in ``code,name``; before the code, it names the column. A language at the end
-    of a heading, as in ``name_en``, does not count.
+    of a heading, as in ``name_en``, does not count, nor does a plural. Next to a code, an id or a category is another
+    property of it.
     """
     cells = [letters(_LANGUAGE.sub("", cell.strip()[:SHORT])) for cell in header]
     while cells and not cells[-1]:
         cells.pop()
-    kinds = [_HEADINGS.get(cell, "?") for cell in cells]
+    kinds = [_HEADINGS.get(cell) or _HEADINGS.get(cell.removesuffix("s"), "?") for cell in cells]
+    if sum(kind == "code" and cell not in _PROPERTIES for kind, cell in zip(kinds, cells, strict=True)) == 1:
+        kinds = ["?" if cell in _PROPERTIES else kind for kind, cell in zip(kinds, cells, strict=True)]
     code = kinds.index("code") if "code" in kinds else len(kinds)
     return tuple("label" if at > code and cells[at] == "name" else kind for at, kind in enumerate(kinds))
+
+
+def _kinds_by_cells(header: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """Return what each heading names, by a word in it and by the cells below.
+
+    The codes are the first column headed by a word for codes, such as ``country_code``, in which every cell differs:
+    codes that repeat are data. Without a label, a heading with a word for names is one, such as ``Country Name``, or
+    the other column of two, as in ``key,value``.
+    """
+    words = [{letters(word) for word in _WORD.findall(cell)} for cell in header]
+    plain_kinds = (*_kinds(header), *("?" for _ in header))
+    codes = [
+        at
+        for at, found in enumerate(words)
+        if (found & _CODE_WORDS or (plain_kinds[at] == "code" and letters(header[at]) not in _PROPERTIES))
+        and _all_differ(at, rows)
+    ]
+    if not codes:
+        return ()
+    labels = [at for at in range(len(header)) if plain_kinds[at] == "label" and at != codes[0]]
+    labels += [at for at, found in enumerate(words) if found & _LABEL_WORDS and at not in codes]
+    if not labels and len(header) == 2 and _all_differ(1 - codes[0], rows):
+        labels = [1 - codes[0]]
+    kinds = ["?"] * len(header)
+    for at in labels[:1]:
+        kinds[at] = "label"
+    kinds[codes[0]] = "code"
+    return tuple(kinds)
+
+
+def _all_differ(at: int, rows: Sequence[Sequence[str]]) -> bool:
+    """Whether a column has at least `FEWEST` cells, none empty and none twice."""
+    cells = [row[at] if at < len(row) else "" for row in rows]
+    return len(cells) >= FEWEST and all(cells) and len(set(cells)) == len(cells)
 
 
 def read_code_list(data: bytes, source: str, column: str | None = None) -> Dictionary:
@@ -79,8 +139,8 @@ def read_code_list(data: bytes, source: str, column: str | None = None) -> Dicti
     A code list is complete: its codes are the column's categories. An empty cell for the column repeats the cell above.
     A code with two labels keeps the first, which is noted. Raises :class:`SchemaError`.
     """
-    lines = csv_lines(text_of(data), source)
-    kinds = _kinds(next(lines, (0, []))[1])
+    lines = [*csv_lines(text_of(data), source)]
+    start, kinds = _start([cells for _, cells in lines]) or (0, ())
     named = "column" in kinds
     if not named and column is None:
         raise SchemaError(f"{source} lists codes of one column but does not name it; write FILE:COLUMN", key="column")
@@ -89,7 +149,7 @@ def read_code_list(data: bytes, source: str, column: str | None = None) -> Dicti
     about: dict[str, str] = {}
     notes: list[str] = []
     name = "" if named else str(column)
-    for number, line in lines:
+    for number, line in lines[start + 1 :]:
         cells = _cells(kinds, line)
         name = cells.get("column") or name
         code, label = cells.get("code", ""), cells.get("label")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from xml.etree.ElementTree import Element
 
 from espalier.core.dictionaries.base import (
@@ -20,11 +21,17 @@ from espalier.core.dictionaries.base import (
     plain,
 )
 from espalier.core.dictionaries.complete_lists import declares_all, is_value
-from espalier.core.dictionaries.formats import decimals, is_date
+from espalier.core.dictionaries.formats import decimals, is_date, is_time
 from espalier.core.errors import SchemaError
 from espalier.core.xml_text import read_xml
 
 _WHOLE = re.compile(r"-?[0-9]{1,9}")
+_WITH_ZEROS = re.compile(r"-?[0-9]+\.0+")
+_DATE_TEXT = re.compile(r"(Y{2,4}|D{1,2}|M{1,3})([-/. ]?(Y{2,4}|D{1,2}|M{1,3})){2}([T ]?H.*)?", re.IGNORECASE)
+"""Texts of formats such as ``YYYY-MM-DD``."""
+_EMPTY = {"sysmiss", "."}
+"""Names of an empty cell in Nesstar and in Stata."""
+_ROOTS = ("codeBook", "dataDscr")
 _LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 _STATISTICS = "the file contains frequencies or summary statistics; they and the ranges next to them were not read"
 
@@ -32,62 +39,79 @@ _STATISTICS = "the file contains frequencies or summary statistics; they and the
 def read_ddi(data: bytes, source: str) -> Dictionary:
     """Return the dictionary in the file; raise :class:`SchemaError`.
 
-    The codebook may be part of a record that an archive's catalogue sends.
+    The codebook may be part of a record that an archive's catalogue sends. A study of several files may describe the
+    same column for each; the first description counts.
     """
     whole = read_xml(data, source)
-    root = whole if whole.tag in ("codeBook", "dataDscr") else whole.find(".//codeBook")
-    if root is None:
+    if whole.tag not in _ROOTS and not any(whole.find(f".//{tag}") is not None for tag in _ROOTS):
         raise SchemaError(
             f"{source} is XML but not a DDI codebook: its root is {whole.tag!r}. Export the study as DDI Codebook 2"
         )
-    named = (var for var in root.iter("var") if var.get("name"))
+    books = [whole] if whole.tag in _ROOTS else (whole.findall(".//codeBook") or whole.findall(".//dataDscr"))
+    named = ((at, var) for at, book in enumerate(books) for var in book.iter("var") if var.get("name") or var.get("ID"))
     notes: list[str] = []
-    columns = tuple(_declared(var, notes) for var in itertools.islice(named, MOST_COLUMNS + 1))
-    counted = any(True for _ in root.iter("sumStat")) or any(True for _ in root.iter("catStat"))
-    return Dictionary(columns, source, "DDI codebook", digest_of(data), (*((_STATISTICS,) if counted else ()), *notes))
+    columns: list[Declared] = []
+    first: dict[str, tuple[tuple[int, str], Declared]] = {}
+    for at, var in itertools.islice(named, MOST_COLUMNS + 1):
+        found, file = _declared(var, notes), (at, var.get("files", ""))
+        before, other = first.setdefault(found.name, (file, found))
+        if other is found or before == file:
+            columns.append(found)
+        elif replace(other, label="", description="") != replace(found, label="", description=""):
+            add_note(notes, found.name, "described differently for several files; the first description was used")
+    counted = any(True for _ in whole.iter("sumStat")) or any(True for _ in whole.iter("catStat"))
+    read = tuple(columns)
+    return Dictionary(read, source, "DDI codebook", digest_of(data), (*((_STATISTICS,) if counted else ()), *notes))
 
 
 def _declared(var: Element, notes: list[str]) -> Declared:
     """Return one variable. Its range is ignored next to summary statistics: tools compute both from the rows."""
     form = var.find("varFormat")
-    text = form is not None and form.get("type") == "character"
+    shown = var.get("representationType", "")
+    text = shown == "text" or (form is not None and form.get("type") == "character")
     missing: dict[str, str] = {}
     listed: list[tuple[str, str]] = []
     for category in itertools.chain(var.iterfind("catgry"), var.iterfind("catgryGrp/catgry")):
         code = _text(category.find("catValu"))
-        if code and code.casefold() != "sysmiss":  # Nesstar's name for an empty cell
+        if code and code.casefold() not in _EMPTY:
             if category.get("missing", "").casefold() in YES:
                 missing[code] = _label(category) or missing.get(code, "")
             else:
                 listed.append((code, _label(category)))
     for code in _invalid(var, notes):
         missing.setdefault(code, "")
+    if var.find("sumStat") is None:
+        named = {code for code, _ in listed} | {"", *missing}
+        listed += [(code, "") for item in var.iterfind("valrng/item") if (code := _value(item)) not in named]
+    if not text and all(_WITH_ZEROS.fullmatch(code) for code in itertools.chain(missing, (code for code, _ in listed))):
+        listed, missing = _whole(listed), dict(_whole([*missing.items()]))
     labels = dict(pairs([*listed, *missing.items()]))
     if all(label in ("", code) for code, label in listed) and var.find("catgry/catStat") is not None:
         listed = []  # values without labels that a tool found in the rows and counted
     codes = tuple(dict.fromkeys(code for code, _ in listed if code not in missing))
     nature, continuous = var.get("nature", ""), var.get("intrvl") == "contin"
-    complete = bool(codes) and not continuous and (nature in ("nominal", "ordinal") or declares_all(codes, labels))
+    sure = nature in ("nominal", "ordinal") or shown == "code" or declares_all(codes, labels)
+    complete = bool(codes) and not continuous and sure
     kind: DeclaredKind = "open"
     if complete:
         kind = "ordinal" if nature == "ordinal" else "categorical"
-    elif form is not None and _shows_dates(form):
+    elif shown == "datetime" or (form is not None and _shows_dates(form)):
         kind = "date"
     elif text:
         kind = "open"
-    elif continuous or nature in ("interval", "ratio") or (form is not None and form.get("type") == "numeric"):
+    elif _measured(var, form):
         values = any(is_value(code, labels) for code in codes)
         kind = "open" if values and not continuous else "numeric"
     digits = var.get("dcml") or ("" if form is None else form.get("dcml") or decimals(form.get("formatname", "")))
     places = int(digits) if re.fullmatch("[1-9]", digits) else None
     return Declared(
-        str(var.get("name")),
+        var.get("name") or var.get("ID", ""),
         kind,
         codes if complete else (),
         tuple(labels.items()),
         tuple(missing),
         _range(var) if kind in ("numeric", "date") else ("", ""),
-        integer=kind == "numeric" and digits == "0",
+        integer=kind == "numeric" and (digits == "0" or (not digits and _whole_range(var))),
         decimals=places if kind == "numeric" else None,
         label=_label(var),
         unit=plain(var.get("measUnit", "")),
@@ -95,23 +119,44 @@ def _declared(var: Element, notes: list[str]) -> Declared:
     )
 
 
+def _whole(listed: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return codes such as ``1.0`` as a table writes them, with their labels."""
+    return [(code.partition(".")[0], label) for code, label in listed]
+
+
+def _measured(var: Element, form: Element | None) -> bool:
+    """Whether a variable is one of numbers, by what its attributes say."""
+    stated = var.get("representationType") == "numeric" or var.get("wgt") == "wgt" or var.get("intrvl") == "contin"
+    nature = var.get("nature") in ("interval", "ratio", "percent")
+    return stated or nature or (form is not None and form.get("type") == "numeric")
+
+
 def _range(var: Element) -> tuple[str, str]:
     found = var.find("valrng/range")
     if found is None or var.find("sumStat") is not None:
         return "", ""
-    return found.get("min", "").strip(), found.get("max", "").strip()
+    low, high = (found.get(end) or found.get(f"{end}Exclusive", "") for end in ("min", "max"))
+    return low.strip(), high.strip()
+
+
+def _whole_range(var: Element) -> bool:
+    """Whether the allowed range is declared as one of whole numbers."""
+    found = var.find("valrng/range")
+    return found is not None and found.get("UNITS") == "INT"
 
 
 def _shows_dates(form: Element) -> bool:
-    """Whether a format is one of dates, by its category, its name or its text."""
-    named = (form.get("formatname", "").strip(), _text(form))
-    return form.get("category") in ("date", "time") or any("date" in name.lower() or is_date(name) for name in named)
+    """Whether a format is one of dates, by its category, its name or its text. A time of day is none."""
+    named = [name for name in (form.get("formatname", "").strip(), _text(form)) if name]
+    if any("date" in name.lower() or is_date(name) or _DATE_TEXT.fullmatch(name) for name in named):
+        return True
+    return form.get("category") in ("date", "time") and not any(is_time(name) for name in named)
 
 
 def _invalid(var: Element, notes: list[str]) -> Iterator[str]:
     """Yield the codes of ``invalrng``: single values, and ranges of whole numbers."""
     for item in var.iterfind("invalrng/item"):
-        yield (item.get("VALUE") or item.get("value") or "").strip()
+        yield _value(item)
     for item in var.iterfind("invalrng/range"):
         low, high = item.get("min", "").strip(), item.get("max", "").strip()
         if low and low == high:
@@ -120,6 +165,10 @@ def _invalid(var: Element, notes: list[str]) -> Iterator[str]:
             yield from map(str, range(int(low), int(high) + 1))
         else:
             add_note(notes, var.get("name", ""), "a range of missing values without whole, near ends was not used")
+
+
+def _value(item: Element) -> str:
+    return (item.get("VALUE") or item.get("value") or "").strip()
 
 
 def _label(element: Element) -> str:

@@ -38,10 +38,10 @@ def read_dictionary(source: str | Path | bytes, name: str | None = None, column:
         return read_stat_dictionary(data, shown)
     if text_of(data[:4096]).lstrip("\ufeff \r\n\t").startswith("<"):
         return read_ddi(data, shown)
-    lines = [line for _, line in itertools.islice(csv_lines(text_of(data), shown), 2)]
-    if is_redcap(lines):
+    text = text_of(data)
+    if is_redcap([line for _, line in itertools.islice(csv_lines(text, shown), 2)]):
         return read_redcap(data, shown)
-    if lines and is_code_list(lines[0]):
+    if is_code_list([line for _, line in csv_lines(text, shown)]):
         return read_code_list(data, shown, column)
     raise SchemaError(
         f"{shown} is not a dictionary that Espalier can read. It reads REDCap data dictionaries (CSV), DDI codebooks "

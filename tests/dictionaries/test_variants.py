@@ -152,6 +152,33 @@ def test_a_table_or_a_list_of_columns_is_no_code_list():
             read_dictionary(f"{header}\na,b,c\n".encode(), "d.csv")
 
 
+@pytest.mark.parametrize(
+    "data",
+    [
+        "code,name,description,category,url\n1,one,,x,u\n2,two,,x,u\n",
+        "Name,Code\none,1\ntwo,2\n",
+        "name,code,description\none,1,d\ntwo,2,e\n",
+        "id,code,label\n17,1,one\n18,2,two\n",
+        "Codes;Labels\n1;one\n2;two\n",
+        "Key,Value\n1,one\n2,two\n",
+        "Country Name,Country Code,Region\none,1,r\ntwo,2,r\n",
+        "notation_code,numericCode,englishName\n1,7,one\n2,7,two\n",
+        "Table of sizes\n\ncode,label\n1,one\n2,two\n",
+    ],
+    ids=["category", "name first", "name is a label", "id", "plural", "value", "in words", "camel case", "title"],
+)
+def test_which_headings_name_the_code_and_its_label(data):
+    found = read_dictionary(data.encode(), "d.csv", column="size")["size"]
+    assert (found.categories, found.labels) == (("1", "2"), (("1", "one"), ("2", "two")))
+
+
+def test_a_heading_that_only_contains_a_word_for_codes_needs_codes_that_differ():
+    """A table of rows has such headings too, and its codes repeat."""
+    for table in ("Zip code,Name\n7,Ann\n7,Bob\n", "zip_code,name\n7,Ann\n,Bob\n", "zip_code,name\n7,Ann\n"):
+        with pytest.raises(SchemaError, match="not a dictionary"):
+            read_dictionary(table.encode(), "d.csv", column="x")
+
+
 def test_lines_of_a_csv_file_keep_their_numbers():
     assert list(csv_lines('sep=|\n\na|"b\nc"\n | \nd|e\n', "t")) == [(4, ["a", "b\nc"]), (6, ["d", "e"])]
 
@@ -278,6 +305,38 @@ def test_labels_of_kinds_are_a_list_even_of_a_scale_and_labels_of_amounts_are_no
     found = {c.name: c for c in read_dictionary(place).columns}
     assert found["kind"].categories == ("1", "2", "3")
     assert [found[name].kind for name in ("kids", "pay")] == ["numeric", "numeric"]
+
+
+MORE_DDI = """<codeBook><dataDscr>
+<var name="id" files="F1"><varFormat type="numeric"/></var>
+<var name="sex" files="F1" representationType="code"><catgry><catValu>1.0</catValu><labl>m</labl></catgry>
+ <catgry><catValu>4.0</catValu><labl>f</labl></catgry><catgry missing="Y"><catValu>9.0</catValu></catgry>
+ <catgry><catValu>.</catValu></catgry><varFormat type="numeric"/></var>
+<var name="id" files="F2"><varFormat type="numeric"/></var>
+<var name="sex" files="F2"><varFormat type="character"/></var>
+<var ID="V3" dcml="0" intrvl="discrete"><valrng><range UNITS="INT" min="0" maxExclusive="120"/></valrng>
+ <varFormat type="numeric"/></var>
+<var name="size"><valrng><item VALUE="1"/><item VALUE="2"/><item VALUE="3"/></valrng></var>
+<var name="seen" representationType="datetime"/>
+<var name="born"><varFormat type="character">YYYY-MM-DD</varFormat></var>
+<var name="at"><varFormat type="character" category="time" formatname="TIME8"/></var>
+<var name="weight" wgt="wgt"/>
+</dataDscr></codeBook>"""
+
+
+def test_a_ddi_codebook_with_several_files_and_with_what_attributes_say():
+    read = read_dictionary(MORE_DDI.encode(), "d.xml")
+    assert [c.name for c in read.columns] == ["id", "sex", "V3", "size", "seen", "born", "at", "weight"]
+    assert read.notes == ("sex: described differently for several files; the first description was used",)
+    assert (read["sex"].categories, read["sex"].missing) == (("1", "4"), ("9",))
+    assert (read["V3"].range, read["V3"].integer) == (("0", "120"), True)
+    assert read["size"].categories == ("1", "2", "3")
+    assert [read[name].kind for name in ("seen", "born", "at", "weight")] == ["date", "date", "open", "numeric"]
+
+
+def test_a_record_with_several_ddi_codebooks():
+    book = '<codeBook><var name="{}"/><var name="id"/></codeBook>'
+    assert list(columns(f"<records>{book.format('a')}{book.format('b')}</records>", "d.xml")) == ["a", "id", "b"]
 
 
 def test_a_ddi_codebook_in_a_record_of_a_catalogue_and_labels_in_several_languages():
