@@ -31,7 +31,8 @@ _DATE_TEXT = re.compile(r"(Y{2,4}|D{1,2}|M{1,3})([-/. ]?(Y{2,4}|D{1,2}|M{1,3})){
 """Texts of formats such as ``YYYY-MM-DD``."""
 _EMPTY = {"sysmiss", "."}
 """Names of an empty cell in Nesstar and in Stata."""
-_ROOTS = ("codeBook", "dataDscr")
+_ROOTS = ("codeBook", "dataDscr", "var")
+"""Elements that may be the root: a codebook, or a part of one."""
 _LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 _STATISTICS = "the file contains frequencies or summary statistics; they and the ranges next to them were not read"
 
@@ -43,11 +44,11 @@ def read_ddi(data: bytes, source: str) -> Dictionary:
     same column for each; the first description counts.
     """
     whole = read_xml(data, source)
-    if whole.tag not in _ROOTS and not any(whole.find(f".//{tag}") is not None for tag in _ROOTS):
+    books = [whole] if whole.tag in _ROOTS else (whole.findall(".//codeBook") or whole.findall(".//dataDscr"))
+    if not books:
         raise SchemaError(
             f"{source} is XML but not a DDI codebook: its root is {whole.tag!r}. Export the study as DDI Codebook 2"
         )
-    books = [whole] if whole.tag in _ROOTS else (whole.findall(".//codeBook") or whole.findall(".//dataDscr"))
     named = ((at, var) for at, book in enumerate(books) for var in book.iter("var") if var.get("name") or var.get("ID"))
     notes: list[str] = []
     columns: list[Declared] = []
@@ -105,7 +106,7 @@ def _declared(var: Element, notes: list[str]) -> Declared:
     digits = var.get("dcml") or ("" if form is None else form.get("dcml") or decimals(form.get("formatname", "")))
     places = int(digits) if re.fullmatch("[1-9]", digits) else None
     return Declared(
-        var.get("name") or var.get("ID", ""),
+        str(var.get("name") or var.get("ID")),
         kind,
         codes if complete else (),
         tuple(labels.items()),
@@ -135,7 +136,7 @@ def _range(var: Element) -> tuple[str, str]:
     found = var.find("valrng/range")
     if found is None or var.find("sumStat") is not None:
         return "", ""
-    low, high = (found.get(end) or found.get(f"{end}Exclusive", "") for end in ("min", "max"))
+    low, high = (found.get(end, "") or found.get(f"{end}Exclusive", "") for end in ("min", "max"))
     return low.strip(), high.strip()
 
 

@@ -6,7 +6,8 @@ import re
 
 _DATE = re.compile(
     r"([AESJ]?DATE|DATETIME|YMDHMS|DATEAMPM|(YYMMDD|MMDDYY|DDMMYY)[BCDNPS]?|[EB]8601(DA|DT|DN)|IS8601(DA|DT)"
-    r"|MOYR|QYR|WKYR|MONYY|NLDATE\w*)[0-9.]*|%-?[0-9]*(D|T[BDC]).*",
+    r"|MOYR|QYR|WKYR|MONYY|MONNAME|DOWNAME|(WORD|WEEK)DAT[EX]|(YYMM|MMYY|YYQR?)[CDNPS]?|JULIAN"
+    r"|MINGUO|NENGO|HDATE|DTDATE|DTMONYY|DTYEAR|NLDATE\w*)[0-9.]*|%-?[0-9]*(D|T[BDC]).*",
     re.IGNORECASE,
 )
 _TIME = re.compile(r"(TIME|DTIME|TOD|HHMM|MMSS|TIMEAMPM|E8601TM|MTIME)[0-9.]*", re.IGNORECASE)
@@ -14,6 +15,7 @@ _SAS_NUMBER = re.compile(
     r"(BEST[DX]?|F|D|E|Z|COMMAX?|DOLLARX?|PERCENTN?|NUMX|IEEE|NEGPAREN|YEAR|MONTH|DAY|NULL|NONE)?[0-9.]*", re.IGNORECASE
 )
 _NO_DECIMALS = re.compile(r"F\d+\.0|(N|COMMA|DOT|DOLLAR)\d+(\.0)?", re.IGNORECASE)
+_SAS_WHOLE = re.compile(r"F?\d+(\.0?)?", re.IGNORECASE)
 _DECIMALS = re.compile(r"F\d+\.(\d)", re.IGNORECASE)
 
 
@@ -32,9 +34,12 @@ def is_sas_number(form: str) -> bool:
     return _SAS_NUMBER.fullmatch(form) is not None
 
 
-def is_whole(form: str) -> bool:
-    """Return whether an SPSS format shows whole numbers: plain, padded with zeros, with separators, or in dollars."""
-    return _NO_DECIMALS.fullmatch(form) is not None
+def is_whole(form: str, *, sas: bool = False) -> bool:
+    """Return whether a format shows whole numbers: plain, padded with zeros, with separators, or in dollars.
+
+    SAS writes only the width of a plain one, such as ``8``.
+    """
+    return _NO_DECIMALS.fullmatch(form) is not None or (sas and _SAS_WHOLE.fullmatch(form) is not None)
 
 
 def decimals(form: str) -> str:

@@ -286,6 +286,22 @@ def test_formats_of_stata_and_sas(tmp_path):
     assert found == {"a": "date", "b": "date", "c": "numeric", "d": "numeric", "e": "numeric", "f": "date"}
 
 
+def test_more_formats_of_sas(tmp_path):
+    pyreadstat = pytest.importorskip("pyreadstat")
+    import pandas as pd
+
+    forms = {"a": "MONNAME3.", "b": "MINGUO10.", "c": "WEEKDATE20.", "d": "8.", "e": "8.2", "f": "COMMA9."}
+    place = str(tmp_path / "t.xpt")
+    pyreadstat.write_xport(pd.DataFrame({name: [1.0] for name in forms}), place, variable_format=forms)
+    found = {c.name: c for c in read_dictionary(place).columns}
+    assert [found[name].kind for name in "abc"] == ["date"] * 3
+    assert [(found[name].kind, found[name].integer) for name in "def"] == [
+        ("numeric", True),
+        ("numeric", False),
+        ("numeric", True),
+    ]
+
+
 def test_labels_of_kinds_are_a_list_even_of_a_scale_and_labels_of_amounts_are_none(tmp_path):
     pyreadstat = pytest.importorskip("pyreadstat")
     import pandas as pd
@@ -344,6 +360,7 @@ def test_a_ddi_codebook_in_a_record_of_a_catalogue_and_labels_in_several_languag
     record = f'<OAI-PMH><record><codeBook><var name="t1">{label}</var></codeBook></record></OAI-PMH>'
     assert columns(record, "d.xml")["t1"].label == "Gender"
     assert list(columns('<dataDscr><var name="a"/></dataDscr>', "d.xml")) == ["a"]
+    assert list(columns('<var name="a"/>', "d.xml")) == ["a"]
     with pytest.raises(SchemaError, match="its root is 'DDIInstance'"):
         columns("<DDIInstance><var name='a'/></DDIInstance>", "d.xml")
 
