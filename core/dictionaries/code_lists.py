@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 
@@ -48,6 +49,8 @@ _HEADINGS = {
 """What a heading names, by its letters: the column, the code, its label, whether it is missing, the column's label."""
 
 
+MOST_SEEN = 5_000
+"""The headings are judged by this many lines."""
 MOST_TITLES = 10
 """The header is looked for in this many lines."""
 FEWEST = 2
@@ -106,7 +109,7 @@ def _kinds_by_cells(header: Sequence[str], rows: Sequence[Sequence[str]]) -> tup
     codes that repeat are data. Without a label, a heading with a word for names is one, such as ``Country Name``, or
     the other column of two, as in ``key,value``.
     """
-    words = [{letters(word) for word in _WORD.findall(cell)} for cell in header]
+    words = [{letters(word) for word in _WORD.findall(cell[:SHORT])} for cell in header]
     plain_kinds = (*_kinds(header), *("?" for _ in header))
     codes = [
         at
@@ -139,8 +142,8 @@ def read_code_list(data: bytes, source: str, column: str | None = None) -> Dicti
     A code list is complete: its codes are the column's categories. An empty cell for the column repeats the cell above.
     A code with two labels keeps the first, which is noted. Raises :class:`SchemaError`.
     """
-    lines = [*csv_lines(text_of(data), source)]
-    start, kinds = _start([cells for _, cells in lines]) or (0, ())
+    text = text_of(data)
+    start, kinds = _start([cells for _, cells in itertools.islice(csv_lines(text, source), MOST_SEEN)]) or (0, ())
     named = "column" in kinds
     if not named and column is None:
         raise SchemaError(f"{source} lists codes of one column but does not name it; write FILE:COLUMN", key="column")
@@ -149,7 +152,7 @@ def read_code_list(data: bytes, source: str, column: str | None = None) -> Dicti
     about: dict[str, str] = {}
     notes: list[str] = []
     name = "" if named else str(column)
-    for number, line in lines[start + 1 :]:
+    for number, line in itertools.islice(csv_lines(text, source), start + 1, None):
         cells = _cells(kinds, line)
         name = cells.get("column") or name
         code, label = cells.get("code", ""), cells.get("label")

@@ -6,7 +6,7 @@ import itertools
 from pathlib import Path
 
 from espalier.core.dictionaries.base import Dictionary, csv_lines, text_of
-from espalier.core.dictionaries.code_lists import is_code_list, read_code_list
+from espalier.core.dictionaries.code_lists import MOST_SEEN, is_code_list, read_code_list
 from espalier.core.dictionaries.ddi import read_ddi
 from espalier.core.dictionaries.redcap import is_redcap, read_redcap
 from espalier.core.dictionaries.stat_files import is_stat_file, read_stat_dictionary
@@ -41,7 +41,7 @@ def read_dictionary(source: str | Path | bytes, name: str | None = None, column:
     text = text_of(data)
     if is_redcap([line for _, line in itertools.islice(csv_lines(text, shown), 2)]):
         return read_redcap(data, shown)
-    if is_code_list([line for _, line in csv_lines(text, shown)]):
+    if is_code_list([line for _, line in itertools.islice(csv_lines(text, shown), MOST_SEEN)]):
         return read_code_list(data, shown, column)
     raise SchemaError(
         f"{shown} is not a dictionary that Espalier can read. It reads REDCap data dictionaries (CSV), DDI codebooks "
