@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from scipy.optimize import minimize_scalar
 
 from .folder import Folder, edges_of
+from .model import INTERCEPT
 from .questions import squared
 
 CLOSE, LARGEST_DELTA = 1e-9, 1e-3
@@ -54,6 +55,22 @@ def logistic(b: Bought) -> float:
     return b.m * math.sqrt(columns * min(classes - 1, 2))
 
 
+def clipped(b: Bought) -> float:
+    """Δ of a clipped gradient. The plan's norm falls with the expected gradient of the columns that are trained."""
+    head, clip = b.folder.arrays("model.npz")[0], float(b.plan.get("clip", 1.5))
+    moved = {str(name): 1 - 1 / size for name, size in head["sizes"]}
+    causes = {name: [p for p in moved if [p, name] in head["edges"] and moved[p] > 0] for name in moved}
+
+    def norm(columns: list[str]) -> float:
+        reads = {name: INTERCEPT**2 + sum(moved[p] for p in causes[name]) for name in columns}
+        return math.sqrt(math.fsum(head["importance"].get(n, 1.0) ** 2 * moved[n] * reads[n] for n in reads))
+
+    trained = [name for name in moved if name not in head.get("tables", [])]
+    if len(trained) < len(moved):
+        clip = max(0.01, clip * norm(trained) / max(norm(list(moved)), 1e-12))
+    return b.m * math.floor(clip * 2**20) / 2**20
+
+
 def scores(b: Bought) -> int:
     """Number of scores of a draw: the stated one, and at least the number that ``release.json`` publishes with its
     noise.
@@ -86,7 +103,7 @@ RECIPES = {
         "sums", lambda b: b.k * (math.sqrt(4 - 2 * min(b.draw["given"]["marked"], 1)) if b.m > b.k else 1)
     ),
     "regression": Recipe("sums", lambda b: b.k * math.sqrt(b.draw["given"]["squared"])),
-    "clipped-gradient": Recipe("sums", lambda b: b.m * math.floor(b.plan.get("clip", 1.5) * 2**20) / 2**20),
+    "clipped-gradient": Recipe("sums", clipped),
     "logistic-gradient": Recipe("gradient", logistic),
     "step-counts": Recipe("sums", cell),
     "echoes": Recipe("sums", lambda b: b.k * math.sqrt(b.draw["given"]["columns"])),

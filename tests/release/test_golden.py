@@ -64,6 +64,7 @@ ADDED = {
     *("unit", "unit.neighbors", "unit.rows_per_person", "unit.person", "unit.one_row_per_person", "unit.stated"),
     *("links", "links[].columns", "links[].strength", "links[].noise"),
     *("errors", "errors[].columns", "errors[].error", "errors[].round", "errors[].sigma"),
+    "looking.figures[].bound",
 }
 """New paths: no other may appear without being listed here."""
 CASES = {

@@ -146,7 +146,7 @@ def test_what_the_plan_was_warned_of_stands_in_release_json_and_report(neighbors
     facts = release(project, table()).to_json()
     assert facts["warnings"] == list(preview(project, 300 if neighbors == "replace-one" else None).warnings)
     html = render(facts)
-    for words in ("protects little", "is large: with about that probability", "buys nothing", "is not checked"):
+    for words in ("protects little", "is large: with about this probability", "buys nothing", "is not checked"):
         assert any(words in w for w in facts["warnings"])
         assert words in html
 

@@ -190,7 +190,7 @@ def test_a_missing_column_an_undeclared_value_and_an_empty_identifier_are_refuse
         panel(LINK, SCHEMA, [open_relation(path) for path in paths])
     nobody = pa.array([*visits["id"].to_pylist()[:-1], None])
     paths = as_parquet(tmp_path, (people, visits.set_column(0, "id", nobody)))
-    with pytest.raises(TableError, match="first in data row 100"):
+    with pytest.raises(TableError, match="in data row 100"):
         panel(LINK, SCHEMA, [open_relation(path) for path in paths])
 
 
