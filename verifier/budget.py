@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 from scipy.optimize import minimize_scalar
 
 from .folder import Folder, edges_of
-from .model import INTERCEPT
 from .questions import squared
 
-CLOSE, LARGEST_DELTA = 1e-9, 1e-3
+CLOSE, LARGEST_DELTA, INTERCEPT = 1e-9, 1e-3, 45 / 64
 SPENDS_LESS = ("fpt-mw",)
 SHARES: dict[str, tuple[Any, ...]] = dict.fromkeys(("mst", "privci", "prefair"), ("one-way", 1 / 3))
 SHARES["prism"] = ("one-way", 0.05, 0.1)

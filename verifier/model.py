@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from scipy.special import gammainccinv
 
+from .budget import INTERCEPT
 from .folder import Array, Clique, Folder
 from .noise import WIDEST as WIDEST_CLIQUE
 from .noise import Answers, Counts, components
 
-TOLERANCE, MOST_CELLS, INTERCEPT = 2e-3, 20_000_000, 45 / 64
+TOLERANCE, MOST_CELLS = 2e-3, 20_000_000
 SMOOTHING, MOST_SMOOTHING, NOISY, FIRM, WIDEST = 1.0, 3.0, 10.0, 5.0, 2.0
 OLD_DECODERS, RULES = ("espalier-decoder/1", "espalier-decoder/2"), {"impossible", "monotone", "determines"}
 Tables = Mapping[Clique, Array]
