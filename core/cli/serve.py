@@ -76,7 +76,7 @@ def run(opt: argparse.Namespace) -> None:
 
 
 def _load() -> None:
-    """Import all of `core` and `LIBRARIES`, so that no visitor waits for them, and later growth of memory is a leak."""
+    """Import all of `core` and `LIBRARIES`, so that no visitor waits for them."""
     names = [module.name for module in pkgutil.walk_packages(core.__path__, f"{core.__name__}.")]
     for name in (*names, *LIBRARIES):
         importlib.import_module(name)
