@@ -9,6 +9,7 @@ import os
 import pkgutil
 import signal
 import threading
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -34,7 +35,7 @@ LIBRARIES = (
     "scipy.stats",
     "sklearn.ensemble",
 )
-"""Libraries that sessions load on first use."""
+"""Libraries that sessions load on first use; some belong to an extra."""
 
 
 def add(commands: Any) -> None:
@@ -77,9 +78,11 @@ def run(opt: argparse.Namespace) -> None:
 
 def _load() -> None:
     """Import all of `core` and `LIBRARIES`, so that no visitor waits for them."""
-    names = [module.name for module in pkgutil.walk_packages(core.__path__, f"{core.__name__}.")]
-    for name in (*names, *LIBRARIES):
-        importlib.import_module(name)
+    for module in pkgutil.walk_packages(core.__path__, f"{core.__name__}."):
+        importlib.import_module(module.name)
+    for name in LIBRARIES:
+        with suppress(ModuleNotFoundError):  # the extra of this library is not installed
+            importlib.import_module(name)
 
 
 def _log_as_json() -> None:

@@ -88,6 +88,16 @@ def test_the_command_lines_of_the_unit_are_accepted():
     assert parser.parse_args(asked).address == "0.0.0.0"
 
 
+def test_a_server_without_an_extra_starts(monkeypatch):
+    """The server loads its libraries first; those of an extra may be absent, others are loaded."""
+    for absent in ("openpyxl", "psycopg", "pyreadstat"):
+        monkeypatch.setitem(sys.modules, absent, None)
+    asked, load = [], serve.importlib.import_module
+    monkeypatch.setattr(serve.importlib, "import_module", lambda name: asked.append(name) or load(name))
+    serve._load()
+    assert {"openpyxl", "sklearn.ensemble", "espalier.core.analysis.survival"} <= set(asked)
+
+
 def test_systemd_accepts_the_unit(tmp_path):
     if shutil.which("systemd-analyze") is None:
         pytest.skip("there is no systemd here")
