@@ -93,7 +93,7 @@ def test_a_server_without_an_extra_starts(monkeypatch):
     for absent in ("openpyxl", "psycopg", "pyreadstat"):
         monkeypatch.setitem(sys.modules, absent, None)
     asked, load = [], serve.importlib.import_module
-    monkeypatch.setattr(serve.importlib, "import_module", lambda name: asked.append(name) or load(name))
+    monkeypatch.setattr(serve.importlib, "import_module", lambda name, *of: asked.append(name) or load(name, *of))
     serve._load()
     assert {"openpyxl", "sklearn.ensemble", "espalier.core.analysis.survival"} <= set(asked)
 
