@@ -222,34 +222,29 @@ def _regression(opt: argparse.Namespace) -> None:
     """Print a bought regression of any release: no copies are needed."""
     from espalier.core.analysis.loading import load_release
     from espalier.core.analysis.regression_text import about, line
-    from espalier.core.statement.check import checked_folder
 
     found = load_release(opt.folder).regression(opt.regression)
-    print(checked_folder(opt.folder)[1], file=sys.stderr)
-    if opt.json:
-        print(json.dumps(found, indent=1, ensure_ascii=False, allow_nan=False))
-        return
-    print(about(found))
-    for part in found["coefficients"]:
-        print(f"  {line(part)}")
-    print("From the release alone: no row of the real table was read, and these figures may be shared.")
+    _print_bought(opt, found, [about(found), *(f"  {line(part)}" for part in found["coefficients"])])
 
 
 def _survival(opt: argparse.Namespace) -> None:
     """Print a survival table of any release: no copies are needed."""
     from espalier.core.analysis.loading import load_release
     from espalier.core.analysis.survival_table import about, compared, line
-    from espalier.core.statement.check import checked_folder
 
     found = load_release(opt.folder).survival(opt.survival)
+    _print_bought(opt, found, [about(found), *(f"  {line(part)}" for part in found["table"]), compared(found)])
+
+
+def _print_bought(opt: argparse.Namespace, found: dict[str, Any], lines: list[str]) -> None:
+    """Print figures that the release bought, as JSON or as ``lines``, after what the checker says of the release."""
+    from espalier.core.statement.check import checked_folder
+
     print(checked_folder(opt.folder)[1], file=sys.stderr)
     if opt.json:
         print(json.dumps(found, indent=1, ensure_ascii=False, allow_nan=False))
         return
-    print(about(found))
-    for part in found["table"]:
-        print(f"  {line(part)}")
-    print(compared(found))
+    print("\n".join(lines))
     print("From the release alone: no row of the real table was read, and these figures may be shared.")
 
 

@@ -15,6 +15,7 @@ from espalier.core.dictionaries.reading import read_dictionary
 from espalier.core.dictionaries.writing import dictionary_csv, dictionary_json
 from espalier.core.project.schema import Schema
 from espalier.core.release.stat_output import losses, stat_names, write_stat
+from tests.support.dictionary_files import said
 
 HERE = Path(__file__).with_name("public")
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
@@ -38,16 +39,6 @@ def place(name: str) -> Path:
     if not found:
         pytest.skip(f"{name} is not on this machine")
     return found[0]
-
-
-def said(column) -> object:
-    """Return the declaration of a column, in the form of ``expected.json``."""
-    if column.kind == "categorical":
-        return ["categorical", *column.categories]
-    if column.kind != "numeric":
-        return column.kind
-    more = {"integer": column.integer, "decimals": column.decimals, "number_style": column.number_style}
-    return {"kind": "numeric", "range": list(column.range), **{k: v for k, v in more.items() if v}}
 
 
 @pytest.mark.parametrize("name", EXPECTED)
