@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import re
@@ -12,6 +13,7 @@ import sys
 import time
 import urllib.request
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -92,10 +94,11 @@ def test_a_server_without_an_extra_starts(monkeypatch):
     """The server loads its libraries first; those of an extra may be absent, others are loaded."""
     for absent in ("openpyxl", "psycopg", "pyreadstat"):
         monkeypatch.setitem(sys.modules, absent, None)
-    asked, load = [], serve.importlib.import_module
-    monkeypatch.setattr(serve.importlib, "import_module", lambda name, *of: asked.append(name) or load(name, *of))
+    load = Mock(wraps=importlib.import_module)
+    monkeypatch.setattr(importlib, "import_module", load)
     serve._load()
-    assert {"openpyxl", "sklearn.ensemble", "espalier.core.analysis.survival"} <= set(asked)
+    asked = {call.args[0] for call in load.call_args_list}
+    assert {"openpyxl", "sklearn.ensemble", "espalier.core.analysis.survival"} <= asked
 
 
 def test_systemd_accepts_the_unit(tmp_path):
