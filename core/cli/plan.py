@@ -191,8 +191,10 @@ def _print_verdict(shown: Preview) -> None:
     """Print the verdict on this plan, or the facts missing for it."""
     found = shown.verdict
     if found is None:
-        if not shown.unrated and shown.project.plan.neighbors == "add-remove" and shown.project.plan.rows is None:
+        if shown.lacks_rows and shown.project.plan.neighbors == "add-remove":
             print("verdict: the number of rows is confidential. Add --rows N, your estimate, to see what noise hides.")
+        elif shown.lacks_rows:
+            print("verdict: the number of rows is not given. Add --rows N to see what noise hides.")
         elif shown.unrated:
             print(f"verdict: {shown.unrated}")
         return

@@ -109,6 +109,13 @@ class Preview:
         return out
 
     @property
+    def lacks_rows(self) -> bool:
+        """Whether there is no verdict only because the number of rows is neither known nor declared."""
+        capabilities = method_of(self.project.plan).capabilities
+        rated = capabilities.questions != "alone" and not capabilities.numbers
+        return rated and self.bounds is None and self.project.plan.rows is None
+
+    @property
     def unrated(self) -> str:
         """The reason why there is no verdict although n may be known; empty for a method whose plans have a verdict."""
         return UNRATED if method_of(self.project.plan).capabilities.numbers else ""
