@@ -13,7 +13,8 @@ from espalier.core.errors import ProjectError, SchemaError
 from espalier.core.project.json_text import read_json
 
 _KEPT = ("title", "description", "format", "categories", "categoriesOrdered", "missingValues")
-"""Keys that mean the same in Table Schema."""
+_LIMITS = ("enum", "minimum", "maximum", "pattern")
+"""Keys that mean the same in Table Schema, and those that are constraints there."""
 _Reader = Callable[[Any, list[str]], Iterator[tuple[object, Declared]]]
 
 
@@ -98,7 +99,7 @@ def _read_properties(value: Any, notes: list[str]) -> Iterator[tuple[object, Dec
         field = _resolved(stated, value)
         kinds = field.get("type")
         kind = next((k for k in kinds if k != "null"), "") if isinstance(kinds, list) else kinds
-        limits = {key: field[key] for key in ("enum", "minimum", "maximum", "pattern") if key in field}
+        limits: dict[str, Any] = {key: field[key] for key in _LIMITS if key in field}
         for end in ("Minimum", "Maximum"):
             limits.setdefault(end.lower(), field.get(f"exclusive{end}"))
         if "const" in field:

@@ -36,9 +36,9 @@ def show(state: Session) -> None:
             type=["csv", "tsv", "txt", "xml", "json", "jsonld", "sps", "do", "sav", "zsav", "dta", "sas7bdat", "xpt"],
             key=f"dictionary-file-{state.opened}-{done}",
             max_upload_size=LARGEST,
-            help="REDCap dictionary (CSV), DDI codebook (XML), Table Schema, CSV on the Web or JSON Schema (JSON), SPSS "
-            "syntax, Stata do-file, SPSS, Stata or SAS file, or CSV with the columns code,label or column,code,label. "
-            "Only descriptions are read; rows and statistics in it are ignored.",
+            help="REDCap dictionary (CSV), DDI codebook (XML), Table Schema, CSV on the Web or JSON Schema (JSON), "
+            "SPSS syntax, Stata do-file, SPSS, Stata or SAS file, or CSV with the columns code,label or "
+            "column,code,label. Only descriptions are read; rows and statistics in it are ignored.",
         )
         if file is None:
             return
