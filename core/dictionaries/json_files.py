@@ -109,11 +109,7 @@ def _read_properties(value: Any, notes: list[str]) -> Iterator[tuple[object, Dec
         constants = [
             {"value": x["const"], "label": x.get("title") or x.get("description")} for x in listed if "const" in x
         ]
-        about = {
-            key: field[key]
-            for key in ("title", "description", "format", "categories", "categoriesOrdered")
-            if key in field
-        }
+        about: dict[str, Any] = {key: field[key] for key in _KEPT if key in field}
         more = {"categories": constants} if constants else {}
         yield (
             0,
