@@ -15,7 +15,7 @@ from espalier.core.dictionaries.reading import read_dictionary
 from espalier.core.dictionaries.writing import dictionary_csv, dictionary_json
 from espalier.core.project.schema import Schema
 from espalier.core.release.stat_output import losses, stat_names, write_stat
-from tests.support.dictionary_files import BLIND, blind_sets, edits, expected, place, read_blind
+from tests.support.dictionary_files import BLIND, blind_sets, edits, expected, format_of, place, read_blind
 
 MOST_WRONG = 0.05
 """Share of columns that may need an edit."""
@@ -29,7 +29,7 @@ def here(blind: str, name: str) -> bool:
     """Whether the file is on this machine and can be read."""
     if place(name, BLIND / blind) is None:
         return False
-    if not name.endswith((".csv", ".xml")):
+    if format_of(name) == "SPSS, Stata, SAS":
         pytest.importorskip("pyreadstat")
     return True
 
@@ -58,9 +58,9 @@ def test_a_blind_set_has_twelve_dictionaries_and_many_columns_in_four_formats(bl
     listed = expected(blind)
     assert len(listed) >= 12
     assert sum(map(len, listed.values())) >= 75
-    assert any(name.startswith("redcap_") for name in listed)
-    assert any(name.startswith("codes_") for name in listed)
-    assert {".xml", ".dta"} <= {name[name.rindex(".") :] for name in listed}
+    formats = {format_of(name) for name in listed}
+    assert len(formats) >= 4
+    assert {"REDCap", "DDI"} <= formats
 
 
 @pytest.mark.parametrize("kind", ["sav", "dta"])
