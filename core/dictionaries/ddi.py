@@ -26,6 +26,7 @@ from espalier.core.project.schema import NUMBER
 from espalier.core.xml_text import read_xml
 
 _WHOLE = re.compile(r"-?[0-9]{1,9}")
+_FRACTION = re.compile(r"-?[0-9]*\.[0-9]*[1-9]")
 _WITH_ZEROS = re.compile(r"-?[0-9]+\.0+")
 _DATE_TEXT = re.compile(r"(Y{2,4}|D{1,2}|M{1,3})([-/. ]?(Y{2,4}|D{1,2}|M{1,3})){2}([T ]?H.*)?", re.IGNORECASE)
 """Texts of formats such as ``YYYY-MM-DD``."""
@@ -88,6 +89,7 @@ def _declared(var: Element, notes: list[str]) -> Declared:
     codes = tuple(dict.fromkeys(code for code, _ in listed if code not in missing))
     nature, continuous = var.get("nature", ""), var.get("intrvl") == "contin"
     sure = nature in ("nominal", "ordinal") or shown == "code" or declares_all(codes, labels)
+    sure = sure or (var.get("dcml") == "0" and _has_fractions(codes, labels))
     complete = bool(codes) and not continuous and sure
     kind: DeclaredKind = "open"
     if complete:
@@ -114,6 +116,11 @@ def _declared(var: Element, notes: list[str]) -> Declared:
         unit=plain(var.get("measUnit", "")),
         description=plain(_text(var.find("txt")) or _text(var.find("qstn/qstnLit"))),
     )
+
+
+def _has_fractions(codes: Sequence[str], labels: Mapping[str, str]) -> bool:
+    """Whether all codes have a label and some have decimals: where numbers have none, these are categories."""
+    return len(codes) > 2 and all(map(labels.get, codes)) and any(_FRACTION.fullmatch(code) for code in codes)
 
 
 def _whole(listed: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:

@@ -342,7 +342,8 @@ def _missing(variable: Variable, listed: Sequence[Token], notes: list[str], *, w
                 yield from missing_codes(variable.name, part, variable.labels, notes, whole=whole)
         else:
             at += 1
-            yield _code(kind, word)
+            if code := _code(kind, word):  # blanks are an empty cell
+                yield code
 
 
 def _end(word: str) -> float | None:

@@ -18,6 +18,8 @@ _NO_VALUES = {"object", "array", "list", "geojson", "geopoint"}
 """Types whose cells are structures. They are free text for a table of columns."""
 _FREE_TEXT = {"email", "uri", "url", "binary"}
 """Formats of a text that are no codes."""
+_MEANINGS = {"url": "url", "email": "email", "date": "date", "datetime": "datetime"}
+"""Properties of schema.org that state a format of a text."""
 _TRUE, _FALSE = ("true", "True", "TRUE", "1"), ("false", "False", "FALSE", "0")
 """What the specification lets a cell of type boolean hold."""
 _NUMBER_STYLES = {(",", ""): "1234,5", (",", "."): "1.234,5", (",", " "): "1 234,5", (".", ","): "1,234.5"}
@@ -65,7 +67,7 @@ def declared_field(field: Mapping[str, Any], marks: Any = None, *, unique: bool 
     limits = limits if isinstance(limits, dict) else {}
     missing = {code: label for code, label in _listed(marks) if code}
     kind = str(field.get("type") or "").casefold()
-    form = str(field.get("format") or "").casefold()
+    form = _format(field, limits)
     listed = [] if kind in _NO_VALUES else [(c, label) for c, label in _values(field, limits) if c and c not in missing]
     spellings: tuple[tuple[str, tuple[str, ...]], ...] = ()
     if kind in ("boolean", "bool") and not listed:
@@ -95,10 +97,18 @@ def declared_field(field: Mapping[str, Any], marks: Any = None, *, unique: bool 
     )
 
 
+def _format(field: Mapping[str, Any], limits: Mapping[str, Any]) -> str:
+    """Return the format, which some files state as a constraint or as a property of schema.org."""
+    stated = field.get("format") or limits.get("format")
+    if stated and stated != "default":
+        return str(stated).casefold()
+    return _MEANINGS.get(str(field.get("rdfType") or "").rpartition("schema.org/")[2].casefold(), "")
+
+
 def _kind(kind: str, form: str, *, unique: bool) -> DeclaredKind:
     if kind in _NO_VALUES or (kind in ("string", "") and form in _FREE_TEXT):
         return "text"
-    if unique and kind in ("string", "integer", "any", ""):
+    if (unique or form == "uuid") and kind in ("string", "integer", "any", ""):
         return "identifier"
     if kind in _DATE or (kind == "string" and form in _DATE):
         return "date"

@@ -91,6 +91,11 @@ def test_labels_and_missing_codes_survive_the_round_trip_into_a_table(blind, nam
 def test_labels_and_missing_codes_survive_the_round_trip_into_a_dictionary(blind, name):
     """JSON keeps everything. REDCap keeps labels of columns and of complete lists of codes without ``,`` or ``|``."""
     schema = schema_of(blind, name)
+    kept = {c.name: c for c in read_dictionary(dictionary_json(schema).encode(), "dictionary.json").columns}
+    for column in schema.columns:
+        found = kept[column.name]
+        assert (found.label, found.unit, dict(found.labels)) == (column.label, column.unit, dict(column.value_labels))
+        assert (found.categories, found.missing) == (column.categories, column.missing_marks)
     listed = {c["name"]: c for c in json.loads(dictionary_json(schema))["columns"]}
     header, _, lines = dictionary_csv(schema).partition("\n")
     again = {c.name: c for c in read_dictionary(f"{header}\nfirst_field,,,text\n{lines}".encode(), "d.csv").columns}

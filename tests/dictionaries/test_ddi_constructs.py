@@ -71,3 +71,13 @@ def test_a_category_may_have_a_text_and_no_label():
 def test_the_question_states_the_kind_of_answers(domain, kind):
     found, _ = variable(f'<qstn responseDomainType="{domain}"><qstnLit>What?</qstnLit></qstn>')
     assert (found.kind, found.description) == (kind, "What?")
+
+
+def test_codes_with_decimals_of_a_variable_without_decimals_are_categories():
+    labels = {"0": "none", "0.5": "treated", "1": "despite therapy"}
+    inside = "".join(f"<catgry><catValu>{c}</catValu><labl>{t}</labl></catgry>" for c, t in labels.items()) + NUMERIC
+    assert variable(inside, 'dcml="0" intrvl="discrete"')[0].categories == ("0", "0.5", "1")
+    assert variable(inside, 'dcml="1" intrvl="discrete"')[0].kind == "open"
+    assert variable(inside, 'dcml="0" intrvl="contin"')[0].categories == ()
+    partly = inside.replace("<labl>none</labl>", "")
+    assert variable(partly, 'dcml="0" intrvl="discrete"')[0].kind == "open"

@@ -79,6 +79,11 @@ def test_a_data_package_declares_the_fields_of_its_schemas():
         ({"constraints": {"enum": ["a", None, "b", ""]}}, "categorical", "ab"),
         ({"type": "string", "format": "email"}, "text", ""),
         ({"type": "string", "constraints": {"unique": True}}, "identifier", ""),
+        ({"type": "string", "constraints": {"format": "uri"}}, "text", ""),
+        ({"type": "string", "format": "uuid"}, "identifier", ""),
+        ({"type": "string", "format": "default", "rdfType": "https://schema.org/DateTime"}, "date", ""),
+        ({"type": "string", "rdfType": "http://schema.org/URL"}, "text", ""),
+        ({"type": "string", "rdfType": "https://schema.org/postalCode"}, "open", ""),
         ({"type": "datetime"}, "date", ""),
         ({"type": "year"}, "numeric", ""),
         ({"type": "time"}, "open", ""),
@@ -255,8 +260,19 @@ def test_json_that_is_no_dictionary_is_refused(data, why):
 
 @pytest.mark.parametrize("odd", [None, 7, True, "x", [], {}, [None], [{}], {"a": None}, [[1]]])
 def test_odd_values_in_any_place_are_no_traceback(odd):
-    keys = ("type", "format", "constraints", "categories", "enumLabels", "missingValues", "trueValues", "title", "unit")
-    for key in keys:
+    keys = (
+        "type",
+        "format",
+        "rdfType",
+        "constraints",
+        "categories",
+        "enumLabels",
+        "missingValues",
+        "trueValues",
+        "title",
+        "unit",
+    )
+    for key in (*keys, "title", "unit"):
         assert field(**{key: odd}).name == "x"
     for key in ("enum", "minimum", "maximum", "pattern", "required", "unique"):
         assert field(type="integer", constraints={key: odd}).name == "x"

@@ -114,7 +114,14 @@ def test_value_labels_in_other_spellings(command):
 
 @pytest.mark.parametrize(
     ("given", "codes"),
-    [("(9)", "9"), ("(8, 9)", "8 9"), ("(8 9.00)", "8 9"), ("(7 thru 9)", "7 8 9"), ("(97 THRU HI, -1)", "98 -1")],
+    [
+        ("(9)", "9"),
+        ("('   ')", ""),
+        ("(8, 9)", "8 9"),
+        ("(8 9.00)", "8 9"),
+        ("(7 thru 9)", "7 8 9"),
+        ("(97 THRU HI, -1)", "98 -1"),
+    ],
 )
 def test_missing_values_in_other_spellings(given, codes):
     text = f"FORMATS x (F2.0).\nVALUE LABELS x 1 'a' 98 'b'.\nMISSING VALUE x {given}.\n"
