@@ -7,16 +7,7 @@ from __future__ import annotations
 
 import argparse
 
-from espalier.core.tables.stat_rows import READERS
-from tests.support.dictionary_files import BLIND, blind_sets, edits, expected, place
-
-FORMATS = {".xml": "DDI", **dict.fromkeys(READERS, "SPSS, Stata, SAS")}
-
-
-def format_of(name: str) -> str:
-    """Return the format of a file by its name."""
-    suffix = name[name.rindex(".") :]
-    return FORMATS.get(suffix, "REDCap" if name.startswith("redcap") else "code list")
+from tests.support.dictionary_files import BLIND, blind_sets, edits, expected, format_of, place
 
 
 def report(blind: str) -> None:

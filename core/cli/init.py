@@ -71,8 +71,9 @@ def add(commands: Any) -> None:
         action="append",
         default=[],
         metavar="FILE[:COLUMN]",
-        help="a data dictionary: REDCap (CSV), DDI (XML), SPSS, Stata, SAS, or CSV with code,label (of COLUMN) or "
-        "column,code,label; may be given several times",
+        help="a data dictionary: REDCap (CSV), DDI (XML), Table Schema, CSV on the Web, JSON Schema, SPSS syntax, "
+        "Stata do-file, SPSS, Stata or SAS file, or CSV with code,label (of COLUMN) or column,code,label; may be "
+        "given several times",
     )
     init.add_argument(
         "--not-from-these-rows",

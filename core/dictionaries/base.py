@@ -5,10 +5,11 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
+import itertools
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from espalier.core.errors import SchemaError, first_twice
@@ -37,7 +38,8 @@ class Declared:
     ``categories`` is the complete domain; it is empty if the dictionary lists none. ``labels`` may name only some of
     the values, so labels declare no domain. ``missing`` lists codes that count as an empty cell. ``range`` contains the
     smallest and the largest allowed value as written; each may be empty. ``number_style`` is one of
-    `espalier.core.project.numerals.STYLES`. ``required`` states that no cell is empty.
+    `espalier.core.project.numerals.STYLES`. ``required`` states that no cell is empty. ``spellings`` lists other texts
+    that count as a code, such as ``TRUE`` for ``true``.
     """
 
     name: str
@@ -53,6 +55,7 @@ class Declared:
     label: str = ""
     unit: str = ""
     description: str = ""
+    spellings: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -120,6 +123,22 @@ def add_note(notes: list[str], about: str, text: str) -> None:
     """Add a note about a column, unless there are `MOST_NOTES`: a crafted file would need much memory for them."""
     if len(notes) < MOST_NOTES:
         notes.append(f"{about[:SHORT]}: {text[:MOST_TEXT]}")
+
+
+def once_each(found: Iterable[tuple[object, Declared]], notes: list[str]) -> tuple[Declared, ...]:
+    """Return the columns of several files or tables, each once: the first description counts.
+
+    ``found`` names the file of each column. A column that one file declares twice stays twice, and is refused.
+    """
+    columns: list[Declared] = []
+    first: dict[str, tuple[object, Declared]] = {}
+    for file, column in itertools.islice(found, MOST_COLUMNS + 1):
+        before, other = first.setdefault(column.name, (file, column))
+        if other is column or before == file:
+            columns.append(column)
+        elif replace(other, label="", description="") != replace(column, label="", description=""):
+            add_note(notes, column.name, "described differently for several files; the first description was used")
+    return tuple(columns)
 
 
 def letters(text: str) -> str:

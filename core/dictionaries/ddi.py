@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 from xml.etree.ElementTree import Element
 
 from espalier.core.dictionaries.base import (
-    MOST_COLUMNS,
     MOST_MARKS,
     YES,
     Declared,
@@ -17,20 +15,26 @@ from espalier.core.dictionaries.base import (
     Dictionary,
     add_note,
     digest_of,
+    once_each,
     pairs,
     plain,
 )
 from espalier.core.dictionaries.complete_lists import declares_all, is_value
 from espalier.core.dictionaries.formats import decimals, is_date, is_time
 from espalier.core.errors import SchemaError
+from espalier.core.project.schema import NUMBER
 from espalier.core.xml_text import read_xml
 
 _WHOLE = re.compile(r"-?[0-9]{1,9}")
+_FRACTION = re.compile(r"-?[0-9]*\.[0-9]*[1-9]")
 _WITH_ZEROS = re.compile(r"-?[0-9]+\.0+")
 _DATE_TEXT = re.compile(r"(Y{2,4}|D{1,2}|M{1,3})([-/. ]?(Y{2,4}|D{1,2}|M{1,3})){2}([T ]?H.*)?", re.IGNORECASE)
 """Texts of formats such as ``YYYY-MM-DD``."""
-_EMPTY = {"sysmiss", "."}
-"""Names of an empty cell in Nesstar and in Stata."""
+_EMPTY = {"sysmiss", "sysmis", ".", "nan", "(blank)"}
+"""Names of an empty cell in Nesstar, SPSS, Stata and others."""
+_STATA_MISSING = re.compile(r"\.[a-z]")
+_KEY = re.compile(r"^[ \t]*(-?[0-9]{1,9})[ \t]+[-=:.)]*[ \t]*(\S.*)$", re.MULTILINE)
+"""A line of a key to codes, such as ``98 DK``."""
 _ROOTS = ("codeBook", "dataDscr", "var")
 """Elements that may be the root: a codebook, or a part of one."""
 _LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
@@ -51,17 +55,8 @@ def read_ddi(data: bytes, source: str) -> Dictionary:
         )
     named = ((at, var) for at, book in enumerate(books) for var in book.iter("var") if var.get("name") or var.get("ID"))
     notes: list[str] = []
-    columns: list[Declared] = []
-    first: dict[str, tuple[tuple[int, str], Declared]] = {}
-    for at, var in itertools.islice(named, MOST_COLUMNS + 1):
-        found, file = _declared(var, notes), (at, var.get("files", ""))
-        before, other = first.setdefault(found.name, (file, found))
-        if other is found or before == file:
-            columns.append(found)
-        elif replace(other, label="", description="") != replace(found, label="", description=""):
-            add_note(notes, found.name, "described differently for several files; the first description was used")
+    read = once_each((((at, var.get("files", "")), _declared(var, notes)) for at, var in named), notes)
     counted = any(True for _ in whole.iter("sumStat")) or any(True for _ in whole.iter("catStat"))
-    read = tuple(columns)
     return Dictionary(read, source, "DDI codebook", digest_of(data), (*((_STATISTICS,) if counted else ()), *notes))
 
 
@@ -72,16 +67,18 @@ def _declared(var: Element, notes: list[str]) -> Declared:
     text = shown == "text" or (form is not None and form.get("type") == "character")
     missing: dict[str, str] = {}
     listed: list[tuple[str, str]] = []
+    keyed = dict(_KEY.findall(_text(var.find("invalrng/key"))))
     for category in itertools.chain(var.iterfind("catgry"), var.iterfind("catgryGrp/catgry")):
         code = _text(category.find("catValu"))
         if code and code.casefold() not in _EMPTY:
-            if category.get("missing", "").casefold() in YES:
+            if _is_missing(category, code, text=text):
                 missing[code] = _label(category) or missing.get(code, "")
             else:
                 listed.append((code, _label(category)))
-    for code in _invalid(var, notes):
+    for code in _invalid(var, {**dict(listed), **missing}, notes):
         missing.setdefault(code, "")
-    if var.find("sumStat") is None:
+    missing = {code: label or keyed.get(code, "") for code, label in missing.items()}
+    if var.find("sumStat") is None and var.find("valrng/range") is None:
         named = {code for code, _ in listed} | {"", *missing}
         listed += [(code, "") for item in var.iterfind("valrng/item") if (code := _value(item)) not in named]
     if not text and all(_WITH_ZEROS.fullmatch(code) for code in itertools.chain(missing, (code for code, _ in listed))):
@@ -92,11 +89,12 @@ def _declared(var: Element, notes: list[str]) -> Declared:
     codes = tuple(dict.fromkeys(code for code, _ in listed if code not in missing))
     nature, continuous = var.get("nature", ""), var.get("intrvl") == "contin"
     sure = nature in ("nominal", "ordinal") or shown == "code" or declares_all(codes, labels)
+    sure = sure or (var.get("dcml") == "0" and _has_fractions(codes, labels))
     complete = bool(codes) and not continuous and sure
     kind: DeclaredKind = "open"
     if complete:
         kind = "ordinal" if nature == "ordinal" else "categorical"
-    elif shown == "datetime" or (form is not None and _shows_dates(form)):
+    elif "datetime" in (shown, _domain(var)) or (form is not None and _shows_dates(form)):
         kind = "date"
     elif text:
         kind = "open"
@@ -120,6 +118,11 @@ def _declared(var: Element, notes: list[str]) -> Declared:
     )
 
 
+def _has_fractions(codes: Sequence[str], labels: Mapping[str, str]) -> bool:
+    """Whether all codes have a label and some have decimals: where numbers have none, these are categories."""
+    return len(codes) > 2 and all(map(labels.get, codes)) and any(_FRACTION.fullmatch(code) for code in codes)
+
+
 def _whole(listed: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     """Return codes such as ``1.0`` as a table writes them, with their labels."""
     return [(code.partition(".")[0], label) for code, label in listed]
@@ -127,15 +130,30 @@ def _whole(listed: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
 
 def _measured(var: Element, form: Element | None) -> bool:
     """Whether a variable is one of numbers, by what its attributes say."""
-    stated = var.get("representationType") == "numeric" or var.get("wgt") == "wgt" or var.get("intrvl") == "contin"
+    stated = "numeric" in (var.get("representationType"), _domain(var))
+    stated = stated or var.get("wgt") == "wgt" or var.get("intrvl") == "contin"
     nature = var.get("nature") in ("interval", "ratio", "percent")
     return stated or nature or (form is not None and form.get("type") == "numeric")
 
 
+def _domain(var: Element) -> str:
+    """Return the kind of answers that the question allows, such as ``numeric`` or ``datetime``."""
+    question = var.find("qstn")
+    return "" if question is None else question.get("responseDomainType", "")
+
+
 def _range(var: Element) -> tuple[str, str]:
-    found = var.find("valrng/range")
-    if found is None or var.find("sumStat") is not None:
+    """Return the ends of the allowed range, or of all ranges and values if there are several."""
+    if var.find("sumStat") is not None:
         return "", ""
+    ends = [_ends(found) for found in var.iterfind("valrng/range")]
+    ends += [(value, value) for found in var.iterfind("valrng/item") if (value := _value(found))]
+    if len(ends) < 2 or not all(NUMBER.fullmatch(end) for pair in ends for end in pair):
+        return ends[0] if ends else ("", "")
+    return min((low for low, _ in ends), key=float), max((high for _, high in ends), key=float)
+
+
+def _ends(found: Element) -> tuple[str, str]:
     low, high = (found.get(end, "") or found.get(f"{end}Exclusive", "") for end in ("min", "max"))
     return low.strip(), high.strip()
 
@@ -154,12 +172,25 @@ def _shows_dates(form: Element) -> bool:
     return form.get("category") in ("date", "time") and not any(is_time(name) for name in named)
 
 
-def _invalid(var: Element, notes: list[str]) -> Iterator[str]:
-    """Yield the codes of ``invalrng``: single values, and ranges of whole numbers."""
+def _is_missing(category: Element, code: str, *, text: bool) -> bool:
+    """Whether a category is a missing code, as stated, by its type of missing value, or as Stata's ``.a`` to ``.z``."""
+    stated = category.get("missing", "").casefold()
+    if stated:
+        return stated in YES
+    return bool(category.get("missType")) or (not text and _STATA_MISSING.fullmatch(code) is not None)
+
+
+def _invalid(var: Element, labelled: Mapping[str, str], notes: list[str]) -> Iterator[str]:
+    """Yield the codes of ``invalrng``: single values, ranges of whole numbers, and labelled codes of open ranges."""
     for item in var.iterfind("invalrng/item"):
         yield _value(item)
     for item in var.iterfind("invalrng/range"):
-        low, high = item.get("min", "").strip(), item.get("max", "").strip()
+        low, high = _ends(item)
+        inside = [code for code in labelled if NUMBER.fullmatch(code)]
+        if bool(low) != bool(high) and NUMBER.fullmatch(low or high):
+            yield from (c for c in inside if (float(c) >= float(low) if low else float(c) <= float(high)))
+            add_note(notes, var.get("name", ""), "only the labelled codes in the range of missing values were used")
+            continue
         if low and low == high:
             yield low
         elif _WHOLE.fullmatch(low) and _WHOLE.fullmatch(high) and 0 < int(high) - int(low) < MOST_MARKS:
@@ -173,8 +204,8 @@ def _value(item: Element) -> str:
 
 
 def _label(element: Element) -> str:
-    """Return the label, in English if there are several languages."""
-    listed = element.findall("labl")
+    """Return the label, in English if there are several languages; a category may have a text instead."""
+    listed = element.findall("labl") or (element.findall("txt") if element.tag == "catgry" else [])
     english = [found for found in listed if found.get(_LANGUAGE, "").lower().startswith("en")]
     return plain(_text(next(iter(english or listed), None)))
 

@@ -132,9 +132,10 @@ def merged(dictionaries: Iterable[Dictionary]) -> dict[str, Declared]:
 def _over(before: Declared, after: Declared) -> Declared:
     """Return ``after``, completed with declarations that only ``before`` has."""
     if after.kind == "open":
-        kind, categories, ends = before.kind, before.categories, before.range
+        kind, categories, ends, spellings = before.kind, before.categories, before.range, before.spellings
     else:
-        kind, categories, ends = after.kind, after.categories, after.range if any(after.range) else before.range
+        kind, categories, spellings = after.kind, after.categories, after.spellings
+        ends = after.range if any(after.range) else before.range
     return replace(
         after,
         kind=kind,
@@ -148,6 +149,7 @@ def _over(before: Declared, after: Declared) -> Declared:
         label=after.label or before.label,
         unit=after.unit or before.unit,
         description=after.description or before.description,
+        spellings=spellings,
     )
 
 
@@ -158,7 +160,7 @@ def declared_column(about: Declared) -> Column | None:
     marks = tuple(m for m in about.missing if m not in values)
     if about.kind in ("categorical", "ordinal") and about.categories:
         kind: Literal["categorical", "ordinal"] = "ordinal" if about.kind == "ordinal" else "categorical"
-        groups = _without_zeros((*about.categories, *marks), about.categories)
+        groups = _spellings(about, marks) or _without_zeros((*about.categories, *marks), about.categories)
         column = Column(about.name, kind, about.categories, missing=missing, missing_marks=marks, groups=groups)
     elif about.kind == "date" and (dates := _dates(about)) is not None:
         column = Column(
@@ -169,6 +171,13 @@ def declared_column(about: Declared) -> Column | None:
     else:
         return None
     return _labelled(column, about)
+
+
+def _spellings(about: Declared, marks: Sequence[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return each code with its other spellings, unless they are codes or missing codes themselves."""
+    taken = {*about.categories, *marks}
+    listed = ((code, tuple(t for t in texts if t not in taken)) for code, texts in about.spellings if code in taken)
+    return tuple((code, texts) for code, texts in listed if texts)
 
 
 def _without_zeros(taken: Sequence[str], categories: Sequence[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:

@@ -130,9 +130,11 @@ def _declared(field: Mapping[str, str], notes: list[str], *, first: bool) -> Ite
     required = field.get("required_field", "").casefold() in YES
     unit = plain(field.get("field_units", ""))
     choices = _choices(field.get("select_choices_or_calculations", ""))
-    if not name:
+    if not (name or kind):
+        add_note(notes, "a line", "it has neither a name nor a type of a field and was not read")
+    elif not name:
         raise SchemaError("a field of the REDCap data dictionary has no name")
-    if kind in _NO_CELLS:
+    elif kind in _NO_CELLS:
         add_note(notes, name, f"a field of type {kind!r} has no column of values")
     elif (first and kind == "text" and _names_records(field)) or field.get("identifier", "").casefold() in YES:
         yield Declared(name, "identifier", label=label, description=said)

@@ -49,11 +49,11 @@ def _declared(name: str, facts: Any, notes: list[str]) -> Declared:
     named = {code_text(code): label for code, label in labels.items()}
     whole = _whole(name, facts)
     ranges = facts.missing_ranges.get(name, [])
-    missing = [code for part in ranges for code in _missing(name, part, named, notes, whole=whole)]
+    missing = [code for part in ranges for code in missing_codes(name, part, named, notes, whole=whole)]
     missing += [code for code in named if len(code) == 1 and code.isalpha() and _numeric(name, facts)]
     codes = tuple(code for code in named if code not in missing)
     measure = str(facts.variable_measure.get(name, "unknown"))
-    complete = (measure != "scale" or _kinds_not_amounts(codes, named)) and declares_all(codes, named)
+    complete = (measure != "scale" or kinds_not_amounts(codes, named)) and declares_all(codes, named)
     labelled = any(is_value(code, named) for code in codes)
     kind, integer = _kind(name, facts, measure, complete=complete, labelled=labelled)
     return Declared(
@@ -67,7 +67,7 @@ def _declared(name: str, facts: Any, notes: list[str]) -> Declared:
     )
 
 
-def _kinds_not_amounts(codes: Sequence[str], labels: Mapping[str, str]) -> bool:
+def kinds_not_amounts(codes: Sequence[str], labels: Mapping[str, str]) -> bool:
     """Whether the codes are two whole numbers in sequence, or the labels name kinds.
 
     Many programs write the measure "scale" for any number. Labels at the two ends of a true scale leave room between,
@@ -108,7 +108,7 @@ def _whole(name: str, facts: Any) -> bool:
     )
 
 
-def _missing(
+def missing_codes(
     name: str, part: Mapping[str, Any], named: Mapping[str, str], notes: list[str], *, whole: bool
 ) -> list[str]:
     """Return the codes of one user-missing value or range."""

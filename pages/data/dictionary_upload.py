@@ -33,11 +33,12 @@ def show(state: Session) -> None:
     with st.expander("Use a data dictionary", expanded=bool(state.project.schema.guessed) and not done):
         file = st.file_uploader(
             "A data dictionary",
-            type=["csv", "tsv", "txt", "xml", "sav", "zsav", "por", "dta", "sas7bdat", "xpt"],
+            type=["csv", "tsv", "txt", "xml", "json", "jsonld", "sps", "do", "sav", "zsav", "dta", "sas7bdat", "xpt"],
             key=f"dictionary-file-{state.opened}-{done}",
             max_upload_size=LARGEST,
-            help="REDCap dictionary (CSV), DDI codebook (XML), SPSS, Stata or SAS file, or CSV with the columns "
-            "code,label or column,code,label. Only descriptions are read; rows and statistics in it are ignored.",
+            help="REDCap dictionary (CSV), DDI codebook (XML), Table Schema, CSV on the Web or JSON Schema (JSON), "
+            "SPSS syntax, Stata do-file, SPSS, Stata or SAS file, or CSV with the columns code,label or "
+            "column,code,label. Only descriptions are read; rows and statistics in it are ignored.",
         )
         if file is None:
             return

@@ -15,7 +15,7 @@ from espalier.core.dictionaries.reading import read_dictionary
 from espalier.core.dictionaries.writing import dictionary_csv, dictionary_json
 from espalier.core.project.schema import Schema
 from espalier.core.release.stat_output import losses, stat_names, write_stat
-from tests.support.dictionary_files import BLIND, blind_sets, edits, expected, place, read_blind
+from tests.support.dictionary_files import BLIND, blind_sets, edits, expected, format_of, place, read_blind
 
 MOST_WRONG = 0.05
 """Share of columns that may need an edit."""
@@ -29,7 +29,7 @@ def here(blind: str, name: str) -> bool:
     """Whether the file is on this machine and can be read."""
     if place(name, BLIND / blind) is None:
         return False
-    if not name.endswith((".csv", ".xml")):
+    if format_of(name) == "SPSS, Stata, SAS":
         pytest.importorskip("pyreadstat")
     return True
 
@@ -58,9 +58,9 @@ def test_a_blind_set_has_twelve_dictionaries_and_many_columns_in_four_formats(bl
     listed = expected(blind)
     assert len(listed) >= 12
     assert sum(map(len, listed.values())) >= 75
-    assert any(name.startswith("redcap_") for name in listed)
-    assert any(name.startswith("codes_") for name in listed)
-    assert {".xml", ".dta"} <= {name[name.rindex(".") :] for name in listed}
+    formats = {format_of(name) for name in listed}
+    assert len(formats) >= 4
+    assert {"REDCap", "DDI"} <= formats
 
 
 @pytest.mark.parametrize("kind", ["sav", "dta"])
@@ -91,6 +91,11 @@ def test_labels_and_missing_codes_survive_the_round_trip_into_a_table(blind, nam
 def test_labels_and_missing_codes_survive_the_round_trip_into_a_dictionary(blind, name):
     """JSON keeps everything. REDCap keeps labels of columns and of complete lists of codes without ``,`` or ``|``."""
     schema = schema_of(blind, name)
+    kept = {c.name: c for c in read_dictionary(dictionary_json(schema).encode(), "dictionary.json").columns}
+    for column in schema.columns:
+        found = kept[column.name]
+        assert (found.label, found.unit, dict(found.labels)) == (column.label, column.unit, dict(column.value_labels))
+        assert (found.categories, found.missing) == (column.categories, column.missing_marks)
     listed = {c["name"]: c for c in json.loads(dictionary_json(schema))["columns"]}
     header, _, lines = dictionary_csv(schema).partition("\n")
     again = {c.name: c for c in read_dictionary(f"{header}\nfirst_field,,,text\n{lines}".encode(), "d.csv").columns}

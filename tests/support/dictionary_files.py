@@ -10,6 +10,7 @@ from typing import Any
 from espalier.core.dictionaries.base import Declared, Dictionary
 from espalier.core.dictionaries.reading import read_dictionary
 from espalier.core.errors import SchemaError
+from espalier.core.tables.stat_rows import READERS
 
 FOLDER = Path(__file__).resolve().parents[1] / "dictionaries"
 BLIND = FOLDER / "blind"
@@ -20,6 +21,15 @@ INSTALLED = (
     Path("/usr/share/pspp/examples"),
 )
 """Examples of R's packages foreign and readstata13 and of PSPP, where Debian installs them."""
+
+
+FORMATS = {".xml": "DDI", ".sps": "SPSS syntax", **dict.fromkeys(READERS, "SPSS, Stata, SAS")}
+STARTS = {"redcap": "REDCap", "schema": "Table Schema", "csvw": "CSV on the Web"}
+
+
+def format_of(name: str) -> str:
+    """Return the format of a file by its name."""
+    return FORMATS.get(name[name.rindex(".") :]) or STARTS.get(name.partition("_")[0], "code list")
 
 
 def place(name: str, *folders: Path) -> Path | None:
@@ -44,7 +54,7 @@ def said(column: Declared) -> object:
 
 def blind_sets() -> list[str]:
     """Return the names of the blind sets, in the order in which they were drawn."""
-    return [folder.name for folder in sorted(BLIND.iterdir()) if folder.is_dir() and not folder.name.startswith("_")]
+    return [name for name in ("first", "second", "third", "fourth", "fifth") if (BLIND / name).is_dir()]
 
 
 def expected(blind: str) -> dict[str, dict[str, Any]]:
