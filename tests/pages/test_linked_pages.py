@@ -69,6 +69,10 @@ def test_two_files_become_a_release_of_two_files(opened: AppTest) -> None:
     assert ["visits.diag@before", "visits.back"] in json.loads(state(app).project.dumps())["dag"]["edges"]
     go(app, "plan")
     assert not app.error, [e.value for e in app.error]
+    counted = next(m for m in app.multiselect if m.label == "Columns counted at each visit")
+    assert list(counted.options) == ["visits.diag", "visits.back"], "a target may be counted; a person column may not"
+    counted.select("visits.diag").run()
+    assert not app.error, [e.value for e in app.error]
     go(app, "release")
     choose(app, "Paid from", "Not recorded in a ledger")
     assert "all their rows in both tables" in sentences(app), "what it will spend"
@@ -86,7 +90,14 @@ def test_two_files_become_a_release_of_two_files(opened: AppTest) -> None:
     finish(press(app, "Compare with the real tables"))
     assert "Predicting" in sentences(app) or "was not predicted" in sentences(app)
     assert not app.exception, [e.value for e in app.exception]
-    for page in ("analyse", "compare", "ledger", "data", "structure", "plan"):
+    go(app, "analyse")
+    at_each = next(s for s in app.selectbox if s.label == "Column at each visit")
+    assert at_each.value == "visits.diag"
+    assert "at visit 1" in sentences(app)
+    assert "at visit 3" in sentences(app)
+    at_each.select("visits.back").run()
+    assert "was counted at the first visit only" in sentences(app)
+    for page in ("compare", "ledger", "data", "structure", "plan"):
         go(app, page)
 
 
