@@ -23,8 +23,10 @@ from espalier.core.project.schema import Schema
 
 @dataclass(frozen=True)
 class VisitShare:
-    """The share of ``value`` among people with this visit. If it is not shown, its value is `None` and ``reason`` states
-    why."""
+    """The share of ``value`` among people with this visit.
+
+    If it is not shown, its value is `None` and ``reason`` states why.
+    """
 
     column: str
     value: str
@@ -110,7 +112,7 @@ def uncounted(column: str, visit: int) -> str:
     if visit == 1:
         return f"this release states no counts of {column} at the first visit; release it again to get them"
     return (
-        f"this release did not count {column} at visit {visit}. The counts over all steps cannot answer this, because a "
-        'person with many visits has less weight in them. Name the column in the plan ("count_at_visits") and release '
-        "again"
+        f"this release did not count {column} at visit {visit}. The counts over all steps cannot answer this, because "
+        'a person with many visits has less weight in them. Name the column in the plan ("count_at_visits") and '
+        "release again"
     )

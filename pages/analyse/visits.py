@@ -69,8 +69,8 @@ def _shares(project: Project, facts: Mapping[str, Any], key: str) -> None:
     )
     if column not in later:
         st.info(
-            f"{name(column)} was counted at the first visit only. To get later visits, choose it under “Columns counted "
-            "at each visit” on the Plan page and release again."
+            f"{name(column)} was counted at the first visit only. To get later visits, choose it under “Columns "
+            "counted at each visit” on the Plan page and release again."
         )
 
 

@@ -631,7 +631,7 @@ def pure_cases(broken: bool) -> Iterator[Case]:
 
 
 def _times(way: str) -> int:
-    return 8 if way in ("half the noise", "C for 2C", "one class forgotten", "L2 for L1") else 2
+    return 8 if way in ("half the noise", "C for 2C", "one class forgotten", "L2 for L1", "one visit for all") else 2
 
 
 def column_sets(pair: Pair, sets: Sequence[Clique]) -> ColumnSets:

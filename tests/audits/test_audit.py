@@ -136,6 +136,7 @@ def test_steps_stay_below_their_claim(name, relation):
         NIGHTLY("choose steps, 3 a person", "replace-one", "no sensitivity"),
         ("count echoes, 3 a person", "add-remove", "no sensitivity"),
         NIGHTLY("count visits, 3 a person", "add-remove", "half the noise"),
+        ("count visits, 3 a person", "replace-one", "no sensitivity"),
         ("count visits, 3 a person", "replace-one", "one visit for all"),
     ],
 )

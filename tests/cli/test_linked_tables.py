@@ -167,11 +167,36 @@ def test_a_database_holds_both_tables_by_their_names(tables, tmp_path, capsys, v
     assert "in a database they have the names that the project gives" in capsys.readouterr().err
 
 
-def test_a_draft_from_a_database_is_refused(tables, tmp_path, capsys):
+def test_a_project_is_drafted_from_the_two_tables_of_a_database(tables, tmp_path, capsys):
+    url, out = in_duckdb(tables, tmp_path), tmp_path / "p.json"
+    given = ["--by", "patient", "--order", "admitted", "--visit-key", "encounter", "--out", str(out)]
+    assert main(["init", url, "--tables", "patients", "visits", *given]) == 0
+    assert "spread over the tables" in capsys.readouterr().err
+    drafted, from_files = json.loads(out.read_text()), json.loads(draft(tables, tmp_path).read_text())
+    assert drafted["tables"] == from_files["tables"]
+    assert drafted["schema"] == from_files["schema"]
+    confirmed(out)
+    assert main(["release", str(out), "--data", url, "--out", str(tmp_path / "out"), "--quiet"]) == 0
+    assert {"patients.csv", "visits.csv"} <= {p.name for p in (tmp_path / "out").iterdir()}
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ([], "name the two tables"),
+        (["--tables", "patients"], "name the two tables"),
+        (["--tables", "patients", "nowhere"], "nowhere"),
+        (["--tables", "patients", "pa/ths"], "pa/ths"),
+    ],
+)
+def test_a_draft_from_a_database_names_its_tables(tables, tmp_path, capsys, more, why):
     url = in_duckdb(tables, tmp_path)
     given = ["--by", "patient", "--order", "admitted", "--out", str(tmp_path / "p.json")]
-    assert main(["init", url, url, *given]) == 2
-    assert "linked tables are drafted from files" in capsys.readouterr().err
+    assert main(["init", url, *more, *given]) == 2
+    assert why in capsys.readouterr().err
+    both = [str(tables / "patients.csv"), str(tables / "visits.csv")]
+    assert main(["init", *both, "--tables", "patients", "visits", *given]) == 2
+    assert "files have names of their own" in capsys.readouterr().err
 
 
 def test_large_files_are_drafted_from_a_sample_and_released_in_batches(tables, tmp_path, capsys, monkeypatch):

@@ -108,7 +108,7 @@ def test_columns_that_the_plan_names_are_counted_at_each_visit():
 
 @pytest.mark.parametrize(
     ("names", "why"),
-    [(["people.age"], "not a column of every visit"), (["visits.x"] * 2, "twice"), ("visits.x", "list")],
+    [(["people.age"], "not a column of every visit"), (["visits.x"] * 2, "twice"), ("visits.x", "must be a list")],
 )
 def test_only_columns_of_every_visit_are_counted_at_each(names: Any, why: str):
     with pytest.raises(ProjectError, match=why) as refused:
