@@ -1,6 +1,6 @@
 """Linked tables: people and their visits, on simulated panels with a known distribution.
 
-    python -m benchmarks.linked                 everything; --only panel, time, coverage, scale or parquet
+    python -m benchmarks.linked                 everything; --only panel, time, coverage, at_visits, scale or parquet
 
 Figures are means of three seeds under add-remove, δ = 1e-6. The panel is compared with 300,000 people drawn from the
 same distribution.
@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from espalier.core.analysis.transitions import step_tables
+from espalier.core.analysis.visit_shares import visit_tables
 from espalier.core.evaluation.linked import figures_of
 from espalier.core.evaluation.linked_pictures import transitions
 from espalier.core.methods import fit, frame_of
@@ -174,6 +175,40 @@ def coverage() -> None:
     print(f"coverage of 95 % intervals {held / shown:.3f}, mean width {np.mean(wide):.3f}, {shown:,} intervals")
 
 
+def at_visits() -> None:
+    """Print intervals of all shares at all visits over 30 fresh panels with a known law, at each ε.
+
+    Three of the eight columns are counted at later visits, for a tenth of the budget.
+    """
+    law, rng = Law(), np.random.default_rng(5)
+    asked = ["visits.c0", "visits.c3", "visits.c7"]
+    truth = law.panel(law.project(1.0), 1_000_000, rng)
+    many = truth.steps.numbers
+    for epsilon in EPSILONS:
+        project = law.project(epsilon, count_at_visits=asked)
+        kept, hidden = dict[str, list[tuple[bool, float]]](), 0
+        for _ in range(30):
+            own = law.panel(project, 10_000, rng)
+            curator = PrivateCurator(own, Unit(project.plan.neighbors, 1), Budget.of(project.plan, None), 10**6)
+            facts = fit(curator, project, frame_of(project)).facts(project)
+            assert project.linked is not None
+            for (name, visit), table in visit_tables(facts, project.linked, project.schema).items():
+                codes, labels = truth.visits[name][many >= visit, visit - 1], tuple(project.schema[name].labels)
+                true = np.bincount(codes, minlength=len(labels)) / len(codes)
+                for code, value in enumerate(labels):
+                    found = table.share(labels, value)
+                    if found.low is None or found.high is None:
+                        hidden += 1
+                        continue
+                    where = "first visit" if visit == 1 else "visits 2 to 4" if visit < 5 else "visits 5 to 8"
+                    held = found.low <= true[code] <= found.high
+                    kept.setdefault(where, []).append((bool(held), found.high - found.low))
+        for where, each in kept.items():
+            held_all, wide = np.mean(each, axis=0)
+            print(f"ε = {epsilon:g}, {where}: coverage {held_all:.3f}, mean width {wide:.3f}, {len(each):,} intervals")
+        print(f"ε = {epsilon:g}: {hidden:,} not shown", flush=True)
+
+
 def scale() -> None:
     """A million visits of 200,000 people from two CSV files: reading, counting, fitting and drawing, and the peak of
     memory."""
@@ -265,7 +300,14 @@ def _write(law: Law, people: Path, visits: Path) -> None:
         np.savetxt(file, np.column_stack([who, at, *(codes[who, at] for codes in cells.values())]), "%d", ",")
 
 
-PARTS = {"panel": panel, "time": seconds, "coverage": coverage, "scale": scale, "parquet": parquet}
+PARTS = {
+    "panel": panel,
+    "time": seconds,
+    "coverage": coverage,
+    "at_visits": at_visits,
+    "scale": scale,
+    "parquet": parquet,
+}
 
 
 def main() -> None:

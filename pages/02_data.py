@@ -130,6 +130,7 @@ if not state.has_project:
     st.subheader("Open your own table", anchor=False)
     opening.upload(state)
     opening_on_server.show(state)
+    opening_on_server.show_linked(state)
     st.subheader("Or start with a sample", anchor=False)
     opening.samples(state)
 else:
@@ -170,5 +171,6 @@ else:
         opening.samples(state)
         opening.upload(state)
         opening_on_server.show(state)
+        opening_on_server.show_linked(state)
 
 shell.sidebar(state)

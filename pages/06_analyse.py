@@ -5,7 +5,7 @@ import streamlit as st
 from espalier.core.analysis.study import SUGGESTED, Study
 from espalier.core.errors import EspalierError
 from espalier.core.statement.check import checked_files
-from espalier.pages.analyse import answers, asking, bought, open_release, transitions
+from espalier.pages.analyse import answers, asking, bought, open_release, visits
 from espalier.pages.common import shell, sign_in
 from espalier.pages.common.text import plain
 from espalier.pages.glossary.terms import term
@@ -40,7 +40,7 @@ which = every[0]
 if len(every) > 1:
     which = st.selectbox("Release", every, format_func=said, key=open_release.chooser(state))
 if which in made and made[which].project.linked is not None:
-    transitions.show(made[which].project, made[which].to_json(), f"transition-{which}")
+    visits.show(made[which].project, made[which].to_json(), which)
     shell.sidebar(state)
     st.stop()
 if state.studied is None or state.studied[0] != which:

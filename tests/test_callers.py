@@ -25,6 +25,7 @@ ONLY = {
     "residual_sums",
     "step_counts",
     "step_echoes",
+    "visit_counts",
     "batches",
     "text_counts",
     "leaf_counts",
@@ -187,6 +188,7 @@ CALLERS: dict[str, Reasons] = {
         DIAGNOSTICS: ("core/evaluation/linked_pictures.py",),
     },
     "step_echoes": {TABLES: ("core/tables/",), RECIPE: ("core/privacy/steps.py",)},
+    "visit_counts": {TABLES: ("core/tables/",), RECIPE: ("core/privacy/steps.py",)},
     "residual_sums": {TABLES: ("core/tables/",), RECIPE: ("core/privacy/gradient.py",)},
     "batches": {
         TABLES: ("core/tables/",),
@@ -385,6 +387,7 @@ BROKEN = {
     "rows": "def read() -> Relation: ...\n\ndef leak():\n    some = read()\n    return some.rows",
     "step_counts": "def leak(x):\n    return x.step_counts([])",
     "step_echoes": "def leak(x):\n    return x.step_echoes([])",
+    "visit_counts": "def leak(x):\n    return x.visit_counts('a')",
     "residual_sums": "def leak(x):\n    return x.residual_sums('y', (), {})",
     **{
         name: f"def leak(given: Source):\n    return given.{name}"

@@ -89,6 +89,12 @@ def halvings(b: Bought) -> int:
     return (max(int(b.draw["given"]["cuts"]), min(4 * len(edges_of(column)[1:]), 64)) - 1).bit_length()
 
 
+def later_visits(b: Bought) -> int:
+    """Number of visits after the first that one person may have: the project states how many are kept."""
+    tables: dict[str, Any] = b.folder.facts["project"]["tables"]
+    return max(int(table["keep"]) - 1 for table in tables.values() if "keep" in table)
+
+
 RECIPES = {
     "counts": Recipe("count", cell, ("measurements", "asked")),
     "histogram": Recipe("sums schema", cell),
@@ -106,6 +112,7 @@ RECIPES = {
     "logistic-gradient": Recipe("gradient", logistic),
     "step-counts": Recipe("sums", cell),
     "echoes": Recipe("sums", lambda b: b.k * math.sqrt(b.draw["given"]["columns"])),
+    "visit-counts": Recipe("sums", lambda b: cell(b) * math.sqrt(later_visits(b))),
     "step-score": Recipe("choice", lambda b: b.m),
     "edge-score": Recipe("choice scores", lambda b: b.m),
     "conditional-score": Recipe("choice scores", lambda b: 2 * b.m),

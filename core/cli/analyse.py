@@ -70,6 +70,12 @@ def add(commands: Any) -> None:
         metavar=("COLUMN", "BEFORE", "AFTER"),
         help="linked tables: the share of AFTER at the next visit after BEFORE",
     )
+    asked.add_argument(
+        "--at-visit",
+        nargs=3,
+        metavar=("COLUMN", "VALUE", "T"),
+        help="linked tables: the share of VALUE at the T-th visit, among people who have it",
+    )
     analyse.add_argument(
         "--adjust", metavar="A,B", help="what --effect is adjusted for (default: the cheapest valid set)"
     )
@@ -135,6 +141,9 @@ def _analyse(opt: argparse.Namespace) -> None:
         return
     if opt.transition is not None:
         _transition(opt)
+        return
+    if opt.at_visit is not None:
+        _at_visit(opt)
         return
     study = Study.of_folder(opt.folder)
     print(checked_folder(opt.folder)[1], file=sys.stderr)
@@ -216,6 +225,28 @@ def _transition(opt: argparse.Namespace) -> None:
         return
     print(found)
     print("Each person with several kept visits has weight 1. From the release alone; it may be shared.")
+
+
+def _at_visit(opt: argparse.Namespace) -> None:
+    """Print the share of a value at one visit, from the counts of the release."""
+    from espalier.core.analysis.loading import load_release
+    from espalier.core.analysis.visit_shares import visit_share
+    from espalier.core.statement.check import checked_folder
+
+    column, value, visit = opt.at_visit
+    if not (visit.isascii() and visit.isdigit() and len(visit) < 4):
+        raise ProjectError(f"--at-visit needs the number of a visit, such as 2, and not {visit!r}")
+    released = load_release(opt.folder)
+    project = released.project
+    if project.linked is None:
+        raise ProjectError("--at-visit is for releases of linked tables, and this release has a single table")
+    found = visit_share(released.facts, project.linked, project.schema, column, value, int(visit))
+    print(checked_folder(opt.folder)[1], file=sys.stderr)
+    if opt.json:
+        print(json.dumps([found.to_json()], indent=1, ensure_ascii=False, allow_nan=False))
+        return
+    print(found)
+    print(f"Among people with visit {found.visit}; each person counts once. From the release alone; it may be shared.")
 
 
 def _regression(opt: argparse.Namespace) -> None:

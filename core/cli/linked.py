@@ -37,6 +37,12 @@ def add_options(init: argparse.ArgumentParser) -> None:
         "--visit-key", metavar="COLUMN", help="the column that identifies a visit; breaks ties of --order"
     )
     link.add_argument(
+        "--tables",
+        nargs="+",
+        metavar="NAME",
+        help="with a database: the names of the two tables in it, people first, or of the one table with both",
+    )
+    link.add_argument(
         "--person-columns",
         nargs="+",
         metavar="COLUMN",
@@ -48,23 +54,27 @@ def wanted(opt: argparse.Namespace) -> bool:
     """Return whether ``init`` drafts linked tables; raise :class:`ProjectError` for options that do not fit."""
     from espalier.core.tables.frames import is_database
 
-    given = [o for o in ("order", "keep", "visit_key", "person_columns") if getattr(opt, o) is not None]
+    given = [o for o in ("order", "keep", "visit_key", "person_columns", "tables") if getattr(opt, o) is not None]
     if opt.by is None:
         if given or len(opt.table) > 1:
             raise ProjectError("linked tables need --by COLUMN, the column of both tables that identifies the person")
         return False
     if opt.order is None:
         raise ProjectError("linked tables need --order COLUMN, the column that orders a person's visits")
-    if len(opt.table) > 2 or (len(opt.table) == 1) == (opt.person_columns is None):
+    many = 2 if opt.person_columns is None else 1
+    far = [is_database(where) for where in opt.table]
+    if any(far) and (len(set(opt.table)) > 1 or len(opt.table) > many or len(opt.tables or ()) != many):
+        raise ProjectError(
+            "in a database, name the two tables: --tables PEOPLE VISITS, or --tables VISITS with --person-columns "
+            "COLUMN …. Give the URL once; both tables are in this database"
+        )
+    if opt.tables and not any(far):
+        raise ProjectError("--tables names tables in a database; files have names of their own")
+    if not any(far) and len(opt.table) != many:
         raise ProjectError("give a table of people and a table of visits, or one table with --person-columns COLUMN …")
     single = ("person", "rows_per_person", "one_row_per_person", "buy", "dictionary", "code_book", "relation")
     if odd := [name for name in single if getattr(opt, name)]:
         raise ProjectError(f"--{odd[0].replace('_', '-')} does not work with linked tables yet: leave it out")
-    if any(is_database(where) for where in opt.table):
-        raise ProjectError(
-            "linked tables are drafted from files: export some people with their visits, draft the project from them, "
-            "and name the database at the release"
-        )
     return True
 
 
@@ -74,13 +84,29 @@ def draft(opt: argparse.Namespace) -> None:
     from espalier.core.project.linked import Linked
     from espalier.core.tables import linked_text
     from espalier.core.tables.frames import read_data
+    from espalier.core.tables.relation import Relation
 
-    together = len(opt.table) == 1
-    names = linked_text.table_names(opt.table)
-    out = opt.out or Path(opt.table[-1]).with_name(f"{names[1]}.json")
+    together = opt.person_columns is not None
+    if opt.tables:
+        names = (opt.tables[0], opt.tables[1]) if not together else ("people", opt.tables[0])
+        out = opt.out or Path(f"{names[1]}.json")
+    else:
+        names = linked_text.table_names(opt.table)
+        out = opt.out or Path(opt.table[-1]).with_name(f"{names[1]}.json")
     if out.exists():
         raise ProjectError(f"{out} already exists; nothing is overwritten. Choose another file: --out FILE")
-    read = [read_data(path).sample() for path in opt.table]
+    if opt.tables:
+        found = [read_data(opt.table[0], relation) for relation in opt.tables]
+    else:
+        found = [read_data(path) for path in opt.table]
+    read = [far.sample(every_value=opt.every_row) if isinstance(far, Relation) else far for far in found]
+    if any(isinstance(far, Relation) for far in found) and not opt.every_row:
+        rows = " and ".join(f"{table.rows:,}" for table in read)
+        print(
+            f"guessed from {rows} rows spread over the tables: other rows may contain other values. To read every row "
+            "once: --every-row",
+            file=sys.stderr,
+        )
     keep = opt.keep or linked_text.KEEP
     link = Linked(*names, opt.by, opt.by, opt.order, keep, opt.visit_key or "", together)
     (method,) = (m.name for m in METHODS.values() if m.capabilities.linked)

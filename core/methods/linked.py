@@ -25,6 +25,7 @@ from espalier.core.graph.two_slices import TwoSlices, drawing_order, largest
 from espalier.core.methods.base import Capabilities, Guidance, Limits, Method, Separations
 from espalier.core.methods.frame import Frame
 from espalier.core.methods.marginals import Marginals
+from espalier.core.methods.visit_answers import POOL, AtVisit, check_named, count_later, first_visits_of
 from espalier.core.methods.workload import FITS, most_cells, workload
 from espalier.core.methods.workload_weights import Workload
 from espalier.core.models.graphical import GraphicalModel, Size
@@ -76,20 +77,43 @@ class LinkedOptions:
         high=0.9,
         help="Pays for the model of how visits follow each other. The rest pays for people with their first visit.",
     )
+    count_at_visits: Sequence[str] | None = option(
+        None,
+        "Columns counted at each visit",
+        columns="several",
+        of_visits=True,
+        empty="none",
+        help="Analyse then shows the share of people with each value at their second, third, … visit, with an "
+        "interval. The first visit needs no further counts.",
+    )
+    at_visits_share: float = option(
+        0.1,
+        "Share of the budget for counts at each visit",
+        low=0.01,
+        high=0.5,
+        help="It is spent only if columns are named, and is taken from the model.",
+    )
 
 
 def linked(curator: Curator, project: Project, frame: Frame, report: Report = silent) -> LinkedFit:
-    """Spend on the person model, then on the steps: own pairs, echoes, and further pairs in batches."""
-    share = read_options(LinkedOptions, project.plan.options).visit_share
-    with curator.within(curator.budget.part(1 - share)):
+    """Spend on the person model, then on the steps: own pairs, echoes, and further pairs in batches.
+
+    Before the steps, columns that the plan names are counted at each visit.
+    """
+    chosen = read_options(LinkedOptions, project.plan.options)
+    asked, share = chosen.count_at_visits or (), chosen.visit_share
+    left = 1 - chosen.at_visits_share if asked else 1.0
+    with curator.within(curator.budget.part(left * (1 - share))):
         people = workload(curator, project, frame, part(report, 0.0, 0.4))
-    steps = Stepping.of(curator, project, frame, share * curator.budget.rho, people)
+    sizes = {name: project.schema.sizes[name] for name in asked}
+    later = count_later(curator, linked_of(project), sizes, (1 - left) * (1 - 1e-9) * curator.budget.rho)
+    steps = Stepping.of(curator, project, frame, left * share * curator.budget.rho, people)
     steps.count_own(curator)
     steps.count_echoes(curator)
     for i, (most, part_of) in enumerate(steps.rounds()):
         report(0.5 + 0.5 * i / BATCHES, "Choosing how visits follow each other")
         steps.count_chosen(curator, most, part_of)
-    return LinkedFit(people, steps)
+    return LinkedFit(people, steps, tuple(later))
 
 
 @dataclass(frozen=True)
@@ -409,10 +433,11 @@ class Stepping:
 
 @dataclass(frozen=True)
 class LinkedFit:
-    """Result of a plan for linked tables: the counts of people and of steps."""
+    """Result of a plan for linked tables: the counts of people and of steps, and those of columns at later visits."""
 
     people: Marginals
     steps: Stepping
+    later: tuple[AtVisit, ...] = ()
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
@@ -442,7 +467,9 @@ class LinkedFit:
         return LinkedModel(self.steps.person_model, self.steps.model, self.steps.layout.slices)
 
     def facts(self, project: Project) -> dict[str, Any]:
-        """Return the pairs counted over steps, the order in which a visit is drawn, and those of the person model."""
+        """Return the pairs counted over steps, the counts of columns at each visit, the order in which a visit is
+        drawn, and the facts of the person model.
+        """
         link = linked_of(project)
         return {
             **self.people.facts(project),
@@ -457,6 +484,7 @@ class LinkedFit:
                     for (p, c), t in self.steps.tables.items()
                     if p == c + BEFORE
                 ],
+                "at_visits": [*first_visits_of(self.people, link, project.schema), *self.later],
             },
         }
 
@@ -509,6 +537,7 @@ def _frame(project: Project, separations: Separations, warnings: list[str]) -> F
     for key, given in (("accounting", plan.accounting == "basic"), ("copies", plan.copies), *_not_yet(project)):
         if given:
             raise ProjectError(f"the method linked does not support {key} yet. Remove it from the plan.", key=key)
+    check_named(read_options(LinkedOptions, plan.options).count_at_visits or (), link, project.schema)
     layout = Layout.of(project, ())
     slices = layout.slices
     if wide_columns := [n for n in layout.columns if layout.cells((n + BEFORE, n)) > plan.max_cells]:
@@ -558,6 +587,7 @@ LINKED = Method(
             "echoes": "counts of visits",
             "visit choice": "choosing pairs of visits",
             "visit pairs": "counts of visits",
+            POOL: "counts of visits",
         },
     ),
     capabilities=Capabilities(constraints=False, linked=True, unread=("accounting", "copies")),

@@ -13,7 +13,7 @@ from espalier.core.planning.error_bounds import ErrorBounds
 from espalier.core.privacy.draws import Draw
 from espalier.core.project.plan import Plan
 
-IN_ROWS = ("step-counts", "echoes")
+IN_ROWS = ("step-counts", "echoes", "visit-counts")
 """Recipes of sums with a σ in rows, which are people in linked tables."""
 
 

@@ -80,6 +80,7 @@ PROOFS = {
     "worst-question": "core/privacy/question_recipes/recipes.py: WorstQuestion",
     "step-counts": "core/privacy/steps.py: StepCounts.sensitivity",
     "echoes": "core/privacy/steps.py: Echoes.sensitivity",
+    "visit-counts": "core/privacy/steps.py: VisitCounts.sensitivity",
     "step-score": "core/privacy/steps.py: StepScore",
     "quantiles": "core/privacy/quantiles.py: calls_of_level",
     "threshold": "core/privacy/partitions.py: distances",

@@ -1,4 +1,4 @@
-"""Pooled counts over the steps of people, as named recipes: each person has weight 1, however many visits they have.
+"""Counts over the visits of people, as named recipes. In pooled counts over steps, each person has weight 1.
 
 A step is a visit after the first (`espalier.core.project.linked`). A person with m steps has weight 1/m at each of
 them. The choice of the first k visits reads one person's rows only, so neighbouring tables stay neighbours: one person
@@ -122,6 +122,58 @@ class Echoes:
     def sums(self, source: Source) -> NDArray[np.int64]:
         """The exact sums, in units. For the curator only."""
         return source.step_echoes(self.columns)
+
+
+@dataclass(frozen=True)
+class VisitCounts:
+    """Numbers of people with each value of ``column`` at their second, third, … kept visit, flat, visit by visit.
+
+    ``visits`` is the number of these visits, k − 1. A person weighs 1 at each.
+    """
+
+    column: str
+    size: int
+    visits: int
+    units: int = field(default=1, init=False)
+    kind: Literal["sums"] = field(default="sums", init=False)
+    recipe: str = field(default="visit-counts", init=False)
+
+    @property
+    def what(self) -> str:
+        """The column that is counted."""
+        return f"{self.column} at each visit after the first"
+
+    @property
+    def cells(self) -> int:
+        """The length of the vector."""
+        return self.visits * self.size
+
+    def given(self, unit: Unit) -> tuple[tuple[str, float], ...]:  # noqa: ARG002
+        """The number of visits that are counted."""
+        return (("visits", self.visits),)
+
+    def check(self, sizes: Mapping[str, int]) -> None:  # noqa: ARG002
+        """Raise :class:`ValueError` for counts without a cell."""
+        if self.cells < 1:
+            raise ValueError("counts at each visit need at least one visit and one value")
+
+    def sensitivity(self, unit: Unit) -> float:
+        """√(k − 1) under add-remove, √(2(k − 1)) under replace-one, rounded up.
+
+        Proof. A person's part u has one 1 for each of their visits after the first, at most k − 1, in cells of
+        different visits. So u ≥ 0 and ‖u‖² ≤ k − 1. A person who is added or removed moves the counts by u. A replaced
+        person moves them by u − v with u, v ≥ 0: ‖u − v‖² = ‖u‖² + ‖v‖² − 2⟨u, v⟩ ≤ 2(k − 1).
+        """
+        _check_unit(unit)
+        moved = self.visits if unit.neighbors == "add-remove" else 2 * self.visits
+        return math.nextafter(math.sqrt(moved), math.inf)
+
+    def sums(self, source: Source) -> NDArray[np.int64]:
+        """The exact counts. For the curator only."""
+        counts = source.visit_counts(self.column)
+        if counts.shape != (self.visits, self.size):
+            raise ValueError(f"the table miscounts {self.what}")
+        return counts.ravel()
 
 
 class StepScore:

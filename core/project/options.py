@@ -25,10 +25,11 @@ class Option:
     labels.
 
     ``low`` and ``high`` are both allowed. ``whole`` requires a whole number. ``empty`` explains a missing value, if
-    `None` is allowed. ``columns``: the option is a list of column names. ``weights``: it maps the names of columns, or
-    of several ("age × income"), to numbers, which may be 0 if ``low`` is 0; ``example`` is one line of them. The field
-    is shown only if the plan has a fence (for ``fenced``) and if the options in ``only`` have these values (or one of a
-    tuple). ``pool`` is the pool that this share pays for, ``unbought`` the reason if a plan buys nothing for it.
+    `None` is allowed. ``columns``: the option is a list of column names; with ``of_visits``, of columns that every
+    visit has. ``weights``: it maps the names of columns, or of several ("age × income"), to numbers, which may be 0 if
+    ``low`` is 0; ``example`` is one line of them. The field is shown only if the plan has a fence (for ``fenced``) and
+    if the options in ``only`` have these values (or one of a tuple). ``pool`` is the pool that this share pays for,
+    ``unbought`` the reason if a plan buys nothing for it.
     """
 
     label: str
@@ -41,6 +42,7 @@ class Option:
     weights: bool = False
     example: str = "age × income: 2"
     columns: Literal["", "one", "several"] = ""
+    of_visits: bool = False
     fenced: bool = False
     pool: str = ""
     unbought: str = ""

@@ -47,11 +47,20 @@ class _Column:
         return TextColumn(tuple(self.place), codes, self.ambiguous)
 
 
-def narrow_text(relation: Relation, names: Sequence[str], ordering: Sequence[str] = ()) -> tuple[TextTable, Ranks]:
+def whole_text(relation: Relation, most_cells: int) -> TextTable:
+    """Return all rows and columns as text; raises :class:`TableError` for a table of more than ``most_cells``."""
+    names = list(relation.columns)
+    return narrow_text(relation, names, most=max(1, most_cells // max(len(names), 1)))[0]
+
+
+def narrow_text(
+    relation: Relation, names: Sequence[str], ordering: Sequence[str] = (), most: int | None = None
+) -> tuple[TextTable, Ranks]:
     """Return the columns ``names`` of all rows as text, and the ranks of ``ordering`` columns of whole numbers.
 
     A column of ``ordering`` with another type is in the table, as text. Raises :class:`TableError` for a column that
-    the table does not have, for files that change while they are read, and for a table without rows.
+    the table does not have, for files that change while they are read, for a table without rows, and for one of more
+    than ``most`` rows.
     """
     wanted = list(dict.fromkeys([*names, *ordering]))
     if lacking := [name for name in wanted if name not in relation.columns]:
@@ -63,9 +72,10 @@ def narrow_text(relation: Relation, names: Sequence[str], ordering: Sequence[str
     before = state_of(files)
     with engine_errors(f"{relation.shown}: the engine failed while it read the table", OURS):
         if relation.feed is None:
-            (columns, rows), ranks = _from_rows(relation, wanted), Ranks()
+            (columns, rows), ranks = _from_rows(relation, wanted, most), Ranks()
         else:
-            columns, rows, ranks = _from_batches(relation.feed, wanted, set(ordering) - set(names), relation.shown)
+            ranked = set(ordering) - set(names)
+            columns, rows, ranks = _from_batches(relation.feed, wanted, ranked, relation.shown, most)
     if state_of(files) != before:
         raise TableError(f"{relation.shown} changed while it was being read; start again after it has been written")
     if not rows:
@@ -80,13 +90,20 @@ def notices(tables: Iterable[Any]) -> list[str]:
     return sorted(" ".join([kept, *([TRUSTED[origin]] if origin in TRUSTED else [])]) for origin in origins)
 
 
-def _from_rows(relation: Relation, names: Sequence[str]) -> tuple[dict[str, TextColumn], int]:
+def _check_rows(rows: int, most: int | None, shown: str) -> None:
+    """Raise :class:`TableError` for more than ``most`` rows."""
+    if most is not None and rows > most:
+        raise TableError(f"{shown} has more than {most:,} rows, which is too many for the app. Use the command line")
+
+
+def _from_rows(relation: Relation, names: Sequence[str], most: int | None) -> tuple[dict[str, TextColumn], int]:
     """Return the columns from an engine that sends Python objects, in one statement."""
     from espalier.core.tables.engines import streamed_rows
 
     growing, rows = [Cells() for _ in names], 0
     for part in streamed_rows(relation.backend, relation.query_of(names), check=relation.check):
         rows += len(part)
+        _check_rows(rows, most, relation.shown)
         for cells, column in zip(growing, zip(*part, strict=True), strict=True):
             for cell in column:
                 cells.add(cell)
@@ -94,7 +111,7 @@ def _from_rows(relation: Relation, names: Sequence[str]) -> tuple[dict[str, Text
 
 
 def _from_batches(
-    feed: Feed, names: Sequence[str], ordering: set[str], shown: str
+    feed: Feed, names: Sequence[str], ordering: set[str], shown: str, most: int | None
 ) -> tuple[dict[str, TextColumn], int, Ranks]:
     """Return the columns of Arrow batches, and the ranks of those of ``ordering`` that hold whole numbers."""
     schema = feed.schema(names)
@@ -106,6 +123,7 @@ def _from_batches(
         for name, column in _texts(batch.select(list(growing)), shown).items():
             growing[name].add(column)
         rows += batch.num_rows
+        _check_rows(rows, most, shown)
     return {n: c.column() for n, c in growing.items()}, rows, {n: _ranks(parts) for n, parts in numbered.items()}
 
 

@@ -63,6 +63,13 @@ class Panel(Table):
         repeated = [self._by_weight((this == earlier).astype(np.int64), 2)[1] for this, earlier in cells]
         return np.array(repeated, dtype=np.int64)
 
+    def visit_counts(self, column: str) -> NDArray[np.int64]:
+        """Return the number of people with each code of ``column`` at their second, third, … kept visit."""
+        assert self.linked is not None
+        codes, size, many = self.visits[column], self.steps.sizes[column], self.steps.numbers
+        at = [np.bincount(codes[many > t, t], minlength=size) for t in range(1, self.linked.keep)]
+        return np.stack(at).astype(np.int64)
+
     def _weighted(self, pair: Pair) -> NDArray[np.int64]:
         shape = tuple(self.steps.sizes[name] for name in pair)
         cells = self._cells(pair[0]).astype(np.int64) * shape[1] + self._cells(pair[1])

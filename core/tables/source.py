@@ -132,6 +132,13 @@ class Source(Protocol):
         """Return, for each column, the weighted number of steps that repeat the visit before the last, in units."""
         ...
 
+    def visit_counts(self, column: str) -> NDArray[np.int64]:
+        """Return the number of people with each code of ``column`` at their second, third, … kept visit.
+
+        One row per visit after the first.
+        """
+        ...
+
     # Counts from which a schema is bought -----------------------------------------------------------------------------
 
     def text_counts(self, column: str) -> Mapping[str, int]:

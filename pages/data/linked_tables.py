@@ -56,6 +56,23 @@ def upload(state: Session, project: Project | None = None) -> None:
         _questions(state, read)
 
 
+def read_from_database(state: Session, read: Sequence[TextTable]) -> None:
+    """Fields for tables that were read from a database: open them in the open project, or draft one from them."""
+    st.markdown(" and ".join(f"{name(table.source)}: {len(table.columns)} columns" for table in read) + ".")
+    link = state.project.linked if state.has_project else None
+    if link is not None and len(read) == (1 if link.together else 2):
+        st.button("Open these tables in the open project", type="primary", on_click=_attach, args=(state, link, read))
+    _questions(state, read)
+
+
+def _attach(state: Session, link: Linked, read: Sequence[TextTable]) -> None:
+    """Open both tables in the open project."""
+    try:
+        state.attach(LinkedText.of(link, read))
+    except EspalierError as error:
+        state.trouble["open"] = str(error)
+
+
 def _read(state: Session, file: Any) -> TextTable:
     """Return an uploaded table, parsed once and not at every rerun."""
     known = state.drafts.linked_uploads

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 import streamlit as st
 
@@ -10,10 +11,13 @@ from espalier.core.errors import EspalierError
 from espalier.core.project.file import Project
 from espalier.core.server import events
 from espalier.core.server.allowed import allowed
+from espalier.core.tables.frames import LARGE_CELLS
 from espalier.core.tables.guessing import guess_schema
+from espalier.core.tables.narrow_text import whole_text
 from espalier.pages.common import sign_in
 from espalier.pages.common.shell import filename
 from espalier.pages.common.text import plain
+from espalier.pages.data import linked_tables
 from espalier.pages.session.session import Session, blank
 
 
@@ -41,6 +45,44 @@ def show(state: Session) -> None:
             disabled=not where,
             icon=":material/visibility:",
         )
+
+
+def show_linked(state: Session) -> None:
+    """Fields for two linked tables of one database, and then those to open or draft their project."""
+    if not (listed := allowed()).connections or sign_in.role() != "steward":
+        return
+    with st.expander("People with several visits: two tables of a database", expanded=bool(state.drafts.linked_far)):
+        where = st.text_input(
+            "The database",
+            key=f"far-linked-{state.opened}",
+            placeholder=f"env:{listed.connections[0]}",
+            help="Both tables are read into the memory of this server, for this session only. Use the command line for "
+            "large tables.",
+        )
+        left, right = st.columns(2)
+        people = left.text_input("Name of the table of people", key=f"far-people-{state.opened}")
+        visits = right.text_input(
+            "Name of the table of their visits",
+            key=f"far-visits-{state.opened}",
+            help="Leave it empty if one table contains both.",
+        )
+        st.button(
+            "Read these tables",
+            on_click=_read_linked,
+            args=(state, where, [name for name in (people, visits) if name]),
+            disabled=not (where and people),
+        )
+        if state.drafts.linked_far:
+            linked_tables.read_from_database(state, state.drafts.linked_far)
+
+
+def _read_linked(state: Session, where: str, names: list[str]) -> None:
+    sign_in.need_steward()
+    try:
+        found = [replace(whole_text(allowed().open(where, name), LARGE_CELLS), source=name) for name in names]
+        state.drafts.linked_far = tuple(found)
+    except EspalierError as error:
+        _refused(state, where, error)
 
 
 def _open(state: Session, where: str, relation: str) -> None:

@@ -86,7 +86,7 @@ def _field(state: Session, given: Given, bound: Bound) -> None:
         choices, label = list(option.choices), option.choices.__getitem__
         st.selectbox(option.label, choices, choices.index(value), label, help=tip, **bound(state, key))
     elif option.columns:
-        columns = [name for name in state.project.schema.names if name != state.project.plan.target]
+        columns = _offered(state, option)
         hint = option.empty or "Choose a column"
         if option.columns == "one":
             index = columns.index(value) if value in columns else None
@@ -121,6 +121,14 @@ def _field(state: Session, given: Given, bound: Bound) -> None:
             help=tip,
             **bound(state, key),
         )
+
+
+def _offered(state: Session, option: Option) -> list[str]:
+    """Return the columns that an option may name."""
+    project = state.project
+    if option.of_visits and project.linked is not None:
+        return [name for name in project.linked.step_columns(project.schema) if name in project.schema]
+    return [name for name in project.schema.names if name != project.plan.target]
 
 
 def _weights(state: Session, given: Given, bound: Bound) -> None:

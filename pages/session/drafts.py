@@ -137,6 +137,8 @@ class Drafts:
     """The uploaded file's id, and the table that was read from it."""
     linked_uploads: dict[str, TextTable] = field(default_factory=dict)
     """The uploaded tables of people and visits, by the ids of their files."""
+    linked_far: tuple[TextTable, ...] = ()
+    """The tables of people and visits that were read from a database on the server."""
     board: BoardDraft = field(default_factory=BoardDraft)
     arrows: ArrowTableDraft = field(default_factory=ArrowTableDraft)
     graph_file: GraphFileDraft = field(default_factory=GraphFileDraft)

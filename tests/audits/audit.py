@@ -72,7 +72,7 @@ from espalier.core.privacy.regression_features import TURN, Fourier, Surface
 from espalier.core.privacy.regression_sums import RegressionSums, design_of
 from espalier.core.privacy.scores import ConditionalScore, EdgeScore, FeatureScore, Score
 from espalier.core.privacy.softmax_heads import FloatArray, Heads
-from espalier.core.privacy.steps import Echoes, StepCounts, StepScore
+from espalier.core.privacy.steps import Echoes, StepCounts, StepScore, VisitCounts
 from espalier.core.privacy.sums import SumRecipe
 from espalier.core.privacy.unit import Unit
 from espalier.core.project.file import Project
@@ -208,6 +208,7 @@ class Counted:
         self.count, self.residual_sums = cache(table.count), table.residual_sums
         self.numbers, self.take, self.batches = table.numbers, table.take, table.batches
         self.step_counts, self.step_echoes = table.step_counts, table.step_echoes
+        self.visit_counts = table.visit_counts
 
     def count_many(self, cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
         """The counts of each of ``cliques``."""
@@ -424,7 +425,7 @@ def with_visits(relation: Neighbors, steps: int) -> Pair:
 
 
 def step_cases(broken: bool) -> Iterator[Case]:
-    """Yield counts, echoes and choices over the steps of linked tables, of people with one and with three steps."""
+    """Yield counts, echoes and choices over the visits of linked tables, of people with one and with three steps."""
     budget = Budget.of(Plan("linked", EPSILON, DELTA, neighbors="add-remove"), None)
     rho = budget.rho * (1 - 1e-9)
     for relation, steps in itertools.product(RELATIONS, (3,) if broken else (1, 3)):
@@ -440,6 +441,7 @@ def step_cases(broken: bool) -> Iterator[Case]:
         asked: dict[str, Callable[[Witness], object]] = {
             "count steps": lambda c, u=units: c.measure_sums(StepCounts(STAYS, (3, 3), u), rho),
             "choose steps": lambda c, s=score: c.choose_step(s, [STAYS, RETURNS], rho),
+            "count visits": lambda c, t=steps: c.measure_sums(VisitCounts("visits.x", 3, t), rho),
         }
         if relation == "add-remove" and steps > 1:
             asked["count echoes"] = lambda c, u=units: c.measure_sums(Echoes(("visits.x",), u), rho)
@@ -452,6 +454,7 @@ def step_cases(broken: bool) -> Iterator[Case]:
 
             ways = ["half the noise", "seeded", "no sensitivity"] if broken else [""]
             ways += ["each step weighs 1"] * (broken and name == "count steps")
+            ways += ["one visit for all"] * (broken and name == "count visits")
             for way in ways:
                 yield Case(f"{name}, {steps} a person", relation, rho, run, way, _times(way))
 
@@ -628,7 +631,7 @@ def pure_cases(broken: bool) -> Iterator[Case]:
 
 
 def _times(way: str) -> int:
-    return 8 if way in ("half the noise", "C for 2C", "one class forgotten", "L2 for L1") else 2
+    return 8 if way in ("half the noise", "C for 2C", "one class forgotten", "L2 for L1", "one visit for all") else 2
 
 
 def column_sets(pair: Pair, sets: Sequence[Clique]) -> ColumnSets:
@@ -844,12 +847,16 @@ def breaking(way: str, seed: int = 0) -> Iterator[None]:
                 ClassSums,
                 StepCounts,
                 Echoes,
+                VisitCounts,
             ):
                 stack.enter_context(mock.patch.object(sums, "sensitivity", return_value=1))
         elif way == "clipped after the sum":
             stack.enter_context(mock.patch.object(clipped, "clipped_sums", clipped_after_the_sum))
         elif way == "each step weighs 1":
             stack.enter_context(mock.patch.object(Panel, "_by_weight", weigh_one))
+        elif way == "one visit for all":
+            one = VisitCounts("visits.x", 3, 1).sensitivity
+            stack.enter_context(mock.patch.object(VisitCounts, "sensitivity", lambda _, unit: one(unit)))
         elif way == "C for 2C":
             stack.enter_context(
                 mock.patch.object(clipped, "clipped_sensitivity", lambda unit, c: unit.rows_per_person * clip_units(c))

@@ -117,7 +117,10 @@ def test_broken_copies_are_caught(name, way):
     assert audit.judge(of(audit.mechanism_cases(True), name, "replace-one", way), 150, ALPHA).refuted
 
 
-@pytest.mark.parametrize("name", ["count steps, 1 a person", "count steps, 3 a person", "choose steps, 3 a person"])
+@pytest.mark.parametrize(
+    "name",
+    ["count steps, 1 a person", "count steps, 3 a person", "choose steps, 3 a person", "count visits, 3 a person"],
+)
 @pytest.mark.parametrize("relation", audit.RELATIONS)
 def test_steps_stay_below_their_claim(name, relation):
     assert not audit.judge(of(audit.step_cases(False), name, relation), 50, ALPHA).refuted
@@ -132,6 +135,9 @@ def test_steps_stay_below_their_claim(name, relation):
         NIGHTLY("count steps, 3 a person", "add-remove", "seeded"),
         NIGHTLY("choose steps, 3 a person", "replace-one", "no sensitivity"),
         ("count echoes, 3 a person", "add-remove", "no sensitivity"),
+        NIGHTLY("count visits, 3 a person", "add-remove", "half the noise"),
+        ("count visits, 3 a person", "replace-one", "no sensitivity"),
+        ("count visits, 3 a person", "replace-one", "one visit for all"),
     ],
 )
 def test_broken_copies_of_steps_are_caught(name, relation, way):

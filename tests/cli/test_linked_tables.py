@@ -58,9 +58,10 @@ def test_two_files_in_two_files_out(tables, tmp_path, capsys):
     both = [str(tables / "patients.csv"), str(tables / "visits.csv")]
     assert main(["release", str(project), "--data", *both, "--out", str(out)]) == 2
     assert "guesses from the real rows" in capsys.readouterr().err
-    confirmed(project)
+    confirmed(project, count_at_visits=["visits.back"])
     assert main(["plan", str(project), "--rows", "300"]) == 0
     said = capsys.readouterr().out
+    assert "visits.back at each visit after the first" in said
     assert "one person with all their rows in both tables ('patient') being there or not" in said
     assert "steps of a pair chosen at release" in said
     ledger = ["--ledger", str(tmp_path / "ledger.db"), "--table", "people"]
@@ -101,6 +102,15 @@ def test_two_files_in_two_files_out(tables, tmp_path, capsys):
     assert "visits.back: yes at the next visit after no" in capsys.readouterr().out
     assert main(["analyse", str(out), "--transition", "visits.back", "no", "never"]) == 2
     assert "'never' is not a value" in capsys.readouterr().err
+    assert main(["analyse", str(out), "--at-visit", "visits.back", "no", "2", "--json"]) == 0
+    (share,) = json.loads(capsys.readouterr().out)
+    assert (share["visit"], share["level"]) == (2, 0.95)
+    assert share["share"] is None or share["low"] <= share["share"] <= share["high"]
+    assert main(["analyse", str(out), "--at-visit", "visits.diag", "a", "1"]) == 0
+    assert "each person counts once" in capsys.readouterr().out
+    for visit, why in (("3", "did not count visits.diag at visit 3"), ("x", "number of a visit"), ("4", "keeps 3")):
+        assert main(["analyse", str(out), "--at-visit", "visits.diag", "a", visit]) == 2
+        assert why in capsys.readouterr().err
     # the ledger knows only one of the two tables
     alone, opened = tmp_path / "alone.json", ["--table", "alone", *ledger[:2], "--population", "others"]
     assert main(["init", str(tables / "patients.csv"), "--person", "patient", "--out", str(alone)]) == 0
@@ -157,11 +167,36 @@ def test_a_database_holds_both_tables_by_their_names(tables, tmp_path, capsys, v
     assert "in a database they have the names that the project gives" in capsys.readouterr().err
 
 
-def test_a_draft_from_a_database_is_refused(tables, tmp_path, capsys):
+def test_a_project_is_drafted_from_the_two_tables_of_a_database(tables, tmp_path, capsys):
+    url, out = in_duckdb(tables, tmp_path), tmp_path / "p.json"
+    given = ["--by", "patient", "--order", "admitted", "--visit-key", "encounter", "--out", str(out)]
+    assert main(["init", url, "--tables", "patients", "visits", *given]) == 0
+    assert "spread over the tables" in capsys.readouterr().err
+    drafted, from_files = json.loads(out.read_text()), json.loads(draft(tables, tmp_path).read_text())
+    assert drafted["tables"] == from_files["tables"]
+    assert drafted["schema"] == from_files["schema"]
+    confirmed(out)
+    assert main(["release", str(out), "--data", url, "--out", str(tmp_path / "out"), "--quiet"]) == 0
+    assert {"patients.csv", "visits.csv"} <= {p.name for p in (tmp_path / "out").iterdir()}
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ([], "name the two tables"),
+        (["--tables", "patients"], "name the two tables"),
+        (["--tables", "patients", "nowhere"], "nowhere"),
+        (["--tables", "patients", "pa/ths"], "pa/ths"),
+    ],
+)
+def test_a_draft_from_a_database_names_its_tables(tables, tmp_path, capsys, more, why):
     url = in_duckdb(tables, tmp_path)
     given = ["--by", "patient", "--order", "admitted", "--out", str(tmp_path / "p.json")]
-    assert main(["init", url, url, *given]) == 2
-    assert "linked tables are drafted from files" in capsys.readouterr().err
+    assert main(["init", url, *more, *given]) == 2
+    assert why in capsys.readouterr().err
+    both = [str(tables / "patients.csv"), str(tables / "visits.csv")]
+    assert main(["init", *both, "--tables", "patients", "visits", *given]) == 2
+    assert "files have names of their own" in capsys.readouterr().err
 
 
 def test_large_files_are_drafted_from_a_sample_and_released_in_batches(tables, tmp_path, capsys, monkeypatch):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from espalier.core.analysis.visit_shares import visit_tables
 from espalier.core.errors import BudgetError, ProjectError
 from espalier.core.evaluation.linked import figures_of
 from espalier.core.graph.dag import Dag
@@ -87,6 +88,32 @@ def test_a_plan_buys_what_a_release_buys():
     assert [line.what for line in planned.lines if line.pool == "visits"] == [
         d.what for d in spent.draws if d.pool == "visits"
     ]
+
+
+def test_columns_that_the_plan_names_are_counted_at_each_visit():
+    project = project_of(plan={"count_at_visits": ["visits.y"], "at_visits_share": 0.2})
+    real = panel_of(project)
+    planned, made = preview(project, 3000), release(project, real)
+    assert made.spending.rho == pytest.approx(planned.budget.rho, rel=1e-6)
+    (draw,) = (d for d in made.spending.draws if d.recipe == "visit-counts")
+    assert draw.rho == pytest.approx(0.2 * made.spending.rho, rel=1e-6)
+    assert draw.what in [line.what for line in planned.lines]
+    tables = visit_tables(json.loads(made.files["release.json"]), LINK, project.schema)
+    assert set(tables) == {("visits.x", 1), *(("visits.y", visit) for visit in range(1, 5))}
+    many = np.asarray(real.codes[LINK.number]) + 1
+    for (name, visit), table in tables.items():
+        exact = np.bincount(real.visits[name][many >= visit, visit - 1], minlength=3)
+        assert np.abs(table.counts - exact).max() < 7 * table.sigma + 0.001
+
+
+@pytest.mark.parametrize(
+    ("names", "why"),
+    [(["people.age"], "not a column of every visit"), (["visits.x"] * 2, "twice"), ("visits.x", "must be a list")],
+)
+def test_only_columns_of_every_visit_are_counted_at_each(names: Any, why: str):
+    with pytest.raises(ProjectError, match=why) as refused:
+        preview(project_of(plan={"count_at_visits": names}), 3000)
+    assert refused.value.data["key"] == "count_at_visits"
 
 
 def test_a_release_keeps_every_visit_with_its_person():

@@ -8,11 +8,14 @@ import json
 import zipfile
 from datetime import date, timedelta
 
+import duckdb
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from espalier.core.ledger.archive import zipped
+from espalier.core.server.allowed import VARIABLE
+from espalier.pages.data import opening_on_server
 from tests.support.app import ROOT, finish, go, press, review, sentences, state
 
 
@@ -69,6 +72,10 @@ def test_two_files_become_a_release_of_two_files(opened: AppTest) -> None:
     assert ["visits.diag@before", "visits.back"] in json.loads(state(app).project.dumps())["dag"]["edges"]
     go(app, "plan")
     assert not app.error, [e.value for e in app.error]
+    counted = next(m for m in app.multiselect if m.label == "Columns counted at each visit")
+    assert list(counted.options) == ["visits.diag", "visits.back"], "a target may be counted; a person column may not"
+    counted.select("visits.diag").run()
+    assert not app.error, [e.value for e in app.error]
     go(app, "release")
     choose(app, "Paid from", "Not recorded in a ledger")
     assert "all their rows in both tables" in sentences(app), "what it will spend"
@@ -86,7 +93,14 @@ def test_two_files_become_a_release_of_two_files(opened: AppTest) -> None:
     finish(press(app, "Compare with the real tables"))
     assert "Predicting" in sentences(app) or "was not predicted" in sentences(app)
     assert not app.exception, [e.value for e in app.exception]
-    for page in ("analyse", "compare", "ledger", "data", "structure", "plan"):
+    go(app, "analyse")
+    at_each = next(s for s in app.selectbox if s.label == "Column at each visit")
+    assert at_each.value == "visits.diag"
+    assert "at visit 1" in sentences(app)
+    assert "at visit 3" in sentences(app)
+    at_each.select("visits.back").run()
+    assert "was counted at the first visit only" in sentences(app)
+    for page in ("compare", "ledger", "data", "structure", "plan"):
         go(app, page)
 
 
@@ -133,3 +147,60 @@ def test_one_file_with_both_asks_for_the_columns_of_the_person(app: AppTest) -> 
     press(app, "Guess the columns of both tables")
     assert state(app).project.linked.together
     assert "people.diag" in state(app).project.schema
+
+
+@pytest.fixture
+def database(tmp_path, monkeypatch) -> None:
+    """A database of the server's allow-list with the two tables."""
+    for name, content in zip(("patients", "visits"), two_files(), strict=True):
+        (tmp_path / f"{name}.csv").write_bytes(content)
+    with duckdb.connect(str(tmp_path / "clinic.duckdb")) as con:
+        for name in ("patients", "visits"):
+            con.execute(f"CREATE TABLE {name} AS FROM read_csv('{tmp_path}/{name}.csv')")
+    monkeypatch.setenv("CLINIC", f"duckdb://{tmp_path}/clinic.duckdb")
+    monkeypatch.setenv(VARIABLE, "env:CLINIC")
+
+
+def read_both(app: AppTest, where: str = "env:CLINIC", visits: str = "visits") -> AppTest:
+    names = {
+        "The database": where,
+        "Name of the table of people": "patients",
+        "Name of the table of their visits": visits,
+    }
+    for label, value in names.items():
+        next(t for t in app.text_input if t.label == label).set_value(value).run()
+    return press(app, "Read these tables")
+
+
+@pytest.mark.usefixtures("database")
+def test_two_tables_of_a_database_are_drafted_and_opened_again(app: AppTest) -> None:
+    app.switch_page("pages/02_data.py").run()
+    read_both(app, visits="nowhere")
+    assert "nowhere" in app.error[0].value
+    read_both(app, where="env:SECRET")
+    assert "does not allow that table" in app.error[0].value
+    read_both(app)
+    choose(app, "What orders the visits?", "admitted")
+    review(press(app, "Guess the columns of both tables"))
+    project = state(app).project
+    assert (project.linked.people, project.linked.visits) == ("patients", "visits")
+    assert project.linked.gap, "a column of dates is read as dates"
+    assert state(app).table().rows == 250
+    # the tables are opened again in the same project
+    read_both(app)
+    press(app, "Open these tables in the open project")
+    assert state(app).project.linked == project.linked
+    assert state(app).table().rows == 250
+
+
+@pytest.mark.usefixtures("database")
+def test_tables_beyond_the_limit_are_refused(app: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opening_on_server, "LARGE_CELLS", 100)
+    app.switch_page("pages/02_data.py").run()
+    read_both(app)
+    assert "too many for the app" in app.error[0].value
+
+
+def test_the_fields_of_a_database_need_an_allow_list(app: AppTest) -> None:
+    app.switch_page("pages/02_data.py").run()
+    assert not [t for t in app.text_input if t.label == "The database"]

@@ -11,7 +11,7 @@ import pytest
 from espalier.core.errors import BudgetError
 from espalier.core.privacy.accounting import Budget
 from espalier.core.privacy.curator import PrivateCurator
-from espalier.core.privacy.steps import Echoes, StepCounts, StepScore
+from espalier.core.privacy.steps import Echoes, StepCounts, StepScore, VisitCounts
 from espalier.core.privacy.unit import Unit
 from espalier.core.project.linked import Linked
 from espalier.core.project.schema import Column, Schema
@@ -84,6 +84,19 @@ def test_echoes_move_by_their_sensitivity_at_most(keep, relation):
     people = [recipe.sums(panel([one], keep)) for one in everyone(keep)]
     assert 0 < distance(relation, people, 2) <= recipe.sensitivity(Unit(relation)) == link(keep).units
     assert Echoes(("a", "b", "c"), 6).sensitivity(Unit(relation)) == math.isqrt(3 * 36) + 1
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("keep", [2, 3, 4])
+def test_counts_at_each_visit_move_by_their_sensitivity_and_no_more(keep, relation):
+    recipe = VisitCounts("visits.x", 2, keep - 1)
+    people = [recipe.sums(panel([one], keep)) for one in everyone(keep)]
+    bound, reached = recipe.sensitivity(Unit(relation)), distance(relation, people, 2)
+    assert reached <= bound <= reached + 1e-12
+    seen = recipe.sums(panel([(0, (1, 0, 1)[:keep]), (1, (1, 1)), (0, (0,))], keep)).reshape(-1, 2).tolist()
+    assert seen == [[1, 1], [0, 1], [0, 0]][: keep - 1]
+    with pytest.raises(ValueError, match="miscounts"):
+        VisitCounts("visits.x", 3, keep - 1).sums(panel([(0, (0, 0))], keep))
 
 
 @pytest.mark.parametrize("relation", RELATIONS)

@@ -1,0 +1,118 @@
+"""Shares of people with a value at their t-th visit, with intervals, from the noisy counts that a release states.
+
+Among people with t kept visits or more, each person counts once. So the cells of a visit are counts of independent
+people, and the interval is that of `espalier.core.analysis.transitions` with whole weights: without noise it is
+Wilson's. The answer depends on the release alone and may be shared.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from espalier.core.analysis.transitions import LEVEL, interval
+from espalier.core.errors import ProjectError
+from espalier.core.project.linked import Linked
+from espalier.core.project.schema import Schema
+
+
+@dataclass(frozen=True)
+class VisitShare:
+    """The share of ``value`` among people with this visit.
+
+    If it is not shown, its value is `None` and ``reason`` states why.
+    """
+
+    column: str
+    value: str
+    visit: int
+    share: float | None = None
+    low: float | None = None
+    high: float | None = None
+    reason: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the output of ``analyse --json``."""
+        return {**vars(self), "level": LEVEL}
+
+    def __str__(self) -> str:
+        asked = f"{self.column}: {self.value} at visit {self.visit}"
+        if self.share is None:
+            return f"{asked} is not shown: {self.reason}."
+        return f"{asked}: {self.share:.1%} ({self.low:.1%} to {self.high:.1%}, {LEVEL:.0%} interval)."
+
+
+@dataclass(frozen=True)
+class VisitTable:
+    """Noisy numbers of people by a column's value at one visit, and the σ of each cell."""
+
+    column: str
+    visit: int
+    counts: NDArray[np.float64]
+    sigma: float
+
+    def share(self, labels: tuple[str, ...], value: str) -> VisitShare:
+        """Return one share with its interval, or the reason why it is not shown."""
+        cell, people = float(self.counts[labels.index(value)]), float(self.counts.sum())
+        made = interval(cell, people, len(self.counts), self.sigma)
+        if made is None:
+            why = f"the noise (σ = {self.sigma:.3g} people in each cell) is too large for the people with this visit"
+            return VisitShare(self.column, value, self.visit, reason=why)
+        return VisitShare(self.column, value, self.visit, *made)
+
+
+def visit_tables(facts: Mapping[str, Any], linked: Linked, schema: Schema) -> dict[tuple[str, int], VisitTable]:
+    """Return the counts at visits of a release's ``release.json``, by column and visit.
+
+    Empty for a release of an earlier version. Raises :class:`ProjectError` for damaged counts.
+    """
+    tables = facts.get("tables")
+    found = tables.get("at_visits", []) if isinstance(tables, Mapping) else []
+    columns, out = linked.step_columns(schema), dict[tuple[str, int], VisitTable]()
+    try:
+        for entry in found:
+            name, visit = entry["column"], entry["visit"]
+            counts, sigma = np.array(entry["counts"], dtype=np.float64), float(entry["sigma"])
+            known = name in columns and type(visit) is int and 1 <= visit <= linked.keep
+            fits = known and counts.shape == (schema[name].size,) and np.isfinite(counts).all()
+            if not fits or not 0 <= sigma < math.inf:
+                raise ValueError(name)
+            out[name, visit] = VisitTable(name, visit, counts, sigma)
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+        raise ProjectError("the counts at visits in release.json are damaged") from None
+    return out
+
+
+def visit_share(
+    facts: Mapping[str, Any], linked: Linked, schema: Schema, column: str, value: str, visit: int
+) -> VisitShare:
+    """Return one share of a release with its interval; raises :class:`ProjectError` for an unknown or uncounted one."""
+    tables = visit_tables(facts, linked, schema)
+    known = [name for name in linked.step_columns(schema) if name in schema]
+    if column not in known:
+        raise ProjectError(
+            f"{column!r} is not a column of every visit; the release has {', '.join(known)}", column=column
+        )
+    if not 1 <= visit <= linked.keep:
+        raise ProjectError(f"the release keeps {linked.keep} visits per person: ask about visit 1 to {linked.keep}")
+    if value not in (labels := tuple(schema[column].labels)):
+        raise ProjectError(f"{value!r} is not a value of {column!r}", column=column)
+    if (column, visit) not in tables:
+        raise ProjectError(uncounted(column, visit), column=column)
+    return tables[column, visit].share(labels, value)
+
+
+def uncounted(column: str, visit: int) -> str:
+    """Return why a release has no counts of ``column`` at this visit, and how another release can have them."""
+    if visit == 1:
+        return f"this release states no counts of {column} at the first visit; release it again to get them"
+    return (
+        f"this release did not count {column} at visit {visit}. The counts over all steps cannot answer this, because "
+        'a person with many visits has less weight in them. Name the column in the plan ("count_at_visits") and '
+        "release again"
+    )
