@@ -17,6 +17,7 @@ from espalier.core.methods.registry import (
     offered,
     options_of,
     planned_effect,
+    refuse_unknown_keys,
     unused_options,
 )
 
@@ -39,5 +40,6 @@ __all__ = [
     "offered",
     "options_of",
     "planned_effect",
+    "refuse_unknown_keys",
     "unused_options",
 ]

@@ -27,7 +27,7 @@ from espalier.core.methods.workload import WORKLOAD
 from espalier.core.privacy.curator import Curator
 from espalier.core.progress import Report, silent
 from espalier.core.project.file import Project
-from espalier.core.project.options import check_known, declared
+from espalier.core.project.options import check_keys, check_known, declared
 from espalier.core.project.plan import ALWAYS, Plan
 
 _ALL = (WORKLOAD, LINKED, PRISM, PRIVCI, MST, PREFAIR, PRIVBAYES, DECODER, COPULA, FPT_LP, FPT_MW, INDEPENDENT)
@@ -63,6 +63,11 @@ def check_options(plan: Plan) -> None:
             raise ProjectError("plan: epsilon is missing", key="epsilon")
         method.read(plan)
     check_known(plan.options, _every_option())
+
+
+def refuse_unknown_keys(plan: Plan) -> None:
+    """Raise :class:`ProjectError` for a key of the plan that no method knows, whatever the values of the others."""
+    check_keys(plan.options, _every_option())
 
 
 def _every_option() -> list[type[Any]]:

@@ -10,7 +10,7 @@ import dataclasses
 import difflib
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
@@ -74,14 +74,21 @@ def read_options(kind: type[T], given: Mapping[str, Any]) -> T:
     return kind(**{key: value for key, value in given.items() if key in said})
 
 
+def check_keys(given: Iterable[str], kinds: Sequence[type[Any]]) -> None:
+    """Raise :class:`ProjectError` for a key that none of ``kinds`` declares."""
+    known = {name for said in map(declared, kinds) for name in said}
+    for key in sorted(given):
+        if key not in known:
+            near = difflib.get_close_matches(key, known, 1, 0.7)
+            hint = f"did you mean {near[0]!r}?" if near else "remove it from the project file"
+            raise ProjectError(f"plan: unknown key {key!r}; {hint}", key=key)
+
+
 def check_known(given: Mapping[str, Any], kinds: Sequence[type[Any]]) -> None:
     """Raise :class:`ProjectError` for a key that none of ``kinds`` declares or a value that none of them allows."""
+    check_keys(given, kinds)
     for key in sorted(given):
         known = [said[key] for said in map(declared, kinds) if key in said]
-        if not known:
-            near = difflib.get_close_matches(key, {name for said in map(declared, kinds) for name in said}, 1, 0.7)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise ProjectError(f"plan: unknown key {key!r}{hint}", key=key)
         wrong = [error for said in known if (error := _refused(key, given[key], said)) is not None]
         if len(wrong) == len(known):
             raise wrong[0]

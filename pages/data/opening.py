@@ -7,6 +7,7 @@ from typing import Any
 import streamlit as st
 
 from espalier.core.errors import EspalierError
+from espalier.core.methods import refuse_unknown_keys
 from espalier.core.project.file import Project
 from espalier.core.project.plan import SCHEMA_SHARE
 from espalier.core.project.schema import Schema
@@ -72,6 +73,8 @@ def upload(state: Session) -> None:
     try:
         text = None if file is None else _read(state, file)
         project = None if plan is None else Project.loads(plan.getvalue())
+        if project is not None:  # no field of the Plan page removes such a key
+            refuse_unknown_keys(project.plan)
     except EspalierError as error:
         st.error(plain(error))
         return

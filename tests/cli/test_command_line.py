@@ -572,3 +572,12 @@ def test_names_in_crafted_files_do_not_steer_the_terminal(work, capsys):
 def test_a_closed_output_is_no_traceback():
     """Previously, `espalier ledger list >&-` ended in a traceback."""
     assert Plain(None).write("text") == 4
+
+
+def test_a_plan_asks_for_the_number_of_rows_where_a_verdict_needs_only_that(work, capsys):
+    write(work, "p.json", {}, {"delta": 1e-6})
+    assert run("plan", "p.json") == 0
+    asked = "verdict: the number of rows is not given. Add --rows N to see what noise hides."
+    assert asked in capsys.readouterr().out
+    assert run("plan", "p.json", "--rows", "60") == 0
+    assert asked not in capsys.readouterr().out

@@ -126,3 +126,14 @@ def test_overspending_offers_the_budget_that_fits(
     press(app, "Set ε = 1, which fits")
     assert session.project.plan.epsilon == 1.0
     assert not any("Not enough is left" in e.value for e in app.error)
+
+
+def test_a_plan_that_lacks_only_the_number_of_rows_asks_for_it(app: AppTest) -> None:
+    columns = tuple(Column(n, "categorical", categories=("0", "1")) for n in "abcy")
+    state(app).open(Project("trial", Schema(columns), Plan("workload", 1.0, 1e-9, target="y")))
+    state(app).editor.answer(True)
+    go(app, "plan")
+    asked = "Enter the number of rows to see what noise would hide."
+    assert asked in [box.value for box in app.info]
+    field(app, "number_input", "Number of rows").set_value(5000).run()
+    assert asked not in [box.value for box in app.info]

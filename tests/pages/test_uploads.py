@@ -7,6 +7,7 @@ import json
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from tests.conftest import SAMPLES
 from tests.support import corpus
 from tests.support.app import go, people, press, review, state, upload
 
@@ -57,6 +58,15 @@ def test_broken_projects(app: AppTest) -> None:
         give(app, "Its project file", "p.json", content)
         assert app.error, name
         assert not state(app).has_project
+
+
+def test_a_project_with_an_unknown_key_of_the_plan_is_refused_with_the_next_step(app: AppTest) -> None:
+    """No field of the Plan page could remove the key."""
+    project = json.loads((SAMPLES / "hiring.json").read_text())
+    project["plan"]["evaluation_share"] = 0.1
+    give(app, "Its project file", "p.json", json.dumps(project).encode())
+    assert [e.value for e in app.error] == ["plan: unknown key 'evaluation_share'; remove it from the project file"]
+    assert not state(app).has_project
 
 
 def test_the_number_of_rows_of_an_own_table_is_declared_with_one_click(app: AppTest) -> None:

@@ -82,7 +82,7 @@ def opened(data):
     [
         (changed("format", to="espalier-project/9"), "not an Espalier project"),
         (changed("colour", to=1), "unknown key 'colour'"),
-        (changed("plan", "colour", to=1), "plan: unknown key 'colour'[.]$"),
+        (changed("plan", "colour", to=1), "plan: unknown key 'colour'; remove it from the project file[.]$"),
         (changed("plan", "stepz", to=1), "unknown key 'stepz'; did you mean 'step"),
         (changed("dag", "colour", to=1), "dag: unknown key"),
         (changed("roles", "victim", to=[]), "unknown role"),
