@@ -385,7 +385,7 @@ def _number(prompt: str, least: int, usual: int | None) -> int:
         typed = _line(prompt)
         if not typed and usual is not None:
             return usual
-        if typed.isascii() and typed.isdigit() and least <= int(typed) <= 10_000:
+        if typed.isascii() and typed.isdigit() and len(typed) <= 5 and least <= int(typed) <= 10_000:
             return int(typed)
         print(f"  a whole number from {least} to 10,000", file=sys.stderr)
 
