@@ -260,7 +260,7 @@ def _with_books(schema: Schema, opt: argparse.Namespace) -> Schema:
     return replace(
         schema,
         columns=tuple(
-            replace(_of_book(c, books[c.name]), label=c.label, unit=c.unit, description=c.description)
+            replace(_of_book(c, books[c.name], opt.missing), label=c.label, unit=c.unit, description=c.description)
             if c.name in books
             else c
             for c in schema.columns
@@ -268,22 +268,27 @@ def _with_books(schema: Schema, opt: argparse.Namespace) -> Schema:
     )
 
 
-def _of_book(column: Column, book: str) -> Column:
-    """Return the column as declared by a code book of Espalier, or by the user's own file."""
-    from espalier.core.code_books import CODE_BOOKS
+def _of_book(column: Column, book: str, marks: list[str]) -> Column:
+    """Return the column as declared by a code book of Espalier, or by the user's own file.
+
+    All ``marks`` that are not codes count as empty, whether or not the rows hold them: the rows declare nothing.
+    """
+    from espalier.core.code_books import CODE_BOOKS, code_book
     from espalier.core.code_books.importing import MOST_BYTES, read_own_book
     from espalier.core.limited_file import read_limited
     from espalier.core.project.schema import HierarchyToBuy
 
     if book in CODE_BOOKS:
-        return HierarchyToBuy.of_book(column.name, book, missing=True, missing_marks=column.missing_marks)
+        free = tuple(m for m in dict.fromkeys(marks) if not code_book(book).leaf(m))
+        return HierarchyToBuy.of_book(column.name, book, missing=True, missing_marks=free)
     place = Path(book.removeprefix("atc:"))
     if not place.is_file():
         raise ProjectError(
             f"--code-book: {book!r} is neither a file nor one of the books {', '.join(CODE_BOOKS)}", key="code_book"
         )
     own = read_own_book(read_limited(place, MOST_BYTES), atc=book.startswith("atc:"))
-    made = HierarchyToBuy.of(column.name, own.groups, missing=True, missing_marks=column.missing_marks)
+    free = tuple(m for m in dict.fromkeys(marks) if m not in own.groups)
+    made = HierarchyToBuy.of(column.name, own.groups, missing=True, missing_marks=free)
     return replace(made, value_labels=tuple(own.labels.items()))
 
 
@@ -386,7 +391,7 @@ def _number(prompt: str, least: int, usual: int | None) -> int:
         typed = _line(prompt)
         if not typed and usual is not None:
             return usual
-        if typed.isascii() and typed.isdigit() and least <= int(typed) <= 10_000:
+        if typed.isascii() and typed.isdigit() and len(typed) <= 5 and least <= int(typed) <= 10_000:
             return int(typed)
         print(f"  a whole number from {least} to 10,000", file=sys.stderr)
 

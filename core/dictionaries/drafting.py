@@ -200,7 +200,7 @@ def _column(about: Declared, read: TextColumn, marks: Sequence[str], date_order:
     edges = guess_bounds(read, own, about.number_style, whole=about.integer) if about.kind == "numeric" else None
     if edges is not None:
         missing = not about.required or bool(own)
-        return replace(_numeric(about, edges, missing=missing, marks=own), guessed=("edges",))
+        return replace(_numeric(about, edges, missing=missing, marks=own), guessed=("missing", "edges"))
     return _guessed(about.name, read, about, marks, date_order)
 
 

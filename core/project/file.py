@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -279,9 +280,13 @@ def _linked(tables: Any, dag: Any) -> tuple[Linked, Any]:
     linked, edges = Linked.from_json(tables), dag.get("edges") if isinstance(dag, Mapping) else None
     if not isinstance(edges, list):
         return linked, dag
-    between = [e for e in edges if isinstance(e, list) and len(e) == 2 and str(e[0]).endswith(BEFORE)]
+    from_before = [isinstance(e, list) and len(e) == 2 and str(e[0]).endswith(BEFORE) for e in edges]
+    between = list(compress(edges, from_before))
     arrows = tuple((str(cause).removesuffix(BEFORE), str(effect)) for cause, effect in between)
-    return replace(linked, arrows=arrows), {**dag, "edges": [e for e in edges if e not in between]}
+    return replace(linked, arrows=arrows), {
+        **dag,
+        "edges": [e for e, one in zip(edges, from_before, strict=True) if not one],
+    }
 
 
 def _dag_to_json(dag: Dag, linked: Linked | None) -> dict[str, Any]:

@@ -38,6 +38,9 @@ STORED = ("aria", "archive", "columnstore", "innodb", "memory", "mrg_myisam", "m
 """Storage engines of MySQL and MariaDB that return the rows that were inserted. Others compute rows, or read them from
 elsewhere."""
 
+SPARK_STORED = ("avro", "delta", "hudi", "iceberg", "orc", "parquet")
+"""Formats of Spark's tables that store each cell as a value."""
+
 
 def origin(backend: Any, table: Any) -> Origin:
     """Return the kind of ``table``, a table of Ibis, in the catalogue of ``backend``; "unknown" if it has no entry."""
@@ -101,7 +104,13 @@ def _mysql(backend: Any, name: str, database: str | None) -> Origin:
 
 
 def _spark(backend: Any, name: str, database: str | None) -> Origin:
+    """A managed table may be CSV or another text, in which a line break or a quote in one cell makes other rows."""
     found = backend._session.catalog.getTable(f"{database}.{name}" if database else name).tableType
+    if found == "MANAGED":
+        quoted = ".".join("`" + part.replace("`", "``") + "`" for part in (database, name) if part)
+        facts = backend._session.sql(f"DESCRIBE TABLE EXTENDED {quoted}").collect()
+        if not any(fact[0] == "Provider" and fact[1].lower() in SPARK_STORED for fact in facts):
+            return "external"
     kinds: dict[str, Origin] = {"MANAGED": "table", "EXTERNAL": "external", "VIEW": "view", "TEMPORARY": "view"}
     return _kind({found}, kinds)
 

@@ -61,8 +61,11 @@ def read_excel(data: bytes, shown: str) -> TextTable:
             with book._archive.open(sheet._worksheet_path) as rows_of:
                 _check_ascending(rows_of, shown)
             sheet.reset_dimensions()  # the size that the file states is not trusted
-            place = 0  # the row that comes next
+            place, held = 0, 0  # the row that comes next; the cells so far
             for number, cells in enumerate(sheet.iter_rows(), start=1):
+                held += len(cells)
+                if held > EXCEL_CELLS:  # openpyxl creates each cell that a cell's column skips
+                    raise TableError(_too_many(shown))
                 if any(cell.data_type == "f" for cell in cells):
                     raise TableError(
                         f"{shown}, row {number}: a formula, whose value may come from other rows; replace formulas "
@@ -131,7 +134,11 @@ def _check_cells(sheet: IO[bytes], shown: str) -> None:
         if len(opened) > EXCEL_TEXT:
             raise TableError(f"{shown} has a cell with a text longer than Excel allows; use CSV or Parquet")
     if cells + len(_CELL.findall(rest)) > EXCEL_CELLS:
-        raise TableError(f"{shown} has a sheet with more than {EXCEL_CELLS:,} cells; use CSV or Parquet")
+        raise TableError(_too_many(shown))
+
+
+def _too_many(shown: str) -> str:
+    return f"{shown} has a sheet with more than {EXCEL_CELLS:,} cells; use CSV or Parquet"
 
 
 def _check_ascending(sheet: IO[bytes], shown: str) -> None:

@@ -112,7 +112,7 @@ def _decimals(row: Mapping[str, Any]) -> int | None:
     typed = row["decimals"].strip()
     if not typed:
         return None
-    if not typed.isascii() or not typed.isdigit():
+    if not typed.isascii() or not typed.isdigit() or len(typed) > 1:
         raise SchemaError(
             f"column {row['name']!r}: decimals is {typed!r}; it must be a whole number from 1 to 9, or blank"
         )

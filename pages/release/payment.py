@@ -74,14 +74,14 @@ def choose(state: Session) -> tuple[bool, Population | None]:
     known, broken = budgets(ledger)
     if trouble := trouble or away or broken:
         st.error(plain(trouble))
-    options = [*known, NEW, UNRECORDED]
+    options = list(dict.fromkeys([*known, NEW, UNRECORDED]))  # a table may have such a name
     undecided = UNRECORDED if state.sample or trouble else NEW
     now = UNRECORDED if state.paid_from == "" else state.paid_from if state.paid_from in known else undecided
     key = f"paid-from-{state.tables}-{len(known)}"
 
     def take() -> None:
         picked = st.session_state[key]
-        state.paid_from = "" if picked == UNRECORDED else None if picked == NEW else picked
+        state.paid_from = picked if picked in known else "" if picked == UNRECORDED else None
 
     picked = st.selectbox(
         "Paid from the budget of",
@@ -91,14 +91,14 @@ def choose(state: Session) -> tuple[bool, Population | None]:
         on_change=take,
         help="A budget of the ledger is shared by all releases from the same people, and cannot be overspent.",
     )
+    if picked in known:
+        return population is not None and not trouble, population
     if picked == UNRECORDED:
         if not state.sample:
             st.caption("This release will not be counted with others from the same people. Its report states this.")
         return True, None
-    if picked == NEW:
-        opening_form(state, known)
-        return False, None
-    return population is not None and not trouble, population
+    opening_form(state, known)
+    return False, None
 
 
 def fits(state: Session, population: Population) -> bool:

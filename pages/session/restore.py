@@ -131,9 +131,14 @@ def read(text: Any) -> Kept:
         opened = tuple(group for group in data.get("opened", []) if group in dag.groups)
     except (KeyError, TypeError, ValueError, RecursionError, AttributeError):
         raise ProjectError("the draft cannot be read") from None
-    if not isinstance(title, str) or not isinstance(sample, str) or not isinstance(rows, int | None):
+    if not isinstance(title, str) or not isinstance(sample, str) or (rows is not None and not _is_number_of_rows(rows)):
         raise ProjectError("the draft cannot be read")
     return Kept(title, dag, roles, project, rows, sample, answer, columns, used, opened)
+
+
+def _is_number_of_rows(rows: Any) -> bool:
+    """Whether the Plan page can show this number in its field."""
+    return type(rows) is int and 1 <= rows < 2**53
 
 
 def _answer(data: Any) -> tuple[bool, str | None, int] | None:

@@ -268,6 +268,7 @@ class Terminal(io.StringIO):
         ("y\n\n\n", False, "patient", ROWS_KEPT),
         ("yes\nnobody\npatient\nx\n3\n", False, "patient", 3),
         ("y\n-\n1\n5\n", False, None, 5),
+        pytest.param(f"y\n-\n{'9' * 5000}\n5\n", False, None, 5, id="5,000 digits"),
     ],
 )
 @pytest.mark.usefixtures("work")

@@ -55,13 +55,21 @@ def test_what_is_declared_is_no_guess_and_what_is_open_is_one():
     assert (schema["sex"].label, schema["sex"].label_of("1"), schema["sex"].guessed) == ("Sex", "male", ())
     assert (schema["age"].edges[0], schema["age"].edges[-1], schema["age"].guessed) == (0, 120, ())
     assert schema["age"].unit == "years"
-    assert schema["weight"].guessed == ("edges",)
+    assert schema["weight"].guessed == ("missing", "edges")
     assert set(schema["ward"].guessed) >= {"categories"}
     assert schema["ward"].label_of("a") == "Ward A"
     assert [c.name for c in schema.identifiers] == ["id"]
     assert draft.free_text == ("note",)
     assert draft.used[0].columns == tuple(ROWS)
     assert not draft.undecided
+
+
+def test_signs_of_empty_cells_that_the_rows_hold_are_a_guess():
+    """Previously, a sign in one row was stored as if the dictionary declared it."""
+    dictionary = book(Declared("weight", "numeric", required=True))
+    for weights in (["61.5", "80", "77"], ["61.5", "80", "?"]):
+        column = draft_schema([dictionary], table(weight=weights), marks=("?",)).schema["weight"]
+        assert "missing" in column.guessed
 
 
 def test_cells_that_are_not_declared_need_a_choice_and_are_not_quoted():

@@ -43,6 +43,19 @@ def test_dictionaries_and_books_make_a_draft(work, capsys):
     assert project["dictionaries"][0]["columns"] == ["sex"]
 
 
+def test_a_code_book_declares_the_same_whatever_one_row_holds(work):
+    """Previously, a sign of --missing was declared for a column if one of its rows held the sign."""
+    (work / "t.csv").write_text((work / "t.csv").read_text() + "250.1,CA,?,A10B\n")
+    drafts = []
+    for cell in ("250.1", "?"):
+        (work / "t.csv").write_text((work / "t.csv").read_text() + f"{cell},CA,1,A10B\n")
+        assert init("--code-book", "diag=icd-9-cm", "--missing", "?") == 0
+        drafts.append(next(c for c in json.loads((work / "p.json").read_text())["schema"] if c["name"] == "diag"))
+        (work / "p.json").unlink()
+    assert drafts[0] == drafts[1]
+    assert "guessed" not in drafts[0]
+
+
 def test_the_order_of_day_and_month_is_guessed_or_asked(work, capsys):
     rows = "".join(f"{1 + i % 28}.{1 + i % 12}.2020,{1 + i % 12}/{1 + i % 7}/2021,{i % 2}\n" for i in range(90))
     (work / "t.csv").write_text("seen,left,ill\n" + rows)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from contextlib import suppress
+
 import pytest
 
 from espalier.core.errors import GraphError
-from espalier.core.graph.formats import code_lines, mixed, read_graph
+from espalier.core.graph.formats import FORMATS, Edge, MixedGraph, Node, code_lines, mixed, read_graph
 
 MANY = 100_000
 SLOW = {
@@ -36,6 +39,26 @@ def test_what_is_no_graph_is_refused_at_once(text, name):
 def test_a_line_of_prose_is_left_out_at_once(line):
     graph = read_graph(f"a -> b\n{line}")
     assert [edge.mark for edge in graph.edges] == ["->"]
+
+
+KNOWN = MixedGraph(
+    (Node("a", position=(1.0, 2.0)), Node("b", latent=True), Node("c")),
+    (Edge("a", "c"), Edge("b", "c"), Edge("b", "a")),
+)
+NUMBERED = {
+    **{(name, f"file{kind.suffixes[0] if kind.suffixes else ''}"): kind.write(KNOWN) for name, kind in FORMATS.items()},
+    ("legacy", ""): "a 1 @1,2\nb E @3,4\n\na b @1.1,1.2\n",
+    ("knowledge", ""): "/knowledge\naddtemporal\n1 a b\n2 c\n",
+    ("matrix", "a.csv"): "a,b\n0,1\n0,0\n",
+}
+
+
+@pytest.mark.parametrize(("name", "text"), NUMBERED.items(), ids=[kind for kind, _ in NUMBERED])
+def test_a_number_of_5000_digits_is_read_or_refused(name, text):
+    """Previously, a tier of so many digits ended in a traceback."""
+    for place in re.finditer("[0-9]+", text):
+        with suppress(GraphError):
+            read_graph(text[: place.start()] + "9" * 5000 + text[place.end() :], name[1])
 
 
 def test_groups_that_give_the_same_edges_again_are_refused(monkeypatch):

@@ -54,6 +54,14 @@ def budget(where: Path, table: str = "hiring") -> Population:
     return Ledger(where).population_of(table)
 
 
+def test_a_table_named_like_a_choice_is_paid_for(app: AppTest, where: Path) -> None:
+    """Previously, a release from a table of this name was not recorded."""
+    Ledger(where, create=True).open_table(UNRECORDED, epsilon=4, delta=1e-7)
+    pay_from(pay_from(go(sample(app, "hiring"), "release"), NEW), UNRECORDED)
+    assert state(app).paid_from == UNRECORDED
+    assert "more like this" in sentences(app), "what is left of the budget"
+
+
 def test_an_interrupted_release_is_finished_on_the_ledger_page(
     app: AppTest, where: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

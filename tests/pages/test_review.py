@@ -11,6 +11,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from espalier.core.code_books import code_book
+from espalier.core.errors import ProjectError
 from espalier.core.project.editor import ProjectEditor
 from espalier.core.project.file import Project
 from espalier.core.project.schema import HierarchyToBuy
@@ -284,6 +285,15 @@ def test_confirmed_columns_survive_a_reload_and_open_guesses_do_not(app: AppTest
     forged["columns"]["described"][0]["guessed"] = ["kind"]
     with pytest.raises(Exception, match="open guess"):
         restore.read(json.dumps(forged))
+
+
+@pytest.mark.parametrize("rows", [-5, 0, True, 2**53])
+def test_a_draft_whose_number_of_rows_no_field_can_show_is_refused(rows: int) -> None:
+    """Previously, such a draft was restored, and the Plan page showed an error from then on."""
+    draft = {"title": "t", "rows": rows, "sample": "", "project": None, "dag": {"edges": []}, "roles": {}}
+    assert restore.read(json.dumps({**draft, "rows": 1})).rows == 1
+    with pytest.raises(ProjectError, match="cannot be read"):
+        restore.read(json.dumps(draft))
 
 
 def test_a_draft_names_code_books_and_stays_small(app: AppTest) -> None:

@@ -162,6 +162,18 @@ def test_a_release_holds_people_out_and_leaves_no_codes(table, tmp_path, monkeyp
     assert list(scratch.iterdir()) == []
 
 
+def test_only_formats_that_store_values_are_plain_tables(session):
+    """Previously, a managed table of CSV was one, in which a row whose text has a line break is read as two rows."""
+    try:
+        for kind in ("parquet", "orc", "csv", "json"):
+            session.sql(f"CREATE TABLE as_{kind} (a STRING, Provider STRING) USING {kind}")
+        found = {kind: open_relation(URL, f"as_{kind}").origin for kind in ("parquet", "orc", "csv", "json")}
+        assert found == {"parquet": "table", "orc": "table", "csv": "external", "json": "external"}
+    finally:
+        for kind in ("parquet", "orc", "csv", "json"):
+            session.sql(f"DROP TABLE IF EXISTS as_{kind}")
+
+
 def test_refusals_and_cancelling_leave_no_codes(session, table, tmp_path, monkeypatch):
     relation, _ = table(people(3_000))
     scratch = tmp_path / "scratch"

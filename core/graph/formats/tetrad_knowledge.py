@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from espalier.core.graph.formats.mixed import Builder, Edge, Mark, MixedGraph, Remark, broken, shown
 
 _SECTIONS = ("addtemporal", "forbiddirect", "requiredirect", "forbiddengroup", "requiredgroup")
-_TIER = re.compile(r"(\d+)(\*?-?|-?\*?)\s*(.*)")
+_TIER = re.compile(r"([0-9]{1,9})(\*?-?|-?\*?)\s*(.*)")
 
 
 @dataclass

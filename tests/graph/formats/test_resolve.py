@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from pathlib import Path
 
 import networkx as nx
@@ -258,3 +259,12 @@ def test_other_words_for_the_same_thing_are_offered_first_and_never_taken_unaske
         ("Wages", "column:salary", None),
     ]
     assert found.dag is None
+
+
+def test_very_many_columns_that_cause_themselves_are_left_out_at_once() -> None:
+    """Previously, the search for cycles began again after each one: 2,000 took five seconds."""
+    columns = tuple(f"c{i}" for i in range(4000))
+    graph = read_graph("digraph{" + "".join(f"{c}->{c};" for c in columns) + "}", "a.gv")
+    began = time.process_time()
+    assert len(resolve(graph, columns).questions) == len(columns)
+    assert time.process_time() - began < 8
