@@ -92,6 +92,7 @@ def _panel(lines: Sequence[Line], scale: str, width: int, narrow: bool, y: float
             for piece in wrapped(question, round(width / 7.2) if narrow else round(0.42 * width / 6.6)):
                 parts.append(_text(0, y + 14, piece, "soft", 13))
                 y += 17
+            y += 5
         name = wrapped(line.answer.name, round(width / 7.6) if narrow else round(0.42 * width / 7.2))
         for i, piece in enumerate(name):
             parts.append(_text(8, y + 15 + 17 * i, piece, "", 14))
@@ -100,11 +101,12 @@ def _panel(lines: Sequence[Line], scale: str, width: int, narrow: bool, y: float
             parts.append(_text(8, y + 15, line.text, "", 14))
             y += 19
             middle, y = y + 9, y + 24
+            parts += axis.zero(middle - 8, middle + 8)  # between the texts
         else:
             parts.append(_text(right + 16, y + 15, line.text, "", 14))
             middle, y = y + 10, y + max(24, 17 * len(name) + 6)
         parts += axis.mark(line.answer, middle)
-    return [*axis.drawn(top, y), *parts], y + 44
+    return [*axis.drawn(y), *([] if narrow else axis.zero(top, y + 4)), *parts], y + 44
 
 
 @dataclass(frozen=True)
@@ -151,17 +153,21 @@ class Axis:
         first = math.ceil(low / step)
         return [round(i * step, 12) for i in range(first, math.floor(high / step) + 1)]
 
-    def drawn(self, top: float, bottom: float) -> list[str]:
-        """Return the axis below its lines, with its ticks, and the dashed line at 1 or 0."""
+    def drawn(self, bottom: float) -> list[str]:
+        """Return the axis below its lines, with its ticks."""
         parts = [f'<path class="axis" d="M{self.left:.0f} {bottom + 4:.0f}H{self.right:.0f}"/>']
         for value in self.ticks():
             x = self.at(value)
             parts.append(f'<path class="axis" d="M{x:.1f} {bottom + 4:.0f}v5"/>')
             parts.append(_text(x, bottom + 23, f"{value:.10g}", "soft", 13, "middle"))
-        none = 1.0 if self.ratio else 0.0
-        if self.low <= (0.0 if self.ratio else none) <= self.high:
-            parts.append(f'<path class="zero" d="M{self.at(none):.1f} {top:.0f}V{bottom + 4:.0f}"/>')
         return parts
+
+    def zero(self, top: float, bottom: float) -> list[str]:
+        """Return the dashed line at a ratio of 1 or a difference of 0, if it is on the axis."""
+        if not self.low <= 0.0 <= self.high:  # the logarithm of 1
+            return []
+        x = self.at(1.0 if self.ratio else 0.0)
+        return [f'<path class="zero" d="M{x:.1f} {top:.0f}V{bottom:.0f}"/>']
 
     def mark(self, answer: Answer, y: float) -> list[str]:
         """Return the interval and the point of one number."""

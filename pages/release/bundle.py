@@ -195,7 +195,7 @@ def _picture(released: ReleaseBundle) -> None:
             + (f" Without a drawn link: {', '.join(map(plain, made.apart))}." if made.apart else "")
         )
     elif made.whole:
-        left, right = st.columns(2)
+        left, right = shell.beside((1, 1), "release-pictures")
         with left:
             st.markdown("**Before: what was drawn**")
             picture.show(made.before, "release-before", "drawn")
