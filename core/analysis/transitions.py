@@ -32,8 +32,8 @@ WIDEST = 0.5
 
 NO_RETURN_WITHIN = (
     "a release of linked tables does not answer how many people return within a number of days. Its counts over steps "
-    "contain only visits that another visit follows, so people who never return are missing. Name a column that records "
-    "the return at the visit itself, such as readmitted, and ask for its share: --at-visit COLUMN VALUE T"
+    "contain only visits that another visit follows, so people who never return are missing. Name a column that "
+    "records the return at the visit itself, such as readmitted, and ask for its share: --at-visit COLUMN VALUE T"
 )
 
 
