@@ -22,11 +22,19 @@ from typing import Any
 import numpy as np
 
 from espalier.core.errors import ProjectError
+from espalier.core.project.linked import GAP
 from espalier.core.project.schema import Schema
 
 LEVEL = 0.95
 WIDEST = 0.5
 """Largest width of an interval that is shown. In a wider one, noise outweighs the counts."""
+
+
+NO_RETURN_WITHIN = (
+    "a release of linked tables does not answer how many people return within a number of days. Its counts over steps "
+    "contain only visits that another visit follows, so people who never return are missing. Name a column that "
+    "records the return at the visit itself, such as readmitted, and ask for its share: --at-visit COLUMN VALUE T"
+)
 
 
 @dataclass(frozen=True)
@@ -113,6 +121,8 @@ def step_tables(facts: Mapping[str, Any], schema: Schema) -> dict[str, StepTable
 def transition(facts: Mapping[str, Any], schema: Schema, column: str, before: str, after: str) -> Transition:
     """Return one transition of a release with its interval; raises :class:`ProjectError` for unknown names."""
     tables = step_tables(facts, schema)
+    if column.endswith(GAP):
+        raise ProjectError(NO_RETURN_WITHIN, column=column)
     if column not in tables:
         known = ", ".join(tables)
         raise ProjectError(f"{column!r} is not a column of the visits; the release has {known}", column=column)

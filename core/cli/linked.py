@@ -83,8 +83,7 @@ def draft(opt: argparse.Namespace) -> None:
     from espalier.core.methods import METHODS
     from espalier.core.project.linked import Linked
     from espalier.core.tables import linked_text
-    from espalier.core.tables.frames import read_data
-    from espalier.core.tables.relation import Relation
+    from espalier.core.tables.frames import read_data, relation_of
 
     together = opt.person_columns is not None
     if opt.tables:
@@ -99,8 +98,12 @@ def draft(opt: argparse.Namespace) -> None:
         found = [read_data(opt.table[0], relation) for relation in opt.tables]
     else:
         found = [read_data(path) for path in opt.table]
-    read = [far.sample(every_value=opt.every_row) if isinstance(far, Relation) else far for far in found]
-    if any(isinstance(far, Relation) for far in found) and not opt.every_row:
+    far = [relation_of(table) for table in found]
+    read = [
+        table.sample() if relation is None else relation.sample(every_value=opt.every_row)
+        for table, relation in zip(found, far, strict=True)
+    ]
+    if any(relation is not None for relation in far) and not opt.every_row:
         rows = " and ".join(f"{table.rows:,}" for table in read)
         print(
             f"guessed from {rows} rows spread over the tables: other rows may contain other values. To read every row "

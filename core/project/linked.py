@@ -34,6 +34,8 @@ from espalier.core.project.schema import Schema
 FORMAT = "espalier-project/2"
 """The format of a project file with linked tables."""
 BEFORE, EARLIER, POSITION = "@before", "@earlier", "position"
+GAP = "days since the visit before"
+"""The name of the column of a step that holds the days between two visits, after that of the table."""
 VISIT = "visit"
 """The column of a released visit that holds its position, from 1."""
 MOST_KEPT = 20
@@ -107,7 +109,7 @@ class Linked:
     @property
     def gap_name(self) -> str:
         """The column of a step that holds the days since the visit before."""
-        return f"{self.visits}.days since the visit before"
+        return f"{self.visits}.{GAP}"
 
     def gap_column(self, schema: Schema) -> Column:
         """Return the description of the days since the visit before."""

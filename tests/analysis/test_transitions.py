@@ -49,6 +49,8 @@ def test_a_transition_is_read_from_the_release() -> None:
     assert "10.0%" in str(found)
     with pytest.raises(ProjectError, match="not a value"):
         transition(facts([[90.0, 10.0], [30.0, 70.0]]), schema, "a", one, "nowhere")
+    with pytest.raises(ProjectError, match="people who never return are missing"):
+        transition(facts([[90.0, 10.0], [30.0, 70.0]]), schema, "visits.days since the visit before", one, other)
     with pytest.raises(ProjectError, match="not a column"):
         transition(facts([[90.0, 10.0], [30.0, 70.0]]), schema, "b", one, other)
 

@@ -64,3 +64,22 @@ def test_two_files_are_opened_drawn_released_judged_and_analysed(person: Person,
     person.sees("From one visit to the next")
     person.sees("at the next visit after")
     assert not person.errors
+
+
+@pytest.mark.nightly
+def test_the_analysis_of_a_linked_release_has_no_serious_violation(person: Person) -> None:
+    person.visit("Home", "Espalier")
+    person.press("Open clinic")
+    person.visit("Plan")
+    person.rests()
+    person.sees("Columns counted at each visit")
+    person.visit("Release")
+    person.rests()
+    person.press("Spend ε")
+    person.sees("synthetic rows")
+    person.visit("Analyse")
+    person.sees("At each visit")
+    person.sees("at visit 1")
+    found = person.violations("Analyse")
+    assert not found, "\n".join(found)
+    person.fine()

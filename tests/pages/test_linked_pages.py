@@ -183,6 +183,7 @@ def test_two_tables_of_a_database_are_drafted_and_opened_again(app: AppTest) -> 
     choose(app, "What orders the visits?", "admitted")
     review(press(app, "Guess the columns of both tables"))
     project = state(app).project
+    assert project.linked is not None
     assert (project.linked.people, project.linked.visits) == ("patients", "visits")
     assert project.linked.gap, "a column of dates is read as dates"
     assert state(app).table().rows == 250
