@@ -89,7 +89,7 @@ def next_plan(state: Session, p: Population) -> tuple[float, str]:
 
 
 def same_plan(e: Entry, plan: Plan) -> bool:
-    """Return whether this plan was already paid for. A plan without a δ uses the budget's."""
+    """Return whether this plan was already paid for. A plan without a δ uses the δ of the budget."""
     return {**e.plan, "delta": e.delta} == {**plan.to_json(), "delta": e.delta}
 
 
@@ -157,7 +157,7 @@ def _said(what: str) -> str:
 
 
 def unfinished(state: Session, ledger: Ledger, p: Population) -> None:
-    """Offer to finish interrupted releases: their answers are stored, and they cost nothing more."""
+    """Offer to finish interrupted releases: their answers are stored, so finishing them costs nothing more."""
     stored = ledger.store.unfinished()
     for e in (e for e in p.entries if e.status == "reserved" and e.id in stored):
         st.warning(

@@ -25,7 +25,7 @@ MOST = 8
 NO_FENCE = ", no fence"
 AWAY = "the other hospital"
 BESIDE = 5
-"""Largest number of plans for two small multiples side by side."""
+"""Up to this number of plans, two small multiples are side by side."""
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 HEADS = {
     "auc": "AUC",
@@ -250,7 +250,7 @@ def _over_epsilon(found: list[Outcome], known: list[str]) -> None:
 
 
 def _take(state: Session, found: list[Outcome], chosen: str, plans_by_name: Mapping[str, Project], why: str) -> None:
-    """Continue with the chosen plan. The report contains the reason and the compared plans.
+    """Continue with the chosen plan. The report states the reason and lists the compared plans.
 
     Their figures may be in the report, because this page compares only on samples and on public tables.
     """

@@ -6,8 +6,7 @@ TERMS = {
     "Synthetic table": "A table of invented rows that reflects noisy measurements of the real ones and contains no "
     "real person.",
     "Differential privacy": "A proof that the result would look almost the same if one person's data were different.",
-    "ε (epsilon)": "How different the result may look then: a smaller ε protects more and blurs more; about 1 is "
-    "common.",
+    "ε (epsilon)": "How much that may change the result: a smaller ε protects more and blurs more; about 1 is common.",
     "δ (delta)": "The small probability that the promise of ε fails; it must be far below 1 divided by the number of "
     "rows.",
     "ρ (rho)": "The unit in which releases are added up; it is converted to ε and δ.",
