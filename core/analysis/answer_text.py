@@ -1,4 +1,4 @@
-"""Answers as text: sentences, tables to copy, plain values for JSON, and what would earn a missing interval."""
+"""Answers as text: sentences, tables to copy, plain values for JSON, and how to get a missing interval."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def adjusted_for(project: Project, figure: StandardisedEffect) -> str:
 
 
 def asked(schema: Schema, figure: Figure) -> str:
-    """Describe a figure, including the values that the question left to the default."""
+    """Describe a figure, including values for which the question used the default."""
     levels = getattr(figure, "among", ())
     among = [f"{level.column} = {value_name(schema[level.column], level.code)}" for level in levels]
     within = f", among those with {' and '.join(among)}" if among else ""
@@ -149,7 +149,7 @@ def sentence(answer: Answer) -> str:
 
 
 def covering(answer: Answer) -> str:
-    """Return the name of an answer's interval: its level, and the number of intervals that hold together."""
+    """Return the name of an answer's interval: its level, and the number of intervals that hold simultaneously."""
     together = f", together with {answer.family - 1} others," if answer.family > 1 else ""
     return f"{100 * answer.level:g} % interval{together}"
 
@@ -172,7 +172,7 @@ def why_wide(answer: Answer) -> str:
 
 
 def remedy(project: Project, figure: Figure, answers: Sequence[Answer]) -> str:
-    """Return the change of plan that would earn the missing intervals; empty if no answer rests on an assumption.
+    """Return the change of plan that would provide the missing intervals; empty if no answer rests on an assumption.
 
     The advice depends on the plan alone, so it reveals nothing beyond the release.
     """

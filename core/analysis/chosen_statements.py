@@ -1,4 +1,4 @@
-"""Choice of the statements that test a drawing: the statements that its absent arrows would break together.
+"""Choice of the statements that test a drawing: together they should detect most of its missing arrows.
 
 Each pair of columns without an arrow is an alternative: the drawing with that arrow, in each direction that closes no
 cycle. An alternative changes the partial correlations of the statements, which follow from a linear model with the same
@@ -28,7 +28,9 @@ DRAWN, ABSENT = 0.6, 0.2
 FACTORS = (0.25, 0.5, 1.0, 2.0)
 """Multiples of the strength of an absent arrow: an arrow may be strong or weak, so its own statement counts most."""
 MOST_ALTERNATIVES = 2000
-"""Largest number of alternatives. The rest is left out evenly, so a drawing of hundreds of columns takes seconds."""
+"""Largest number of alternatives; with more, an evenly spaced subset is used, so a drawing of hundreds of columns takes
+seconds.
+"""
 REFERENCE = math.log(2)
 MOST_CONTESTED = 10
 """Largest number of contested pairs that are tested even if the plan asks for fewer statements."""
@@ -42,7 +44,7 @@ def contested(dag: Dag) -> set[frozenset[str]]:
 
 
 def alternatives(dag: Dag, names: Sequence[str]) -> list[tuple[str, str]]:
-    """Return the arrows that are not drawn between these columns and close no cycle."""
+    """Return the arrows between these columns that are not drawn and would close no cycle."""
     linked = {frozenset(edge) for edge in (*dag.edges, *dag.hidden)}
     after = {name: _reached(dag, name) for name in names}
     apart = (pair for pair in itertools.combinations(names, 2) if frozenset(pair) not in linked)
@@ -121,7 +123,9 @@ def powers(
 
 
 def _reference(null: Null) -> tuple[float, float, int]:
-    """Return the noncentrality at log odds ratio `REFERENCE`, the correlation per unit of it, and the freedom."""
+    """Return the noncentrality at log odds ratio `REFERENCE`, the correlation per unit of it, and the degrees of
+    freedom.
+    """
     sums = np.einsum("ijk,k->ij", associated(null, REFERENCE) - null.expected, null.weights).ravel()
     far = float(sums @ np.linalg.pinv(null.covariance(), rcond=1e-9, hermitian=True) @ sums)
     i, j, _ = null.expected.shape

@@ -1,4 +1,4 @@
-"""Sentences on missing cells: the rows a figure is about, the missing shares, and warnings where these differ."""
+"""Sentences on missing cells: the rows that a figure is about, the missing shares, and warnings if these differ."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def of_rows(observed: Sequence[str]) -> str:
 
 
 def missing_sentences(schema: Schema, answers: Sequence[Answer]) -> tuple[list[str], list[str]]:
-    """Return sentences on missing shares, and warnings where these differ between groups; each sentence once."""
+    """Return sentences on missing shares, and warnings if the shares differ between groups; each sentence once."""
     every = list(dict.fromkeys(found for answer in answers for found in answer.missing))
     by_group = [said for found in every if (said := _by_group(schema, found))]
     return [*_left_out(answers), *by_group], [warning(found) for found in every if found.differ]

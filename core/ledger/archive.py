@@ -28,7 +28,7 @@ MOST_ARRAYS = 100_000
 """Largest number of arrays in one file of a model or of counts."""
 _HEADER_2 = np.lib.format.read_array_header_2_0
 ADDED = ("statement.json", "statement.sig")
-"""Files that describe the others. The hash of a release leaves them out, so it can be signed later."""
+"""Files that describe the others. The hash of a release leaves them out, so the release can be signed later."""
 _OPTIONAL = re.compile(
     r"model\.npz|questions\.csv|croissant\.json|answers\.npz|copies/[0-9]{2,3}\.(csv\.gz|npz)"
     r"|statement\.(json|sig)|label\.html|registry\.yaml"
@@ -99,7 +99,7 @@ def zipped(files: Mapping[str, bytes]) -> bytes:
 def check_size(archive: zipfile.ZipFile) -> None:
     """Raise :class:`ProjectError` for an archive (an .npz is one too) that unpacks to more than `MOST_BYTES`.
 
-    Sizes are those that its directory states. Only Deflate can be limited while unpacking, so bzip2 and LZMA, which no
+    Sizes are those stated in its directory. Only Deflate can be limited while unpacking, so bzip2 and LZMA, which no
     release uses, are refused.
     """
     if sum(info.file_size for info in archive.infolist()) > MOST_BYTES:
@@ -109,7 +109,7 @@ def check_size(archive: zipfile.ZipFile) -> None:
 
 
 def _member(archive: zipfile.ZipFile, name: str) -> bytes:
-    """Return one file of an archive, never more bytes than its directory states."""
+    """Return one file of an archive, and never more bytes than the archive's directory states."""
     with archive.open(name) as file:
         return file.read(archive.getinfo(name).file_size + 1)  # without a length, all would be unpacked at once
 
@@ -159,7 +159,7 @@ def unpacked(data: bytes, names: Sequence[str] | None = None) -> dict[str, bytes
 
 
 def check_release(folder: Path) -> None:
-    """Raise :class:`ProjectError` unless ``folder`` is one that a release wrote."""
+    """Raise :class:`ProjectError` unless a release wrote ``folder``."""
     if not (folder / "release.json").is_file():
         lacking = "holds no release.json" if folder.is_dir() else "is a file" if folder.exists() else "is not there"
         raise ProjectError(

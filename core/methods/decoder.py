@@ -46,14 +46,16 @@ from espalier.core.project.options import option, read_options
 LARGEST_IMPORTANCE = 6.0
 EASY_COLUMNS = 8
 COLUMNS_PER_IMPORTANCE = 4.0
-"""Weight of a target's residual: one for every four columns beyond the first eight, at least 1 and at most 6. Among
-many columns its gradient would be lost in the clipped sum; among few, a weight only takes from the others. It depends
-only on the number of columns."""
+"""Weight of a target's residual: one for every four columns beyond the first eight, at least 1 and at most 6. With many
+columns, the target's gradient would be lost in the clipped sum; with few, a weight only takes from the others. The
+weight depends only on the number of columns.
+"""
 
 SECONDS_PER_PARAMETER, SECONDS_PER_COLUMN, SECONDS_PER_ENTRY = 14e-6, 350e-6, 25e-9
-"""CPU seconds of a step for each parameter (its noise), each column (its solver) and each category of a column and row.
-For eight releases of 12 to 222 columns and 2,000 to 147,000 rows they predict 0.9 to 1.1 times the measured seconds;
-with a latent z, 0.7 times."""
+"""CPU seconds of a step for each parameter (its noise), for each column (its solver), and for each category and row.
+For eight releases of 12 to 222 columns and 2,000 to 147,000 rows, the predictions are 0.9 to 1.1 times the measured
+seconds; with a latent z, 0.7 times.
+"""
 
 USUAL_ROWS = 50_000
 """Number of rows assumed for the planned seconds if n is private."""
@@ -195,11 +197,11 @@ class Trained:
 
     @property
     def becomes(self) -> tuple[str, ...]:
-        """How each drawn family is modelled, in one sentence each."""
+        """One sentence for each drawn family: how it is modelled."""
         return tuple(family.sentence(self.decoder.heads.sizes) for family in self.families)
 
     def facts(self, project: Project) -> dict[str, Any]:  # noqa: ARG002
-        """Return what each family became, with the arrows that the tables contradict."""
+        """Return how each family was modelled, with the arrows that the tables contradict."""
         out = []
         for family in self.families:
             idle: list[str] = []
@@ -255,10 +257,10 @@ def _trained(
     steps: int,
     report: Report,
 ) -> Decoder:
-    """Train the heads of all columns but those with a table in ``counted``.
+    """Train the heads of all columns except those with a table in ``counted``.
 
-    In training those keep only their intercept, with almost no weight, because their heads are not used. A row's
-    gradient is shorter without them, so ``clip`` and with it the noise are lower.
+    In training, columns with a table keep only their intercept, with almost no weight, because their heads are not
+    used. A row's gradient is shorter without them, so ``clip``, and with it the noise, is lower.
     """
     heads, tables = counted.heads, set(counted.tables)
     parents = {n: () if n in tables else heads.inputs(n) for n in heads.sizes}

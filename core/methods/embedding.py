@@ -58,7 +58,7 @@ LARGEST_SET = 5
 """Largest number of columns in the coarse cell."""
 
 CHOICE_SECONDS, PER_ROW, PER_SET = 3.0, 4e-9, 3e-5
-"""Largest CPU time for choosing the coarse columns; and the seconds of one set, per row and fixed."""
+"""Largest CPU time for choosing the coarse columns, and the seconds for one set: per row, and fixed."""
 
 LEAST, SURE, ABOVE_BASE = 0.02, 3.0, 2.0
 """The gate opens if the base misses more than this share of the rows, by this number of standard deviations of the
@@ -96,8 +96,8 @@ class Found:
     """Result of the probe: the share of rows that the base misses, the same for a base with equal noise, and the noise.
 
     ``missed`` is the length of the base's error relative to n rows; ``by_noise`` the same for the bootstrap; ``sure``
-    the distance between the two in standard deviations of the probe's noise. ``limit`` is the least ``missed`` that it
-    can detect, with noise ``sigma`` in each of its ``sums``.
+    the distance between the two in standard deviations of the probe's noise. ``limit`` is the smallest ``missed`` that
+    the probe can detect, with noise ``sigma`` in each of its ``sums``.
     """
 
     missed: float
@@ -114,7 +114,7 @@ class Found:
 
 
 def detectable(sigma: float, cells: int, rows: float) -> float:
-    """Return the least share of rows that a probe with noise ``sigma`` in ``cells`` sums can detect."""
+    """Return the smallest share of rows that a probe with noise ``sigma`` in ``cells`` sums can detect."""
     return max(LEAST, math.sqrt(SURE * sigma**2 * math.sqrt(2 * cells)) / max(rows, 1.0))
 
 
@@ -326,7 +326,9 @@ def column_sets(
 
 
 def directions(rows: float, sigma: float, columns: int) -> int:
-    """Return the columns of one random direction: as many as leave a neighbourhood more rows than noise."""
+    """Return the columns of one random direction: as many as possible while a neighbourhood has more rows than
+    noise.
+    """
     return max(1, min(columns, math.floor(math.log2(max(2.0, rows / (8 * sigma))))))
 
 
@@ -399,7 +401,7 @@ def sums_of(rows: Rows, recipe: ClassSums, weights: NDArray[np.float64] | None =
 def _noisy(m: Any, base: Marginals, rows: Rows, rng: np.random.Generator, each: float) -> Any:
     """Return the counts of ``rows``, where one row represents ``each`` people, with noise as in ``m``.
 
-    The noise is not protective, as these rows are synthetic.
+    The noise protects no one, because these rows are synthetic.
     """
     codes = [base.merged[n][rows[n]] if n in base.merged else rows[n] for n in m.clique]
     counts = np.bincount(np.ravel_multi_index(codes, m.values.shape), minlength=m.values.size)

@@ -1,4 +1,4 @@
-"""Frame of a plan: roles turned into separations, features and conflicts, all before anything is read."""
+"""The frame of a plan: separations from roles, features and conflicts, all before anything is read."""
 
 from __future__ import annotations
 

@@ -43,8 +43,9 @@ from espalier.core.project.options import read_options
 
 ONE_WAY, SELECTION, TASK, BACKGROUND = 0.05, 0.10, 0.55, 0.30
 """Pools, as shares of the budget (§5.4): one-way counts, choosing S, counting with the target, the rest with its own
-choices. If S takes all columns, nothing is chosen, and the task also gets that share, as it gets the share that `CLEAR`
-takes from the background."""
+choices. If S contains all columns, nothing is chosen, and the task also gets that share; likewise it gets the share
+that `CLEAR` takes from the background.
+"""
 
 FITS = 4
 """Number of intermediate models, for the planned seconds: two of the background, and the same again for shrinkage in
@@ -68,8 +69,9 @@ SLIGHT, CHEAP = 0.05, 0.25
 background. Small tables gain much from a small background: with an error of 0.03 (asia, 3,000 rows, ε = 2) two-way TV
 falls from 0.031 to 0.009, with 0.05 (alarm, 8,000 rows, ε = 2) from 0.040 to 0.022, with 0.12 (diabetes, 8,000 rows,
 ε = 2) from 0.048 to 0.043, with 0.24 (child, 5,000 rows, ε = 0.5) from 0.085 to 0.082; with 0.5 it stays. AUC does not
-change measurably. The share is the one that the one-way counts would get (`QUIET_ONE_WAY`), so the target's tables keep
-theirs."""
+change measurably. It is the share that the one-way counts would otherwise get (`QUIET_ONE_WAY`), so the target's tables
+keep theirs.
+"""
 
 CLEAR = 45.0
 """Signal at which the background gets its full share; below, it gets proportionally less and the task the
@@ -78,9 +80,10 @@ rest. AUC above the star's over 50 pairs of runs, with 30, 45 and 60: COMPAS at 
 + 0.0064 and + 0.0046 (± 0.0009)."""
 
 QUIET_ONE_WAY = 0.05
-"""Share of the one-way counts, instead of `ONE_WAY`, if no background is counted. If S takes all columns too, this is
-the star: a tenth for one-way counts, the rest for the pairs with the target. More costs AUC (with 0.10 COMPAS at ε =
-0.2 has 0.004 ± 0.003 less than the star, paired over thirty splits)."""
+"""Share of the one-way counts, instead of `ONE_WAY`, if no background is counted. If S also contains all columns, this
+is the star: a tenth for one-way counts, the rest for the pairs with the target. More costs AUC (with 0.10 COMPAS at ε =
+0.2 has 0.004 ± 0.003 less than the star, paired over thirty splits).
+"""
 
 MAX_CELLS = 20_000
 """Cells of the largest clique of the background, including the targets."""
@@ -88,7 +91,7 @@ MAX_CELLS = 20_000
 
 @dataclass(frozen=True)
 class _Run:
-    """The arguments of every step of one fit; ``total`` is n or a noisy, paid-for total."""
+    """The arguments that every step of one fit needs; ``total`` is n or a noisy, paid-for total."""
 
     curator: Curator
     budget: BudgetSplit

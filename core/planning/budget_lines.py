@@ -14,7 +14,7 @@ from espalier.core.privacy.draws import Draw
 from espalier.core.project.plan import Plan
 
 IN_ROWS = ("step-counts", "echoes")
-"""Recipes of sums with a σ in rows, which are people in linked tables."""
+"""Recipes of sums with a σ in rows; in linked tables, a row is a person."""
 
 
 @dataclass(frozen=True)

@@ -67,9 +67,10 @@ FINER, MOST_CUTS = 4, 64
 """Private quantiles first cut a column into `FINER` times its bins, and into at most `MOST_CUTS` parts."""
 
 CUTS, COUNTS = 0.1, 0.9
-"""The parts of a numeric column's share that pay for those quantiles and for the counts of the cells between them, from
+"""The parts of a numeric column's share that pay for these quantiles and for the counts of the cells between them, from
 which its bins are built. On COMPAS and the bundled samples, other settings, including those of `FINER`, are no better
-(`python -m benchmarks.schema settings`)."""
+(`python -m benchmarks.schema settings`).
+"""
 
 RANGE = 0.2
 """Share taken first for a range, if it is bought too."""
@@ -87,7 +88,7 @@ NONE = "(none)"
 _LESS = 1 - 1e-12
 
 ESCAPED, NUMBER = 12, 27
-"""Largest number of bytes in JSON of a letter, and of a number with its comma."""
+"""Largest number of bytes that a letter, and a number with its comma, take in JSON."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +147,7 @@ def _slips(schema: Schema, plan: Plan, delta: float) -> list[float]:
 
 
 def _numbers(column: NumbersToBuy, unit: Unit, rho: float) -> list[Part]:
-    """A range if none is declared; cuts at private quantiles; the rows of the cells between the cuts."""
+    """A range if none is declared; cuts at private quantiles; counts of the rows between the cuts."""
     out = []
     if column.range is None:
         sigma, cells = gaussian_scale(unit.count_sensitivity, RANGE * rho), len(range_grid()) - 1
@@ -333,7 +334,9 @@ def left(budget: Budget, spending: Spending) -> Budget:
 
 
 def nothing_found(wanted: Schema, schema: Schema) -> tuple[str, ...]:
-    """Return a sentence for each column without any category found. Computed from bought answers: public."""
+    """Return a sentence for each column for which no category was found. Computed from bought answers, so it is
+    public.
+    """
     return tuple(
         f"No category of {c.name} was found, so all its cells are empty: a category needs more rows than the threshold "
         "in the plan. Declare its categories, set a larger share, or declare it as a column of numbers or dates."

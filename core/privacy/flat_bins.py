@@ -19,14 +19,15 @@ from numpy.typing import NDArray
 
 BRIDGE = math.sqrt(math.pi / 2) * math.log(2)
 """The expected largest distance of a Brownian bridge of unit length from 0 (Kolmogorov's distribution): noise alone
-adds about this times σ·√(m − 1) to a flat bin of m cells."""
+adds about this value times σ·√(m − 1) to a flat bin of m cells.
+"""
 
 LUMPED = 0.2
 """Cost of lumping, added to that of unevenness: this times p²/m rows for a bin of p rows out of m. m excludes the rows
 of single cells that have more than their share."""
 
 WORTH = 0.01
-"""Least gain of each bin, in σ: without a gain there are fewer bins."""
+"""Smallest gain of each bin, in σ; a division without such a gain has fewer bins."""
 
 
 def flattest(

@@ -153,7 +153,7 @@ class WithOutcome:
 
 
 ROW_BY_ROW: tuple[type, ...] = (Bin, Left, Scored, WithOutcome)
-"""The permitted functions of a row: each depends on that row alone, because it works by lookup."""
+"""The permitted functions of a row: each depends on that row alone, because its values are looked up."""
 
 
 @dataclass(frozen=True)

@@ -121,7 +121,7 @@ def cost(unit: Unit, sigma: float, threshold: int) -> tuple[float, float]:
     OpenDP releases a count of exactly the threshold, and its map omits that event (opendp issue 2922, in 0.16.0): a new
     text with t rows passes with probability P[Z ≥ T − t], but the map uses P[N ≥ T − t] with N continuous, which is
     less. P[Z ≥ m] ≤ P[N ≥ m − 1] (Canonne, Kamath & Steinke 2020, Proposition 25), so the map of T − 1 is a bound.
-    Keep this while such versions may be installed; with a fixed version it costs one row.
+    Keep this correction while such versions may be installed; with a fixed version it costs one row.
     """
     d = distances(unit)
     rho, delta = _mechanism(sigma, threshold - 1).map((d.keys, d.l2, float(d.most)))

@@ -21,7 +21,7 @@ from espalier.core.project.linked import Pair
 from espalier.core.tables.source import Source
 
 FINEST = 1024
-"""Least number of units per person in a score: expected counts are rounded to them."""
+"""Smallest number of units per person in a score: expected counts are rounded to these units."""
 LARGEST = 1e9
 """Expected counts in people are clipped here, and those of all cells together to 2⁶¹ units, so a score fits 64 bits."""
 
@@ -34,7 +34,7 @@ class StepCounts:
     shape: tuple[int, int]
     units: int
     is_open: bool = False
-    """Whether a plan's choice of the pair is still open; then this is the largest candidate."""
+    """Whether a plan's choice of the pair is still open; if so, this is the largest candidate."""
     kind: Literal["sums"] = field(default="sums", init=False)
     recipe: str = field(default="step-counts", init=False)
 

@@ -76,7 +76,7 @@ PROVED: tuple[type, ...] = (
     *(QuestionSums, CountHistogram, RegressionSums, ClassSums),
     *(StepCounts, Echoes),
 )
-"""The recipes whose sensitivity is proved: a curator works out no others."""
+"""The recipes whose sensitivity is proved: a curator computes no others."""
 
 
 @runtime_checkable

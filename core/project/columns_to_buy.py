@@ -154,7 +154,7 @@ class NumbersToBuy(ToBuy):
 class HierarchyToBuy(ToBuy):
     """A column of many known codes in groups of groups: the release buys how deep they are expanded.
 
-    ``hierarchy`` pairs each code and group with the group it belongs to (empty: none). It is expanded to at most
+    ``hierarchy`` pairs each code and group with the group to which it belongs (empty: none). It is expanded to at most
     ``at_most`` codes and groups. Make it with :meth:`of`.
     """
 
@@ -302,7 +302,8 @@ def to_buy(
 
 
 def with_categories(column: str, hierarchy: Mapping[str, str], categories: Sequence[str]) -> Mapping[str, str]:
-    """Return ``hierarchy`` with the declared ``categories`` that it does not name, at the top; unchanged if none are.
+    """Return ``hierarchy`` with the declared ``categories`` that it does not name added at the top; unchanged if none
+    are declared.
 
     Raises :class:`SchemaError` for a code that is not a category, and for a category that is a group.
     """

@@ -141,8 +141,8 @@ class Constraints:
     def conflict(
         self, separations: Iterable[Separation], edges: Iterable[tuple[str, str]] = ()
     ) -> tuple[Separation, str] | None:
-        """Return a separation that the constraints (with ``edges`` that a plan needs anyway) break, and the reason;
-        None if all separations hold.
+        """Return a separation that the constraints break, together with the ``edges`` that a plan needs anyway, and the
+        reason; None if all separations hold.
 
         A constraint joins its columns in the model's graph, since which values are possible in one depends on the
         others. The separation holds only if no path leads around it.

@@ -61,8 +61,8 @@ class DateBins:
     def edges(self) -> tuple[float, ...]:
         """Bin edges as day numbers, for a numeric column of whole numbers.
 
-        The last edge lies half a day after the last day: the outermost bin is closed, and would otherwise hold the day
-        after the range, or lack the last one where a period begins on it.
+        The last edge lies half a day after the last day: the outermost bin is closed, and would otherwise include the
+        day after the range, or lack the last day if a period begins on it.
         """
         return (*(float(day.toordinal()) for day in self._starts()), self.last.toordinal() + 0.5)
 
@@ -132,7 +132,7 @@ def date_texts(days: NDArray[np.float64]) -> list[str]:
 def invented(rows: int, rng: np.random.Generator, prefix: str = "S") -> list[str]:
     """An identifier for each of ``rows`` synthetic rows, each once, in random order: S0001, S0002, …
 
-    They are made from the number of rows alone. What an identifier column held is neither read nor released.
+    They are made from the number of rows alone. The contents of an identifier column are neither read nor released.
     """
     width = len(str(rows))
     return [f"{prefix}{i:0{width}d}" for i in (rng.permutation(rows) + 1).tolist()]

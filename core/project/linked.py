@@ -57,11 +57,11 @@ def is_table_name(name: str) -> bool:
 class Linked:
     """The link between two tables.
 
-    ``people`` and ``visits`` are the names of the tables. ``key`` is the person identifier in the first, ``by`` the one
-    in the second. ``order`` is the column that orders a person's visits; the first ``keep`` are kept. ``visit_key``
-    identifies a visit and is read to break ties of ``order`` only. ``together``: both tables are read from one file,
-    and the person columns have the values of the first kept visit. ``gap`` are bin edges of the days between two
-    visits; without them no date is released. ``arrows`` lead from one visit to the next.
+    ``people`` and ``visits`` are the names of the tables. ``key`` is the person identifier in the first table, ``by``
+    the person identifier in the second. ``order`` is the column that orders a person's visits; the first ``keep`` are
+    kept. ``visit_key`` identifies a visit and is read to break ties of ``order`` only. ``together``: both tables are
+    read from one file, and the person columns have the values of the first kept visit. ``gap`` are bin edges of the
+    days between two visits; without them no date is released. ``arrows`` lead from one visit to the next.
     """
 
     people: str
@@ -106,11 +106,11 @@ class Linked:
 
     @property
     def gap_name(self) -> str:
-        """The column of a step that holds the days since the visit before."""
+        """The column of a step that holds the days since the previous visit."""
         return f"{self.visits}.days since the visit before"
 
     def gap_column(self, schema: Schema) -> Column:
-        """Return the description of the days since the visit before."""
+        """Return the description of the days since the previous visit."""
         return Numbers(self.gap_name, "numeric", edges=self.gap, integer=True, missing=schema[self.dated].missing)
 
     def person_columns(self, schema: Schema) -> tuple[str, ...]:

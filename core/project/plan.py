@@ -21,7 +21,9 @@ MAX_ROWS = 1_000_000_000
 IN_MEMORY, CELLS_IN_MEMORY = 1_000_000, 20_000_000
 """Above this number of rows or cells, synthetic rows stay on disk as codes and are written in batches."""
 SHOWN = 100_000
-"""Rows of a large release that are kept in memory and written to ``synthetic.csv``. Rows are in random order."""
+"""Number of rows of a large release that are kept in memory and written to ``synthetic.csv``. Rows are in random
+order.
+"""
 MOST_STATEMENTS = 10
 MOST_ASKED = 0.9
 """The largest share of the budget that questions and counts, or a second stage, may take next to a method."""
@@ -90,12 +92,12 @@ class Plan:
     none, or "auto" if a probe decides. ``rows_drawn`` states how the table is drawn from the model: ``even`` spreads
     the rows over the cells as evenly as whole numbers allow, so the table has smaller errors, and varies less, than
     independent draws. ``copies`` is the number of copies of the release for intervals. ``test_drawing`` is the share of
-    the budget for a test of the drawing's implied independences; ``statements`` is the number of tested ones, or lists
-    them. ``regressions`` are bought with ``regression_share`` of the budget, in equal parts. ``analysis_share`` of the
-    budget buys the counts of the project's planned analyses.
+    the budget for a test of the drawing's implied independences; ``statements`` is the number of independences tested,
+    or their list. ``regressions`` are bought with ``regression_share`` of the budget, in equal parts.
+    ``analysis_share`` of the budget buys the counts of the project's planned analyses.
 
     ``options`` are the keys that methods declare for themselves (`espalier.core.project.options`); the method registry
-    checks them. The file is flat: they are on the same level as the others.
+    checks them. The file is flat: these keys are on the same level as the others.
 
     Raises :class:`ProjectError` for impossible values.
 

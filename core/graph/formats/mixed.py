@@ -21,7 +21,7 @@ MARKS: tuple[str, ...] = get_args(Mark)
 SYMMETRIC = ("<->", "--", "o-o")
 MAX_EDGES = 500_000
 MOST_GIVEN = 2 * MAX_EDGES
-"""Largest number of edges in a file, repeated ones included: a few groups can stand for very many edges."""
+"""Largest number of edges in a file, including repeated edges: a few groups can represent very many edges."""
 _TURNED: dict[str, Mark] = {"<-": "->", "<-o": "o->", "--o": "o--"}
 ROLES = ("exposure", "outcome", "adjusted", "selected", "protected", "admissible", "inadmissible")
 """The roles that a file may give to a node: dagitty's names and Espalier's."""
@@ -74,7 +74,9 @@ class MixedGraph:
     remarks: tuple[Remark, ...] = field(default=(), compare=False)
     format: str = field(default="", compare=False)
     is_matrix: bool = field(default=False, compare=False)
-    """The arrows come from an adjacency matrix, read as row → column; some tools write it the other way round."""
+    """Whether the arrows come from an adjacency matrix, read as row → column; some tools write it the other way
+    round.
+    """
 
     def __post_init__(self) -> None:
         known = {node.name for node in self.nodes}
@@ -214,5 +216,5 @@ def written_number(value: float) -> str:
 
 
 def ids(nodes: Iterable[Node]) -> dict[str, int]:
-    """A running number for each node."""
+    """A consecutive number for each node."""
     return {node.name: i for i, node in enumerate(nodes)}

@@ -56,7 +56,7 @@ class Resolved:
 
 
 class _Asking:
-    """The questions so far and the answer that counts for each."""
+    """The questions so far, and the valid answer to each."""
 
     def __init__(self, answers: Mapping[str, str]) -> None:
         self.answers = answers
@@ -81,8 +81,8 @@ def resolve(
     """Ask all questions that ``graph`` leaves open, and make the DAG if all of them are answered.
 
     ``columns`` are the table's (None: every node may stay); ``answers`` map keys of questions to choices. Questions
-    about cycles come only when the direction of every edge is known. Raises :class:`GraphError` where marginalising
-    would add more than :data:`LIMIT` arrows.
+    about cycles are asked only once the direction of every edge is known. Raises :class:`GraphError` where
+    marginalising would add more than :data:`LIMIT` arrows.
     """
     asking = _Asking(answers or {})
     known = None if columns is None else tuple(columns)
@@ -248,7 +248,9 @@ def _direction(edge: Edge) -> Question:
 
 
 def _without_cycles(arrows: list[Edge], asking: _Asking) -> list[Edge]:
-    """The arrows without those that were named to break a cycle; stops at the first cycle that is still open."""
+    """The arrows without those that the user chose to break a cycle; stops at the first cycle that is still
+    unresolved.
+    """
     by_ends = {(e.left, e.right): e for e in arrows}
     while path := find_cycle(by_ends):
         ring = [by_ends[ends] for ends in pairwise(path)]
@@ -305,9 +307,9 @@ def _marginalised(
 ) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     """The latent projection: arrows through hidden nodes, and pairs that share an unmeasured cause.
 
-    Hidden nodes go one by one (Verma 1993, "Graphical aspects of causal models"): causes of one become causes of its
-    effects, its effects are confounded, and all nodes confounded with it are confounded with its effects. A group is
-    confounded in all its pairs.
+    Hidden nodes are removed one by one (Verma 1993, "Graphical aspects of causal models"): the causes of a hidden node
+    become causes of its effects, its effects are confounded, and all nodes confounded with it are confounded with its
+    effects. A group is confounded in all its pairs.
     """
     causes: dict[str, dict[str, None]] = {}
     effects: dict[str, dict[str, None]] = {}

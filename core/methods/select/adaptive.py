@@ -24,7 +24,8 @@ CHOICE = 0.2
 
 LARGEST_ERROR = 2
 """Largest possible L1 error of a table of n rows, in units of n. A table with more noise than that is never offered: it
-could only be chosen by mistake, and every plan would have to allow for it."""
+could only be chosen by mistake, and every plan would have to allow for its size.
+"""
 
 BATCHES = 10
 """Largest number of refits while cliques are chosen."""

@@ -30,9 +30,9 @@ class Size:
     """The cost of a set of measured cliques.
 
     ``cells`` and ``largest_cells`` count the cells of the junction tree and of its ``largest`` clique;
-    ``measured_cells`` those that get noise. ``bytes`` is the peak memory of the fit, ``seconds`` an
-    estimate of noise and fit together, ``noise`` that of the noise alone. ``culprit`` are the measured cliques that
-    caused the largest clique: the clique itself if it was measured, else those that share two columns or more with it.
+    ``measured_cells`` those that get noise. ``bytes`` is the peak memory of the fit, ``seconds`` estimates the time of
+    noise and fit together, and ``noise`` the time of the noise alone. ``culprit`` are the measured cliques that caused
+    the largest clique: the clique itself if it was measured, else those that share two columns or more with it.
     ``treewidth`` is the number of columns in the widest clique of the junction tree, minus one; 0 for a model without a
     tree.
     """
@@ -57,11 +57,11 @@ class Size:
 
     def chosen(self, fits: int, sizes: Mapping[str, int]) -> Size:
         """Return this size for a plan in which private choices decide between large and small tables, with ``fits``
-        models along the way.
+        intermediate models.
 
         ``cells`` and ``bytes`` remain the maximum. Choices seldom take the largest tables, so the seconds are those of
-        a model halfway, on a logarithmic scale, between these cells and those of the columns alone. Models along the
-        way grow, so each counts half, and the pairs of columns are scored against each of them.
+        a model halfway, on a logarithmic scale, between these cells and the cells of the columns alone. Intermediate
+        models grow, so each counts half, and the pairs of columns are scored against each of them.
         """
         if not fits:
             return self

@@ -51,7 +51,8 @@ class Part:
 @dataclass(frozen=True)
 class _Item:
     """Statistics ``index`` as tables over a node, broadcast over the axes ``drop``. ``own``: they belong to a block of
-    this node, and are not expectations from below."""
+    this node, and are not expectations passed up from below.
+    """
 
     index: NDArray[np.intp]
     values: FloatArray

@@ -8,8 +8,8 @@ width of this network of gates, not on that of the paper's incidence graph: a fa
 because a diagram that is small in one order of its columns need not be small in the order forced by the rest of the
 workload.
 
-The order in which columns are read follows the tree of the marginals measured: from a column to its branches, the
-heaviest branch last, so at any time at most log₂ d of its ancestors are waiting for their next branch. A random order
+The order in which columns are read follows the tree of the measured marginals: from a column to its branches, the
+heaviest branch last. So at any time, at most log₂ d of its ancestors are waiting for their next branch. A random order
 costs hundreds of times as much. Hidden columns must never be released: `espalier.core.models.question_fit.model` hides
 them.
 """

@@ -106,7 +106,7 @@ def _what_to_leave_out(lowered: Lowered, cliques: tuple[Clique, ...], cost: Cost
 
 @dataclass(frozen=True)
 class Errors:
-    """Noise to expect, in rows: ``sigma`` of each question (in the questions' order), their root mean square, and
+    """Expected noise, in rows: ``sigma`` of each question (in the questions' order), their root mean square, and
     ``worst``, a bound that the largest error exceeds in at most half of the releases."""
 
     sigma: FloatArray
