@@ -19,7 +19,7 @@ SIGNED = {
     "schema_confirmed_by": "Confirmed that the schema is public",
     "approved_by": "Approved the release",
 }
-"""Statement that each signature makes, by the key of the project file."""
+"""The statement behind each signature, by the key of the project file."""
 CHOSEN = {"chosen_because": "Why this plan", "compared_with": "Compared with"}
 
 HARDLY = 0.05
@@ -253,7 +253,7 @@ def advice(facts: Mapping[str, Any]) -> str:
 
 
 def people(facts: Mapping[str, Any]) -> str:
-    """Return who drew, confirmed, approved and released it, and the budget it came from."""
+    """Return who drew, confirmed, approved and released the table, and the budget that paid for it."""
     signed = facts["project"].get("signoff", {})
     rows = [f"<tr><td>{what}</td><td>{escape(signed.get(key, 'not signed'))}</td></tr>" for key, what in SIGNED.items()]
     rows += [

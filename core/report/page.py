@@ -27,7 +27,7 @@ from espalier.core.report.regression_section import analysis_section, regression
 from espalier.core.report.style import STYLE, fonts
 
 MOST_PAIRS = 40
-"""Above this number of measured pairs, the annex states their number alone."""
+"""Above this number of measured pairs, the annex states only their number."""
 
 
 def render(facts: Mapping[str, Any], label: str = "") -> str:
@@ -256,7 +256,7 @@ def _shape(edges: Sequence[Sequence[str]]) -> str:
 
 
 def _schema_bought(facts: Mapping[str, Any]) -> str:
-    """Return the bought parts of the schema, their results and their cost; empty if all of it was declared."""
+    """Return the bought parts of the schema, their results and their cost; empty if the whole schema was declared."""
     parts, apart = facts.get("schema_bought"), facts.get("told_apart", [])
     if not parts:
         return ""

@@ -112,7 +112,7 @@ def restore(folder: Path, where: str, shelf: Path | None = None, memories: Itera
     ledger = Ledger(where)
     if problems := ledger.verify():
         raise LedgerError("the restored ledger is refused: " + "; ".join(problems))
-    for entry in ledger.store.unfinished():  # older versions backed answers up; more may have been drawn since
+    for entry in ledger.store.unfinished():  # older versions backed up answers; more may have been drawn since
         ledger.store.forget(entry)
     count, last = ledger.head()
     return f"{ledger.name}: {count:,} event{'s' * (count != 1)} restored, every hash, sum and rule holds; {last}"
@@ -124,7 +124,7 @@ def _memories(ledger: Ledger) -> list[Path]:
 
 
 def _said(memory: Path) -> tuple[int, str]:
-    """Return the number of events that a memory states, and its text; 0 and empty if it is missing."""
+    """Return the number of events that a memory states, and its text; 0 and an empty text if it is missing."""
     if not memory.exists():
         return 0, ""
     try:

@@ -1,4 +1,4 @@
-"""``statement.json``: everything that a release promises, as data, from the records that ``release.json`` is made from.
+"""``statement.json``: everything that a release promises, as data, from the same records as ``release.json``.
 
 It contains digests of released files only. A digest of the private table without a key would break the guarantee:
 anyone could test a guess of the table. If the number of rows is private, the statement does not contain it.
@@ -50,8 +50,9 @@ def claims(
 ) -> dict[str, Any]:
     """Return the statement without the digests of the files.
 
-    ``facts`` is the content of ``release.json``. ``draws`` and ``held`` are the purchases from the rows that the model
-    is fitted to and from the held-out rows. ``rows`` is the number of the former if it is public. ``signer`` will sign.
+    ``facts`` is the content of ``release.json``. ``draws`` are the purchases from the rows to which the model is
+    fitted, ``held`` those from the held-out rows. ``rows`` is the number of rows to which the model is fitted, if it is
+    public. ``signer`` will sign.
     """
     project, asked, spent = facts["project"], facts["asked"], facts["spent"]
     plan, k = project["plan"], spent["rows_per_person"]

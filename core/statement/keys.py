@@ -112,7 +112,7 @@ def load_signer(path: Path, passphrase: str) -> Signer:
 
 
 def server_signer() -> Signer | None:
-    """Return the key that the server signs with, from `KEY` and `PASSPHRASE`; `None` if none is configured."""
+    """Return the key with which the server signs, from `KEY` and `PASSPHRASE`; `None` if none is configured."""
     path = os.environ.get(KEY)
     return load_signer(Path(path), os.environ.get(PASSPHRASE, "")) if path else None
 

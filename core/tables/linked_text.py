@@ -65,7 +65,9 @@ class LinkedText(TextTable):
         return digest_of_both(self.tables)
 
     def kept(self, keep: int) -> float:
-        """Return the share of visits that a release of the first ``keep`` visits of each person retains. PRIVATE."""
+        """Return the share of visits that remain if a release keeps the first ``keep`` visits of each person.
+        PRIVATE.
+        """
         assert self.linked is not None
         many = np.bincount(person_codes(self.tables[-1], self.linked.by).codes)
         return float(np.minimum(many, keep).sum() / max(many.sum(), 1))
@@ -127,7 +129,7 @@ def draft(
 
 
 def table_names(sources: Sequence[str]) -> tuple[str, str]:
-    """Return names for two tables from those of their files; one file holds people and visits."""
+    """Return names for two tables, from the names of their files; a single file holds people and visits."""
     stems = [PurePath(source).name.split(".")[0] for source in sources]
     both = ("people", "visits") if len(stems) == 1 else (stems[0], stems[1])
     fit = all(is_table_name(name) for name in both) and both[0] != both[1]

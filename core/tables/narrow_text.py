@@ -1,9 +1,9 @@
 """Some columns of a large table as text, read in batches.
 
-Each row is one small number per column, and each distinct text is stored once. So 10⁷ rows of ten columns with few
-distinct values take about 100 MB. Cells become text one by one, as in `espalier.core.tables.arrow_text`, and a batch
-never affects how another is read. A column that is read for its order alone, and whose type is a whole number, needs no
-texts: 8 bytes per row.
+Each row is stored as one small number per column, and each distinct text is stored once. So 10⁷ rows of ten columns
+with few distinct values take about 100 MB. Cells become text one by one, as in `espalier.core.tables.arrow_text`, and a
+batch never affects how another is read. A column of whole numbers that is read only for its order needs no texts: 8
+bytes per row.
 """
 
 from __future__ import annotations

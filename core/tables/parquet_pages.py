@@ -1,8 +1,8 @@
 """The unpacked size of the pages of a Parquet file, from the pages' own headers, before any page is unpacked.
 
 A footer may state less than the pages hold, and PyArrow believes each page. A page is a header (a struct in Thrift's
-compact protocol) and its packed bytes. The headers are read here, and the packed bytes are passed over. So is the
-footer, since PyArrow ends the process where the statistics of a column contradict its schema.
+compact protocol) and its packed bytes. The headers are read here, and the packed bytes are skipped. The footer is read
+here too, because PyArrow ends the process if the statistics of a column contradict its schema.
 """
 
 from __future__ import annotations

@@ -190,7 +190,7 @@ class Source(Protocol):
         ...
 
     def widened(self, schema: Schema, more: More) -> Self:
-        """Return the same rows with the further columns of ``schema``, made by ``more`` from the codes."""
+        """Return the same rows with the further columns of ``schema``, which ``more`` makes from the codes."""
         ...
 
     def close(self) -> None:
