@@ -21,7 +21,7 @@ def figures_of(real: Panel, synthetic: Panel) -> dict[str, float | None]:
     """Return the figures of two panels of one project, by name.
 
     - ``next_visit_same``: TV of a column at two consecutive visits; ``next_visit_any`` of any two columns.
-    - ``transition_error``: TV of a column given its value at the visit before, averaged over the real values.
+    - ``transition_error``: TV of a column given its value at the previous visit, averaged over the real values.
     - ``visit_pairs``, ``person_visit``: TV of two columns of a visit, and of a person's and a visit's column.
     - ``visits_per_person``: TV of the number of visits.
     - ``echo_real``, ``echo``: how often a column repeats the visit before the last.

@@ -27,7 +27,7 @@ SEED = 20_251_124
 DISTANCES = {
     "next_visit_same": "a column at two visits in a row",
     "next_visit_any": "two columns at two visits in a row",
-    "transition_error": "a column given its value at the visit before",
+    "transition_error": "a column given its value at the previous visit",
     "visit_pairs": "two columns of a visit",
     "person_visit": "a column of the person and one of a visit",
     "visits_per_person": "the number of visits per person",

@@ -10,8 +10,8 @@ the number of visits, `Linked.number`. A *step* is a visit after the first, with
 | ``visits per person`` | the number of visits that are kept |
 | ``position`` | the number of this visit |
 | ``visits.insulin`` | this visit |
-| ``visits.insulin@before`` | the visit before this one |
-| ``visits.insulin@earlier`` | the visit before that one, "none" where there is none |
+| ``visits.insulin@before`` | the previous visit |
+| ``visits.insulin@earlier`` | the visit before the previous one, "none" if there is none |
 """
 
 from __future__ import annotations
